@@ -1,1 +1,20 @@
-//! TODO
+//! The gRPC interface between controller, nodes and users, and its conversions.
+//!
+//! Generated types stay here and in the handlers that use them: the rest of the code has the
+//! model's own. Nodes and users reach a controller over a Unix socket.
+#![forbid(unsafe_code)]
+
+mod convert;
+mod endpoint;
+
+pub use convert::{ConvertError, sids_from_text, sids_to_text};
+pub use endpoint::{ConnectError, connect, now_ns};
+
+/// The interface's version. It changes when an older peer would misunderstand a newer one.
+pub const VERSION: u32 = 1;
+
+/// The generated types and services.
+#[allow(missing_docs, clippy::all, unreachable_pub)]
+pub mod v1 {
+    tonic::include_proto!("kaido.v1");
+}

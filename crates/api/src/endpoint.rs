@@ -1,0 +1,43 @@
+//! How a controller is reached.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use hyper_util::rt::TokioIo;
+use tokio::net::UnixStream;
+use tonic::transport::{Channel, Endpoint, Uri};
+
+use crate::v1::controller_client::ControllerClient;
+
+/// Why a controller is not reached.
+#[derive(Debug, thiserror::Error)]
+#[error("no controller answers on {}: is it running?", path.display())]
+pub struct ConnectError {
+    /// The socket.
+    pub path: PathBuf,
+    /// What went wrong.
+    #[source]
+    pub source: tonic::transport::Error,
+}
+
+/// Connects to the controller whose Unix socket is `path`.
+pub async fn connect(path: &Path) -> Result<ControllerClient<Channel>, ConnectError> {
+    let socket = path.to_path_buf();
+    // The URI is never resolved: the connector below goes to the socket.
+    let channel = Endpoint::from_static("http://controller")
+        .connect_timeout(Duration::from_secs(2))
+        .connect_with_connector(tower::service_fn(move |_: Uri| {
+            let socket = socket.clone();
+            async move { UnixStream::connect(socket).await.map(TokioIo::new) }
+        }))
+        .await
+        .map_err(|source| ConnectError { path: path.into(), source })?;
+    Ok(ControllerClient::new(channel))
+}
+
+/// Now, in nanoseconds since the Unix epoch: the clock of every `_ns` field.
+pub fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    // 64 bits last until the year 2554.
+    since.as_nanos() as u64
+}

@@ -1,0 +1,327 @@
+//! The controller's state, in one task.
+//!
+//! Messages and the clock drive it: a node's telemetry, a user's request, a deadline. After each
+//! batch of messages the decider is asked once, so that a storm of telemetry delays no decision.
+
+mod answers;
+mod nodes;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api::now_ns;
+use model::{Assignment, Color, Placement, Policy, Step};
+use pathfinder::{Action, Cause, Decider, Demand, Path, Ted};
+use store::{Record, Store};
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::message::{Message, Refusal, Sessions, ToNode};
+use crate::resolve::{Resolved, resolve};
+use crate::view::DecisionView;
+
+/// A node that has been silent for this long is dead. It pushes at least once a second; being
+/// looked at four times a second, it is marked within 3 s.
+const SILENCE: Duration = Duration::from_millis(2500);
+const LIVENESS_CHECK: Duration = Duration::from_millis(250);
+
+/// How long a restarted controller waits for the nodes that it remembers, before it takes their
+/// silence for their death.
+const WARM_UP: Duration = Duration::from_millis(1500);
+
+/// An application, with what the controller alone knows of it.
+pub(crate) struct Entry {
+    record: Record,
+    /// Its ends and packets; absent while they have not announced themselves.
+    resolved: Option<Resolved>,
+    decision: Option<DecisionView>,
+    /// The last assignment's number, to match its confirmation.
+    serial: u64,
+    error: Option<String>,
+}
+
+pub(crate) struct Core {
+    started: Instant,
+    ted: Ted,
+    decider: Decider,
+    store: Box<dyn Store>,
+    apps: BTreeMap<String, Entry>,
+    sessions: Sessions,
+    next_session: u64,
+    next_serial: u64,
+    decisions: broadcast::Sender<DecisionView>,
+    topology_changed: bool,
+    /// The store had nothing: nodes are asked what they know.
+    rebuilding: bool,
+    warm: bool,
+}
+
+/// The way into the core.
+#[derive(Debug, Clone)]
+pub(crate) struct Handle(pub(crate) mpsc::Sender<Message>);
+
+impl Core {
+    pub(crate) fn new(
+        store: Box<dyn Store>,
+        config: pathfinder::Config,
+    ) -> Result<Self, store::Error> {
+        let records = store.records()?;
+        let rebuilding = records.is_empty();
+        let entry = |record: Record| {
+            let name = record.application.name.clone();
+            let entry = Entry { record, resolved: None, decision: None, serial: 0, error: None };
+            (name, entry)
+        };
+        Ok(Self {
+            started: Instant::now(),
+            ted: Ted::default(),
+            decider: Decider::new(config),
+            store,
+            apps: records.into_iter().map(entry).collect(),
+            sessions: Sessions::new(),
+            next_session: 0,
+            next_serial: 0,
+            decisions: broadcast::channel(256).0,
+            topology_changed: false,
+            rebuilding,
+            warm: false,
+        })
+    }
+
+    pub(crate) fn spawn(mut self) -> (Handle, JoinHandle<()>) {
+        let (sender, mut messages) = mpsc::channel(1024);
+        let task = tokio::spawn(async move {
+            let mut liveness = tokio::time::interval(LIVENESS_CHECK);
+            loop {
+                let wakeup = self.started + self.decider.wakeup().unwrap_or(Duration::MAX / 4);
+                tokio::select! {
+                    message = messages.recv() => match message {
+                        Some(message) => self.handle(message),
+                        None => return,
+                    },
+                    _ = liveness.tick() => self.bury_the_silent(),
+                    () = tokio::time::sleep_until(wakeup), if self.decider.wakeup().is_some() => {}
+                }
+                while let Ok(message) = messages.try_recv() {
+                    self.handle(message);
+                }
+                self.decide();
+            }
+        });
+        (Handle(sender), task)
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn decide(&mut self) {
+        if !self.is_warm() {
+            return;
+        }
+        self.refresh();
+        let now = self.now();
+        let decided_at_ns = now_ns();
+        for action in self.decider.evaluate(now) {
+            self.carry_out(action, decided_at_ns);
+        }
+    }
+
+    /// After a start with applications in the store, decisions wait until their nodes are back.
+    fn is_warm(&mut self) -> bool {
+        if !self.warm {
+            let placements = self.apps.values().filter_map(|e| e.record.placement.as_ref());
+            let mut awaited = placements.flat_map(Placement::nodes);
+            self.warm = self.now() >= WARM_UP || awaited.all(|name| self.ted.is_alive(name));
+            if self.warm {
+                self.topology_changed = true;
+            }
+        }
+        self.warm
+    }
+
+    /// Brings the decider up to date with the topology, and finds the ends of applications whose
+    /// nodes have come.
+    fn refresh(&mut self) {
+        if !std::mem::take(&mut self.topology_changed) {
+            return;
+        }
+        self.decider.set_graph(self.ted.graph());
+        let names: Vec<String> = self.apps.keys().cloned().collect();
+        for name in names {
+            self.resolve_entry(&name);
+        }
+    }
+
+    fn resolve_entry(&mut self, name: &str) {
+        let Some(entry) = self.apps.get_mut(name) else { return };
+        let Ok(resolved) = resolve(&entry.record.application, &self.ted) else { return };
+        if entry.resolved.as_ref() == Some(&resolved) {
+            return;
+        }
+        let first = entry.resolved.is_none();
+        let color = entry.record.color;
+        let demand = Demand {
+            color,
+            from: self.ted.node_id(&resolved.from),
+            to: self.ted.node_id(&resolved.to),
+            demand_bps: entry.record.application.demand.map_or(0, model::Bandwidth::bps),
+            class: entry.record.application.class,
+        };
+        entry.resolved = Some(resolved);
+        let now = self.started.elapsed();
+        self.decider.add(demand, now);
+        if first && let Some(placement) = entry.record.placement.clone() {
+            let path = path_of(&mut self.ted, &placement);
+            let lists = pathfinder::segments::Lists { ipv4: placement.ipv4, ipv6: placement.ipv6 };
+            self.decider.restore(color, path, lists, placement.reserved_bps);
+        }
+        self.assign(name);
+    }
+
+    /// Writes a decision down, then tells the headend.
+    fn carry_out(&mut self, action: Action, decided_at_ns: u64) {
+        let Some(name) = self.name_of(action.color) else { return };
+        let path = |path: &Option<Path>| path.as_ref().map_or(Vec::new(), |p| self.node_names(p));
+        let view = DecisionView {
+            application: name.clone(),
+            cause: self.cause_in_words(&action),
+            before: path(&action.decision.before),
+            after: path(&action.decision.after),
+            ipv4: action.lists.ipv4.clone(),
+            ipv6: action.lists.ipv6.clone(),
+            sampled_at_ns: action.decision.sampled_at_ns,
+            received_at_ns: action.decision.received_at_ns,
+            decided_at_ns,
+            sent_at_ns: 0,
+            installed_at_ns: 0,
+        };
+        tracing::info!(application = name, cause = view.cause, path = ?view.after, "decided");
+        if let Some(entry) = self.apps.get_mut(&name) {
+            entry.decision = Some(view);
+        }
+        self.save_placement(&name);
+        self.assign(&name);
+    }
+
+    /// Keeps the application's path on disk. A full disk stops no traffic: it is said, and the
+    /// next decision tries again.
+    fn save_placement(&mut self, name: &str) {
+        let Some(entry) = self.apps.get(name) else { return };
+        let placement = self.placement(entry.record.color);
+        let Some(entry) = self.apps.get_mut(name) else { return };
+        if entry.record.placement == placement {
+            return;
+        }
+        entry.record.placement = placement;
+        if let Err(error) = self.store.put(&entry.record) {
+            tracing::error!(application = name, "the decision is not saved: {}", chain(&error));
+            entry.error = Some(format!("the decision is not saved: {}", chain(&error)));
+        }
+    }
+
+    /// Tells the headend what to do for an application. Without a session it is told at its next
+    /// hello.
+    fn assign(&mut self, name: &str) {
+        let Some(assignment) = self.assignment(name) else { return };
+        let Some(session) = self.sessions.get(&assignment.application.from) else { return };
+        self.next_serial += 1;
+        let serial = self.next_serial;
+        let sent = session.commands.send(ToNode::Assign(Box::new(assignment), serial)).is_ok();
+        if let Some(entry) = self.apps.get_mut(name).filter(|_| sent) {
+            entry.serial = serial;
+            if let Some(decision) = &mut entry.decision
+                && decision.sent_at_ns == 0
+            {
+                decision.sent_at_ns = now_ns();
+            }
+        }
+    }
+
+    fn assignment(&self, name: &str) -> Option<Assignment> {
+        let entry = self.apps.get(name)?;
+        let status = self.decider.app(entry.record.color)?;
+        let policy = Policy {
+            color: entry.record.color,
+            flows: entry.resolved.as_ref()?.flows.clone(),
+            ipv4: status.lists.ipv4,
+            ipv6: status.lists.ipv6,
+        };
+        let placement = self.placement(entry.record.color);
+        Some(Assignment { application: entry.record.application.clone(), policy, placement })
+    }
+
+    fn placement(&self, color: Color) -> Option<Placement> {
+        let status = self.decider.app(color)?;
+        let path = status.path?;
+        let step = |&(port, node): &(pathfinder::PortId, pathfinder::NodeId)| Step {
+            interface: self.ted.interface_name(port).into(),
+            node: self.ted.node_name(node).into(),
+        };
+        Some(Placement {
+            start: self.ted.node_name(path.start).into(),
+            steps: path.steps.iter().map(step).collect(),
+            ipv4: status.lists.ipv4,
+            ipv6: status.lists.ipv6,
+            reserved_bps: self.decider.reservation(color),
+        })
+    }
+
+    fn name_of(&self, color: Color) -> Option<String> {
+        self.apps.iter().find(|(_, entry)| entry.record.color == color).map(|(n, _)| n.clone())
+    }
+
+    fn node_names(&self, path: &Path) -> Vec<String> {
+        path.nodes().map(|node| self.ted.node_name(node).to_owned()).collect()
+    }
+
+    fn cause_in_words(&self, action: &Action) -> String {
+        match action.decision.cause {
+            Cause::New => "new".into(),
+            Cause::Violated { port, free_bps } => format!(
+                "{} has {} free",
+                self.ted.port_name(port),
+                model::Bandwidth::from_bps(free_bps)
+            ),
+            Cause::Broken => "its path is not there any more".into(),
+            Cause::Better => "a better path has lasted".into(),
+            Cause::Relisted => "the IGP changed around its path".into(),
+        }
+    }
+
+    /// The lowest colour that is free.
+    fn free_color(&self) -> Result<Color, Refusal> {
+        let taken: std::collections::BTreeSet<u32> =
+            self.apps.values().map(|entry| entry.record.color.0).collect();
+        (Color::FIRST..=Color::LAST)
+            .find(|color| !taken.contains(color))
+            .map(Color)
+            .ok_or(Refusal::TooMany((Color::LAST - Color::FIRST + 1) as usize))
+    }
+}
+
+/// The path behind a placement; nodes and interfaces that have not come back yet get their ids.
+fn path_of(ted: &mut Ted, placement: &Placement) -> Path {
+    let start = ted.node_id(&placement.start);
+    let mut at = start;
+    let mut steps = Vec::new();
+    for step in &placement.steps {
+        let port = ted.port_id(at, &step.interface);
+        at = ted.node_id(&step.node);
+        steps.push((port, at));
+    }
+    Path { start, steps }
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,161 @@
+//! Nodes: hello, telemetry, confirmation, silence.
+
+use std::collections::BTreeSet;
+
+use api::now_ns;
+use model::{Assignment, Color, Telemetry};
+use pathfinder::{AppLoad, PortLoad};
+use store::Record;
+
+use super::{Core, Entry, SILENCE};
+use crate::message::{Assigned, Hello, Session, SessionId, ToNode};
+
+impl Core {
+    /// A node is there, perhaps again. It is told all that it shall do; what it has beyond that is
+    /// an application that was removed while it was away.
+    pub(super) fn hello(&mut self, hello: Hello) -> SessionId {
+        let Hello { announcement, installed, assignments, commands } = hello;
+        let node = announcement.node.clone();
+        self.next_session += 1;
+        let id = SessionId(self.next_session);
+        let last_heard = self.now();
+        self.sessions.insert(node.clone(), Session { id, commands, last_heard });
+        if self.ted.announce(announcement) {
+            self.topology_changed = true;
+        }
+        tracing::info!(node, "announced itself");
+        if self.rebuilding {
+            self.adopt(assignments);
+        }
+        let colors: BTreeSet<Color> = self
+            .apps
+            .values()
+            .filter(|e| e.record.application.from == node)
+            .map(|e| e.record.color)
+            .collect();
+        if let Some(session) = self.sessions.get(&node) {
+            for policy in installed.iter().filter(|policy| !colors.contains(&policy.color)) {
+                // A session that ended in the meantime is told at its next hello.
+                let _ = session.commands.send(ToNode::Retract(policy.color));
+            }
+        }
+        let names: Vec<String> = self
+            .apps
+            .iter()
+            .filter(|(_, entry)| entry.record.application.from == node)
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            self.assign(&name);
+        }
+        id
+    }
+
+    /// Takes applications that a node knows and the store does not: the store is new.
+    fn adopt(&mut self, assignments: Vec<Assignment>) {
+        for Assignment { application, policy, placement } in assignments {
+            let name = application.name.clone();
+            let color = policy.color;
+            let taken = self.apps.values().any(|entry| entry.record.color == color);
+            if taken || self.apps.contains_key(&name) {
+                continue;
+            }
+            tracing::info!(application = name, "taken from its headend");
+            let record = Record { application, color, placement };
+            let error = self.store.put(&record).err().map(|error| super::chain(&error));
+            let entry = Entry { record, resolved: None, decision: None, serial: 0, error };
+            self.apps.insert(name, entry);
+            self.topology_changed = true;
+        }
+    }
+
+    /// Whether a message belongs to the node's current session; a late one of an older session
+    /// changes nothing.
+    fn hear(&mut self, node: &str, id: SessionId) -> bool {
+        let now = self.now();
+        match self.sessions.get_mut(node).filter(|session| session.id == id) {
+            Some(session) => {
+                session.last_heard = now;
+                true
+            }
+            None => false,
+        }
+    }
+
+    pub(super) fn telemetry(
+        &mut self,
+        id: SessionId,
+        node: &str,
+        telemetry: Telemetry,
+        received_at_ns: u64,
+    ) {
+        if !self.hear(node, id) {
+            return;
+        }
+        self.topology_changed |= self.ted.set_alive(node, true);
+        for load in telemetry.interfaces {
+            let Some(port) = self.ted.find_port(node, &load.name) else { continue };
+            self.topology_changed |= self.ted.set_port_up(node, &load.name, load.up);
+            self.topology_changed |= self.ted.set_capacity(node, &load.name, load.capacity);
+            let load = PortLoad {
+                rate_bps: load.rate_bps,
+                loss: load.loss,
+                backlog_bytes: load.backlog_bytes,
+                congested: load.congested,
+                sampled_at_ns: telemetry.sampled_at_ns,
+                received_at_ns,
+            };
+            self.decider.report_port(port, load);
+        }
+        for (color, rate_bps) in telemetry.applications {
+            let load = AppLoad { rate_bps, sampled_at_ns: telemetry.sampled_at_ns };
+            self.decider.report_app(color, load);
+        }
+    }
+
+    pub(super) fn assigned(&mut self, id: SessionId, node: &str, assigned: Assigned) {
+        if !self.hear(node, id) {
+            return;
+        }
+        let now = self.now();
+        let Some(name) = self.name_of(assigned.color) else { return };
+        let Some(entry) = self.apps.get_mut(&name).filter(|e| e.serial == assigned.serial) else {
+            return;
+        };
+        entry.error = assigned.error.clone();
+        if let Some(error) = assigned.error {
+            tracing::error!(application = name, node, "not installed: {error}");
+            return;
+        }
+        if let Some(decision) = entry.decision.as_mut().filter(|d| d.installed_at_ns == 0) {
+            decision.installed_at_ns = assigned.installed_at_ns.min(now_ns());
+            // Nobody may be watching.
+            let _ = self.decisions.send(decision.clone());
+        }
+        self.decider.installed(assigned.color, now);
+    }
+
+    /// A session ended. The node may only be restarting: its silence decides.
+    pub(super) fn ended(&mut self, id: SessionId, node: &str) {
+        if self.sessions.get(node).is_some_and(|session| session.id == id) {
+            tracing::warn!(node, "its session ended");
+        }
+    }
+
+    pub(super) fn bury_the_silent(&mut self) {
+        let now = self.now();
+        let silent: Vec<String> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.last_heard + SILENCE < now)
+            .map(|(node, _)| node.clone())
+            .collect();
+        for node in silent {
+            if self.ted.set_alive(&node, false) {
+                tracing::warn!(node, "is silent: its links leave the graph");
+                self.topology_changed = true;
+            }
+            self.sessions.remove(&node);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What the core is told and asked.
+
+use std::collections::BTreeMap;
+
+use model::{Announcement, Application, Assignment, Color, Policy, Telemetry};
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+use crate::view::{AppView, DecisionView, Explained, NodeView};
+
+/// What a node is told.
+#[derive(Debug, Clone)]
+pub(crate) enum ToNode {
+    /// Do this for an application; the number comes back with the result.
+    Assign(Box<Assignment>, u64),
+    /// Forget an application.
+    Retract(Color),
+}
+
+/// One session of one node; a node that comes back has a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionId(pub(crate) u64);
+
+/// A node's first message.
+#[derive(Debug)]
+pub(crate) struct Hello {
+    pub(crate) announcement: Announcement,
+    pub(crate) installed: Vec<Policy>,
+    pub(crate) assignments: Vec<Assignment>,
+    pub(crate) commands: mpsc::UnboundedSender<ToNode>,
+}
+
+/// A node's answer to an assignment.
+#[derive(Debug)]
+pub(crate) struct Assigned {
+    pub(crate) color: Color,
+    pub(crate) serial: u64,
+    pub(crate) error: Option<String>,
+    pub(crate) installed_at_ns: u64,
+}
+
+/// Why a request is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("there is no application `{name}`{}", there_are(.known))]
+    NoApplication { name: String, known: Vec<String> },
+    #[error("there is already an application `{0}`: remove it first")]
+    Exists(String),
+    #[error("{0}")]
+    Invalid(String),
+    #[error("there is no node `{name}`{}", there_are(.known))]
+    NoNode { name: String, known: Vec<String> },
+    #[error("no node has an address in {0}")]
+    NoNodeIn(ipnet::IpNet),
+    #[error(
+        "a demand of {demand} is larger than every link: the largest on the way carries {largest}"
+    )]
+    DemandTooLarge { demand: model::Bandwidth, largest: model::Bandwidth },
+    #[error("{0} applications are the most")]
+    TooMany(usize),
+    #[error("not saved, so not done: {0}")]
+    NotSaved(String),
+}
+
+fn there_are(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!(": there are {}", names.join(", ")) }
+}
+
+/// A message to the core.
+#[derive(Debug)]
+pub(crate) enum Message {
+    Hello(Box<Hello>, oneshot::Sender<SessionId>),
+    Telemetry { session: SessionId, node: String, telemetry: Telemetry, received_at_ns: u64 },
+    Assigned { session: SessionId, node: String, assigned: Assigned },
+    Ended { session: SessionId, node: String },
+    Add { application: Box<Application>, dry_run: bool, reply: Reply<AppView> },
+    Remove { name: String, reply: Reply<()> },
+    List { reply: oneshot::Sender<Vec<AppView>> },
+    Explain { name: String, reply: Reply<Box<Explained>> },
+    Network { reply: oneshot::Sender<Vec<NodeView>> },
+    Watch { reply: oneshot::Sender<broadcast::Receiver<DecisionView>> },
+}
+
+/// Where an answer goes.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
+
+/// Sessions by node.
+pub(crate) type Sessions = BTreeMap<String, Session>;
+
+/// A node that is, or was, connected.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) commands: mpsc::UnboundedSender<ToNode>,
+    pub(crate) last_heard: std::time::Duration,
+}

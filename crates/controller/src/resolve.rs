@@ -1,0 +1,66 @@
+//! From an application's names to nodes and packets.
+
+use ipnet::IpNet;
+use model::{Application, Destination, Flow};
+use pathfinder::Ted;
+
+use crate::message::Refusal;
+
+/// An application's two ends and its packets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    pub(crate) from: String,
+    pub(crate) to: String,
+    pub(crate) flows: Vec<Flow>,
+}
+
+/// Finds both ends of `app` among the nodes that have announced themselves.
+///
+/// A host's flows have no source: whatever leaves the host is its own. On a router they have, since
+/// traffic of others passes there.
+pub(crate) fn resolve(app: &Application, ted: &Ted) -> Result<Resolved, Refusal> {
+    let unknown = |name: &str| Refusal::NoNode {
+        name: name.into(),
+        known: ted.announcements().map(|(a, _)| a.node.clone()).collect(),
+    };
+    let from = ted.announcement(&app.from).ok_or_else(|| unknown(&app.from))?;
+    let (to, destinations) = match &app.to {
+        Destination::Node(name) => {
+            let node = ted.announcement(name).ok_or_else(|| unknown(name))?;
+            (name.clone(), node.addresses.iter().map(|&a| IpNet::from(a)).collect::<Vec<_>>())
+        }
+        Destination::Prefix(prefix) => {
+            let owner = ted
+                .announcements()
+                .map(|(announcement, _)| announcement)
+                .find(|a| a.addresses.iter().any(|address| prefix.contains(address)))
+                .ok_or(Refusal::NoNodeIn(*prefix))?;
+            (owner.node.clone(), vec![*prefix])
+        }
+    };
+    let sources: Vec<Option<IpNet>> = if from.transit {
+        from.addresses.iter().map(|&address| Some(IpNet::from(address))).collect()
+    } else {
+        vec![None]
+    };
+    let flow = |src: Option<IpNet>, dst: IpNet| Flow {
+        src,
+        dst,
+        protocol: app.protocol,
+        src_ports: app.src_ports,
+        dst_ports: app.dst_ports,
+        dscp: app.dscp,
+    };
+    let same_family = |src: &Option<IpNet>, dst: &IpNet| {
+        src.is_none_or(|src| {
+            matches!((src, dst), (IpNet::V4(_), IpNet::V4(_)) | (IpNet::V6(_), IpNet::V6(_)))
+        })
+    };
+    let flows = destinations
+        .iter()
+        .flat_map(|dst| {
+            sources.iter().filter(|src| same_family(src, dst)).map(|src| flow(*src, *dst))
+        })
+        .collect();
+    Ok(Resolved { from: app.from.clone(), to, flows })
+}

@@ -1,0 +1,89 @@
+//! What users are shown.
+
+use model::{AnnouncedInterface, Application, Bandwidth, Color, NodeSids, SegmentList};
+use pathfinder::PortLoad;
+
+/// What became of an application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Pending,
+    Admitted,
+    Degraded { limit: String, free_bps: u64 },
+    Unreachable,
+}
+
+/// An application.
+#[derive(Debug, Clone)]
+pub(crate) struct AppView {
+    pub(crate) application: Application,
+    pub(crate) color: Color,
+    pub(crate) standing: Standing,
+    pub(crate) path: Vec<String>,
+    pub(crate) ipv4: SegmentList,
+    pub(crate) ipv6: SegmentList,
+    pub(crate) rate_bps: u64,
+    pub(crate) moves: u32,
+    pub(crate) error: Option<String>,
+}
+
+/// A path that was looked at.
+#[derive(Debug, Clone)]
+pub(crate) struct AlternativeView {
+    pub(crate) path: Vec<String>,
+    pub(crate) cost: u64,
+    pub(crate) limit: Option<Limit>,
+    pub(crate) chosen: bool,
+    pub(crate) covers: bool,
+    pub(crate) not_encodable: Option<String>,
+}
+
+/// The narrowest interface of a path.
+#[derive(Debug, Clone)]
+pub(crate) struct Limit {
+    pub(crate) port: String,
+    pub(crate) free_bps: u64,
+    pub(crate) capacity: Option<Bandwidth>,
+    pub(crate) congested: bool,
+}
+
+/// The answer to "why is it there?".
+#[derive(Debug, Clone)]
+pub(crate) struct Explained {
+    pub(crate) app: AppView,
+    pub(crate) alternatives: Vec<AlternativeView>,
+    pub(crate) decision: Option<DecisionView>,
+}
+
+/// A decision, with the time of each stage in ns since the Unix epoch; zero where there is none.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DecisionView {
+    pub(crate) application: String,
+    pub(crate) cause: String,
+    pub(crate) before: Vec<String>,
+    pub(crate) after: Vec<String>,
+    pub(crate) ipv4: SegmentList,
+    pub(crate) ipv6: SegmentList,
+    pub(crate) sampled_at_ns: u64,
+    pub(crate) received_at_ns: u64,
+    pub(crate) decided_at_ns: u64,
+    pub(crate) sent_at_ns: u64,
+    pub(crate) installed_at_ns: u64,
+}
+
+/// A node.
+#[derive(Debug, Clone)]
+pub(crate) struct NodeView {
+    pub(crate) name: String,
+    pub(crate) alive: bool,
+    pub(crate) transit: bool,
+    pub(crate) sids: Option<NodeSids>,
+    pub(crate) interfaces: Vec<InterfaceView>,
+}
+
+/// An interface.
+#[derive(Debug, Clone)]
+pub(crate) struct InterfaceView {
+    pub(crate) interface: AnnouncedInterface,
+    pub(crate) load: PortLoad,
+    pub(crate) reserved_bps: u64,
+}

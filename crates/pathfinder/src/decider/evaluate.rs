@@ -1,0 +1,381 @@
+//! One round of decisions.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use model::{Class, Color};
+
+use super::view::View;
+use super::{Action, App, Cause, Decider, Decision, State};
+use crate::graph::{ArcId, Graph, NodeId, Path, PortId};
+use crate::igp;
+use crate::load::Managed;
+use crate::search::{self, Limits};
+use crate::segments::{self, Lists};
+
+/// A path that was chosen, before it is assigned.
+struct Choice {
+    path: Path,
+    lists: Lists,
+    /// Its narrowest port, and what is free there; nothing when it covers the demand.
+    short: Option<(PortId, u64)>,
+}
+
+impl Decider {
+    /// Decides. Applications in order of their numbers, each seeing the reservations of those
+    /// before it.
+    pub fn evaluate(&mut self, now: Duration) -> Vec<Action> {
+        self.wakeup = None;
+        self.settle(now);
+        let managed = self.managed();
+        let colors: Vec<Color> = self.apps.keys().copied().collect();
+        let mut actions = Vec::new();
+        for color in colors {
+            if actions.len() >= self.config.moves_a_round {
+                // The rest next round, when the effect of these has been seen.
+                self.wake_at(now + self.config.confirm / 2);
+                return actions;
+            }
+            actions.extend(self.evaluate_app(color, &managed, now));
+        }
+        self.graph_changed = false;
+        actions
+    }
+
+    /// Places one new application and looks at no other: what would become of it.
+    pub fn place_alone(&mut self, color: Color, now: Duration) {
+        let managed = self.managed();
+        self.evaluate_app(color, &managed, now);
+    }
+
+    fn wake_at(&mut self, at: Duration) {
+        self.wakeup = Some(self.wakeup.map_or(at, |known| known.min(at)));
+    }
+
+    /// Ends the double counting of applications whose move has been seen in the samples.
+    fn settle(&mut self, now: Duration) {
+        for (&color, app) in &mut self.apps {
+            let Some(at) = app.settled_at else { continue };
+            if at <= now {
+                app.settled_at = None;
+                app.leaving = None;
+                self.ledger.hold(color, &app.path, app.reservation());
+            } else {
+                self.wakeup = Some(self.wakeup.map_or(at, |known| known.min(at)));
+            }
+        }
+    }
+
+    fn evaluate_app(&mut self, color: Color, managed: &Managed, now: Duration) -> Option<Action> {
+        let app = &self.apps[&color];
+        if app.demand.class == Class::LowLatency {
+            self.follow_igp(color, now)
+        } else if let Some(arcs) = app.path.as_ref().and_then(|path| path.arcs(&self.graph)) {
+            if self.graph_changed
+                && let Some(action) = self.relist(color, &arcs, now)
+            {
+                return Some(action);
+            }
+            self.judge(color, &arcs, managed, now)
+        } else {
+            let cause = if app.path.is_some() { Cause::Broken } else { Cause::New };
+            self.place(color, managed, cause, now)
+        }
+    }
+
+    /// A low-latency application has the IGP's path and no header, whatever its load.
+    fn follow_igp(&mut self, color: Color, now: Duration) -> Option<Action> {
+        let app = &self.apps[&color];
+        let path = igp_path(&self.graph, app.demand.from, app.demand.to);
+        if path == app.path && app.state != State::Pending {
+            return None;
+        }
+        let cause = if app.path.is_some() { Cause::Broken } else { Cause::New };
+        let was_steered = app.lists != Lists::default();
+        let state = if path.is_some() { State::Admitted } else { State::Unreachable };
+        let action = self.assign(color, path, Lists::default(), state, cause, now);
+        was_steered.then_some(action)
+    }
+
+    /// The path stays, but after a change of the topology its list may be another.
+    fn relist(&mut self, color: Color, arcs: &[ArcId], now: Duration) -> Option<Action> {
+        let app = &self.apps[&color];
+        let lists = segments::minimal(&self.graph, app.demand.from, arcs).ok()?;
+        if lists == app.lists {
+            return None;
+        }
+        let (path, state) = (app.path.clone(), app.state);
+        Some(self.assign(color, path, lists, state, Cause::Relisted, now))
+    }
+
+    /// Judges the path that an application has: violated, or merely worse than another.
+    fn judge(
+        &mut self,
+        color: Color,
+        arcs: &[ArcId],
+        managed: &Managed,
+        now: Duration,
+    ) -> Option<Action> {
+        let view = View { decider: self, managed, color };
+        let app = &self.apps[&color];
+        if app.leaving.is_some() {
+            return None;
+        }
+        let limit = view.limit(arcs, app.path.as_ref());
+        let needed = self.needed(app);
+        let short = limit.filter(|&(_, free)| free < needed);
+        let starving = self.is_starving(app);
+        let confirm = self.config.confirm;
+        let starve = self.config.starve;
+
+        let app = self.apps.get_mut(&color).expect("the caller found it");
+        let violated_at = since(&mut app.violated_since, short.is_some(), now) + confirm;
+        let starved_at = since(&mut app.starved_since, starving, now) + starve;
+        if short.is_none() && !starving {
+            if !matches!(app.state, State::Admitted) {
+                app.state = State::Admitted;
+                self.ledger.hold(color, &app.path, app.reservation());
+            }
+            return self.improve(color, arcs.len(), managed, now);
+        }
+        let act = (short.is_some() && violated_at <= now) || (starving && starved_at <= now);
+        if !act {
+            let due = if short.is_some() { violated_at } else { starved_at };
+            self.wake_at(due);
+            return None;
+        }
+        let (port, free_bps) = short.or(limit)?;
+        self.leave(color, managed, Cause::Violated { port, free_bps }, now)
+    }
+
+    /// A violated application goes to a path that covers its demand. If there is none, it is
+    /// degraded, and goes to the best path only if that is better by the margin for long enough.
+    fn leave(
+        &mut self,
+        color: Color,
+        managed: &Managed,
+        cause: Cause,
+        now: Duration,
+    ) -> Option<Action> {
+        let Cause::Violated { port, free_bps } = cause else { return None };
+        let choice = self.choose(color, managed);
+        let app = self.apps.get_mut(&color).expect("the caller found it");
+        let Some(choice) = choice else {
+            app.state = State::Degraded { limit: port, free_bps };
+            return None;
+        };
+        match choice.short {
+            None if Some(&choice.path) != app.path.as_ref() => {
+                let Choice { path, lists, .. } = choice;
+                Some(self.assign(color, Some(path), lists, State::Admitted, cause, now))
+            }
+            Some((limit, free))
+                if free as f64 > free_bps as f64 * (1.0 + self.config.gain)
+                    && free > free_bps.saturating_add(app.demand.demand_bps / 10)
+                    && Some(&choice.path) != app.path.as_ref() =>
+            {
+                app.state = State::Degraded { limit: port, free_bps };
+                self.ledger.hold(color, &app.path, app.reservation());
+                self.when_ripe(color, now).then(|| {
+                    let state = State::Degraded { limit, free_bps: free };
+                    let Choice { path, lists, .. } = choice;
+                    self.assign(color, Some(path), lists, state, Cause::Better, now)
+                })
+            }
+            _ => {
+                app.better_since = None;
+                app.state = State::Degraded { limit: port, free_bps };
+                self.ledger.hold(color, &app.path, app.reservation());
+                None
+            }
+        }
+    }
+
+    /// A served application moves to a path with fewer hops, if that lasts.
+    fn improve(
+        &mut self,
+        color: Color,
+        hops: usize,
+        managed: &Managed,
+        now: Duration,
+    ) -> Option<Action> {
+        let choice = self.choose(color, managed).filter(|choice| {
+            choice.short.is_none()
+                && choice.path.hops() as f64 <= hops as f64 * (1.0 - self.config.gain)
+        });
+        let Some(choice) = choice else {
+            self.apps.get_mut(&color).expect("the caller found it").better_since = None;
+            return None;
+        };
+        self.when_ripe(color, now).then(|| {
+            let Choice { path, lists, .. } = choice;
+            self.assign(color, Some(path), lists, State::Admitted, Cause::Better, now)
+        })
+    }
+
+    /// Whether a better path has been there for long enough, and the application on its own: each
+    /// recent move doubles that time.
+    fn when_ripe(&mut self, color: Color, now: Duration) -> bool {
+        let config = self.config;
+        let app = self.apps.get_mut(&color).expect("the caller found it");
+        app.recent_moves.retain(|&at| at + config.memory > now);
+        let doublings = app.recent_moves.len().saturating_sub(1).min(6) as u32;
+        let held = *app.better_since.get_or_insert(now) + config.hold;
+        let ripe = held.max(app.assigned_at + config.dwell * 2u32.pow(doublings));
+        if ripe > now {
+            self.wake_at(ripe);
+        }
+        ripe <= now
+    }
+
+    /// Finds a place for an application that has none.
+    fn place(
+        &mut self,
+        color: Color,
+        managed: &Managed,
+        cause: Cause,
+        now: Duration,
+    ) -> Option<Action> {
+        match self.choose(color, managed) {
+            Some(Choice { path, lists, short }) => {
+                let state = short.map_or(State::Admitted, |(limit, free_bps)| State::Degraded {
+                    limit,
+                    free_bps,
+                });
+                let bare = lists == Lists::default() && self.apps[&color].lists == lists;
+                let action = self.assign(color, Some(path), lists, state, cause, now);
+                // On the IGP's own path there is nothing to install.
+                (!bare).then_some(action)
+            }
+            None => {
+                let app = self.apps.get_mut(&color).expect("the caller found it");
+                app.state = State::Unreachable;
+                // What is installed stays: when the path comes back, packets flow at once.
+                self.ledger.release(color);
+                None
+            }
+        }
+    }
+
+    /// The fewest hops that cover the demand; else the widest path; nothing if there is no path
+    /// that a segment list can describe.
+    fn choose(&self, color: Color, managed: &Managed) -> Option<Choice> {
+        let view = View { decider: self, managed, color };
+        let app = &self.apps[&color];
+        let (from, to) = (app.demand.from, app.demand.to);
+        if from.index() >= self.graph.len() || to.index() >= self.graph.len() {
+            return None;
+        }
+        let current = app.path.as_ref();
+        let free = |arc| view.free_on_arc(arc, current);
+        let none = (HashSet::new(), HashSet::new());
+        let needed = self.needed(app);
+        let limits =
+            Limits { free: &free, demand: needed, without_arcs: &none.0, without_nodes: &none.1 };
+        let encode = |arcs: &[ArcId]| {
+            let lists = segments::minimal(&self.graph, from, arcs).ok()?;
+            let short = view.limit(arcs, current).filter(|&(_, free)| free < needed);
+            Some(Choice { path: Path::over(&self.graph, from, arcs), lists, short })
+        };
+        let covering = search::fewest_hops(&self.graph, from, to, &limits);
+        if let Some(choice) = covering.as_ref().and_then(|found| encode(&found.arcs)) {
+            return Some(choice);
+        }
+        let (best, _) = search::widest(&self.graph, from, to, &free)?;
+        if covering.is_none()
+            && let Some(choice) = encode(&best.arcs)
+        {
+            return Some(choice);
+        }
+        // The first choice cannot be written as a segment list: the first that can, then.
+        let mut others: Vec<Choice> =
+            search::alternatives(&self.graph, from, to, self.config.alternatives)
+                .iter()
+                .filter_map(|found| encode(&found.arcs))
+                .collect();
+        let at = others.iter().position(|choice| choice.short.is_none()).or_else(|| {
+            let width = |at: &usize| others[*at].short.map(|(_, free)| free);
+            (0..others.len()).rev().max_by_key(width)
+        })?;
+        Some(others.swap_remove(at))
+    }
+
+    /// Less than this is too little.
+    pub(crate) fn needed(&self, app: &App) -> u64 {
+        (app.demand.demand_bps as f64 * (1.0 - self.config.tolerance)) as u64
+    }
+
+    /// Whether a congested path gives an application clearly less than it asked for, although the
+    /// counters leave room: other senders yield too slowly.
+    fn is_starving(&self, app: &App) -> bool {
+        let wanted = (app.demand.demand_bps as f64 * self.config.shortfall) as u64;
+        let congested = |port| self.loads.get(&port).is_some_and(|load| load.congested);
+        app.load.rate_bps > 0
+            && app.load.rate_bps < wanted
+            && app.path.as_ref().is_some_and(|path| path.ports().any(congested))
+    }
+
+    fn assign(
+        &mut self,
+        color: Color,
+        path: Option<Path>,
+        lists: Lists,
+        state: State,
+        cause: Cause,
+        now: Duration,
+    ) -> Action {
+        let evidence = match cause {
+            Cause::Violated { port, .. } => self.loads.get(&port).copied().unwrap_or_default(),
+            _ => Default::default(),
+        };
+        let app = self.apps.get_mut(&color).expect("the caller found it");
+        let moved = app.path.is_some() && path != app.path;
+        let decision = Decision {
+            cause,
+            at: now,
+            before: app.path.clone(),
+            after: path.clone(),
+            sampled_at_ns: evidence.sampled_at_ns,
+            received_at_ns: evidence.received_at_ns,
+        };
+        if moved {
+            app.moves += 1;
+            app.recent_moves.push(now);
+            app.leaving = app.path.take();
+        }
+        if moved || app.path.is_none() {
+            app.assigned_at = now;
+        }
+        app.path = path;
+        app.lists = lists;
+        app.state = state;
+        app.installed_at = None;
+        app.violated_since = None;
+        app.starved_since = None;
+        app.better_since = None;
+        app.decision = Some(decision.clone());
+        self.ledger.hold(color, app.path.iter().chain(&app.leaving), app.reservation());
+        Action { color, lists: app.lists.clone(), decision }
+    }
+}
+
+/// Keeps the time since when `holds` has been true.
+fn since(start: &mut Option<Duration>, holds: bool, now: Duration) -> Duration {
+    if holds { *start.get_or_insert(now) } else { start.take().map_or(now, |_| now) }
+}
+
+/// One path that the IGP takes; of several equal ones the first.
+fn igp_path(graph: &Graph, from: NodeId, to: NodeId) -> Option<Path> {
+    if from.index() >= graph.len() || to.index() >= graph.len() {
+        return None;
+    }
+    let costs = igp::costs_to(graph, to);
+    let mut arcs = Vec::new();
+    let mut at = from;
+    while at != to {
+        let next = igp::next_arcs(graph, at, to, &costs).next()?;
+        arcs.push(next);
+        at = graph.arc(next).to;
+    }
+    Some(Path::over(graph, from, &arcs))
+}

@@ -1,0 +1,82 @@
+//! Who reserved how much on which port. Integers: nothing is lost to rounding.
+
+use std::collections::{BTreeMap, HashMap};
+
+use model::Color;
+
+use crate::graph::{Path, PortId};
+
+/// Reservations by application, in bits per second.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    held: BTreeMap<Color, Vec<(PortId, u64)>>,
+    total: HashMap<PortId, u64>,
+}
+
+impl Ledger {
+    /// Makes `color` hold `amount` on every port of `paths` and nothing elsewhere. A port that is
+    /// on several of the paths is held once: while an application moves it counts on both paths,
+    /// but on what they share only once.
+    pub fn hold<'a>(
+        &mut self,
+        color: Color,
+        paths: impl IntoIterator<Item = &'a Path>,
+        amount: u64,
+    ) {
+        self.release(color);
+        let mut ports: Vec<PortId> = paths.into_iter().flat_map(Path::ports).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        for &port in &ports {
+            *self.total.entry(port).or_default() += amount;
+        }
+        self.held.insert(color, ports.into_iter().map(|port| (port, amount)).collect());
+    }
+
+    /// Gives back all that `color` holds.
+    pub fn release(&mut self, color: Color) {
+        for (port, amount) in self.held.remove(&color).unwrap_or_default() {
+            let total = self.total.get_mut(&port).expect("what is held is in the total");
+            *total -= amount;
+            if *total == 0 {
+                self.total.remove(&port);
+            }
+        }
+    }
+
+    /// What all applications together hold on `port`.
+    pub fn reserved(&self, port: PortId) -> u64 {
+        self.total.get(&port).copied().unwrap_or(0)
+    }
+
+    /// What the applications other than `color` hold on `port`.
+    pub fn reserved_by_others(&self, port: PortId, color: Color) -> u64 {
+        let own = self.held.get(&color).and_then(|held| held.iter().find(|(p, _)| *p == port));
+        self.reserved(port) - own.map_or(0, |(_, amount)| *amount)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::NodeId;
+
+    fn path(ports: &[u32]) -> Path {
+        let steps = ports.iter().map(|&p| (PortId(p), NodeId(p + 1))).collect();
+        Path { start: NodeId(0), steps }
+    }
+
+    #[test]
+    fn a_move_counts_on_both_paths_and_once_where_they_meet() {
+        let mut ledger = Ledger::default();
+        ledger.hold(Color(1), [&path(&[0, 1]), &path(&[0, 2])], 5);
+        assert_eq!([0, 1, 2].map(|p| ledger.reserved(PortId(p))), [5, 5, 5]);
+        ledger.hold(Color(1), [&path(&[0, 2])], 5);
+        assert_eq!([0, 1, 2].map(|p| ledger.reserved(PortId(p))), [5, 0, 5]);
+        ledger.hold(Color(2), [&path(&[0])], 7);
+        assert_eq!(ledger.reserved_by_others(PortId(0), Color(1)), 7);
+        ledger.release(Color(1));
+        ledger.release(Color(2));
+        assert!(ledger.total.is_empty());
+    }
+}

@@ -1,0 +1,108 @@
+//! From a path to the shortest segment list that makes packets follow it.
+//!
+//! No SID stands where the IGP goes that way anyway: a node SID (End) skips as many links as the
+//! IGP follows without ambiguity, an adjacency SID (End.X) crosses a link that the IGP would not
+//! take for sure, as one of several parallel ones.
+
+use model::{SegmentList, Sid};
+
+use crate::graph::{ArcId, Graph, NodeId};
+use crate::igp::ShortestPaths;
+
+/// The lists for one path, one for each inner family; both cross the same links.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Lists {
+    /// For IPv4 inside. Empty: the IGP goes this way by itself, no header is needed.
+    pub ipv4: SegmentList,
+    /// For IPv6 inside. Empty: the IGP goes this way by itself, no header is needed.
+    pub ipv6: SegmentList,
+}
+
+/// Why a path cannot be written as a segment list.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// No node near the path's end can decapsulate for its destination.
+    #[error("no node on the path can decapsulate for {0}")]
+    NoEgress(String),
+    /// The IGP leaves the path at this node, and no SID there leads back.
+    #[error("the IGP does not follow the path behind {0}, and no SID there does")]
+    NotEncodable(String),
+    /// More SIDs than a lab's MTU has room for.
+    #[error("the path needs {0} SIDs, more than {max}", max = SegmentList::MAX)]
+    TooLong(usize),
+}
+
+/// The shortest lists for the path over `arcs` from `start`.
+pub fn minimal(graph: &Graph, start: NodeId, arcs: &[ArcId]) -> Result<Lists, Error> {
+    let nodes: Vec<NodeId> =
+        std::iter::once(start).chain(arcs.iter().map(|&id| graph.arc(id).to)).collect();
+    let follows: Vec<usize> = nodes
+        .iter()
+        .enumerate()
+        .map(|(at, &node)| at + ShortestPaths::from(graph, node).follows(graph, &arcs[at..]))
+        .collect();
+    let end = arcs.len();
+    if follows[0] == end {
+        return Ok(Lists::default());
+    }
+    // The last node that decapsulates and from where plain routing is sure to reach the end.
+    let egress = (0..=end)
+        .rev()
+        .find(|&at| graph.node(nodes[at]).sids.is_some() && follows[at] == end)
+        .ok_or_else(|| Error::NoEgress(graph.node(nodes[end]).name.clone()))?;
+    let through = fewest_sids(graph, &nodes, arcs, &follows, egress)?;
+    let sids = graph.node(nodes[egress]).sids.expect("the egress was chosen by its SIDs");
+    let list = |last: Sid| SegmentList(through.iter().copied().chain([last]).collect());
+    let lists = Lists { ipv4: list(sids.decap_ipv4), ipv6: list(sids.decap_ipv6) };
+    match lists.ipv4.0.len() {
+        length if length > SegmentList::MAX => Err(Error::TooLong(length)),
+        _ => Ok(lists),
+    }
+}
+
+/// The SIDs before the egress's own, from the back: `best[at]` is the shortest way on from node
+/// `at` of the path, and the next choice there.
+fn fewest_sids(
+    graph: &Graph,
+    nodes: &[NodeId],
+    arcs: &[ArcId],
+    follows: &[usize],
+    egress: usize,
+) -> Result<Vec<Sid>, Error> {
+    let mut best: Vec<Option<(usize, Option<(Sid, usize)>)>> = vec![None; egress + 1];
+    for at in (0..=egress).rev() {
+        if follows[at] >= egress {
+            best[at] = Some((0, None));
+            continue;
+        }
+        for target in (at..=follows[at]).rev() {
+            // A node SID first: of equally short lists the one that survives a link's failure.
+            let node_sid = graph.node(nodes[target]).sids.filter(|_| target > at);
+            let choices = [
+                node_sid.map(|sids| (sids.end, target)),
+                graph.arc(arcs[target]).end_x.map(|sid| (sid, target + 1)),
+            ];
+            for (sid, next) in choices.into_iter().flatten() {
+                let Some((rest, _)) = best[next] else { continue };
+                if best[at].is_none_or(|(count, _)| rest + 1 < count) {
+                    best[at] = Some((rest + 1, Some((sid, next))));
+                }
+            }
+        }
+    }
+    let mut sids = Vec::new();
+    let mut at = 0;
+    loop {
+        match best[at] {
+            None => {
+                let name = &graph.node(nodes[follows[at]]).name;
+                return Err(Error::NotEncodable(name.clone()));
+            }
+            Some((_, None)) => return Ok(sids),
+            Some((_, Some((sid, next)))) => {
+                sids.push(sid);
+                at = next;
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The traffic-engineering database: what the nodes announced, and who is alive.
+
+use std::collections::HashMap;
+
+use model::{AnnouncedInterface, Announcement, Bandwidth};
+
+use crate::graph::{Graph, GraphArc, GraphNode, NodeId, PortId};
+
+/// Nodes and ports by name, with ids that stay for the life of the database.
+#[derive(Debug, Default)]
+pub struct Ted {
+    nodes: Vec<Node>,
+    node_ids: HashMap<String, NodeId>,
+    ports: Vec<(NodeId, String)>,
+    port_ids: HashMap<(NodeId, String), PortId>,
+}
+
+#[derive(Debug)]
+struct Node {
+    name: String,
+    alive: bool,
+    announcement: Option<Announcement>,
+}
+
+impl Ted {
+    /// The id of the node called `name`, which may still be unknown otherwise.
+    pub fn node_id(&mut self, name: &str) -> NodeId {
+        if let Some(&id) = self.node_ids.get(name) {
+            return id;
+        }
+        let id = NodeId(self.nodes.len() as u32);
+        self.nodes.push(Node { name: name.into(), alive: false, announcement: None });
+        self.node_ids.insert(name.into(), id);
+        id
+    }
+
+    /// The id of an interface.
+    pub fn port_id(&mut self, node: NodeId, interface: &str) -> PortId {
+        let key = (node, interface.to_owned());
+        if let Some(&id) = self.port_ids.get(&key) {
+            return id;
+        }
+        let id = PortId(self.ports.len() as u32);
+        self.ports.push(key.clone());
+        self.port_ids.insert(key, id);
+        id
+    }
+
+    /// The id of a node that has been heard of.
+    pub fn find_node(&self, name: &str) -> Option<NodeId> {
+        self.node_ids.get(name).copied()
+    }
+
+    /// The id of an interface that has been heard of.
+    pub fn find_port(&self, node: &str, interface: &str) -> Option<PortId> {
+        self.port_ids.get(&(self.find_node(node)?, interface.to_owned())).copied()
+    }
+
+    /// The name of a node.
+    pub fn node_name(&self, id: NodeId) -> &str {
+        &self.nodes[id.index()].name
+    }
+
+    /// `node:interface` of a port.
+    pub fn port_name(&self, id: PortId) -> String {
+        let (node, interface) = &self.ports[id.index()];
+        format!("{}:{interface}", self.node_name(*node))
+    }
+
+    /// The interface of a port, by its name on its node.
+    pub fn interface_name(&self, id: PortId) -> &str {
+        &self.ports[id.index()].1
+    }
+
+    /// What a port can send; absent when nothing limits it.
+    pub fn capacity(&self, id: PortId) -> Option<Bandwidth> {
+        let (node, name) = &self.ports[id.index()];
+        let announcement = self.nodes[node.index()].announcement.as_ref()?;
+        announcement.interfaces.iter().find(|interface| interface.name == *name)?.capacity
+    }
+
+    /// Takes a node's announcement; the node is alive. Whether anything changed.
+    pub fn announce(&mut self, announcement: Announcement) -> bool {
+        let id = self.node_id(&announcement.node);
+        for interface in &announcement.interfaces {
+            self.port_id(id, &interface.name);
+            for adjacency in &interface.adjacencies {
+                self.node_id(&adjacency.neighbour);
+            }
+        }
+        let node = &mut self.nodes[id.index()];
+        let changed = !node.alive || node.announcement.as_ref() != Some(&announcement);
+        node.alive = true;
+        node.announcement = Some(announcement);
+        changed
+    }
+
+    /// Marks a node alive or dead. Whether that changed anything.
+    pub fn set_alive(&mut self, node: &str, alive: bool) -> bool {
+        match self.find_node(node) {
+            Some(id) => std::mem::replace(&mut self.nodes[id.index()].alive, alive) != alive,
+            None => false,
+        }
+    }
+
+    /// Marks an interface up or down. Whether that changed anything.
+    pub fn set_port_up(&mut self, node: &str, interface: &str, up: bool) -> bool {
+        let Some(id) = self.find_node(node) else { return false };
+        let Some(announcement) = &mut self.nodes[id.index()].announcement else { return false };
+        match announcement.interfaces.iter_mut().find(|i| i.name == interface) {
+            Some(found) => std::mem::replace(&mut found.up, up) != up,
+            None => false,
+        }
+    }
+
+    /// Changes what an interface can send. Whether that changed anything.
+    pub fn set_capacity(
+        &mut self,
+        node: &str,
+        interface: &str,
+        capacity: Option<Bandwidth>,
+    ) -> bool {
+        let Some(id) = self.find_node(node) else { return false };
+        let Some(announcement) = &mut self.nodes[id.index()].announcement else { return false };
+        match announcement.interfaces.iter_mut().find(|i| i.name == interface) {
+            Some(found) => std::mem::replace(&mut found.capacity, capacity) != capacity,
+            None => false,
+        }
+    }
+
+    /// Whether the node is alive.
+    pub fn is_alive(&self, node: &str) -> bool {
+        self.find_node(node).is_some_and(|id| self.nodes[id.index()].alive)
+    }
+
+    /// Every node that has announced itself, with whether it is alive, in the order of first
+    /// mention.
+    pub fn announcements(&self) -> impl Iterator<Item = (&Announcement, bool)> {
+        self.nodes.iter().filter_map(|node| Some((node.announcement.as_ref()?, node.alive)))
+    }
+
+    /// The announcement of the node called `name`.
+    pub fn announcement(&self, name: &str) -> Option<&Announcement> {
+        self.nodes[self.find_node(name)?.index()].announcement.as_ref()
+    }
+
+    /// A snapshot of what is usable now. An arc needs both ends alive, its port up, and the
+    /// neighbour to see the sender over a port that is up (an IGP's two-way check).
+    pub fn graph(&self) -> Graph {
+        let nodes = self
+            .nodes
+            .iter()
+            .map(|node| GraphNode {
+                name: node.name.clone(),
+                transit: node.announcement.as_ref().is_some_and(|a| a.transit),
+                sids: node.announcement.as_ref().and_then(|a| a.sids),
+            })
+            .collect();
+        let mut arcs = Vec::new();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let from = NodeId(at as u32);
+            for interface in self.usable_interfaces(node) {
+                for adjacency in &interface.adjacencies {
+                    let to = self.node_ids[&adjacency.neighbour];
+                    if !self.sees(to, &node.name) {
+                        continue;
+                    }
+                    arcs.push(GraphArc {
+                        from,
+                        to,
+                        port: self.port_ids[&(from, interface.name.clone())],
+                        cost: adjacency.cost,
+                        capacity: interface.capacity,
+                        end_x: adjacency.end_x,
+                    });
+                }
+            }
+        }
+        Graph::new(nodes, arcs)
+    }
+
+    fn usable_interfaces<'a>(
+        &self,
+        node: &'a Node,
+    ) -> impl Iterator<Item = &'a AnnouncedInterface> {
+        let announcement = node.announcement.as_ref().filter(|_| node.alive);
+        announcement.into_iter().flat_map(|a| a.interfaces.iter().filter(|i| i.up))
+    }
+
+    fn sees(&self, node: NodeId, neighbour: &str) -> bool {
+        self.usable_interfaces(&self.nodes[node.index()])
+            .any(|i| i.adjacencies.iter().any(|a| a.neighbour == neighbour))
+    }
+}

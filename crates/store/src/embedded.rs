@@ -1,0 +1,186 @@
+//! The store in one file.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+
+use crate::{Error, Record, Store};
+
+/// Name -> record as JSON, which a person can read and a later version can extend.
+const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("applications");
+
+/// A store in one file.
+pub struct Embedded {
+    database: Database,
+}
+
+/// A store, and what was found on the way.
+pub struct Opened {
+    /// The store.
+    pub store: Embedded,
+    /// Where a damaged file was set aside; the store is new and empty then.
+    pub set_aside: Option<PathBuf>,
+}
+
+impl Embedded {
+    /// Opens the file at `path`, or makes it. A file that is damaged is set aside under
+    /// `PATH.damaged-SECONDS`, never deleted, and a new one made: the nodes know the rest.
+    pub fn open(path: &Path) -> Result<Opened, Error> {
+        match Self::open_sound(path) {
+            Ok(store) => Ok(Opened { store, set_aside: None }),
+            Err(Error::Open { source, .. }) if is_damage(&source) => Self::start_over(path),
+            Err(Error::Damaged { .. } | Error::Failed { .. }) => Self::start_over(path),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn open_sound(path: &Path) -> Result<Self, Error> {
+        let database = Database::create(path).map_err(|source| match source {
+            DatabaseError::DatabaseAlreadyOpen => Error::InUse(path.display().to_string()),
+            source => Error::Open { path: path.display().to_string(), source: Box::new(source) },
+        })?;
+        let store = Self { database };
+        store.records()?;
+        Ok(store)
+    }
+
+    fn start_over(path: &Path) -> Result<Opened, Error> {
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(format!(".damaged-{seconds}"));
+        let aside = PathBuf::from(aside);
+        std::fs::rename(path, &aside)
+            .map_err(|source| Error::SetAside { path: path.display().to_string(), source })?;
+        Ok(Opened { store: Self::open_sound(path)?, set_aside: Some(aside) })
+    }
+}
+
+/// Whether the file itself is wrong, rather than the disk or the permissions.
+fn is_damage(error: &DatabaseError) -> bool {
+    use redb::StorageError;
+    match error {
+        DatabaseError::Storage(StorageError::Corrupted(_)) => true,
+        DatabaseError::Storage(StorageError::Io(error)) => {
+            // redb says so of a file that is not its own, or was cut short.
+            matches!(
+                error.kind(),
+                std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof
+            )
+        }
+        DatabaseError::UpgradeRequired(_) | DatabaseError::RepairAborted => true,
+        _ => false,
+    }
+}
+
+fn failed<E: Into<redb::Error>>(doing: &'static str) -> impl FnOnce(E) -> Error {
+    move |source| Error::Failed { doing, source: Box::new(source.into()) }
+}
+
+impl Store for Embedded {
+    fn records(&self) -> Result<Vec<Record>, Error> {
+        const DOING: &str = "reading";
+        let transaction = self.database.begin_read().map_err(failed(DOING))?;
+        let table = match transaction.open_table(RECORDS) {
+            Ok(table) => table,
+            Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(failed(DOING)(error)),
+        };
+        let mut records = Vec::new();
+        for entry in table.iter().map_err(failed(DOING))? {
+            let (name, json) = entry.map_err(failed(DOING))?;
+            let record = serde_json::from_slice(json.value())
+                .map_err(|source| Error::Damaged { name: name.value().into(), source })?;
+            records.push(record);
+        }
+        Ok(records)
+    }
+
+    fn put(&mut self, record: &Record) -> Result<(), Error> {
+        const DOING: &str = "writing";
+        let json = serde_json::to_vec(record).expect("a record has no map with odd keys");
+        let transaction = self.database.begin_write().map_err(failed(DOING))?;
+        {
+            let mut table = transaction.open_table(RECORDS).map_err(failed(DOING))?;
+            let name = record.application.name.as_str();
+            table.insert(name, json.as_slice()).map_err(failed(DOING))?;
+        }
+        transaction.commit().map_err(failed(DOING))
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), Error> {
+        const DOING: &str = "removing";
+        let transaction = self.database.begin_write().map_err(failed(DOING))?;
+        {
+            let mut table = transaction.open_table(RECORDS).map_err(failed(DOING))?;
+            table.remove(name).map_err(failed(DOING))?;
+        }
+        transaction.commit().map_err(failed(DOING))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Color, Destination};
+
+    use super::*;
+
+    fn record(name: &str) -> Record {
+        Record {
+            application: model::Application {
+                name: name.into(),
+                from: "h3".into(),
+                to: Destination::Node("h2".into()),
+                protocol: None,
+                src_ports: None,
+                dst_ports: None,
+                dscp: None,
+                demand: Some("50mbit".parse().unwrap()),
+                class: Default::default(),
+            },
+            color: Color(7000),
+            placement: None,
+        }
+    }
+
+    #[test]
+    fn what_was_put_is_there_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let mut opened = Embedded::open(&path).unwrap();
+        opened.store.put(&record("a")).unwrap();
+        opened.store.put(&record("b")).unwrap();
+        opened.store.remove("a").unwrap();
+        opened.store.remove("never there").unwrap();
+        assert!(matches!(Embedded::open(&path), Err(Error::InUse(_))));
+        drop(opened);
+        let opened = Embedded::open(&path).unwrap();
+        assert_eq!(opened.store.records().unwrap(), [record("b")]);
+        assert_eq!(opened.set_aside, None);
+    }
+
+    #[test]
+    fn a_damaged_file_is_set_aside_and_kept() {
+        let whole = {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("store");
+            Embedded::open(&path).unwrap().store.put(&record("a")).unwrap();
+            std::fs::read(path).unwrap()
+        };
+        let mut scribbled = whole.clone();
+        for byte in scribbled.iter_mut().step_by(97) {
+            *byte ^= 0xff;
+        }
+        let cut = whole[..whole.len() / 2].to_vec();
+        for bytes in [b"no database at all".to_vec(), scribbled, cut] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("store");
+            std::fs::write(&path, &bytes).unwrap();
+            let mut opened = Embedded::open(&path).unwrap();
+            let aside = opened.set_aside.expect("the damage was noticed");
+            assert_eq!(std::fs::read(aside).unwrap().len(), bytes.len());
+            opened.store.put(&record("b")).unwrap();
+            assert_eq!(opened.store.records().unwrap(), [record("b")]);
+        }
+    }
+}
