@@ -1,0 +1,43 @@
+//! Why a program is not at work.
+
+/// What failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel refuses the program.
+    #[error("the kernel does not load the program `{program}`: it needs BPF with BTF (Linux 6.1)")]
+    Load {
+        /// The program.
+        program: &'static str,
+        /// Why.
+        #[source]
+        source: libbpf_rs::Error,
+    },
+    /// The program does not attach to an interface.
+    #[error(
+        "cannot attach the program `{program}` to interface {interface}: it needs the clsact \
+         queueing discipline (NET_SCH_INGRESS, NET_CLS_BPF)"
+    )]
+    Attach {
+        /// The program.
+        program: &'static str,
+        /// The interface's index.
+        interface: i32,
+        /// Why.
+        #[source]
+        source: libbpf_rs::Error,
+    },
+    /// A map cannot be read or written.
+    #[error("cannot {doing} the map `{map}`")]
+    Map {
+        /// The map.
+        map: &'static str,
+        /// Read or write.
+        doing: &'static str,
+        /// Why.
+        #[source]
+        source: libbpf_rs::Error,
+    },
+    /// More flows or applications than there is room for.
+    #[error("a node counts at most {0} {1}")]
+    Full(usize, &'static str),
+}
