@@ -67,7 +67,7 @@ impl FromStr for Bandwidth {
             .ok_or_else(|| BandwidthError::BadUnit(text[split..].into()))?;
         let value: f64 = number.parse().map_err(|_| BandwidthError::BadNumber(text.into()))?;
         let bits = value * factor;
-        if !bits.is_finite() || bits < 0.0 || bits > 1e18 {
+        if !(0.0..=1e18).contains(&bits) {
             return Err(BandwidthError::BadNumber(text.into()));
         }
         match bits.round() as u64 {
@@ -95,7 +95,7 @@ impl Serialize for Bandwidth {
         // Exact, so that a value survives the round trip: the largest unit that divides it.
         let (unit, factor) = UNITS
             .iter()
-            .find(|(_, factor)| self.0 % (*factor as u64) == 0)
+            .find(|(_, factor)| self.0.is_multiple_of(*factor as u64))
             .copied()
             .unwrap_or(("bit", 1.0));
         serializer.collect_str(&format_args!("{}{unit}", self.0 / factor as u64))

@@ -29,9 +29,7 @@ impl fmt::Display for Class {
 }
 
 /// A transport protocol, as the IPv4 Protocol and IPv6 Next Header fields number it.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// 6

@@ -3,12 +3,23 @@
 //! Everything here is a parsed and validated value. Nothing here does I/O.
 #![forbid(unsafe_code)]
 
+mod announcement;
+mod application;
+mod assignment;
 mod bandwidth;
 mod flow;
+mod name;
 mod policy;
 mod sid;
+mod telemetry;
+pub mod topology;
 
+pub use announcement::{Adjacency, Announcement, Interface as AnnouncedInterface, NodeSids};
+pub use application::{Application, ApplicationError, Destination, DestinationError};
+pub use assignment::{Assignment, Placement, Step};
 pub use bandwidth::{Bandwidth, BandwidthError};
 pub use flow::{Class, Dscp, DscpError, Flow, PortRange, PortRangeError, Protocol};
+pub use name::{is_lab_name, is_node_name};
 pub use policy::{Color, Policy};
 pub use sid::{Locator, LocatorError, SegmentList, Sid, function};
+pub use telemetry::{InterfaceLoad, Telemetry};

@@ -46,7 +46,9 @@ pub enum LocatorError {
     #[error("`{0}` has bits set behind its length: write {1}")]
     HostBits(String, Ipv6Net),
     /// No room for 16 bits of function, or so short that it would swallow whole networks.
-    #[error("a locator is between /16 and /112 long, so that a 16-bit function fits behind it: `{0}`")]
+    #[error(
+        "a locator is between /16 and /112 long, so that a 16-bit function fits behind it: `{0}`"
+    )]
     Length(String),
 }
 

@@ -1,0 +1,228 @@
+//! An application: whose packets, and what they ask of their path.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use crate::{Bandwidth, Class, Dscp, PortRange, Protocol, is_lab_name, is_node_name};
+
+/// Where an application's packets go.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Destination {
+    /// To a node: every address that it has.
+    Node(String),
+    /// To the addresses of a prefix.
+    Prefix(IpNet),
+}
+
+/// Why a text is no destination.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DestinationError {
+    /// Neither a node's name nor an address nor a prefix.
+    #[error("`{0}` is no destination: write a node's name, or a prefix such as 10.0.5.0/24")]
+    Unreadable(String),
+    /// Bits are set behind the prefix length.
+    #[error("`{0}` has bits set behind its length: write {1}")]
+    HostBits(String, IpNet),
+}
+
+impl FromStr for Destination {
+    type Err = DestinationError;
+
+    fn from_str(text: &str) -> Result<Self, DestinationError> {
+        if is_node_name(text) {
+            return Ok(Self::Node(text.into()));
+        }
+        if let Ok(address) = text.parse::<IpAddr>() {
+            return Ok(Self::Prefix(address.into()));
+        }
+        let bad = |_| DestinationError::Unreadable(text.into());
+        let prefix: IpNet = text.parse().map_err(bad)?;
+        if prefix != prefix.trunc() {
+            return Err(DestinationError::HostBits(text.into(), prefix.trunc()));
+        }
+        Ok(Self::Prefix(prefix))
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(name) => name.fmt(f),
+            Self::Prefix(prefix) => prefix.fmt(f),
+        }
+    }
+}
+
+impl Serialize for Destination {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Destination {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// An application, as its owner describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Application {
+    /// The application's name, unique in its lab.
+    pub name: String,
+    /// The node that sends.
+    pub from: String,
+    /// Where the packets go.
+    pub to: Destination,
+    /// The transport protocol; every protocol when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Protocol>,
+    /// The ports that it sends from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub src_ports: Option<PortRange>,
+    /// The ports that it sends to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dst_ports: Option<PortRange>,
+    /// The code point of its packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<Dscp>,
+    /// The layer-2 bandwidth that it asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub demand: Option<Bandwidth>,
+    /// What it asks of its path.
+    #[serde(default)]
+    pub class: Class,
+}
+
+/// Why an application makes no sense, whatever the network.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ApplicationError {
+    /// The name is not `[a-z][a-z0-9-]{0,30}`.
+    #[error(
+        "`{0}` is no name of an application: use up to 31 of a-z, 0-9 and -, beginning with a letter"
+    )]
+    Name(String),
+    /// The sender is not a node's name.
+    #[error("`{0}` is no node's name: use the name of the node that sends")]
+    From(String),
+    /// The sender is the receiver.
+    #[error("`{0}` sends to itself: write another node behind `to`")]
+    ToItself(String),
+    /// Ports without a protocol, or with one that has none.
+    #[error("ports need a protocol that has ports: write protocol tcp, udp or sctp")]
+    Ports,
+    /// The source ports, likewise.
+    #[error("source ports need a protocol that has ports: write protocol tcp, udp or sctp")]
+    SourcePorts,
+    /// The class `bandwidth` without a demand.
+    #[error("the class `bandwidth` needs a demand: write one such as 50mbit, or class low-latency")]
+    NoDemand,
+}
+
+impl Application {
+    /// Checks what can be checked without knowing the network.
+    pub fn validate(&self) -> Result<(), ApplicationError> {
+        self.errors().into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Everything that [`validate`](Self::validate) checks and finds wrong.
+    pub fn errors(&self) -> Vec<ApplicationError> {
+        let mut errors = Vec::new();
+        if !is_lab_name(&self.name) {
+            errors.push(ApplicationError::Name(self.name.clone()));
+        }
+        if !is_node_name(&self.from) {
+            errors.push(ApplicationError::From(self.from.clone()));
+        }
+        if matches!(&self.to, Destination::Node(to) if *to == self.from) {
+            errors.push(ApplicationError::ToItself(self.from.clone()));
+        }
+        let no_ports = !self.protocol.is_some_and(Protocol::has_ports);
+        if no_ports && self.dst_ports.is_some() {
+            errors.push(ApplicationError::Ports);
+        }
+        if no_ports && self.src_ports.is_some() {
+            errors.push(ApplicationError::SourcePorts);
+        }
+        if self.class == Class::Bandwidth && self.demand.is_none() {
+            errors.push(ApplicationError::NoDemand);
+        }
+        errors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn application() -> Application {
+        Application {
+            name: "bulk".into(),
+            from: "h3".into(),
+            to: Destination::Node("h2".into()),
+            protocol: None,
+            src_ports: None,
+            dst_ports: None,
+            dscp: None,
+            demand: Some(Bandwidth::from_mbps(50)),
+            class: Class::Bandwidth,
+        }
+    }
+
+    #[test]
+    fn survives_being_stored() {
+        let application = Application {
+            to: "10.0.5.0/24".parse().unwrap(),
+            dscp: "ef".parse().ok(),
+            ..application()
+        };
+        let text = serde_json::to_string(&application).unwrap();
+        assert_eq!(
+            text,
+            r#"{"name":"bulk","from":"h3","to":"10.0.5.0/24","dscp":46,"demand":"50mbit","class":"bandwidth"}"#
+        );
+        assert_eq!(serde_json::from_str::<Application>(&text).unwrap(), application);
+    }
+
+    #[test]
+    fn destinations() {
+        assert_eq!("h2".parse(), Ok(Destination::Node("h2".into())));
+        assert_eq!("fd00::1".parse::<Destination>().unwrap().to_string(), "fd00::1/128");
+        assert!(matches!(
+            "10.0.0.1/24".parse::<Destination>(),
+            Err(DestinationError::HostBits(..))
+        ));
+        assert!(matches!("h 2".parse::<Destination>(), Err(DestinationError::Unreadable(_))));
+    }
+
+    #[test]
+    fn finds_everything_that_is_wrong() {
+        assert_eq!(application().validate(), Ok(()));
+        let ports: PortRange = "80".parse().unwrap();
+        let wrong = Application {
+            name: "Bulk".into(),
+            from: "h2".into(),
+            protocol: Some(Protocol::Icmp),
+            src_ports: Some(ports),
+            dst_ports: Some(ports),
+            demand: None,
+            ..application()
+        };
+        assert_eq!(
+            wrong.errors(),
+            [
+                ApplicationError::Name("Bulk".into()),
+                ApplicationError::ToItself("h2".into()),
+                ApplicationError::Ports,
+                ApplicationError::SourcePorts,
+                ApplicationError::NoDemand,
+            ]
+        );
+        let quiet = Application { class: Class::LowLatency, demand: None, ..application() };
+        assert_eq!(quiet.validate(), Ok(()));
+    }
+}

@@ -1,0 +1,125 @@
+//! Applications and events: what they name must be there.
+
+use super::de::split_help;
+use super::file::{ApplicationText, File};
+use super::problems::{Place, steps};
+use super::tree::Step;
+use super::types::{SegmentName, Topology};
+use crate::{Application, ApplicationError, Bandwidth, Destination};
+
+/// The applications; those that make no sense are reported.
+pub(super) fn applications(
+    place: &mut Place<'_>,
+    file: &File,
+    topology: &Topology,
+) -> Vec<Application> {
+    let interfaces = || topology.nodes.iter().flat_map(|node| &node.interfaces);
+    // With one link that is not limited, nothing is known about the most that can be carried.
+    let largest = interfaces()
+        .map(|interface| interface.rate)
+        .collect::<Option<Vec<_>>>()
+        .and_then(|rates| rates.into_iter().max());
+    let texts = file.applications.0.iter();
+    texts.filter_map(|(name, text)| application(place, name, text, topology, largest)).collect()
+}
+
+fn application(
+    place: &mut Place<'_>,
+    name: &str,
+    text: &ApplicationText,
+    topology: &Topology,
+    largest: Option<Bandwidth>,
+) -> Option<Application> {
+    let at = |key: &str| [Step::from("applications"), Step::from(name), Step::from(key)];
+    node(place, &at("from"), &text.from, topology, true);
+    let to = match text.to.parse::<Destination>() {
+        Ok(to) => to,
+        Err(error) => {
+            let (message, help) = split_help(&error.to_string());
+            place.value(&at("to"), message, &help.unwrap_or_default());
+            return None;
+        }
+    };
+    if let Destination::Node(to) = &to {
+        node(place, &at("to"), to, topology, true);
+    }
+    let application = Application {
+        name: name.into(),
+        from: text.from.clone(),
+        to,
+        protocol: text.protocol,
+        src_ports: text.source_ports,
+        dst_ports: text.ports,
+        dscp: text.dscp,
+        demand: text.demand,
+        class: text.class.unwrap_or_default(),
+    };
+    for error in application.errors() {
+        let (message, help) = split_help(&error.to_string());
+        let help = help.unwrap_or_default();
+        match error {
+            ApplicationError::Name(_) | ApplicationError::NoDemand => {
+                place.key(&at(""), message, &help);
+            }
+            // No node has such a name, which is reported above.
+            ApplicationError::From(_) => {}
+            ApplicationError::ToItself(_) => place.value(&at("to"), message, &help),
+            ApplicationError::Ports => place.key(&at("ports"), message, &help),
+            ApplicationError::SourcePorts => place.key(&at("source-ports"), message, &help),
+        }
+    }
+    if let (Some(demand), Some(largest)) = (application.demand, largest)
+        && demand > largest
+    {
+        let message = format!("the demand {demand} is larger than every link");
+        let help = format!("ask for at most {largest}, the fastest link's rate, or raise a rate");
+        place.value(&at("demand"), message, &help);
+    }
+    Some(application)
+}
+
+/// Checks that the file names a node, and one that has a link if that is needed.
+pub(super) fn node(
+    place: &mut Place<'_>,
+    at: &[Step],
+    name: &str,
+    topology: &Topology,
+    linked: bool,
+) {
+    match topology.node(name) {
+        None => place.unknown_node(at, name, topology.nodes.iter().map(|n| n.name.as_str())),
+        Some(node) if linked && node.interfaces.is_empty() => {
+            let help = "add a link of this node under `links:`";
+            place.value(at, format!("`{name}` has no link"), help);
+        }
+        Some(_) => {}
+    }
+}
+
+/// Checks the events, which are not run yet.
+pub(super) fn events(place: &mut Place<'_>, file: &File, topology: &Topology) {
+    for (index, event) in file.events.iter().enumerate() {
+        let wanted = SegmentName::of(&event.link);
+        let known = topology.segments.iter().any(|s| SegmentName::of(&s.name) == wanted);
+        if !known {
+            let names = topology.segments.iter().map(|segment| segment.name.as_str());
+            let near = place.near(&event.link, names);
+            let help = near.map_or("name a link under `links:`".into(), |near| {
+                format!("did you mean `{near}`?")
+            });
+            let message = format!("no link is called `{}`", event.link);
+            place.value(steps!["events", index, "link"], message, &help);
+        }
+        if event.down.is_some() == event.set.is_some() {
+            let message = "an event does one thing";
+            place.value(steps!["events", index], message, "write either `down:` or `set:`");
+        }
+        if event.set.as_ref().is_some_and(|set| set.cost == Some(0)) {
+            let help = "write a cost from 1 to 65535";
+            place.value(steps!["events", index, "set", "cost"], "a cost is at least 1", help);
+        }
+    }
+    if !file.events.is_empty() {
+        place.not_built(steps!["events"], "events", "remove them: events come with the emulator");
+    }
+}

@@ -1,0 +1,464 @@
+//! Files that are wrong: where, why, and what to do; and that no text makes the reader panic.
+
+use proptest::prelude::*;
+
+use super::good_input::EVERYTHING;
+use super::*;
+
+/// A file with hosts h1, h2, h3, FRR routers r1, r2, and `rest` from line 3 on.
+fn lab(rest: &str) -> String {
+    format!(
+        "name: a\nnodes: {{h1: {{}}, h2: {{}}, h3: {{}}, r1: {{router: frr}}, r2: {{router: frr}}}}\n{rest}\n"
+    )
+}
+
+/// A file whose nodes begin in line 3.
+fn nodes(rest: &str) -> String {
+    format!("name: a\nnodes:\n{rest}\n")
+}
+
+fn found(text: &str) -> Vec<String> {
+    let problems = match parse("lab.yaml", text) {
+        Ok(_) => panic!("no problem found in\n{text}"),
+        Err(problems) => problems,
+    };
+    let render = problems.render(false);
+    let problems = problems.problems.iter().map(|p| {
+        assert!(render.contains(&format!("lab.yaml:{}:{}", p.line, p.column)), "{render}");
+        let help = p.help.as_deref().unwrap_or("");
+        format!("{}:{} {} | {help}", p.line, p.column, p.message)
+    });
+    problems.collect()
+}
+
+/// The problems of `text`: place, part of the message, part of the fix.
+#[track_caller]
+fn expect(text: &str, expected: &[(&str, &str, &str)]) {
+    let found = found(text);
+    let matches = found.len() == expected.len()
+        && found.iter().zip(expected).all(|(found, (place, message, help))| {
+            let (said, fix) = found.split_once(" | ").unwrap();
+            said.starts_with(&format!("{place} ")) && said.contains(message) && fix.contains(help)
+        });
+    assert!(matches, "{text}\nfound {found:#?}\nexpected {expected:#?}");
+}
+
+#[test]
+fn not_yaml() {
+    expect("", &[("1:1", "the file is empty", "at least `name:`")]);
+    expect("# only a comment\n", &[("1:1", "the file is empty", "at least `name:`")]);
+    expect("name: [a\nnodes: {}\n", &[("2:6", "this is not YAML", "check the indentation")]);
+    expect("- a\n", &[("1:1", "expected a map of `key: value`, found a list", "")]);
+    expect(&nodes("  r1: [frr]"), &[("3:3", "expected a map of `key: value`, found a list", "")]);
+    let large = format!("name: a\n#{}", "x".repeat(4 * 1024 * 1024));
+    expect(&large, &[("1:1", "larger than 4 MiB", "smaller lab")]);
+    expect(&lab("name: b"), &[("3:1", "`name` is given twice", "rename or remove")]);
+    expect(
+        &nodes("  r1: {router: frr}\n  r1: {router: linux}"),
+        &[("4:3", "`r1` is given twice", "rename or remove")],
+    );
+}
+
+#[test]
+fn keys_and_values() {
+    expect(&lab("lniks: []"), &[("3:1", "unknown key `lniks`", "did you mean `links`? allowed")]);
+    expect(&lab("bananas: 1"), &[("3:1", "unknown key `bananas`", "allowed here: name, seed")]);
+    expect("nodes: {h1: {}}\n", &[("1:1", "`name` is missing", "add `name:`")]);
+    expect(&lab("seed: many"), &[("3:7", "expected a whole number, found `many`", "")]);
+    expect(&lab("mtu: 100"), &[("3:6", "an MTU of 100 is not possible", "write 1280 to 9000")]);
+    expect("name: My Lab\nnodes: {h1: {}}\n", &[("1:7", "`My Lab` cannot name a lab", "a-z")]);
+    expect("name: a\nnodes: {}\n", &[("2:1", "there are no nodes", "`h1: {}`")]);
+    expect(
+        &nodes("  h1:"),
+        &[("3:5", "expected a map of `key: value`, found nothing", "write `{}`")],
+    );
+    expect(
+        &nodes("  r1: {router: fr}"),
+        &[("3:16", "`fr` is not known here", "did you mean `frr`? use frr, linux, virtual")],
+    );
+    expect(
+        &nodes("  r1: {router: frr, srv6: maybe}"),
+        &[("3:27", "expected true, false, or a", "")],
+    );
+    expect(&lab("links: [{r1-r2: {rte: 5mbit}}]"), &[("3:18", "unknown key `rte`", "`rate`?")]);
+    expect(
+        &lab("links:\n  - r1-r2:\n    rate: 5mbit"),
+        &[("4:5", "a second key beside its name", "write `- r1-r2: {rate: 1gbit}`")],
+    );
+}
+
+#[test]
+fn everything_wrong_is_found_in_one_run() {
+    expect(
+        "name: a\nsed: 1\nmtu: big\nnodes:\n  r1: {router: cisco}\n  r2: {rooter: frr}\n\
+         links:\n  - r1-r2: {rate: 100}\n",
+        &[
+            ("2:1", "unknown key `sed`", "did you mean `seed`"),
+            ("3:6", "found `big`", ""),
+            ("5:16", "`cisco` is not known", "use frr"),
+            ("6:8", "unknown key `rooter`", "did you mean `router`"),
+            ("8:19", "`100` has no unit", "write 100bit"),
+        ],
+    );
+    // What was cut out is not missed a second time.
+    expect(&lab("applications: {x: {from: [], to: h2}}"), &[("3:20", "found a list", "")]);
+    expect(
+        &lab("mtu: 100\nlinks: [r1-r9, h1-h1]"),
+        &[
+            ("3:6", "an MTU of 100", ""),
+            ("4:9", "no node is called `r9`", ""),
+            ("4:16", "linked to itself", "two different"),
+        ],
+    );
+}
+
+#[test]
+fn units_are_required() {
+    let link = |options: &str| lab(&format!("links: [{{r1-r2: {{{options}}}}}]"));
+    expect(&link("rate: 5"), &[("3:24", "`5` has no unit", "write 5bit")]);
+    expect(&link("rate: 5MBps"), &[("3:24", "`MBps` is no unit of bandwidth", "use bit")]);
+    expect(&link("rate: 1gbit, queue: 250"), &[("3:38", "`250` has no unit", "250p (packets)")]);
+    expect(&link("delay: 20"), &[("3:25", "`20` has no unit", "write 20ms")]);
+    expect(&link("delay: -20ms"), &[("3:25", "`-20ms` is no duration", "write one such as 10ms")]);
+    expect(&link("loss: 1"), &[("3:24", "expected a percentage such as 1%", "")]);
+    expect(&link("loss: 101%"), &[("3:24", "`101%` is no percentage", "from 0% to 100%")]);
+    expect(&link("loss: {gilbert-elliott: {p: 1%}}"), &[("3:25", "`r` is missing", "add `r:`")]);
+    expect(&link("ipv4: 10.0.0.1/8"), &[("3:24", "bits set behind its length", "10.0.0.0/8")]);
+    expect(&link("ipv6: 10.0.0.0/8"), &[("3:24", "no IPv6 prefix", "fd02:9::/64")]);
+    expect(&link("cost: 0"), &[("3:24", "a cost is at least 1", "1 to 65535")]);
+    expect(&link("queue: 250p"), &[("3:18", "no effect on a link without a rate", "add `rate:`")]);
+    expect(&lab("ospf: {hello: 1}"), &[("3:15", "`1` has no unit", "1s")]);
+    expect(&lab("ospf: {hello: 500ms}"), &[("3:15", "whole seconds", "write whole seconds")]);
+    expect(&lab("ospf: {hello: 4s, dead: 4s}"), &[("3:25", "longer than `hello`", "a few times")]);
+}
+
+#[test]
+fn names() {
+    for name in ["1r", "r-1", "r1_2", "lo", "a23456789012"] {
+        let message = format!("`{name}` cannot name a node");
+        expect(&nodes(&format!("  {name}: {{}}")), &[("3:3", &message, "use up to 11 of")]);
+    }
+    let links = |text: &str| lab(&format!("links: [{text}]"));
+    expect(&links("r1-r2, r2-r11"), &[("3:16", "no node is called `r11`", "did you mean `r1`?")]);
+    expect(&links("r1-tokyo"), &[("3:9", "no node is called `tokyo`", "add `tokyo: {}` under")]);
+    expect(&links("r1-r1"), &[("3:9", "`r1` is linked to itself", "two different nodes")]);
+    expect(&links("r1"), &[("3:9", "`r1` is no link", "write `r1-r2` for a link")]);
+    expect(&links("{r1-r2: [h1]}"), &[("3:10", "is the name of a link", "lan0: [r1, r2")]);
+    expect(&links("{h1: [r1, r2]}"), &[("3:10", "`h1` is a node and a LAN", "that no node has")]);
+    expect(
+        &links("{lan-0: {rate: 1gbit}}"),
+        &[("3:10", "no node is called `lan`", ""), ("3:10", "no node is called `0`", "")],
+    );
+    expect(&links("{l_0: [r1, r2]}"), &[("3:10", "`l_0` cannot name a LAN", "use up to 11")]);
+    expect(&links("{l: [r1, r2]}, {l: [h1, h2]}"), &[("3:25", "names two LANs", "rename")]);
+    expect(&links("{l: [r1]}"), &[("3:10", "the LAN `l` has 1 members", "two to 1000")]);
+    expect(&links("{l: [r1, r2, r1]}"), &[("3:22", "`r1` is on this LAN twice", "once")]);
+    expect(&links("{l: {nodes: [r1, x9]}}"), &[("3:26", "no node is called `x9`", "add `x9")]);
+    expect(
+        &links("{l: {nodes: [r1, r2], reverse: {cost: 2}}}"),
+        &[("3:31", "a LAN has no reverse", "remove it")],
+    );
+}
+
+#[test]
+fn nodes_and_routing() {
+    expect(
+        &nodes("  h1: {srv6: true, routing: [ospf], loopback: [10.0.0.1], config: x}"),
+        &[
+            ("3:8", "`srv6` is for routers", "add `router: frr`"),
+            ("3:20", "`routing` is for routers", "add `router: frr`"),
+            ("3:37", "`loopback` is for routers", "add `router: frr`"),
+            ("3:59", "`config` is for routers", "add `router: frr`"),
+        ],
+    );
+    expect(&nodes("  r1: {router: linux, config: x}"), &[("3:23", "is for FRR", "router: frr")]);
+    expect(
+        &nodes("  r1: {router: linux, routing: [ospf]}"),
+        &[("3:23", "`r1` runs no routing protocol", "[static]")],
+    );
+    expect(&lab("routing: [ospf, ospf]"), &[("3:17", "`ospf` is listed twice", "remove one")]);
+    expect(
+        &lab("routing: [ospf, rip]"),
+        &[
+            ("3:17", "`rip` is not built yet", "come with the emulator"),
+            ("3:17", "`rip` and `ospf` both route IPv4", "one protocol per"),
+        ],
+    );
+    expect(&lab("routing: [eigrp]"), &[("3:11", "`eigrp` is not known here", "static, ospf")]);
+    expect(
+        &nodes("  r1: {router: frr, loopback: [10.0.0.1, 10.0.0.2]}"),
+        &[("3:42", "a second loopback", "at most one IPv4")],
+    );
+    expect(
+        &nodes("  r1: {router: frr, loopback: [10.0.0.1/32]}"),
+        &[("3:32", "`10.0.0.1/32` is no address", "without a length")],
+    );
+}
+
+#[test]
+fn addresses_and_locators() {
+    let links = |text: &str| lab(&format!("links:\n{text}"));
+    expect(
+        &links("  - r1-r2: {ipv4: 10.9.0.0/16}\n  - r1-r2: {ipv4: 10.9.3.0/24}"),
+        &[("5:19", "`10.9.3.0/24` overlaps 10.9.0.0/16 of r1-r2", "do not overlap")],
+    );
+    expect(
+        &links("  - r1-r2: {ipv6: 'fd02:9::/48'}\n  - h1-r2: {ipv6: 'fd02:9::/64'}"),
+        &[("5:19", "`fd02:9::/64` overlaps fd02:9::/48 of r1-r2", "do not overlap")],
+    );
+    expect(&links("  - r1-r2: {ipv4: 127.0.0.0/24}"), &[("4:19", "a meaning of its own", "")]);
+    expect(
+        &links("  - r1-r2: {ipv6: 'fd00:0:5::/64'}"),
+        &[("4:19", "`fd00:0:5::/64` is in fd00::/32, which is for locators", "outside the block")],
+    );
+    expect(&links("  - r1-r2: {ipv4: 10.9.0.0/32}"), &[("4:19", "no room for 2 nodes", "shorter")]);
+    expect(
+        &links("  - l: {nodes: [r1, r2, h1], ipv4: 10.9.0.0/30}"),
+        &[("4:36", "`10.9.0.0/30` has no room for 3 nodes", "a shorter `ipv4:` prefix")],
+    );
+    expect(
+        &nodes("  r1: {router: frr, srv6: {locator: 'fd99::/48'}}"),
+        &[("3:37", "the locator `fd99::/48` is outside the block fd00::/32", "inside the block")],
+    );
+    expect(
+        &nodes("  r1: {router: frr, srv6: {locator: 'fd00::1/48'}}"),
+        &[("3:37", "`fd00::1/48` has bits set behind its length", "write fd00::/48")],
+    );
+    expect(
+        &nodes(
+            "  r1: {router: frr, srv6: {locator: 'fd00:0:7::/48'}}\n  \
+             r2: {router: frr, srv6: {locator: 'fd00:0:7::/48'}}\n  \
+             r3: {router: frr, srv6: {locator: 'fd00:0:7:8::/64'}}",
+        ),
+        &[
+            ("4:37", "`fd00:0:7::/48` overlaps the locator of r1", "a locator of its own"),
+            ("5:37", "`fd00:0:7:8::/64` overlaps the locator of r1", "a locator of its own"),
+        ],
+    );
+    expect(
+        &nodes(
+            "  r1: {router: frr, loopback: [10.1.1.1]}\n  r2: {router: frr, loopback: [10.1.1.1]}",
+        ),
+        &[("4:21", "`10.1.1.1` is part of the loopback of r1", "do not overlap")],
+    );
+    expect(
+        &nodes("  r1: {router: frr, loopback: ['fd00::1']}"),
+        &[("3:21", "`fd00::1` is in fd00::/32, which is for locators", "outside the block")],
+    );
+}
+
+#[test]
+fn pools() {
+    expect(
+        &lab("addresses: {ipv4: 10.9.0.0/23}\nlinks: [h1-r1, r1-r2]"),
+        &[("3:19", "the pool `ipv4` has no prefix for link 2, r1-r2", "a larger pool")],
+    );
+    expect(
+        &lab("addresses: {loopbacks4: 10.8.0.0/31}"),
+        &[("3:25", "the pool `loopbacks4` has no address for router 2", "a larger pool")],
+    );
+    expect(
+        &lab("srv6: {block: 'fd00::/47'}"),
+        &[("3:15", "no locator for router 2", "a larger block")],
+    );
+    expect(
+        &lab("srv6: {block: 'fd00::/48'}"),
+        &[
+            ("3:15", "`fd00::/48` is no block for locators", "from /8 to /47"),
+            ("3:15", "no locator for router 1", ""),
+        ],
+    );
+    expect(
+        &lab("addresses: {ipv6: 'fd00::/24'}"),
+        &[("3:19", "the pool `ipv6` (fd00::/24) overlaps the block", "do not overlap")],
+    );
+    expect(
+        &lab("addresses: {ipv4: 10.255.0.0/20}"),
+        &[("3:1", "the pool `loopbacks4` leaves no prefix for links", "a smaller pool")],
+    );
+    expect(&lab("addresses: {ipv4: 10.9.0.0/25}"), &[("3:19", "too small a pool", "/23 or")]);
+}
+
+#[test]
+fn applications() {
+    let lab = |text: &str| {
+        lab(&format!(
+            "links: [{{h1-r1: {{rate: 10mbit}}}}, {{r1-h2: {{rate: 50mbit, reverse: {{rate: 20mbit}}}}}}]\n\
+             applications:\n  x: {{{text}}}"
+        ))
+    };
+    expect(&lab("to: h2"), &[("5:3", "`from` is missing", "add `from:`")]);
+    expect(&lab("from: h1, to: h2"), &[("5:3", "needs a demand", "write one such as 50mbit")]);
+    expect(
+        &lab("from: h1, to: h2, demand: 60mbit"),
+        &[("5:33", "the demand 60mbit is larger than every link", "at most 50mbit")],
+    );
+    expect(
+        &lab("from: h1, to: h1, demand: 1mbit"),
+        &[("5:21", "`h1` sends to itself", "write another node behind `to`")],
+    );
+    expect(
+        &lab("from: h11, to: 10.0.0.1/8, demand: 1mbit"),
+        &[
+            ("5:13", "no node is called `h11`", "did you mean `h1`?"),
+            ("5:22", "`10.0.0.1/8` has bits set behind its length", "write 10.0.0.0/8"),
+        ],
+    );
+    expect(
+        &lab("from: h1, to: h3, demand: 1mbit"),
+        &[("5:21", "`h3` has no link", "under `links:`")],
+    );
+    expect(
+        &lab("from: h1, to: h2, demand: 1mbit, protocol: icmp, ports: 80, source-ports: 1-2"),
+        &[
+            ("5:56", "ports need a protocol that has ports", "write protocol tcp"),
+            ("5:67", "source ports need a protocol", "write protocol tcp"),
+        ],
+    );
+    expect(
+        &lab("from: h1, to: h2, demand: 1mbit, protocol: tcp, ports: 70000, dscp: 64, class: best"),
+        &[
+            ("5:62", "`70000` is no port", "write 5201"),
+            ("5:75", "`64` is no DSCP", "use 0 to 63"),
+            ("5:86", "`best` is not known here", "bandwidth, low-latency"),
+        ],
+    );
+}
+
+#[test]
+fn events_and_tests() {
+    let lab = |text: &str| lab(&format!("links: [h1-r1, r1-h2]\n{text}"));
+    expect(
+        &lab("events:\n  - {at: 10s, link: r1-r2, down: 5s}\n  - {at: 1s, link: h1-r1}"),
+        &[
+            ("4:1", "`events` is not built yet", "remove them"),
+            ("5:21", "no link is called `r1-r2`", "did you mean"),
+            ("6:5", "an event does one thing", "`down:` or `set:`"),
+        ],
+    );
+    expect(&lab("events: [{at: 10, link: h1-r1, down: 5s}]"), &[("4:15", "`10` has no unit", "")]);
+    let tests = |text: &str| lab(&format!("tests:\n  - {{{text}}}"));
+    expect(&tests("from: h1, ping: h9"), &[("5:22", "no node is called `h9`", "")]);
+    expect(&tests("ping: h1"), &[("5:5", "`from` is missing", "add `from:`")]);
+    expect(&tests("from: h1"), &[("5:5", "a test checks one thing", "write one of")]);
+    expect(
+        &tests("from: h1, ping: h2, present: true"),
+        &[("5:26", "`present` does not go with this test", "from, ping, rtt, within")],
+    );
+    expect(
+        &tests("from: h1, ping: h2, rtt: 48ms..40ms"),
+        &[("5:31", "the range `48ms..40ms` is empty", "smaller value first")],
+    );
+    expect(
+        &tests("from: h1, to: h2, throughput: 90..100mbit"),
+        &[("5:36", "`90` has no unit", "write 90bit")],
+    );
+    expect(&tests("on: r1, route: 10.0.5.1/24"), &[("5:21", "bits set", "10.0.5.0/24")]);
+}
+
+#[test]
+fn what_is_not_built_is_refused() {
+    let link = |options: &str| lab(&format!("links: [{{r1-r2: {{{options}}}}}]"));
+    let options = [
+        ("delay", "20ms"),
+        ("jitter", "2ms normal"),
+        ("loss", "1%"),
+        ("loss", "{gilbert-elliott: {p: 0.1%, r: 20%}}"),
+        ("reorder", "1%"),
+        ("duplicate", "1%"),
+        ("corrupt", "1%"),
+        ("trace", "lte.csv"),
+        ("filter", "[{to: 10.0.0.0/8, protocol: udp, ports: 53}]"),
+    ];
+    for (key, value) in options {
+        let message = format!("`{key}` is not built yet");
+        let help = "remove it: impairments come with the emulator";
+        expect(&link(&format!("{key}: {value}")), &[("3:18", &message, help)]);
+        let reverse = link(&format!("reverse: {{{key}: {value}}}"));
+        expect(&reverse, &[("3:28", &message, help)]);
+    }
+    expect(
+        &link("rate: 1gbit, queue: 250p codel"),
+        &[("3:31", "`queue: codel` is not built yet", "write the limit alone")],
+    );
+    expect(
+        &nodes(
+            "  x1: {router: virtual}\n  gw: {attach: eth0, via: nfqueue}\n  n1: {dataplane: xdp}",
+        ),
+        &[
+            ("3:8", "`router: virtual` is not built yet", "use frr or linux"),
+            ("4:8", "`attach` is not built yet", "remove it"),
+            ("4:22", "`via` is not built yet", "remove it"),
+            ("5:8", "`dataplane: xdp` is not built yet", "remove it"),
+        ],
+    );
+    for protocol in ["isis", "rip", "ripng", "bgp"] {
+        let message = format!("`{protocol}` is not built yet");
+        expect(&lab(&format!("routing: [{protocol}]")), &[("3:11", &message, "use ospf, ospf6")]);
+    }
+}
+
+#[test]
+fn thousands_of_problems_take_little_time() {
+    let mut text = String::from("name: a\nnodes: {h1: {}}\nlinks:\n");
+    for n in 0..20_000 {
+        text += &format!("  - h1-x{n}\n");
+    }
+    let problems = parse("lab.yaml", &text).unwrap_err();
+    assert_eq!(problems.problems.len(), 20_000);
+    assert!(problems.to_string().ends_with("… and 19950 more problems"));
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC*") {
+        if let Err(problems) = parse("x", &text) {
+            prop_assert!(!problems.problems.is_empty());
+            problems.render(true);
+        }
+    }
+
+    #[test]
+    fn no_yaml_makes_it_panic(text in "([a-z&*<{}\\[\\],:|>?!%'\"#-]|: |- |\n|  ){0,80}") {
+        if let Err(problems) = parse("x", &text) {
+            problems.render(false);
+        }
+    }
+
+    #[test]
+    fn no_change_of_a_good_file_makes_it_panic(
+        at in 0..EVERYTHING.len(),
+        cut in 0_usize..40,
+        insert in "[a-z0-9{}\\[\\],:/ \n.*&<-]{0,6}",
+    ) {
+        let end = (at + cut).min(EVERYTHING.len());
+        let text = format!("{}{insert}{}", &EVERYTHING[..at], &EVERYTHING[end..]);
+        match parse("x", &text) {
+            Ok(topology) => prop_assert!(serde_json::to_string(&topology).is_ok()),
+            Err(problems) => prop_assert!(problems.to_string().contains("error: ")),
+        }
+    }
+
+    #[test]
+    fn any_number_makes_an_address_or_a_problem(
+        length4 in 0_u8..=32, length6 in 0_u8..=128, address4: u32, address6: u128, mtu: u16,
+    ) {
+        let v4 = ipnet::Ipv4Net::new(address4.into(), length4).unwrap().trunc();
+        let v6 = ipnet::Ipv6Net::new(address6.into(), length6).unwrap().trunc();
+        for keys in [
+            format!("links:\n  - r1-r2: {{ipv4: '{v4}', ipv6: '{v6}', mtu: {mtu}}}"),
+            format!("addresses: {{ipv4: '{v4}', ipv6: '{v6}'}}\nlinks: [r1-r2, h1-r1]"),
+            format!("addresses: {{loopbacks4: '{v4}', loopbacks6: '{v6}'}}\nlinks: [r1-r2, h1-r1]"),
+            format!("srv6: {{block: '{v6}'}}\nlinks: [r1-r2, h1-r1]"),
+        ] {
+            if let Ok(topology) = parse("x", &lab(&keys)) {
+                let interfaces = topology.nodes.iter().flat_map(|node| &node.interfaces);
+                for interface in interfaces {
+                    let segment = &topology.segments[interface.segment];
+                    prop_assert!(segment.ipv4.contains(&interface.ipv4.addr()));
+                    prop_assert!(segment.ipv6.contains(&interface.ipv6.addr()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! A serde deserializer over the tree, whose errors know where they happened.
+
+use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
+
+use super::nearest::suggest;
+use super::tree::{Entry, Span, Step, Tree, Value};
+
+/// Why a tree is not the value that was asked for.
+#[derive(Debug)]
+pub(super) struct Error {
+    /// Where it happened; the innermost value that could not be read.
+    pub(super) span: Option<Span>,
+    /// The way to that value, last step first.
+    pub(super) path: Vec<Step>,
+    pub(super) message: String,
+    pub(super) help: Option<String>,
+}
+
+impl Error {
+    fn new(message: String, help: Option<String>) -> Self {
+        Self { span: None, path: vec![], message, help }
+    }
+
+    fn at(mut self, span: Span) -> Self {
+        self.span.get_or_insert(span);
+        self
+    }
+
+    fn under(mut self, step: Step) -> Self {
+        self.path.push(step);
+        self
+    }
+}
+
+/// Splits "what is wrong: write this" in two; the crate's own parsing errors are written so.
+pub(super) fn split_help(text: &str) -> (String, Option<String>) {
+    match [": write ", ": use "].iter().filter_map(|mark| text.find(mark)).min() {
+        Some(at) => (text[..at].into(), Some(text[at + 2..].into())),
+        None => (text.into(), None),
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+fn expectation(expected: &dyn de::Expected) -> String {
+    match expected.to_string().as_str() {
+        "u16" => "a whole number up to 65535".into(),
+        "u64" | "u32" | "u8" => "a whole number".into(),
+        "a boolean" => "true or false".into(),
+        other if other.starts_with("struct ") => "a map of `key: value`".into(),
+        other => other.into(),
+    }
+}
+
+fn found(unexpected: Unexpected<'_>) -> String {
+    match unexpected {
+        Unexpected::Str(text) => format!("`{text}`"),
+        Unexpected::Unsigned(number) => format!("`{number}`"),
+        Unexpected::Signed(number) => format!("`{number}`"),
+        Unexpected::Bool(value) => format!("`{value}`"),
+        Unexpected::Unit => "nothing".into(),
+        Unexpected::Seq => "a list".into(),
+        Unexpected::Map => "a map".into(),
+        other => other.to_string(),
+    }
+}
+
+impl de::Error for Error {
+    fn custom<T: std::fmt::Display>(text: T) -> Self {
+        let (message, help) = split_help(&text.to_string());
+        Self::new(message, help)
+    }
+
+    fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        let expected = expectation(expected);
+        let help = match unexpected {
+            Unexpected::Unit if expected.contains("map") => "write `{}` if there is nothing to say",
+            _ => "",
+        };
+        let message = format!("expected {expected}, found {}", found(unexpected));
+        Self::new(message, (!help.is_empty()).then(|| help.into()))
+    }
+
+    fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        Self::invalid_type(unexpected, expected)
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        let help = suggest(field, expected.iter().copied());
+        let list = expected.join(", ");
+        let help = help.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+        Self::new(format!("unknown key `{field}`"), Some(format!("{help}allowed here: {list}")))
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        let near = suggest(variant, expected.iter().copied())
+            .map_or(String::new(), |near| format!("did you mean `{near}`? "));
+        let list = expected.join(", ");
+        Self::new(format!("`{variant}` is not known here"), Some(format!("{near}use {list}")))
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::new(format!("`{field}` is missing"), Some(format!("add `{field}:`")))
+    }
+}
+
+/// Reads values out of a tree.
+#[derive(Clone, Copy)]
+pub(super) struct De<'t>(pub(super) &'t Tree);
+
+impl<'t> De<'t> {
+    fn is_null(self) -> bool {
+        matches!(&self.0.value, Value::Scalar { text, plain: true }
+            if matches!(text.as_str(), "" | "~" | "null"))
+    }
+
+    fn any<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.0.value {
+            _ if self.is_null() => visitor.visit_unit(),
+            Value::Scalar { text, plain: true } if text == "true" => visitor.visit_bool(true),
+            Value::Scalar { text, plain: true } if text == "false" => visitor.visit_bool(false),
+            Value::Scalar { text, plain } => match text.parse::<u64>() {
+                Ok(number) if *plain => visitor.visit_u64(number),
+                _ => visitor.visit_str(text),
+            },
+            Value::List(items) => visitor.visit_seq(List { items, next: 0 }),
+            Value::Map(entries) => visitor.visit_map(Map { entries, next: 0 }),
+        }
+    }
+
+    fn text<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.0.value {
+            // A name such as `42` or `true` is text where text is asked for.
+            Value::Scalar { text, .. } if !self.is_null() => visitor.visit_str(text),
+            _ => self.any(visitor),
+        }
+    }
+}
+
+impl<'de> de::Deserializer<'de> for De<'_> {
+    type Error = Error;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.any(visitor).map_err(|error| error.at(self.0.span))
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.text(visitor).map_err(|error| error.at(self.0.span))
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if self.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let result = match &self.0.value {
+            Value::Scalar { text, .. } => visitor.visit_enum(text.as_str().into_deserializer()),
+            Value::List(_) | Value::Map(_) => Err(Error::new(
+                "expected one word".into(),
+                Some(format!("use {}", variants.join(", "))),
+            )),
+        };
+        result.map_err(|error: Error| error.at(self.0.span))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        // Serde would take a list for the fields in their order.
+        if matches!(self.0.value, Value::List(_)) {
+            let error: Error = de::Error::invalid_type(Unexpected::Seq, &visitor);
+            return Err(error.at(self.0.span));
+        }
+        self.deserialize_any(visitor)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct
+        seq tuple tuple_struct map ignored_any
+    }
+}
+
+struct List<'t> {
+    items: &'t [Tree],
+    next: usize,
+}
+
+impl<'de> de::SeqAccess<'de> for List<'_> {
+    type Error = Error;
+
+    fn next_element_seed<T: de::DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Error> {
+        let Some(item) = self.items.get(self.next) else { return Ok(None) };
+        let index = self.next;
+        self.next += 1;
+        let result = seed.deserialize(De(item)).map(Some);
+        result.map_err(|error| error.at(item.span).under(Step::Index(index)))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.items.len() - self.next)
+    }
+}
+
+struct Map<'t> {
+    entries: &'t [Entry],
+    /// The entry whose key comes next; its value is that of the one before.
+    next: usize,
+}
+
+impl<'de> de::MapAccess<'de> for Map<'_> {
+    type Error = Error;
+
+    fn next_key_seed<K: de::DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, Error> {
+        let Some(entry) = self.entries.get(self.next) else { return Ok(None) };
+        self.next += 1;
+        let key = seed.deserialize(de::value::StrDeserializer::<Error>::new(&entry.key));
+        key.map(Some).map_err(|error| error.at(entry.span).under(Step::Key(entry.key.clone())))
+    }
+
+    fn next_value_seed<V: de::DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
+        let entry = &self.entries[self.next - 1];
+        let result = seed.deserialize(De(&entry.value));
+        // Some types only judge a text when the deserializer is done with it.
+        result.map_err(|error| error.at(entry.value.span).under(Step::Key(entry.key.clone())))
+    }
+}

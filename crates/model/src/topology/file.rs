@@ -1,0 +1,338 @@
+//! The file's grammar as serde types; the JSON Schema is generated from the same types.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+
+use super::link_text::{Direction, Link};
+use super::units::{Address, BandwidthRange, Prefix, Prefix4, Prefix6, Time, TimeRange};
+use crate::{Bandwidth, Class, Dscp, Locator, PortRange, Protocol};
+
+/// A Kaido lab: nodes, links, applications.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    /// The lab's name.
+    #[schemars(regex(pattern = r"^[a-z][a-z0-9-]{0,30}$"))]
+    pub(super) name: String,
+    /// What random choices start from.
+    pub(super) seed: Option<u64>,
+    /// The largest packet that hosts send, without SRv6's headers.
+    #[schemars(range(min = 1280, max = 9000))]
+    pub(super) mtu: Option<u16>,
+    /// The routing protocols of FRR routers, at most one per address family.
+    pub(super) routing: Option<Vec<Routing>>,
+    /// The timers of OSPF, for both families.
+    pub(super) ospf: Option<Ospf>,
+    /// Segment routing.
+    pub(super) srv6: Option<Srv6>,
+    /// The pools that addresses are taken from.
+    pub(super) addresses: Option<Addresses>,
+    /// Hosts and routers.
+    pub(super) nodes: Entries<Node>,
+    /// Links of two nodes, and LANs of two or more.
+    #[serde(default)]
+    pub(super) links: Vec<Link>,
+    /// Applications, each with what it asks of its path.
+    #[serde(default)]
+    pub(super) applications: Entries<ApplicationText>,
+    /// What happens to links at which time.
+    #[serde(default)]
+    pub(super) events: Vec<Event>,
+    /// What must hold in the running lab.
+    #[serde(default)]
+    pub(super) tests: Vec<TestText>,
+}
+
+/// A routing protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Routing {
+    /// Computed routes, for each family that no other protocol covers.
+    Static,
+    /// OSPFv2, for IPv4.
+    Ospf,
+    /// OSPFv3, for IPv6.
+    Ospf6,
+    /// IS-IS, for both families.
+    Isis,
+    /// RIP, for IPv4.
+    Rip,
+    /// RIPng, for IPv6.
+    Ripng,
+    /// BGP, for both families.
+    Bgp,
+}
+
+impl Routing {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Static => "static",
+            Self::Ospf => "ospf",
+            Self::Ospf6 => "ospf6",
+            Self::Isis => "isis",
+            Self::Rip => "rip",
+            Self::Ripng => "ripng",
+            Self::Bgp => "bgp",
+        }
+    }
+
+    pub(super) fn is_ipv4(self) -> bool {
+        matches!(self, Self::Ospf | Self::Rip | Self::Isis | Self::Bgp)
+    }
+
+    pub(super) fn is_ipv6(self) -> bool {
+        matches!(self, Self::Ospf6 | Self::Ripng | Self::Isis | Self::Bgp)
+    }
+
+    pub(super) fn is_built(self) -> bool {
+        matches!(self, Self::Static | Self::Ospf | Self::Ospf6)
+    }
+}
+
+/// The timers of OSPF.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Ospf {
+    /// How often a router says hello.
+    pub(super) hello: Option<Time>,
+    /// How long a silent neighbour counts as alive.
+    pub(super) dead: Option<Time>,
+}
+
+/// Segment routing, for the whole lab.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Srv6 {
+    /// The block that locators are taken from.
+    pub(super) block: Option<Prefix6>,
+}
+
+/// The pools that addresses are taken from.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Addresses {
+    /// The IPv4 prefixes of links, a /24 each.
+    pub(super) ipv4: Option<Prefix4>,
+    /// The IPv6 prefixes of links, a /64 each.
+    pub(super) ipv6: Option<Prefix6>,
+    /// The IPv4 loopbacks of routers.
+    pub(super) loopbacks4: Option<Prefix4>,
+    /// The IPv6 loopbacks of routers.
+    pub(super) loopbacks6: Option<Prefix6>,
+}
+
+/// A node: a host unless it has `router`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Node {
+    /// What forwards packets here.
+    pub(super) router: Option<Router>,
+    /// Segment routing: on by default on routers, with an automatic locator.
+    pub(super) srv6: Option<NodeSrv6>,
+    /// This router's own routing protocols.
+    pub(super) routing: Option<Vec<Routing>>,
+    /// At most one address per family.
+    pub(super) loopback: Option<Vec<Address>>,
+    /// Lines that are added to FRR's configuration.
+    pub(super) config: Option<String>,
+    /// The interface of this machine that the node stands for.
+    pub(super) attach: Option<String>,
+    /// How the packets of an attached interface are taken.
+    pub(super) via: Option<Via>,
+    /// Which data plane runs the node's SRv6.
+    pub(super) dataplane: Option<Dataplane>,
+}
+
+/// What forwards packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Router {
+    /// The kernel, with FRR's daemons.
+    Frr,
+    /// The kernel, with static routes.
+    Linux,
+    /// The emulator itself.
+    Virtual,
+}
+
+/// How an attached interface's packets are taken.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Via {
+    /// By a netfilter queue.
+    Nfqueue,
+}
+
+/// A node's SRv6 data plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Dataplane {
+    /// The kernel's seg6.
+    Kernel,
+    /// XDP programs.
+    Xdp,
+}
+
+/// `srv6: false`, or `srv6: {locator: …}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NodeSrv6 {
+    /// Whether the node has a locator; an automatic one.
+    Switch(bool),
+    /// The node's locator.
+    Locator(Locator),
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct NodeSrv6Map {
+    locator: Locator,
+}
+
+impl<'de> Deserialize<'de> for NodeSrv6 {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = NodeSrv6;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, false, or a locator such as {locator: fd00:0:1::/48}")
+            }
+
+            fn visit_bool<E>(self, on: bool) -> Result<NodeSrv6, E> {
+                Ok(NodeSrv6::Switch(on))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NodeSrv6, A::Error> {
+                let map = NodeSrv6Map::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(NodeSrv6::Locator(map.locator))
+            }
+        }
+        deserializer.deserialize_any(V)
+    }
+}
+
+impl JsonSchema for NodeSrv6 {
+    fn schema_name() -> Cow<'static, str> {
+        "NodeSrv6".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let map = generator.subschema_for::<NodeSrv6Map>();
+        json_schema!({"oneOf": [{"type": "boolean"}, map]})
+    }
+}
+
+/// An application.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct ApplicationText {
+    /// The node that sends.
+    pub(super) from: String,
+    /// The node or prefix that receives.
+    pub(super) to: String,
+    /// The transport protocol; every protocol when absent.
+    pub(super) protocol: Option<Protocol>,
+    /// The ports that it sends to.
+    pub(super) ports: Option<PortRange>,
+    /// The ports that it sends from.
+    pub(super) source_ports: Option<PortRange>,
+    /// The code point of its packets.
+    pub(super) dscp: Option<Dscp>,
+    /// The bandwidth that it asks for, in layer-2 bits per second.
+    pub(super) demand: Option<Bandwidth>,
+    /// What it asks of its path.
+    pub(super) class: Option<Class>,
+}
+
+/// Something that happens to a link.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Event {
+    /// When, counted from the moment the lab is ready.
+    #[expect(dead_code, reason = "timed events are validated, not run")]
+    pub(super) at: Time,
+    /// Which link.
+    pub(super) link: String,
+    /// For how long the link is down.
+    pub(super) down: Option<Time>,
+    /// What the link's options become.
+    pub(super) set: Option<Direction>,
+}
+
+/// Something that must hold in the running lab: a ping, a throughput, or a route.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TestText {
+    /// The node that sends.
+    pub(super) from: Option<String>,
+    /// The node that is pinged.
+    pub(super) ping: Option<String>,
+    /// The round-trip time that a ping takes.
+    pub(super) rtt: Option<TimeRange>,
+    /// The node that receives.
+    pub(super) to: Option<String>,
+    /// The throughput that is reached.
+    pub(super) throughput: Option<BandwidthRange>,
+    /// The node whose routes are looked at.
+    pub(super) on: Option<String>,
+    /// The route.
+    pub(super) route: Option<Prefix>,
+    /// Whether the route is to be there; true when absent.
+    pub(super) present: Option<bool>,
+    /// How soon it must hold.
+    pub(super) within: Option<Time>,
+}
+
+/// A map in the file's order.
+#[derive(Debug)]
+pub(super) struct Entries<T>(pub(super) Vec<(String, T)>);
+
+impl<T> Default for Entries<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct V<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for V<T> {
+            type Value = Entries<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of `name: {…}`")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<T>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
+        }
+        deserializer.deserialize_map(V(PhantomData))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Entries<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("MapOf{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let value = generator.subschema_for::<T>();
+        json_schema!({"type": "object", "additionalProperties": value})
+    }
+}
+
+/// The JSON Schema of a topology file, for editors and checkers.
+pub fn json_schema() -> serde_json::Value {
+    schemars::schema_for!(File).to_value()
+}

@@ -1,0 +1,252 @@
+//! Files that are right: what they become, always the same; and that the schema agrees.
+
+use std::time::Duration;
+
+use super::*;
+use crate::{Bandwidth, Destination};
+
+pub(super) const EVERYTHING: &str = "\
+name: srv6-wan
+seed: 42
+mtu: 1500
+routing: [ospf, ospf6]
+ospf: {hello: 2s, dead: 8s}
+srv6: {block: fd00::/32}
+addresses: {ipv4: 10.0.0.0/8, ipv6: fd02::/32, loopbacks4: 10.255.0.0/16, loopbacks6: fd01::/64}
+nodes:
+  h1: {}
+  h2: {dataplane: kernel}
+  h3: {srv6: false}
+  r1: {router: frr, srv6: {locator: fd00:0:9::/48}, routing: [ospf], config: \"log stdout\\n\"}
+  r2: {router: linux, loopback: [10.255.0.1, fd01::1]}
+  r3: {router: frr, srv6: false}
+links:
+  - h1-r1
+  - r1-r2: {rate: 1gbit, queue: 250p, cost: 10, mtu: 9000, ipv4: 10.0.3.0/24, ipv6: fd02:9::/64,
+            reverse: {rate: 100mbit}}
+  - r2-r1:
+      cost: 20
+  - lan0: [r2, h2, h3]
+  - lan1: {nodes: [r2, r3, r1], rate: 1gbit, queue: 64kb drop-tail}
+applications:
+  backup: {from: h3, to: h2, protocol: tcp, ports: 5201, source-ports: 1000-2000, dscp: ef,
+           demand: 50mbit, class: bandwidth}
+  voice: {from: h1, to: 10.0.5.0/24, class: low-latency}
+tests:
+  - {from: h1, ping: h2, rtt: 40ms..48ms, within: 30s}
+  - {from: h1, to: h2, throughput: 90mbit..100mbit}
+  - {on: r1, route: 10.0.5.0/24, present: false, within: 10s}
+";
+
+fn good(text: &str) -> Topology {
+    parse("lab.yaml", text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// The segment's prefixes, and each end as `node interface address`.
+fn lines(topology: &Topology) -> Vec<String> {
+    let segments = topology.segments.iter().map(|segment| {
+        let ends = segment.ends.iter().map(|end| {
+            let node = &topology.nodes[end.node];
+            let interface = &node.interfaces[end.interface];
+            format!("{}:{} {} {}", node.name, interface.name, interface.ipv4, interface.ipv6)
+        });
+        format!("{}: {}", segment.name, ends.collect::<Vec<_>>().join(", "))
+    });
+    segments.collect()
+}
+
+#[test]
+fn the_same_file_always_gets_the_same_addresses() {
+    let topology = good(
+        "name: a\nnodes: {h1: {}, r1: {router: frr}, r2: {router: linux}}\n\
+         links: [h1-r1, r1-r2, r2-r1]\n",
+    );
+    assert_eq!(
+        lines(&topology),
+        [
+            "h1-r1: h1:r1 10.0.1.1/24 fd02:0:0:1::1/64, r1:h1 10.0.1.2/24 fd02:0:0:1::2/64",
+            "r1-r2: r1:r2 10.0.2.1/24 fd02:0:0:2::1/64, r2:r1 10.0.2.2/24 fd02:0:0:2::2/64",
+            "r2-r1_2: r2:r1_2 10.0.3.1/24 fd02:0:0:3::1/64, r1:r2_2 10.0.3.2/24 fd02:0:0:3::2/64",
+        ]
+    );
+    let routers = topology.nodes.iter().filter(|node| node.is_router()).map(|node| {
+        let (v4, v6) = (node.loopback4.unwrap(), node.loopback6.unwrap());
+        format!("{} {v4} {v6} {}", node.name, node.locator.unwrap())
+    });
+    assert_eq!(
+        routers.collect::<Vec<_>>(),
+        ["r1 10.255.0.1 fd01::1 fd00:0:1::/48", "r2 10.255.0.2 fd01::2 fd00:0:2::/48"]
+    );
+    // Room for SRv6 on every link of such a lab, the hosts' links too.
+    assert_eq!(SRV6_HEADROOM, 240);
+    assert!(topology.nodes.iter().flat_map(|node| &node.interfaces).all(|i| i.mtu == 1740));
+    assert_eq!(topology.mtu, 1500);
+}
+
+#[test]
+fn the_number_of_a_segment_is_in_its_prefixes() {
+    let nodes: String = (0..300).map(|n| format!("  n{n}: {{}}\n")).collect();
+    let links: String = (1..300).map(|n| format!("  - n0-n{n}\n")).collect();
+    let topology = good(&format!("name: star\nnodes:\n{nodes}links:\n{links}"));
+    let last = &topology.segments[298];
+    assert_eq!(
+        (last.ipv4.to_string(), last.ipv6.to_string()),
+        ("10.1.43.0/24".into(), "fd02:0:0:12b::/64".into())
+    );
+    // No router, no SRv6, no room needed.
+    assert_eq!(topology.nodes[0].interfaces[0].mtu, 1500);
+}
+
+#[test]
+fn the_whole_grammar() {
+    let topology = good(EVERYTHING);
+    assert_eq!((topology.seed, topology.ospf.hello), (Some(42), Duration::from_secs(2)));
+    assert_eq!(
+        lines(&topology),
+        [
+            "h1-r1: h1:r1 10.0.1.1/24 fd02:0:0:1::1/64, r1:h1 10.0.1.2/24 fd02:0:0:1::2/64",
+            "r1-r2: r1:r2 10.0.3.1/24 fd02:9::1/64, r2:r1 10.0.3.2/24 fd02:9::2/64",
+            // 10.0.3.0/24 is given to the link above, so this one goes behind all the others.
+            "r2-r1_2: r2:r1_2 10.0.6.1/24 fd02:0:0:3::1/64, r1:r2_2 10.0.6.2/24 fd02:0:0:3::2/64",
+            "lan0: r2:lan0 10.0.4.1/24 fd02:0:0:4::1/64, h2:lan0 10.0.4.2/24 fd02:0:0:4::2/64, \
+             h3:lan0 10.0.4.3/24 fd02:0:0:4::3/64",
+            "lan1: r2:lan1 10.0.5.1/24 fd02:0:0:5::1/64, r3:lan1 10.0.5.2/24 fd02:0:0:5::2/64, \
+             r1:lan1 10.0.5.3/24 fd02:0:0:5::3/64",
+        ]
+    );
+    let node = |name: &str| topology.node(name).unwrap();
+    let (r1, r2, r3) = (node("r1"), node("r2"), node("r3"));
+    assert_eq!(
+        (r1.ipv4_routing, r1.ipv6_routing, r3.ipv6_routing, r2.ipv6_routing),
+        (Routing::Ospf, Routing::Static, Routing::Ospf, Routing::Static)
+    );
+    assert_eq!(r1.extra_config.as_deref(), Some("log stdout\n"));
+    // r2's address is the one that r1 would have had.
+    assert_eq!(r1.loopback4, Some("10.255.0.4".parse().unwrap()));
+    assert_eq!(r1.locator.unwrap().to_string(), "fd00:0:9::/48");
+    assert_eq!(r3.locator, None);
+    assert_eq!((node("h1").kind, r2.kind), (NodeKind::Host, NodeKind::Router(RouterKind::Linux)));
+
+    let there = r1.interface("r2").unwrap();
+    let back = r2.interface("r1").unwrap();
+    assert_eq!(
+        (there.rate, back.rate),
+        (Some(Bandwidth::from_mbps(1000)), Some(Bandwidth::from_mbps(100)))
+    );
+    // What the reverse direction does not say is as in the forward one.
+    assert_eq!(
+        (there.queue, back.queue, back.cost),
+        (Queue::Packets(250), Queue::Packets(250), 10)
+    );
+    assert_eq!((there.mtu, r1.interface("h1").unwrap().mtu), (9240, 1740));
+    assert_eq!(r1.interface("r2_2").unwrap().cost, 20);
+
+    let numbers = |node: &Node| -> Vec<(String, u16)> {
+        let all = node.interfaces.iter().flat_map(|i| &i.adjacencies);
+        all.map(|a| (topology.nodes[a.node].name.clone(), a.number)).collect()
+    };
+    let named = |list: &[(&str, u16)]| -> Vec<(String, u16)> {
+        list.iter().map(|(name, number)| ((*name).into(), *number)).collect()
+    };
+    assert_eq!(numbers(r1), named(&[("r2", 0), ("r2", 1), ("r2", 2), ("r3", 3)]));
+    assert_eq!(numbers(node("h1")), []);
+    let second = &r1.interface("r2_2").unwrap().adjacencies[0];
+    assert_eq!(r1.end_x(second).unwrap().to_string(), "fd00:0:9:e001::");
+    assert_eq!(r3.end_x(second), None);
+    assert_eq!(topology.nodes[second.node].interfaces[second.interface].name, "r1_2");
+
+    assert_eq!(topology.segment("r2-r1").unwrap().name, "r1-r2");
+    assert_eq!(topology.segment("r1-r2_2").unwrap().name, "r2-r1_2");
+    assert_eq!(topology.segment("lan0").unwrap().kind, SegmentKind::Lan);
+    assert!(topology.segment("r1-r9").is_none());
+
+    let backup = &topology.applications[0];
+    assert_eq!(backup.to, Destination::Node("h2".into()));
+    assert_eq!((backup.dst_ports.unwrap().first, backup.src_ports.unwrap().last), (5201, 2000));
+    assert_eq!(topology.applications[1].to.to_string(), "10.0.5.0/24");
+    assert_eq!(topology.tests.len(), 3);
+}
+
+#[test]
+fn the_network_is_written_as_json() {
+    let json = serde_json::to_value(good(EVERYTHING)).unwrap();
+    assert_eq!(json["ospf"]["dead"], "8s");
+    assert_eq!(json["nodes"][3]["kind"]["router"], "frr");
+    assert_eq!(json["nodes"][3]["interfaces"][1]["ipv4"], "10.0.3.1/24");
+    assert_eq!(json["nodes"][3]["interfaces"][1]["rate"], "1gbit");
+    assert_eq!(json["tests"][0]["ping"]["rtt"]["to"], "48ms");
+}
+
+#[test]
+fn small_prefixes_serve_two_nodes() {
+    let topology = good(
+        "name: a\nnodes: {h1: {}, h2: {}}\nlinks:\n  - h1-h2: {ipv4: 10.9.0.0/31, ipv6: 'fd02:9::/127'}\n",
+    );
+    assert_eq!(
+        lines(&topology),
+        ["h1-h2: h1:h2 10.9.0.0/31 fd02:9::/127, h2:h1 10.9.0.1/31 fd02:9::1/127"]
+    );
+}
+
+#[test]
+fn anchors_save_repetition() {
+    let topology = good(
+        "name: a\nnodes: {h1: {}, h2: {}, h3: {}}\nlinks:\n  - h1-h2: &wan {rate: 5mbit}\n  \
+         - h2-h3: *wan\n  - h1-h3: {<<: *wan, cost: 7}\n",
+    );
+    let last = topology.node("h1").unwrap().interface("h3").unwrap();
+    assert_eq!((last.rate, last.cost), (Some(Bandwidth::from_mbps(5)), 7));
+}
+
+#[test]
+fn every_file_in_labs_is_right_and_fits_the_schema() {
+    let schema = json_schema();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let labs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../labs");
+    let mut texts = vec![EVERYTHING.to_owned()];
+    for entry in std::fs::read_dir(labs).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "yaml") {
+            texts.push(std::fs::read_to_string(&path).unwrap());
+        }
+    }
+    assert!(texts.len() >= 3, "labs/ has files");
+    for text in &texts {
+        good(text);
+        let value = json(&tree::load(text).0.unwrap());
+        let errors: Vec<_> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}\n{text}");
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_the_grammar_refuses() {
+    let schema = json_schema();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let bad = [
+        "name: a\nnodes: {}\nlnks: []\n",
+        "nodes: {}\n",
+        "name: A\nnodes: {}\n",
+        "name: a\nnodes: {h1: {router: cisco}}\n",
+        "name: a\nnodes: {}\nlinks: [r1]\n",
+        "name: a\nnodes: {}\nlinks: [{r1-r2: {rate: 100}}]\n",
+        "name: a\nnodes: {}\nlinks: [{r1-r2: {delay: 20}}]\n",
+        "name: a\nnodes: {}\nmtu: 100\n",
+    ];
+    for text in bad {
+        assert!(!validator.is_valid(&json(&tree::load(text).0.unwrap())), "{text}");
+        assert!(parse("x", text).is_err(), "{text}");
+    }
+}
+
+/// The tree as an editor's YAML plug-in sees it.
+fn json(tree: &Tree) -> serde_json::Value {
+    match &tree.value {
+        Value::Scalar { text, plain: true } => {
+            serde_json::from_str(text).unwrap_or_else(|_| text.as_str().into())
+        }
+        Value::Scalar { text, .. } => text.as_str().into(),
+        Value::List(items) => items.iter().map(json).collect(),
+        Value::Map(entries) => entries.iter().map(|e| (e.key.clone(), json(&e.value))).collect(),
+    }
+}

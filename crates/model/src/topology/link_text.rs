@@ -1,0 +1,272 @@
+//! The grammar of one item of `links:` as serde types.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, SeqAccess, Visitor};
+
+use super::units::{Jitter, Percent, Prefix, Prefix4, Prefix6, QueueText, Time};
+use crate::{Bandwidth, PortRange, Protocol};
+
+/// What a link does in one direction.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Direction {
+    /// Layer-2 bits per second.
+    pub(super) rate: Option<Bandwidth>,
+    /// What waits in front of the rate limit.
+    pub(super) queue: Option<QueueText>,
+    /// The IGP's cost; never derived from the rate.
+    #[schemars(range(min = 1))]
+    pub(super) cost: Option<u16>,
+    /// How much later packets arrive.
+    pub(super) delay: Option<Time>,
+    /// By how much the delay varies.
+    pub(super) jitter: Option<Jitter>,
+    /// Which packets are lost.
+    pub(super) loss: Option<Loss>,
+    /// How many packets overtake others.
+    pub(super) reorder: Option<Percent>,
+    /// How many packets arrive twice.
+    pub(super) duplicate: Option<Percent>,
+    /// How many packets arrive with a wrong bit.
+    pub(super) corrupt: Option<Percent>,
+    /// A file of times at which packets leave.
+    pub(super) trace: Option<String>,
+    /// The packets that do not pass.
+    pub(super) filter: Option<Vec<Filter>>,
+}
+
+/// Packets that do not pass a link.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "filters are validated, not applied")]
+pub(super) struct Filter {
+    /// Packets from here.
+    pub(super) from: Option<Prefix>,
+    /// Packets to here.
+    pub(super) to: Option<Prefix>,
+    /// Packets of this protocol.
+    pub(super) protocol: Option<Protocol>,
+    /// Packets to these ports.
+    pub(super) ports: Option<PortRange>,
+}
+
+/// Which packets are lost: a part of all, or bursts (Gilbert, Elliott).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Loss;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct LossMap {
+    #[expect(dead_code, reason = "impairments are validated, not applied")]
+    gilbert_elliott: GilbertElliott,
+}
+
+/// The two-state loss model: good to bad with `p`, back with `r`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "impairments are validated, not applied")]
+struct GilbertElliott {
+    p: Percent,
+    r: Percent,
+}
+
+impl<'de> Deserialize<'de> for Loss {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = Loss;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a percentage such as 1%, or {gilbert-elliott: {p: 0.1%, r: 20%}}")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Loss, E> {
+                text.parse::<Percent>().map_err(E::custom)?;
+                Ok(Loss)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
+                LossMap::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Loss)
+            }
+        }
+        deserializer.deserialize_any(V)
+    }
+}
+
+impl JsonSchema for Loss {
+    fn schema_name() -> Cow<'static, str> {
+        "Loss".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let percent = generator.subschema_for::<Percent>();
+        let map = generator.subschema_for::<LossMap>();
+        json_schema!({"oneOf": [percent, map]})
+    }
+}
+
+/// What stands behind a link's name.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LinkBody {
+    /// The members of a LAN.
+    pub(super) nodes: Option<Vec<String>>,
+    /// The largest packet that hosts send over this link, without SRv6's headers.
+    #[schemars(range(min = 1280, max = 9000))]
+    pub(super) mtu: Option<u16>,
+    /// The link's IPv4 prefix.
+    pub(super) ipv4: Option<Prefix4>,
+    /// The link's IPv6 prefix.
+    pub(super) ipv6: Option<Prefix6>,
+    /// Layer-2 bits per second.
+    pub(super) rate: Option<Bandwidth>,
+    /// What waits in front of the rate limit.
+    pub(super) queue: Option<QueueText>,
+    /// The IGP's cost; never derived from the rate.
+    #[schemars(range(min = 1))]
+    pub(super) cost: Option<u16>,
+    /// How much later packets arrive.
+    pub(super) delay: Option<Time>,
+    /// By how much the delay varies.
+    pub(super) jitter: Option<Jitter>,
+    /// Which packets are lost.
+    pub(super) loss: Option<Loss>,
+    /// How many packets overtake others.
+    pub(super) reorder: Option<Percent>,
+    /// How many packets arrive twice.
+    pub(super) duplicate: Option<Percent>,
+    /// How many packets arrive with a wrong bit.
+    pub(super) corrupt: Option<Percent>,
+    /// A file of times at which packets leave.
+    pub(super) trace: Option<String>,
+    /// The packets that do not pass.
+    pub(super) filter: Option<Vec<Filter>>,
+    /// What is different in the direction from the second node to the first.
+    pub(super) reverse: Option<Direction>,
+}
+
+impl LinkBody {
+    /// The options from the first node to the second.
+    pub(super) fn forward(&self) -> Direction {
+        Direction {
+            rate: self.rate,
+            queue: self.queue.clone(),
+            cost: self.cost,
+            delay: self.delay,
+            jitter: self.jitter,
+            loss: self.loss,
+            reorder: self.reorder,
+            duplicate: self.duplicate,
+            corrupt: self.corrupt,
+            trace: self.trace.clone(),
+            filter: self.filter.clone(),
+        }
+    }
+}
+
+/// `a-b`, `a-b: {…}`, `lan: [a, b, c]` or `lan: {nodes: [a, b, c], …}`.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    pub(super) name: String,
+    pub(super) body: LinkBody,
+}
+
+impl<'de> Deserialize<'de> for Link {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = Link;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a link such as `r1-r2`, `r1-r2: {rate: 1gbit}` or `lan0: [r1, h1]`")
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Link, E> {
+                Ok(Link { name: name.into(), body: LinkBody::default() })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Link, A::Error> {
+                let error = |text: &str| Err(de::Error::custom(text));
+                let Some(name) = map.next_key::<String>()? else {
+                    return error("this link has no name: write `r1-r2` or `lan0: [r1, h1]`");
+                };
+                let body = map.next_value::<Body>()?.0;
+                match map.next_key::<String>()? {
+                    None => Ok(Link { name, body }),
+                    Some(_) => error(
+                        "this link has a second key beside its name: write `- r1-r2: {rate: 1gbit}` \
+                         with the options in braces, or indent them below the name",
+                    ),
+                }
+            }
+        }
+        deserializer.deserialize_any(V)
+    }
+}
+
+impl JsonSchema for Link {
+    fn schema_name() -> Cow<'static, str> {
+        "Link".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let body = generator.subschema_for::<LinkBody>();
+        json_schema!({
+            "description": "a-b, a-b: {…}, lan: [a, b, c] or lan: {nodes: [a, b, c], …}",
+            "oneOf": [
+                {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]*-[A-Za-z][A-Za-z0-9_]*$"},
+                {
+                    "type": "object",
+                    "minProperties": 1,
+                    "maxProperties": 1,
+                    "additionalProperties": {
+                        "oneOf": [
+                            {"type": "array", "items": {"type": "string"}},
+                            {"type": "null"},
+                            body,
+                        ],
+                    },
+                },
+            ],
+        })
+    }
+}
+
+/// A LAN's members, or a link's options.
+struct Body(LinkBody);
+
+impl<'de> Deserialize<'de> for Body {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = Body;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("options such as {rate: 1gbit}, or the list of a LAN's nodes")
+            }
+
+            fn visit_unit<E>(self) -> Result<Body, E> {
+                Ok(Body(LinkBody::default()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Body, A::Error> {
+                let mut nodes = Vec::new();
+                while let Some(node) = items.next_element()? {
+                    nodes.push(node);
+                }
+                Ok(Body(LinkBody { nodes: Some(nodes), ..LinkBody::default() }))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Body, A::Error> {
+                LinkBody::deserialize(MapAccessDeserializer::new(map)).map(Body)
+            }
+        }
+        deserializer.deserialize_any(V)
+    }
+}

@@ -1,0 +1,244 @@
+//! Links and LANs: names, members, options.
+
+use std::collections::{HashMap, HashSet};
+
+use super::file::File;
+use super::link_text::{Direction, Link, LinkBody};
+use super::nodes::NAME_HELP;
+use super::problems::{Place, steps};
+use super::tree::Step;
+use super::types::{Node, SegmentKind};
+use super::units::Queue;
+use crate::{Bandwidth, is_node_name};
+
+/// A link or LAN whose members are known, and whose addresses are still to come.
+#[derive(Debug)]
+pub(super) struct Plan<'f> {
+    pub(super) name: String,
+    pub(super) kind: SegmentKind,
+    /// The members' node indices.
+    pub(super) members: Vec<usize>,
+    /// The device's name at each member.
+    pub(super) devices: Vec<String>,
+    /// What each member's sending side does.
+    pub(super) sides: Vec<Side>,
+    pub(super) body: &'f LinkBody,
+    /// The path of the link's item and name in the file.
+    pub(super) at: [Step; 3],
+}
+
+/// What sending into a segment does.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Side {
+    pub(super) rate: Option<Bandwidth>,
+    pub(super) queue: Queue,
+    pub(super) cost: u16,
+}
+
+/// The cost of a link that gives none. It is never derived from the rate.
+const DEFAULT_COST: u16 = 10;
+/// The members that a LAN may have: a Linux bridge has 1,023 ports.
+const MAX_MEMBERS: usize = 1000;
+/// The parallel links of two nodes: a device's name has room for three digits.
+const MAX_PARALLEL: u32 = 999;
+
+pub(super) struct Links<'f> {
+    names: HashMap<&'f str, usize>,
+    lans: HashSet<&'f str>,
+    parallel: HashMap<(usize, usize), u32>,
+}
+
+/// The links and LANs that make sense, in the file's order.
+pub(super) fn links<'f>(place: &mut Place<'_>, file: &'f File, nodes: &[Node]) -> Vec<Plan<'f>> {
+    let names = file.nodes.0.iter().enumerate().map(|(index, (name, _))| (name.as_str(), index));
+    let mut links =
+        Links { names: names.collect(), lans: HashSet::new(), parallel: HashMap::new() };
+    let plans = file.links.iter().enumerate();
+    plans.filter_map(|(index, link)| links.link(place, index, link, nodes)).collect()
+}
+
+impl<'f> Links<'f> {
+    fn link(
+        &mut self,
+        place: &mut Place<'_>,
+        index: usize,
+        link: &'f Link,
+        nodes: &[Node],
+    ) -> Option<Plan<'f>> {
+        let body = &link.body;
+        let name = link.name.as_str();
+        let at = |key: &str| steps!["links", index, name, key].clone();
+        let (forward, reverse) = self.options(place, body, &|key| at(key).to_vec());
+        let (kind, members, name, devices) = match (&body.nodes, name.split_once('-')) {
+            (Some(members), None) => {
+                let members = self.lan(place, index, link, members)?;
+                let devices = vec![name.to_owned(); members.len()];
+                (SegmentKind::Lan, members, name.to_owned(), devices)
+            }
+            (None, Some((one, other))) => {
+                let (members, name, devices) = self.pair(place, &at(""), [one, other], nodes)?;
+                (SegmentKind::PointToPoint, members, name, devices)
+            }
+            (Some(_), Some((one, other))) => {
+                let message = format!("`{name}` is the name of a link, and it lists nodes");
+                let help = format!("write `lan0: [{one}, {other}, …]` for a LAN");
+                place.key(&at(""), message, &help);
+                return None;
+            }
+            (None, None) => {
+                let message = format!("`{name}` is no link");
+                let help = format!("write `r1-r2` for a link, or `{name}: [r1, r2, …]` for a LAN");
+                place.key(&at(""), message, &help);
+                return None;
+            }
+        };
+        let sides = match (kind, reverse) {
+            (SegmentKind::PointToPoint, reverse) => vec![forward, reverse.unwrap_or(forward)],
+            (SegmentKind::Lan, None) => vec![forward; members.len()],
+            (SegmentKind::Lan, Some(_)) => {
+                let message = "a LAN has no reverse direction";
+                place.key(&at("reverse"), message, "remove it: the options hold for every member");
+                return None;
+            }
+        };
+        let [links, index, name_step, _] = at("");
+        Some(Plan { name, kind, members, devices, sides, body, at: [links, index, name_step] })
+    }
+
+    fn member(&self, place: &mut Place<'_>, at: &[Step], name: &str) -> Option<usize> {
+        let found = self.names.get(name).copied();
+        if found.is_none() {
+            place.unknown_node(at, name, self.names.keys().copied());
+        }
+        found
+    }
+
+    fn pair(
+        &mut self,
+        place: &mut Place<'_>,
+        at: &[Step],
+        names: [&str; 2],
+        nodes: &[Node],
+    ) -> Option<(Vec<usize>, String, Vec<String>)> {
+        let ends = names.map(|name| self.member(place, at, name));
+        let [Some(one), Some(other)] = ends else { return None };
+        if one == other {
+            let message = format!("`{}` is linked to itself", names[0]);
+            place.key(at, message, "name two different nodes");
+            return None;
+        }
+        let number = self.parallel.entry((one.min(other), one.max(other))).or_default();
+        *number += 1;
+        let number = *number;
+        if number > MAX_PARALLEL {
+            let message = format!("more than {MAX_PARALLEL} parallel links");
+            place.key(at, message, "remove some of them");
+            return None;
+        }
+        let numbered = |name: &str| match number {
+            1 => name.to_owned(),
+            _ => format!("{name}_{number}"),
+        };
+        let [one_name, other_name] = [one, other].map(|node| nodes[node].name.as_str());
+        let name = numbered(&format!("{one_name}-{other_name}"));
+        Some((vec![one, other], name, vec![numbered(other_name), numbered(one_name)]))
+    }
+
+    fn lan(
+        &mut self,
+        place: &mut Place<'_>,
+        index: usize,
+        link: &'f Link,
+        members: &[String],
+    ) -> Option<Vec<usize>> {
+        let name = link.name.as_str();
+        let at = steps!["links", index, name];
+        if !is_node_name(name) {
+            place.key(at, format!("`{name}` cannot name a LAN"), NAME_HELP);
+            return None;
+        }
+        if self.names.contains_key(name) {
+            let help = "give the LAN a name that no node has: both name interfaces";
+            place.key(at, format!("`{name}` is a node and a LAN"), help);
+        }
+        if !self.lans.insert(name) {
+            place.key(at, format!("`{name}` names two LANs"), "rename one of them");
+        }
+        if members.len() < 2 || members.len() > MAX_MEMBERS {
+            let message = format!("the LAN `{name}` has {} members", members.len());
+            place.key(at, message, &format!("list two to {MAX_MEMBERS} nodes"));
+            return None;
+        }
+        let mut found = Vec::with_capacity(members.len());
+        let mut seen = HashSet::new();
+        for (position, member) in members.iter().enumerate() {
+            // In `lan: {nodes: […]}` the list is one step further down than in `lan: […]`.
+            let long = [at.as_slice(), steps!["nodes", position]].concat();
+            let short = [at.as_slice(), steps![position]].concat();
+            let at = if place.tree.has(&long) { long } else { short };
+            let Some(node) = self.member(place, &at, member) else { continue };
+            if seen.insert(node) {
+                found.push(node);
+            } else {
+                place.value(&at, format!("`{member}` is on this LAN twice"), "name it once");
+            }
+        }
+        Some(found)
+    }
+
+    /// The two directions of a link; the second one only if the file gives it.
+    fn options(
+        &self,
+        place: &mut Place<'_>,
+        body: &LinkBody,
+        at: &dyn Fn(&str) -> Vec<Step>,
+    ) -> (Side, Option<Side>) {
+        let forward = body.forward();
+        let same = Side { rate: None, queue: Queue::Auto, cost: DEFAULT_COST };
+        let first = direction(place, &forward, same, at);
+        let second = body.reverse.as_ref().map(|reverse| {
+            let at = |key: &str| [at("reverse"), vec![key.into()]].concat();
+            direction(place, reverse, first, &at)
+        });
+        (first, second)
+    }
+}
+
+/// What one direction does; what it does not say is as in `same`.
+fn direction(
+    place: &mut Place<'_>,
+    options: &Direction,
+    same: Side,
+    at: &dyn Fn(&str) -> Vec<Step>,
+) -> Side {
+    let unbuilt = [
+        ("delay", options.delay.is_some()),
+        ("jitter", options.jitter.is_some()),
+        ("loss", options.loss.is_some()),
+        ("reorder", options.reorder.is_some()),
+        ("duplicate", options.duplicate.is_some()),
+        ("corrupt", options.corrupt.is_some()),
+        ("trace", options.trace.is_some()),
+        ("filter", options.filter.is_some()),
+    ];
+    for (key, _) in unbuilt.into_iter().filter(|(_, given)| *given) {
+        place.not_built(&at(key), key, "remove it: impairments come with the emulator");
+    }
+    if let Some(name) = options.queue.as_ref().and_then(|queue| queue.discipline.as_ref()) {
+        let help = "write the limit alone: queue disciplines come with the emulator";
+        place.not_built(&at("queue"), &format!("queue: {name}"), help);
+    }
+    let rate = options.rate.or(same.rate);
+    if options.queue.is_some() && rate.is_none() {
+        let message = "`queue` has no effect on a link without a rate";
+        place.key(&at("queue"), message, "add `rate:`, or remove it");
+    }
+    if options.cost == Some(0) {
+        place.value(&at("cost"), "a cost is at least 1", "write a cost from 1 to 65535");
+    }
+    Side {
+        rate,
+        queue: options.queue.as_ref().map_or(same.queue, |queue| queue.limit),
+        cost: options.cost.unwrap_or(same.cost),
+    }
+}

@@ -1,0 +1,31 @@
+//! "Did you mean …?"
+
+/// The candidate that `word` most likely stands for, if one is near enough.
+pub(super) fn suggest<'c>(
+    word: &str,
+    candidates: impl IntoIterator<Item = &'c str>,
+) -> Option<&'c str> {
+    // A long word is no typing error of a name, and comparing takes the product of the lengths.
+    if word.len() > 64 {
+        return None;
+    }
+    let allowed = (word.chars().count() / 3).max(1);
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_words_only() {
+        assert_eq!(suggest("lniks", ["nodes", "links"]), Some("links"));
+        assert_eq!(suggest("r11", ["r1", "h1"]), Some("r1"));
+        assert_eq!(suggest("bananas", ["nodes", "links"]), None);
+    }
+}

@@ -1,0 +1,145 @@
+//! The nodes' own rules: names, kinds, routing.
+
+use std::net::IpAddr;
+
+use super::file::{Dataplane, File, Node as NodeText, NodeSrv6, Router, Routing as RoutingText};
+use super::problems::{Place, steps};
+use super::tree::Step;
+use super::types::{Node, NodeKind, RouterKind, Routing};
+use crate::is_node_name;
+
+/// What a node's or LAN's name must look like.
+pub(super) const NAME_HELP: &str = "use up to 11 of A-Z, a-z, 0-9 and _, beginning with a letter, \
+     not ending in _ and digits, and not a name that Linux keeps, such as lo";
+
+/// The nodes, still without interfaces and automatic addresses.
+pub(super) fn nodes(place: &mut Place<'_>, file: &File) -> Vec<Node> {
+    let lab = file.routing.as_ref().map(|list| routing(place, steps!["routing"], list));
+    if file.nodes.0.is_empty() {
+        place.key(steps!["nodes"], "there are no nodes", "write at least one, such as `h1: {}`");
+    }
+    file.nodes.0.iter().map(|(name, text)| node(place, name, text, lab)).collect()
+}
+
+fn node(
+    place: &mut Place<'_>,
+    name: &str,
+    text: &NodeText,
+    lab: Option<(Routing, Routing)>,
+) -> Node {
+    let at = |key: &str| [Step::from("nodes"), Step::from(name), Step::from(key)];
+    if !is_node_name(name) {
+        place.key(&at(""), format!("`{name}` cannot name a node"), NAME_HELP);
+    }
+    let kind = match text.router {
+        None => NodeKind::Host,
+        Some(Router::Frr) => NodeKind::Router(RouterKind::Frr),
+        Some(Router::Linux) => NodeKind::Router(RouterKind::Linux),
+        Some(Router::Virtual) => {
+            let help = "use frr or linux: virtual routers come with the emulator";
+            place.not_built(&at("router"), "router: virtual", help);
+            NodeKind::Router(RouterKind::Linux)
+        }
+    };
+    let attached = "remove it: attached interfaces come with the emulator";
+    if text.attach.is_some() {
+        place.not_built(&at("attach"), "attach", attached);
+    }
+    if text.via.is_some() {
+        place.not_built(&at("via"), "via", attached);
+    }
+    if text.dataplane == Some(Dataplane::Xdp) {
+        let help = "remove it, or write `dataplane: kernel`: the XDP data plane comes later";
+        place.not_built(&at("dataplane"), "dataplane: xdp", help);
+    }
+    if kind == NodeKind::Host {
+        let only = [
+            ("srv6", !matches!(text.srv6, None | Some(NodeSrv6::Switch(false)))),
+            ("routing", text.routing.is_some()),
+            ("loopback", text.loopback.is_some()),
+            ("config", text.config.is_some()),
+        ];
+        for (key, _) in only.into_iter().filter(|(_, given)| *given) {
+            let message = format!("`{key}` is for routers, and `{name}` is a host");
+            place.key(&at(key), message, "add `router: frr`, or remove it");
+        }
+    }
+    if kind == NodeKind::Router(RouterKind::Linux) && text.config.is_some() {
+        let message = format!("`config` is for FRR, which `{name}` does not run");
+        place.key(&at("config"), message, "write `router: frr`, or remove it");
+    }
+    let own = text.routing.as_ref().map(|list| routing(place, &at("routing"), list));
+    let (ipv4_routing, ipv6_routing) = match kind {
+        NodeKind::Host => (Routing::Static, Routing::Static),
+        NodeKind::Router(RouterKind::Linux) => {
+            if own.is_some_and(|own| own != (Routing::Static, Routing::Static)) {
+                let message = format!("`{name}` runs no routing protocol: it has no FRR");
+                place.key(&at("routing"), message, "write `router: frr`, or `routing: [static]`");
+            }
+            (Routing::Static, Routing::Static)
+        }
+        NodeKind::Router(RouterKind::Frr) => own.or(lab).unwrap_or((Routing::Ospf, Routing::Ospf)),
+    };
+    let (mut loopback4, mut loopback6) = (None, None);
+    for (index, address) in text.loopback.iter().flatten().enumerate() {
+        let second = match address.0 {
+            IpAddr::V4(address) => loopback4.replace(address).is_some(),
+            IpAddr::V6(address) => loopback6.replace(address).is_some(),
+        };
+        if second {
+            let at = steps!["nodes", name, "loopback", index];
+            let message = "a second loopback address of this family";
+            place.value(at, message, "write at most one IPv4 and one IPv6 address");
+        }
+    }
+    let locator = match text.srv6 {
+        Some(NodeSrv6::Locator(locator)) => Some(locator),
+        _ => None,
+    };
+    Node {
+        name: name.into(),
+        kind,
+        ipv4_routing,
+        ipv6_routing,
+        loopback4,
+        loopback6,
+        locator,
+        extra_config: text.config.clone(),
+        interfaces: Vec::new(),
+    }
+}
+
+/// Where IPv4 and IPv6 routes come from, by a list of protocols.
+fn routing(place: &mut Place<'_>, at: &[Step], list: &[RoutingText]) -> (Routing, Routing) {
+    let (mut ipv4, mut ipv6) = (None::<RoutingText>, None::<RoutingText>);
+    for (index, protocol) in list.iter().copied().enumerate() {
+        let item = [at, &[Step::Index(index)]].concat();
+        let name = protocol.name();
+        if list[..index].contains(&protocol) {
+            place.value(&item, format!("`{name}` is listed twice"), "remove one of the two");
+            continue;
+        }
+        if !protocol.is_built() {
+            let help = "use ospf, ospf6 or static: other protocols come with the emulator";
+            place.not_built(&item, name, help);
+        }
+        let families =
+            [(&mut ipv4, protocol.is_ipv4(), "IPv4"), (&mut ipv6, protocol.is_ipv6(), "IPv6")];
+        for (held, wanted, family) in families {
+            match held {
+                Some(other) if wanted => {
+                    let other = other.name();
+                    let message = format!("`{name}` and `{other}` both route {family}");
+                    place.value(&item, message, "use one protocol per address family");
+                }
+                _ if wanted => *held = Some(protocol),
+                _ => {}
+            }
+        }
+    }
+    let built = |protocol: Option<RoutingText>| match protocol {
+        Some(RoutingText::Ospf | RoutingText::Ospf6) => Routing::Ospf,
+        _ => Routing::Static,
+    };
+    (built(ipv4), built(ipv6))
+}

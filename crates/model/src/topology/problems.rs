@@ -1,0 +1,219 @@
+//! Everything that is wrong with a topology file, and how it is shown.
+
+use std::fmt;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use serde::Serialize;
+
+use super::nearest::suggest;
+use super::tree::{Span, Step, Tree};
+
+/// One thing that is wrong with a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// The faulty characters behind `column`.
+    #[serde(skip)]
+    length: usize,
+}
+
+/// Everything that is wrong with a file, in the file's order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problems {
+    /// The file's name, as it was given.
+    pub file: String,
+    /// The problems; never empty.
+    pub problems: Vec<Problem>,
+    /// The line of each problem, for the excerpt.
+    #[serde(skip)]
+    excerpts: Vec<String>,
+}
+
+/// As many problems as anyone reads; the rest is counted.
+const MAX_SHOWN: usize = 50;
+/// A longer line is no use as an excerpt.
+const MAX_EXCERPT: usize = 400;
+
+impl Problems {
+    /// The problems as text, each with its place, its line and its fix.
+    pub fn render(&self, colour: bool) -> String {
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let mut out = Vec::new();
+        for (problem, line) in self.problems.iter().zip(&self.excerpts).take(MAX_SHOWN) {
+            let title = Level::ERROR.primary_title(problem.message.as_str());
+            let start = byte_of(line, problem.column - 1);
+            let end = byte_of(line, problem.column - 1 + problem.length.max(1));
+            let snippet = Snippet::source(line.as_str())
+                .line_start(problem.line)
+                .path(self.file.as_str())
+                .annotation(AnnotationKind::Primary.span(start..end));
+            let mut group = title.element(snippet);
+            if let Some(help) = &problem.help {
+                group = group.element(Level::HELP.message(help.as_str()));
+            }
+            out.push(renderer.render(&[group]));
+        }
+        let more = self.problems.len().saturating_sub(MAX_SHOWN);
+        if more > 0 {
+            out.push(format!("… and {more} more problems"));
+        }
+        out.join("\n\n")
+    }
+}
+
+fn byte_of(line: &str, character: usize) -> usize {
+    line.char_indices().nth(character).map_or(line.len(), |(at, _)| at)
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// Collects problems while a file is read.
+pub(super) struct Report<'a> {
+    text: &'a str,
+    found: Vec<(Span, String, Option<String>)>,
+}
+
+impl<'a> Report<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, found: Vec::new() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    pub(super) fn add(&mut self, span: Span, message: impl Into<String>, help: Option<String>) {
+        self.found.push((span, message.into(), help));
+    }
+
+    /// The problems, in the file's order and each once.
+    pub(super) fn finish(mut self, file: &str) -> Problems {
+        self.found.sort_by_key(|(span, ..)| span.start);
+        self.found.dedup();
+        let mut problems = Vec::new();
+        let mut excerpts = Vec::new();
+        // One walk over the text serves all problems, since they are sorted.
+        let (mut line, mut line_start, mut column, mut index, mut at) = (1, 0, 0, 0, 0);
+        for (span, message, help) in self.found {
+            for c in self.text[at..].chars() {
+                if index >= span.start {
+                    break;
+                }
+                index += 1;
+                at += c.len_utf8();
+                column += 1;
+                if c == '\n' {
+                    (line, line_start, column) = (line + 1, at, 0);
+                }
+            }
+            let rest = self.text[line_start..].chars();
+            let excerpt: String =
+                rest.take(MAX_EXCERPT).take_while(|c| !matches!(c, '\n' | '\r')).collect();
+            let room = excerpt.chars().count().saturating_sub(column);
+            let length = (span.end.saturating_sub(span.start)).min(room).max(1);
+            problems.push(Problem { line, column: column + 1, message, help, length });
+            excerpts.push(excerpt);
+        }
+        Problems { file: file.into(), problems, excerpts }
+    }
+}
+
+/// A report on a file whose tree is known: problems are named by their path.
+pub(super) struct Place<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) report: Report<'a>,
+}
+
+impl Place<'_> {
+    /// A problem of the value at `path`.
+    pub(super) fn value(&mut self, path: &[Step], message: impl Into<String>, help: &str) {
+        let (_, value) = self.tree.locate(path);
+        self.report.add(value, message, Some(help.into()));
+    }
+
+    /// A problem of the key at `path`.
+    pub(super) fn key(&mut self, path: &[Step], message: impl Into<String>, help: &str) {
+        let (key, _) = self.tree.locate(path);
+        self.report.add(key, message, Some(help.into()));
+    }
+
+    /// A name that no node has.
+    pub(super) fn unknown_node<'c>(
+        &mut self,
+        path: &[Step],
+        name: &str,
+        nodes: impl IntoIterator<Item = &'c str>,
+    ) {
+        let help = match self.near(name, nodes) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("add `{name}: {{}}` under `nodes:`, or correct the name"),
+        };
+        self.value(path, format!("no node is called `{name}`"), &help);
+    }
+
+    /// The candidate that is near `word`, while there are few problems: each search costs time.
+    pub(super) fn near<'c>(
+        &self,
+        word: &str,
+        candidates: impl IntoIterator<Item = &'c str>,
+    ) -> Option<&'c str> {
+        if self.report.found.len() < MAX_SHOWN { suggest(word, candidates) } else { None }
+    }
+
+    /// A key or value that a later version of the product builds.
+    pub(super) fn not_built(&mut self, path: &[Step], what: &str, help: &str) {
+        self.key(path, format!("`{what}` is not built yet"), help);
+    }
+}
+
+/// A path as a slice of steps: `steps!["links", 3, "r1-r2"]`.
+macro_rules! steps {
+    ($($step:expr),* $(,)?) => { &[$($crate::topology::tree::Step::from($step)),*] };
+}
+pub(super) use steps;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_shows_its_line_and_its_fix() {
+        let mut report = Report::new("name: x\nnödes: {}\n");
+        report.add(Span { start: 8, end: 13 }, "unknown key `nödes`", Some("write `nodes`".into()));
+        let problems = report.finish("lab.yaml");
+        assert_eq!((problems.problems[0].line, problems.problems[0].column), (2, 1));
+        assert_eq!(
+            problems.to_string(),
+            "error: unknown key `nödes`\n \
+             --> lab.yaml:2:1\n  \
+             |\n\
+             2 | nödes: {}\n  \
+             | ^^^^^\n  \
+             |\n  \
+             = help: write `nodes`"
+        );
+        assert!(problems.render(true).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn places_beyond_the_text_are_its_end() {
+        let mut report = Report::new("");
+        report.add(Span { start: 9, end: 12 }, "empty", None);
+        let problems = report.finish("x");
+        assert_eq!((problems.problems[0].line, problems.problems[0].column), (1, 1));
+        assert!(problems.to_string().contains("x:1:1"));
+    }
+}

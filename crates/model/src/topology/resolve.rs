@@ -1,0 +1,146 @@
+//! The grammar's values -> the network, with every rule checked.
+
+use std::time::Duration;
+
+use super::addresses::{Pools, assign, member4, member6};
+use super::applications::{applications, events};
+use super::file::File;
+use super::links::{Plan, links};
+use super::nodes::nodes;
+use super::problems::{Place, Report, steps};
+use super::tests_section::tests;
+use super::tree::{Step, Tree};
+use super::types::{Adjacency, End, Interface, Node, OspfTimers, SRV6_HEADROOM, Segment, Topology};
+use crate::{function, is_lab_name};
+
+/// The inner MTU of a lab that gives none.
+const DEFAULT_MTU: u16 = 1500;
+/// How many adjacencies of one node have a SID.
+const MAX_ADJACENCIES: usize = 0x1_0000 - function::END_X_FIRST as usize;
+
+/// The network of `file`, or the report with everything that is wrong.
+pub(super) fn resolve<'a>(
+    tree: &'a Tree,
+    file: &File,
+    report: Report<'a>,
+) -> Result<Topology, Report<'a>> {
+    let mut place = Place { tree, report };
+    if !is_lab_name(&file.name) {
+        let message = format!("`{}` cannot name a lab", file.name);
+        let help = "use up to 31 of a-z, 0-9 and -, beginning with a letter";
+        place.value(steps!["name"], message, help);
+    }
+    let mtu = file.mtu.unwrap_or(DEFAULT_MTU);
+    check_mtu(&mut place, steps!["mtu"], mtu);
+    let ospf = ospf(&mut place, file);
+    let mut nodes = nodes(&mut place, file);
+    let plans = links(&mut place, file, &nodes);
+    let pools = Pools::new(&mut place, file);
+    let prefixes = assign(&mut place, file, &pools, &mut nodes, &plans);
+    let mut topology = Topology {
+        name: file.name.clone(),
+        seed: file.seed,
+        mtu,
+        ospf,
+        srv6_block: pools.block,
+        nodes,
+        segments: Vec::with_capacity(plans.len()),
+        applications: Vec::new(),
+        tests: Vec::new(),
+    };
+    let headroom = if topology.has_srv6() { SRV6_HEADROOM } else { 0 };
+    for (plan, (ipv4, ipv6)) in plans.iter().zip(prefixes) {
+        let inner = plan.body.mtu.unwrap_or(mtu);
+        check_mtu(&mut place, &[plan.at.as_slice(), steps!["mtu"]].concat(), inner);
+        let segment = topology.segments.len();
+        let mut ends = Vec::with_capacity(plan.members.len());
+        for (member, node) in plan.members.iter().copied().enumerate() {
+            let side = plan.sides[member];
+            let interfaces = &mut topology.nodes[node].interfaces;
+            ends.push(End { node, interface: interfaces.len() });
+            interfaces.push(Interface {
+                name: plan.devices[member].clone(),
+                segment,
+                ipv4: member4(ipv4, member),
+                ipv6: member6(ipv6, member),
+                mtu: inner.saturating_add(headroom),
+                cost: side.cost,
+                rate: side.rate,
+                queue: side.queue,
+                adjacencies: Vec::new(),
+            });
+        }
+        topology.segments.push(Segment {
+            name: plan.name.clone(),
+            kind: plan.kind,
+            ends,
+            ipv4,
+            ipv6,
+        });
+    }
+    adjacencies(&mut place, &plans, &mut topology);
+    topology.applications = applications(&mut place, file, &topology);
+    events(&mut place, file, &topology);
+    topology.tests = tests(&mut place, file, &topology);
+    if place.report.is_empty() { Ok(topology) } else { Err(place.report) }
+}
+
+fn check_mtu(place: &mut Place<'_>, at: &[Step], mtu: u16) {
+    // IPv6 needs 1,280 (RFC 8200 section 5).
+    if !(1280..=9000).contains(&mtu) {
+        place.value(at, format!("an MTU of {mtu} is not possible"), "write 1280 to 9000");
+    }
+}
+
+fn ospf(place: &mut Place<'_>, file: &File) -> OspfTimers {
+    let text = file.ospf.as_ref();
+    let hello = text.and_then(|text| text.hello).map_or(Duration::from_secs(1), |time| time.0);
+    let dead = text.and_then(|text| text.dead).map_or(hello * 4, |time| time.0);
+    for (key, timer) in [("hello", hello), ("dead", dead)] {
+        // The fields have 16 bits in OSPFv3's hello (RFC 5340 appendix A.3.2).
+        if timer.subsec_nanos() != 0 || !(1..=65_535).contains(&timer.as_secs()) {
+            let help = "write whole seconds, from 1s to 65535s";
+            place.value(steps!["ospf", key], "OSPF counts in whole seconds", help);
+        }
+    }
+    if dead <= hello {
+        let message = "`dead` must be longer than `hello`";
+        place.value(
+            steps!["ospf", "dead"],
+            message,
+            "write a few times `hello`, such as 4s for 1s",
+        );
+    }
+    OspfTimers { hello, dead }
+}
+
+/// Tells every router's interface which routers are behind it.
+fn adjacencies(place: &mut Place<'_>, plans: &[Plan<'_>], topology: &mut Topology) {
+    let Topology { nodes, segments, .. } = topology;
+    let is_router: Vec<bool> = nodes.iter().map(Node::is_router).collect();
+    let mut counts = vec![0_usize; nodes.len()];
+    for (segment, plan) in segments.iter().zip(plans) {
+        let routers = segment.ends.iter().filter(|end| is_router[end.node]).count();
+        for end in segment.ends.iter().filter(|end| is_router[end.node]) {
+            let number = counts[end.node];
+            counts[end.node] += routers - 1;
+            if counts[end.node] > MAX_ADJACENCIES {
+                let name = &nodes[end.node].name;
+                let message = format!("`{name}` has more than {MAX_ADJACENCIES} neighbours");
+                place.key(&plan.at, message, "remove some of its links");
+                return;
+            }
+            let peers = segment.ends.iter().filter(|peer| peer.node != end.node);
+            let list =
+                peers.filter(|peer| is_router[peer.node]).zip(number..).map(|(peer, number)| {
+                    Adjacency {
+                        node: peer.node,
+                        interface: peer.interface,
+                        // Below MAX_ADJACENCIES, which fits.
+                        number: number as u16,
+                    }
+                });
+            nodes[end.node].interfaces[end.interface].adjacencies = list.collect();
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! A network that is fully known: every name, address, locator, cost and MTU.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use serde::Serialize;
+
+use super::units::{Queue, Range, duration_text};
+use crate::name::split_parallel;
+use crate::{Application, Bandwidth, Locator, SegmentList, Sid, function};
+
+/// What a link's devices carry above the inner MTU where SRv6 is spoken: the outer IPv6 header,
+/// the SRH's fixed part (RFC 8754 section 2), and the longest segment list.
+pub const SRV6_HEADROOM: u16 = 40 + 8 + 16 * SegmentList::MAX as u16;
+
+/// A lab's network.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Topology {
+    /// The lab's name.
+    pub name: String,
+    /// What random choices start from.
+    pub seed: Option<u64>,
+    /// The inner MTU: the largest packet that hosts send, without SRv6's headers. Host routes
+    /// carry it, so that encapsulation never fragments.
+    pub mtu: u16,
+    /// The timers of OSPF, for both families.
+    pub ospf: OspfTimers,
+    /// The block that all locators are in.
+    pub srv6_block: Ipv6Net,
+    /// The nodes, in the file's order; indices into this list name nodes elsewhere.
+    pub nodes: Vec<Node>,
+    /// Links and LANs, in the file's order; indices into this list name segments elsewhere.
+    pub segments: Vec<Segment>,
+    /// The applications, in the file's order.
+    pub applications: Vec<Application>,
+    /// What must hold in the running lab, in the file's order.
+    pub tests: Vec<Test>,
+}
+
+/// The timers of OSPF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct OspfTimers {
+    /// How often a router says hello; whole seconds.
+    #[serde(serialize_with = "duration_text")]
+    pub hello: Duration,
+    /// How long a silent neighbour counts as alive; whole seconds, more than `hello`.
+    #[serde(serialize_with = "duration_text")]
+    pub dead: Duration,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Node {
+    /// The node's name, unique in its lab.
+    pub name: String,
+    /// What the node is.
+    pub kind: NodeKind,
+    /// Where its IPv4 routes come from; `Static` for hosts.
+    pub ipv4_routing: Routing,
+    /// Where its IPv6 routes come from; `Static` for hosts.
+    pub ipv6_routing: Routing,
+    /// A router's IPv4 address that no link's failure takes away.
+    pub loopback4: Option<Ipv4Addr>,
+    /// A router's IPv6 address that no link's failure takes away.
+    pub loopback6: Option<Ipv6Addr>,
+    /// The prefix of an SRv6 router's SIDs.
+    pub locator: Option<Locator>,
+    /// Lines that are added to FRR's configuration.
+    pub extra_config: Option<String>,
+    /// The interfaces in the order of their segments, without `lo`.
+    pub interfaces: Vec<Interface>,
+}
+
+/// What a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NodeKind {
+    /// A plain namespace, which forwards nothing.
+    Host,
+    /// A namespace that forwards.
+    Router(RouterKind),
+}
+
+/// What makes a router's routes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RouterKind {
+    /// FRR's daemons.
+    Frr,
+    /// Nothing but the lab's static routes.
+    Linux,
+}
+
+/// Where the routes of one address family come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Routing {
+    /// From the lab, which computes them.
+    Static,
+    /// From OSPFv2 (IPv4) or OSPFv3 (IPv6).
+    Ospf,
+}
+
+/// A node's end of a segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Interface {
+    /// The device's name: the peer's (`r2`, and `r2_2` on the second parallel link), or the LAN's.
+    pub name: String,
+    /// The index of its segment.
+    pub segment: usize,
+    /// Its address, with the segment's prefix length.
+    pub ipv4: Ipv4Net,
+    /// Its address, with the segment's prefix length.
+    pub ipv6: Ipv6Net,
+    /// The device's MTU: the segment's inner MTU, and [`SRV6_HEADROOM`] if the lab speaks SRv6.
+    pub mtu: u16,
+    /// The IGP's cost of sending here.
+    pub cost: u16,
+    /// The rate limit of sending here.
+    pub rate: Option<Bandwidth>,
+    /// What waits in front of the rate limit.
+    pub queue: Queue,
+    /// The routers at the segment's other ends; empty on a host's interface.
+    pub adjacencies: Vec<Adjacency>,
+}
+
+/// A router's neighbour over one of its interfaces; a host is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Adjacency {
+    /// The neighbour's node index.
+    pub node: usize,
+    /// The interface's index at the neighbour.
+    pub interface: usize,
+    /// The adjacency's number at this node, from 0 over all its interfaces.
+    pub number: u16,
+}
+
+/// A link or a LAN.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Segment {
+    /// `r1-r2`, `r1-r2_2` for the second parallel link, or the LAN's name.
+    pub name: String,
+    /// What the segment is.
+    pub kind: SegmentKind,
+    /// The ends: two of a link in the file's order, two or more of a LAN.
+    pub ends: Vec<End>,
+    /// The prefix of its IPv4 addresses.
+    pub ipv4: Ipv4Net,
+    /// The prefix of its IPv6 addresses.
+    pub ipv6: Ipv6Net,
+}
+
+/// What a segment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SegmentKind {
+    /// A cable between two nodes.
+    PointToPoint,
+    /// A bridge.
+    Lan,
+}
+
+/// One end of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct End {
+    /// The node's index.
+    pub node: usize,
+    /// The interface's index at the node.
+    pub interface: usize,
+}
+
+/// Something that must hold in the running lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Test {
+    /// A ping is answered.
+    Ping {
+        /// The node that pings.
+        from: String,
+        /// The node that answers.
+        to: String,
+        /// The round-trip time, if it matters.
+        rtt: Option<Range<TestDuration>>,
+        /// How soon it must hold.
+        within: TestDuration,
+    },
+    /// A throughput is reached.
+    Throughput {
+        /// The node that sends.
+        from: String,
+        /// The node that receives.
+        to: String,
+        /// The throughput.
+        throughput: Range<Bandwidth>,
+        /// How soon it must hold.
+        within: TestDuration,
+    },
+    /// A node has a route, or does not.
+    Route {
+        /// The node.
+        on: String,
+        /// The route's destination.
+        route: IpNet,
+        /// Whether the route is to be there.
+        present: bool,
+        /// How soon it must hold.
+        within: TestDuration,
+    },
+}
+
+/// A duration of a test; written with its unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct TestDuration(#[serde(serialize_with = "duration_text")] pub Duration);
+
+impl Node {
+    /// Whether the node is a host.
+    pub fn is_host(&self) -> bool {
+        self.kind == NodeKind::Host
+    }
+
+    /// Whether the node is a router.
+    pub fn is_router(&self) -> bool {
+        !self.is_host()
+    }
+
+    /// Whether FRR runs on the node.
+    pub fn runs_frr(&self) -> bool {
+        self.kind == NodeKind::Router(RouterKind::Frr)
+    }
+
+    /// The interface with this name.
+    pub fn interface(&self, name: &str) -> Option<&Interface> {
+        self.interfaces.iter().find(|interface| interface.name == name)
+    }
+
+    /// The SID that steers a packet over an adjacency of this node (RFC 8986 section 4.2); none
+    /// without a locator.
+    pub fn end_x(&self, adjacency: &Adjacency) -> Option<Sid> {
+        Some(self.locator?.sid(function::END_X_FIRST + adjacency.number))
+    }
+}
+
+impl Topology {
+    /// The node with this name.
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// The index of the node with this name.
+    pub fn node_index(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.name == name)
+    }
+
+    /// The link or LAN with this name; a link's ends may be named in either order.
+    pub fn segment(&self, name: &str) -> Option<&Segment> {
+        self.segment_index(name).map(|index| &self.segments[index])
+    }
+
+    /// The index of the link or LAN with this name; a link's ends may be named in either order.
+    pub fn segment_index(&self, name: &str) -> Option<usize> {
+        let wanted = SegmentName::of(name);
+        self.segments.iter().position(|segment| SegmentName::of(&segment.name) == wanted)
+    }
+
+    /// Whether any node speaks SRv6.
+    pub fn has_srv6(&self) -> bool {
+        self.nodes.iter().any(|node| node.locator.is_some())
+    }
+
+    /// The ends of a node's interface's segment, without that interface itself.
+    pub fn peers(&self, interface: &Interface, node: usize) -> impl Iterator<Item = End> {
+        let ends = self.segments[interface.segment].ends.iter();
+        ends.copied().filter(move |end| end.node != node)
+    }
+}
+
+/// A segment's name whose order of ends does not matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum SegmentName<'n> {
+    Lan(&'n str),
+    Link(&'n str, &'n str, u32),
+}
+
+impl<'n> SegmentName<'n> {
+    pub(super) fn of(name: &'n str) -> Self {
+        let Some((one, other)) = name.split_once('-') else { return Self::Lan(name) };
+        let (other, number) = split_parallel(other);
+        Self::Link(one.min(other), one.max(other), number.unwrap_or(1))
+    }
+}

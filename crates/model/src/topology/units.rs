@@ -1,0 +1,394 @@
+//! The file's values with units: durations, percentages, queues, ranges, prefixes.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use serde::Serialize;
+
+use crate::Bandwidth;
+
+/// Gives a type that parses from a text its Deserialize and its JSON Schema.
+macro_rules! from_text {
+    ($type:ident, $what:literal, $pattern:literal) => {
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl serde::de::Visitor<'_> for Visitor {
+                    type Value = $type;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str($what)
+                    }
+
+                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Visitor)
+            }
+        }
+
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({
+                    "type": "string",
+                    "description": $what,
+                    "pattern": $pattern,
+                })
+            }
+        }
+    };
+}
+
+/// `12.5mbit` -> (12.5, "mbit").
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    Some((text[..split].parse().ok()?, text[split..].trim()))
+}
+
+/// A span of time with a unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Time(pub(super) Duration);
+
+const TIME_UNITS: [(&str, f64); 6] =
+    [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9)];
+
+impl FromStr for Time {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("`{text}` is no duration: write one such as 10ms, 1s or 2m");
+        let (number, unit) = number_and_unit(text).ok_or_else(bad)?;
+        if unit.is_empty() {
+            return Err(format!("`{text}` has no unit: write {text}ms, {text}s or {text}m"));
+        }
+        let (_, factor) = TIME_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(bad)?;
+        let nanoseconds = (number * factor).round();
+        // A hundred years is enough, and far from where the sums of times would overflow.
+        if nanoseconds > 3.2e18 {
+            return Err(bad());
+        }
+        Ok(Self(Duration::from_nanos(nanoseconds as u64)))
+    }
+}
+from_text!(Time, "a duration such as 10ms or 2m", r"^[0-9]+(\.[0-9]+)? *(ns|us|ms|s|m|h)$");
+
+/// A duration as the file writes it: `4s`, `20ms`.
+pub(super) fn duration_text<S: serde::Serializer>(
+    duration: &Duration,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let nanoseconds = duration.as_nanos();
+    let (unit, factor) = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)]
+        .into_iter()
+        .find(|(_, factor)| nanoseconds.is_multiple_of(*factor))
+        .unwrap_or(("ns", 1));
+    serializer.collect_str(&format_args!("{}{unit}", nanoseconds / factor))
+}
+
+/// A part of a hundred.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Percent;
+
+impl FromStr for Percent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match number_and_unit(text) {
+            Some((number, "%")) if number <= 100.0 => Ok(Self),
+            Some((_, "")) => Err(format!("`{text}` has no unit: write {text}%")),
+            _ => Err(format!("`{text}` is no percentage: write one from 0% to 100%")),
+        }
+    }
+}
+from_text!(Percent, "a percentage such as 0.1%", r"^[0-9]+(\.[0-9]+)? *%$");
+
+/// A jitter: a duration and how it is distributed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Jitter;
+
+impl FromStr for Jitter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (time, shape) = text.split_once(' ').unwrap_or((text, "normal"));
+        time.parse::<Time>()?;
+        match shape.trim() {
+            "normal" | "pareto" | "uniform" => Ok(Self),
+            other => Err(format!("`{other}` is no distribution: use normal, pareto or uniform")),
+        }
+    }
+}
+from_text!(
+    Jitter,
+    "a jitter such as `2ms normal`",
+    r"^[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h)( +(normal|pareto|uniform))?$"
+);
+
+/// How much waits in front of a link's rate limit before packets are dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Queue {
+    /// What the rate sends in 25 ms, but at least 64 KiB.
+    #[default]
+    Auto,
+    /// So many packets of the device's MTU.
+    Packets(u32),
+    /// So many bytes.
+    Bytes(u32),
+}
+
+impl Queue {
+    /// The queue's limit in bytes, in front of `rate` on a device with `device_mtu`.
+    pub fn limit_bytes(self, rate: Bandwidth, device_mtu: u16) -> u64 {
+        const ETHERNET_HEADER: u64 = 14;
+        match self {
+            Self::Auto => (rate.bytes_per_second() / 40).max(64 * 1024),
+            Self::Packets(packets) => {
+                u64::from(packets) * (u64::from(device_mtu) + ETHERNET_HEADER)
+            }
+            Self::Bytes(bytes) => u64::from(bytes),
+        }
+    }
+}
+
+/// A queue as the file gives it: a limit, and what is dropped or marked when.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct QueueText {
+    pub(super) limit: Queue,
+    /// The discipline, unless it is plain drop-tail.
+    pub(super) discipline: Option<String>,
+}
+
+impl FromStr for QueueText {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad =
+            || format!("`{text}` is no queue: write one such as 250p (packets) or 64kb (bytes)");
+        let (limit, discipline) = text.split_once(' ').unwrap_or((text, "drop-tail"));
+        let (number, unit) = number_and_unit(limit).ok_or_else(bad)?;
+        // As tc reads them: kb and mb are powers of two.
+        let factor = match unit {
+            "p" if number.fract() == 0.0 => 1.0,
+            "b" => 1.0,
+            "kb" => 1024.0,
+            "mb" => 1024.0 * 1024.0,
+            "" => return Err(format!("`{text}` has no unit: write {text}p (packets) or {text}kb")),
+            _ => return Err(bad()),
+        };
+        let size = number * factor;
+        // 1 GiB is more than any queue, and its products stay far from overflowing.
+        if !(1.0..=1_073_741_824.0).contains(&size) {
+            return Err(bad());
+        }
+        let size = size as u32;
+        let limit = if unit == "p" { Queue::Packets(size) } else { Queue::Bytes(size) };
+        match discipline.trim() {
+            "drop-tail" => Ok(Self { limit, discipline: None }),
+            name @ ("codel" | "fq_codel" | "red" | "pie") => {
+                Ok(Self { limit, discipline: Some(name.into()) })
+            }
+            other => Err(format!(
+                "`{other}` is no queue discipline: use drop-tail, codel, fq_codel, red or pie"
+            )),
+        }
+    }
+}
+from_text!(
+    QueueText,
+    "a queue such as 250p, 64kb or `250p codel`",
+    r"^[0-9]+(\.[0-9]+)?(p|b|kb|mb)( +(drop-tail|codel|fq_codel|red|pie))?$"
+);
+
+/// A range of values, both ends included: `40ms..48ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Range<T> {
+    /// The least value.
+    pub from: T,
+    /// The greatest value.
+    pub to: T,
+}
+
+fn range<T: FromStr + PartialOrd>(text: &str, example: &str) -> Result<Range<T>, String>
+where
+    T::Err: fmt::Display,
+{
+    let (from, to) = text
+        .split_once("..")
+        .ok_or_else(|| format!("`{text}` is no range: write one such as {example}"))?;
+    let from = from.trim().parse::<T>().map_err(|error| error.to_string())?;
+    let to = to.trim().parse::<T>().map_err(|error| error.to_string())?;
+    if from > to {
+        return Err(format!("the range `{text}` is empty: write the smaller value first"));
+    }
+    Ok(Range { from, to })
+}
+
+/// A range of durations.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TimeRange(pub(super) Range<Time>);
+
+impl FromStr for TimeRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        range(text, "40ms..48ms").map(Self)
+    }
+}
+from_text!(
+    TimeRange,
+    "a range of durations such as 40ms..48ms",
+    r"^[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h)\.\.[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h)$"
+);
+
+/// A range of bandwidths.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BandwidthRange(pub(super) Range<Bandwidth>);
+
+impl FromStr for BandwidthRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        range(text, "90mbit..100mbit").map(Self)
+    }
+}
+from_text!(
+    BandwidthRange,
+    "a range of bandwidths such as 90mbit..100mbit",
+    r"^[0-9]+(\.[0-9]+)?([kmgt]?bit)\.\.[0-9]+(\.[0-9]+)?([kmgt]?bit)$"
+);
+
+/// A prefix without bits behind its length.
+fn prefix(text: &str, example: &str) -> Result<IpNet, String> {
+    let prefix = text
+        .parse::<IpNet>()
+        .map_err(|_| format!("`{text}` is no prefix: write one such as {example}"))?;
+    if prefix != prefix.trunc() {
+        return Err(format!("`{text}` has bits set behind its length: write {}", prefix.trunc()));
+    }
+    Ok(prefix)
+}
+
+/// An IPv4 prefix.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prefix4(pub(super) Ipv4Net);
+
+impl FromStr for Prefix4 {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match prefix(text, "10.9.0.0/24")? {
+            IpNet::V4(prefix) => Ok(Self(prefix)),
+            IpNet::V6(_) => {
+                Err(format!("`{text}` is no IPv4 prefix: write one such as 10.9.0.0/24"))
+            }
+        }
+    }
+}
+from_text!(Prefix4, "an IPv4 prefix such as 10.9.0.0/24", r"^[0-9.]+/[0-9]+$");
+
+/// An IPv6 prefix.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prefix6(pub(super) Ipv6Net);
+
+impl FromStr for Prefix6 {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match prefix(text, "fd02:9::/64")? {
+            IpNet::V6(prefix) => Ok(Self(prefix)),
+            IpNet::V4(_) => {
+                Err(format!("`{text}` is no IPv6 prefix: write one such as fd02:9::/64"))
+            }
+        }
+    }
+}
+from_text!(Prefix6, "an IPv6 prefix such as fd02:9::/64", r"^[0-9a-fA-F:.]+/[0-9]+$");
+
+/// A prefix of either family.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Prefix(pub(super) IpNet);
+
+impl FromStr for Prefix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        prefix(text, "10.0.5.0/24 or fd02:5::/64").map(Self)
+    }
+}
+from_text!(Prefix, "a prefix such as 10.0.5.0/24", r"^[0-9a-fA-F:.]+/[0-9]+$");
+
+/// An address of either family.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Address(pub(super) IpAddr);
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|_| {
+            format!(
+                "`{text}` is no address: write one such as 10.255.0.1 or fd01::1, without a length"
+            )
+        })
+    }
+}
+from_text!(Address, "an address such as 10.255.0.1", r"^[0-9a-fA-F:.]+$");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        let time = |text: &str| text.parse::<Time>().map(|time| time.0);
+        assert_eq!(time("10ms"), Ok(Duration::from_millis(10)));
+        assert_eq!(time("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(time("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(time("500us"), Ok(Duration::from_micros(500)));
+        assert_eq!(time("10ns"), Ok(Duration::from_nanos(10)));
+        assert!(time("10").unwrap_err().contains("write 10ms, 10s or 10m"));
+        for bad in ["ms", "10 parsecs", "-1s", "1e9s", "9999999999999999h", ""] {
+            assert!(time(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn queues_are_packets_or_bytes() {
+        let queue = |text: &str| text.parse::<QueueText>().unwrap();
+        assert_eq!(queue("250p"), QueueText { limit: Queue::Packets(250), discipline: None });
+        assert_eq!(queue("64kb").limit, Queue::Bytes(65536));
+        assert_eq!(queue("250p codel").discipline.as_deref(), Some("codel"));
+        for bad in ["250", "1.5p", "0p", "9999mb", "250p magic", "250parsecs", "p"] {
+            assert!(bad.parse::<QueueText>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_queue_without_a_limit_follows_the_rate() {
+        // 25 ms of 100 Mbit/s are 312,500 bytes; of 1 Mbit/s far less than one GSO packet.
+        assert_eq!(Queue::Auto.limit_bytes(Bandwidth::from_mbps(100), 1740), 312_500);
+        assert_eq!(Queue::Auto.limit_bytes(Bandwidth::from_mbps(1), 1740), 65_536);
+        assert_eq!(Queue::Packets(10).limit_bytes(Bandwidth::from_mbps(1), 1500), 15_140);
+    }
+
+    #[test]
+    fn ranges_prefixes_and_percentages() {
+        assert!("40ms..48ms".parse::<TimeRange>().is_ok());
+        assert!("48ms..40ms".parse::<TimeRange>().unwrap_err().contains("smaller value first"));
+        assert!("90mbit".parse::<BandwidthRange>().unwrap_err().contains("no range"));
+        assert!("10.0.0.1/8".parse::<Prefix4>().unwrap_err().contains("write 10.0.0.0/8"));
+        assert!("fd00::/8".parse::<Prefix4>().unwrap_err().contains("no IPv4 prefix"));
+        assert!("0.1%".parse::<Percent>().is_ok());
+        assert!("1".parse::<Percent>().is_err() && "101%".parse::<Percent>().is_err());
+        assert!("2ms pareto".parse::<Jitter>().is_ok() && "2ms odd".parse::<Jitter>().is_err());
+    }
+}

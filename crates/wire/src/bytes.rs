@@ -1,0 +1,19 @@
+//! Fields of checked bytes. The views check the length first, so the indices are in range.
+
+use crate::WireError;
+
+/// Checks that `bytes` hold at least `need`.
+pub(crate) fn need(header: &'static str, bytes: &[u8], need: usize) -> Result<(), WireError> {
+    let have = bytes.len();
+    if have < need { Err(WireError::Truncated { header, need, have }) } else { Ok(()) }
+}
+
+/// Two bytes in network byte order.
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// `N` bytes.
+pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    std::array::from_fn(|index| bytes[at + index])
+}
