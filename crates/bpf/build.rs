@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use libbpf_cargo::SkeletonBuilder;
 
+/// The sources, without their `.bpf.c`.
+const PROGRAMS: [&str; 1] = ["meter"];
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sources = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bpf"));
     println!("cargo::rerun-if-changed={}", sources.display());
@@ -13,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Debian keeps <asm/types.h> in a folder per architecture, which clang does not search for
     // the target bpf.
     let multiarch = format!("/usr/include/{architecture}-linux-gnu");
-    for name in ["meter"] {
+    for name in PROGRAMS {
         SkeletonBuilder::new()
             .source(sources.join(format!("{name}.bpf.c")))
             .clang_args(["-I", &include, "-I", &multiarch, "-mcpu=v3", "-Wall", "-Werror"])

@@ -6,9 +6,11 @@
 
 mod convert;
 mod endpoint;
+mod wait;
 
 pub use convert::{ConvertError, sids_from_text, sids_to_text};
 pub use endpoint::{ConnectError, connect, now_ns};
+pub use wait::{Incomplete, wait_until_complete};
 
 /// The interface's version. It changes when an older peer would misunderstand a newer one.
 pub const VERSION: u32 = 1;

@@ -1,1 +1,2 @@
-//! TODO
+//! Experiments on labs: the demo, and the benchmarks.
+#![forbid(unsafe_code)]

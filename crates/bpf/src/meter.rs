@@ -10,7 +10,8 @@ use model::{Color, Flow, PortRange};
 
 use crate::Error;
 
-#[allow(missing_docs, clippy::all, unreachable_pub, dead_code)]
+#[allow(missing_docs, unreachable_pub, dead_code)]
+#[allow(clippy::all, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
 mod skel {
     include!(concat!(env!("OUT_DIR"), "/meter.skel.rs"));
 }

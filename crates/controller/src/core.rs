@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api::now_ns;
-use model::{Assignment, Color, Placement, Policy, Step};
+use model::{Application, Assignment, Color, Placement, Policy, Step};
 use pathfinder::{Action, Cause, Decider, Demand, Path, Ted};
 use store::{Record, Store};
 use tokio::sync::{broadcast, mpsc};
@@ -52,7 +52,7 @@ pub(crate) struct Core {
     next_serial: u64,
     decisions: broadcast::Sender<DecisionView>,
     topology_changed: bool,
-    /// The store had nothing: nodes are asked what they know.
+    /// The store is new: what nodes know of applications is taken from them.
     rebuilding: bool,
     warm: bool,
 }
@@ -61,18 +61,20 @@ pub(crate) struct Core {
 #[derive(Debug, Clone)]
 pub(crate) struct Handle(pub(crate) mpsc::Sender<Message>);
 
+impl Entry {
+    fn new(record: Record) -> Self {
+        Self { record, resolved: None, decision: None, serial: 0, error: None }
+    }
+}
+
 impl Core {
     pub(crate) fn new(
         store: Box<dyn Store>,
         config: pathfinder::Config,
+        rebuilding: bool,
     ) -> Result<Self, store::Error> {
         let records = store.records()?;
-        let rebuilding = records.is_empty();
-        let entry = |record: Record| {
-            let name = record.application.name.clone();
-            let entry = Entry { record, resolved: None, decision: None, serial: 0, error: None };
-            (name, entry)
-        };
+        let entry = |record: Record| (record.application.name.clone(), Entry::new(record));
         Ok(Self {
             started: Instant::now(),
             ted: Ted::default(),
@@ -87,6 +89,16 @@ impl Core {
             rebuilding,
             warm: false,
         })
+    }
+
+    /// Puts the first applications into a new store.
+    pub(crate) fn seed(&mut self, applications: Vec<Application>) -> Result<(), store::Error> {
+        for (application, color) in applications.into_iter().zip(Color::FIRST..=Color::LAST) {
+            let record = Record { application, color: Color(color), placement: None };
+            self.store.put(&record)?;
+            self.apps.insert(record.application.name.clone(), Entry::new(record));
+        }
+        Ok(())
     }
 
     pub(crate) fn spawn(mut self) -> (Handle, JoinHandle<()>) {

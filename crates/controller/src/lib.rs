@@ -14,6 +14,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use api::v1::controller_server::ControllerServer;
+use model::Application;
 use store::Embedded;
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
@@ -28,6 +29,8 @@ pub struct Config {
     pub socket: PathBuf,
     /// The file that it keeps its applications in.
     pub store: PathBuf,
+    /// Applications that a new store begins with.
+    pub applications: Vec<Application>,
 }
 
 /// Why a controller ends.
@@ -69,7 +72,11 @@ pub async fn run(
         );
     }
     let listener = bind(&config.socket)?;
-    let core = Core::new(Box::new(opened.store), pathfinder::Config::default())?;
+    let rebuilding = opened.created || opened.set_aside.is_some();
+    let mut core = Core::new(Box::new(opened.store), pathfinder::Config::default(), rebuilding)?;
+    if opened.created {
+        core.seed(config.applications)?;
+    }
     let (handle, task) = core.spawn();
     tracing::info!("listening on {}", config.socket.display());
     let served = tonic::transport::Server::builder()

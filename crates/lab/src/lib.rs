@@ -1,1 +1,38 @@
-//! TODO
+//! From a topology file to a running network, and back without a trace.
+//!
+//! A lab is a folder under `/run/kaido/labs`. Everything that it puts on the machine is found
+//! from there: its network namespaces are mounted in it, and its processes are those that live in
+//! these namespaces. So the folder is the journal, made before anything else and removed last,
+//! and cleaning up needs no list that could be wrong.
+#![forbid(unsafe_code)]
+
+mod announce;
+mod build;
+mod cancel;
+mod daemons;
+mod draw;
+mod enter;
+mod error;
+mod frr;
+mod frr_config;
+mod links;
+mod probe;
+mod processes;
+mod ready;
+mod routes;
+mod state;
+mod teardown;
+mod up;
+
+pub use announce::announcement;
+pub use cancel::Cancel;
+pub use daemons::{ControllerConfig, NodeConfig};
+pub use draw::draw;
+pub use error::Error;
+pub use frr_config::config as frr_config;
+pub use links::{Change, Ends};
+pub use probe::{Probe, probe};
+pub use routes::{Destination, Routes};
+pub use state::{Lab, Labs, Phase, Summary};
+pub use teardown::Collected;
+pub use up::{Options, Progress, Stage};

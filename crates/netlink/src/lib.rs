@@ -1,1 +1,47 @@
-//! TODO
+//! Links, namespaces, addresses, routes, SRv6, rules, queueing disciplines and counters of the
+//! Linux kernel, over netlink.
+//!
+//! A module builds [`Request`]s for its topic; a [`Handle`] sends one, or a whole [`Batch`] in a
+//! few system calls, and reads the kernel's tables back. Everything is synchronous: the kernel
+//! answers within the send.
+
+mod address;
+mod attribute;
+mod error;
+mod features;
+mod generic;
+mod link;
+mod namespace;
+mod neighbour;
+mod qdisc;
+mod route;
+mod rule;
+mod seg6;
+mod socket;
+mod stats;
+pub mod sysctl;
+#[cfg(test)]
+mod testing;
+
+pub use address::{Address, add_address, delete_address};
+pub use error::{Error, Result};
+pub use generic::GenericHandle;
+pub use link::{
+    Link, LinkStats, Mac, VethEnd, add_bridge, add_veth, delete_link, set_down, set_master, set_up,
+};
+pub use namespace::Namespace;
+pub use neighbour::add_neighbour;
+pub use nix::errno::Errno;
+pub use qdisc::{QdiscStats, Tbf, change_tbf, delete_root, replace_tbf};
+pub use route::{NextHop, Route, RouteKind, add_route, delete_route, replace_route};
+pub use rule::{Rule, add_rule, delete_rule};
+pub use seg6::{Behavior, Encap, Mode};
+pub use socket::{Batch, Handle, Request};
+pub use stats::Sample;
+
+/// The originator (`RTPROT_*`) that Kaido's routes and rules carry, so that a restarted process
+/// finds its own and leaves everybody else's alone.
+pub const PROTOCOL: u8 = 75;
+
+/// The kernel's main routing table (`RT_TABLE_MAIN`).
+pub const MAIN_TABLE: u32 = 254;

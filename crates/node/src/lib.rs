@@ -1,1 +1,75 @@
-//! TODO
+//! The node: announces itself, measures, and steers applications as the controller says.
+//!
+//! It keeps nothing on disk. What it has installed it finds in its kernel, by the protocol tag of
+//! its routes and rules.
+#![forbid(unsafe_code)]
+
+mod agent;
+mod measure;
+mod session;
+
+use std::path::PathBuf;
+
+use bpf::Meter;
+use dataplane::KernelSeg6;
+use model::Announcement;
+use netlink::Handle;
+
+use crate::agent::Agent;
+
+/// What a node needs to know before it starts.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The controller's Unix socket.
+    pub controller: PathBuf,
+    /// The largest inner packet: what the routes of steered applications carry.
+    pub mtu: u16,
+    /// What the node says of itself.
+    pub announcement: Announcement,
+}
+
+/// Why a node ends.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An interface that is to be announced is not there.
+    #[error("node {node} announces the interface `{interface}`, which it does not have")]
+    NoInterface {
+        /// The node.
+        node: String,
+        /// The interface.
+        interface: String,
+    },
+    /// The kernel's tables cannot be read.
+    #[error(transparent)]
+    Netlink(#[from] netlink::Error),
+    /// Steering does not work.
+    #[error(transparent)]
+    Dataplane(#[from] dataplane::Error),
+    /// Counting does not work.
+    #[error(transparent)]
+    Bpf(#[from] bpf::Error),
+    /// The controller refuses the node for good.
+    #[error("the controller refuses this node: {0}")]
+    Refused(String),
+}
+
+/// Runs a node in the calling process's network namespace until `stop` completes. What it has
+/// installed stays: packets flow on, and the next start finds it.
+pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), Error> {
+    let links = Handle::new()?.links()?;
+    let mut uplinks = Vec::new();
+    for interface in &config.announcement.interfaces {
+        let link = links.iter().find(|link| link.name == interface.name);
+        uplinks.push(link.ok_or_else(|| Error::NoInterface {
+            node: config.announcement.node.clone(),
+            interface: interface.name.clone(),
+        })?);
+    }
+    let meter = Meter::attach(uplinks.iter().map(|link| link.index as i32))?;
+    let dataplane = KernelSeg6::new(config.mtu)?;
+    let agent = Agent::new(config, Box::new(dataplane), meter)?;
+    tokio::select! {
+        ended = session::run(agent) => ended,
+        () = stop => Ok(()),
+    }
+}

@@ -59,7 +59,7 @@ impl Decider {
     pub fn explain(&self, color: Color) -> Option<Explanation> {
         let app = self.apps_by_color(color)?;
         let managed = self.managed();
-        let view = View { decider: self, managed: &managed, color };
+        let view = View::new(self, &managed, app);
         let (from, to) = (app.demand.from, app.demand.to);
         let known = from.index() < self.graph().len() && to.index() < self.graph().len();
         let found = if known {

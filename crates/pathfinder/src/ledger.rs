@@ -24,6 +24,9 @@ impl Ledger {
         amount: u64,
     ) {
         self.release(color);
+        if amount == 0 {
+            return;
+        }
         let mut ports: Vec<PortId> = paths.into_iter().flat_map(Path::ports).collect();
         ports.sort_unstable();
         ports.dedup();
@@ -78,5 +81,15 @@ mod tests {
         ledger.release(Color(1));
         ledger.release(Color(2));
         assert!(ledger.total.is_empty());
+    }
+
+    #[test]
+    fn nothing_held_is_nothing_to_give_back() {
+        let mut ledger = Ledger::default();
+        ledger.hold(Color(1), [&path(&[0])], 0);
+        ledger.hold(Color(2), [&path(&[0])], 0);
+        ledger.release(Color(1));
+        ledger.release(Color(2));
+        assert!(ledger.total.is_empty() && ledger.held.is_empty());
     }
 }

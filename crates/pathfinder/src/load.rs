@@ -37,33 +37,47 @@ pub struct AppLoad {
 /// holds only what passed: so each port is charged with what the ports up to and including it let
 /// through.
 #[derive(Debug, Default)]
-pub(crate) struct Managed(HashMap<PortId, f64>);
+pub(crate) struct Managed {
+    likely: HashMap<PortId, f64>,
+    certain: HashMap<PortId, f64>,
+}
 
 impl Managed {
-    /// Adds an application that sends `rate_bps` over `paths`; two while it moves, since what a
-    /// port averages still holds packets from before.
-    pub(crate) fn add<'a>(
+    /// Adds an application that sends `rate_bps` over `path`. While it moves there is the path
+    /// that it is leaving as well: what a port averages still holds packets from before.
+    pub(crate) fn add(
         &mut self,
         rate_bps: u64,
-        paths: impl IntoIterator<Item = &'a Path>,
+        path: Option<&Path>,
+        leaving: Option<&Path>,
         loads: &HashMap<PortId, PortLoad>,
     ) {
-        let mut share: HashMap<PortId, f64> = HashMap::new();
-        for path in paths {
+        let mut shares: HashMap<PortId, (f64, usize)> = HashMap::new();
+        for path in path.into_iter().chain(leaving) {
             let mut left = rate_bps as f64;
             for port in path.ports() {
                 left *= 1.0 - loads.get(&port).map_or(0.0, |load| load.loss.clamp(0.0, 1.0));
-                let held = share.entry(port).or_default();
-                *held = held.max(left);
+                let (share, paths) = shares.entry(port).or_default();
+                *share = share.max(left);
+                *paths += 1;
             }
         }
-        for (port, bits) in share {
-            *self.0.entry(port).or_default() += bits;
+        let all = usize::from(path.is_some()) + usize::from(leaving.is_some());
+        for (port, (share, paths)) in shares {
+            *self.likely.entry(port).or_default() += share;
+            if paths == all {
+                *self.certain.entry(port).or_default() += share;
+            }
         }
     }
 
-    /// What managed applications send over `port`.
+    /// What managed applications send over `port`, those on the move on both their paths.
     pub(crate) fn on(&self, port: PortId) -> f64 {
-        self.0.get(&port).copied().unwrap_or(0.0)
+        self.likely.get(&port).copied().unwrap_or(0.0)
+    }
+
+    /// As [`Managed::on`], without those that may not have come to this port yet, or may have left.
+    pub(crate) fn certain_on(&self, port: PortId) -> f64 {
+        self.certain.get(&port).copied().unwrap_or(0.0)
     }
 }

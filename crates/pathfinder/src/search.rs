@@ -27,7 +27,7 @@ pub struct Found {
 }
 
 /// The path with the fewest hops over arcs that cover the demand; among those the one with the
-/// lowest IGP cost, then the widest, then the one whose arcs were announced first.
+/// lowest IGP cost, then the widest; of equals always the same one.
 ///
 /// One pass of Dijkstra on (hops, cost). Every predecessor has fewer hops, hence is settled with
 /// its final width before its successors: taking the wider of equals on the way is exact.

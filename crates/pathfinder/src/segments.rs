@@ -3,6 +3,10 @@
 //! No SID stands where the IGP goes that way anyway: a node SID (End) skips as many links as the
 //! IGP follows without ambiguity, an adjacency SID (End.X) crosses a link that the IGP would not
 //! take for sure, as one of several parallel ones.
+//!
+//! The last SID decapsulates at the path's endpoint, the last node that can (RFC 9256 section
+//! 2.1), even where an earlier one would do: the inner packet's own routing matters on as few
+//! links as possible.
 
 use model::{SegmentList, Sid};
 

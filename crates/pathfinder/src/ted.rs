@@ -169,7 +169,8 @@ impl Ted {
                         from,
                         to,
                         port: self.port_ids[&(from, interface.name.clone())],
-                        cost: adjacency.cost,
+                        // Routing protocols know no cost of zero; packets could circle on it.
+                        cost: adjacency.cost.max(1),
                         capacity: interface.capacity,
                         end_x: adjacency.end_x,
                     });

@@ -21,14 +21,17 @@ pub struct Opened {
     pub store: Embedded,
     /// Where a damaged file was set aside; the store is new and empty then.
     pub set_aside: Option<PathBuf>,
+    /// Whether there was no file.
+    pub created: bool,
 }
 
 impl Embedded {
     /// Opens the file at `path`, or makes it. A file that is damaged is set aside under
     /// `PATH.damaged-SECONDS`, never deleted, and a new one made: the nodes know the rest.
     pub fn open(path: &Path) -> Result<Opened, Error> {
+        let created = !path.exists();
         match Self::open_sound(path) {
-            Ok(store) => Ok(Opened { store, set_aside: None }),
+            Ok(store) => Ok(Opened { store, set_aside: None, created }),
             Err(Error::Open { source, .. }) if is_damage(&source) => Self::start_over(path),
             Err(Error::Damaged { .. } | Error::Failed { .. }) => Self::start_over(path),
             Err(error) => Err(error),
@@ -52,7 +55,8 @@ impl Embedded {
         let aside = PathBuf::from(aside);
         std::fs::rename(path, &aside)
             .map_err(|source| Error::SetAside { path: path.display().to_string(), source })?;
-        Ok(Opened { store: Self::open_sound(path)?, set_aside: Some(aside) })
+        let store = Self::open_sound(path)?;
+        Ok(Opened { store, set_aside: Some(aside), created: false })
     }
 }
 
@@ -156,7 +160,7 @@ mod tests {
         drop(opened);
         let opened = Embedded::open(&path).unwrap();
         assert_eq!(opened.store.records().unwrap(), [record("b")]);
-        assert_eq!(opened.set_aside, None);
+        assert_eq!((opened.set_aside, opened.created), (None, false));
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Core {
         if !dry_run {
             self.store.put(&record).map_err(|error| Refusal::NotSaved(chain(&error)))?;
         }
-        let entry = Entry { record, resolved: None, decision: None, serial: 0, error: None };
+        let entry = Entry::new(record);
         self.apps.insert(name.clone(), entry);
         self.refresh();
         if dry_run {

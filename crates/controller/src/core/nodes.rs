@@ -63,7 +63,7 @@ impl Core {
             tracing::info!(application = name, "taken from its headend");
             let record = Record { application, color, placement };
             let error = self.store.put(&record).err().map(|error| super::chain(&error));
-            let entry = Entry { record, resolved: None, decision: None, serial: 0, error };
+            let entry = Entry { error, ..Entry::new(record) };
             self.apps.insert(name, entry);
             self.topology_changed = true;
         }

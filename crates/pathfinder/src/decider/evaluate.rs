@@ -7,6 +7,7 @@ use model::{Class, Color};
 
 use super::view::View;
 use super::{Action, App, Cause, Decider, Decision, State};
+use crate::Config;
 use crate::graph::{ArcId, Graph, NodeId, Path, PortId};
 use crate::igp;
 use crate::load::Managed;
@@ -37,6 +38,7 @@ impl Decider {
                 return actions;
             }
             actions.extend(self.evaluate_app(color, &managed, now));
+            self.book(color);
         }
         self.graph_changed = false;
         actions
@@ -46,6 +48,13 @@ impl Decider {
     pub fn place_alone(&mut self, color: Color, now: Duration) {
         let managed = self.managed();
         self.evaluate_app(color, &managed, now);
+        self.book(color);
+    }
+
+    /// Makes the ledger say what the application is promised now.
+    fn book(&mut self, color: Color) {
+        let app = &self.apps[&color];
+        self.ledger.hold(color, app.path.iter().chain(&app.leaving), app.reservation());
     }
 
     fn wake_at(&mut self, at: Duration) {
@@ -71,10 +80,16 @@ impl Decider {
         if app.demand.class == Class::LowLatency {
             self.follow_igp(color, now)
         } else if let Some(arcs) = app.path.as_ref().and_then(|path| path.arcs(&self.graph)) {
-            if self.graph_changed
-                && let Some(action) = self.relist(color, &arcs, now)
-            {
-                return Some(action);
+            if self.graph_changed || app.state == State::Unreachable {
+                match segments::minimal(&self.graph, app.demand.from, &arcs) {
+                    Ok(lists) if lists == app.lists => {}
+                    // The path stays, but after a change of the topology its list is another.
+                    Ok(lists) => {
+                        let (path, state) = (app.path.clone(), app.state);
+                        return Some(self.assign(color, path, lists, state, Cause::Relisted, now));
+                    }
+                    Err(_) => return self.place(color, managed, Cause::Broken, now),
+                }
             }
             self.judge(color, &arcs, managed, now)
         } else {
@@ -87,25 +102,23 @@ impl Decider {
     fn follow_igp(&mut self, color: Color, now: Duration) -> Option<Action> {
         let app = &self.apps[&color];
         let path = igp_path(&self.graph, app.demand.from, app.demand.to);
-        if path == app.path && app.state != State::Pending {
+        let was_steered = app.lists != Lists::default();
+        if path == app.path && app.state != State::Pending && !was_steered {
             return None;
         }
         let cause = if app.path.is_some() { Cause::Broken } else { Cause::New };
-        let was_steered = app.lists != Lists::default();
         let state = if path.is_some() { State::Admitted } else { State::Unreachable };
         let action = self.assign(color, path, Lists::default(), state, cause, now);
-        was_steered.then_some(action)
+        self.tell(action, was_steered, now)
     }
 
-    /// The path stays, but after a change of the topology its list may be another.
-    fn relist(&mut self, color: Color, arcs: &[ArcId], now: Duration) -> Option<Action> {
-        let app = &self.apps[&color];
-        let lists = segments::minimal(&self.graph, app.demand.from, arcs).ok()?;
-        if lists == app.lists {
-            return None;
+    /// An action for the caller, if there is anything to install. Nobody confirms what nobody has
+    /// to install: the application has moved when its routers have.
+    fn tell(&mut self, action: Action, to_install: bool, now: Duration) -> Option<Action> {
+        if !to_install {
+            self.installed(action.color, now);
         }
-        let (path, state) = (app.path.clone(), app.state);
-        Some(self.assign(color, path, lists, state, Cause::Relisted, now))
+        to_install.then_some(action)
     }
 
     /// Judges the path that an application has: violated, or merely worse than another.
@@ -116,35 +129,35 @@ impl Decider {
         managed: &Managed,
         now: Duration,
     ) -> Option<Action> {
-        let view = View { decider: self, managed, color };
+        let Config { confirm, starve, .. } = self.config;
         let app = &self.apps[&color];
         if app.leaving.is_some() {
             return None;
         }
-        let limit = view.limit(arcs, app.path.as_ref());
-        let needed = self.needed(app);
+        let (needed, starving) = (self.needed(app), self.is_starving(app));
+        let app = self.apps.get_mut(&color).expect("the caller found it");
+        let starved_at = since(&mut app.starved_since, starving, now).map(|at| at + starve);
+        app.starved = starved_at.is_some_and(|at| at <= now);
+        let app = &self.apps[&color];
+        let limit = View::new(self, managed, app).limit(arcs, app.path.as_ref());
         let short = limit.filter(|&(_, free)| free < needed);
-        let starving = self.is_starving(app);
-        let confirm = self.config.confirm;
-        let starve = self.config.starve;
 
         let app = self.apps.get_mut(&color).expect("the caller found it");
-        let violated_at = since(&mut app.violated_since, short.is_some(), now) + confirm;
-        let starved_at = since(&mut app.starved_since, starving, now) + starve;
-        if short.is_none() && !starving {
-            if !matches!(app.state, State::Admitted) {
-                app.state = State::Admitted;
-                self.ledger.hold(color, &app.path, app.reservation());
+        let violated_at =
+            since(&mut app.violated_since, short.is_some(), now).map(|at| at + confirm);
+        let starved = app.starved;
+        let (Some((port, free_bps)), Some(violated_at)) = (short, violated_at) else {
+            app.state = State::Admitted;
+            if let Some(at) = starved_at.filter(|_| !starved) {
+                self.wake_at(at);
             }
             return self.improve(color, arcs.len(), managed, now);
-        }
-        let act = (short.is_some() && violated_at <= now) || (starving && starved_at <= now);
-        if !act {
-            let due = if short.is_some() { violated_at } else { starved_at };
-            self.wake_at(due);
+        };
+        // What starves has waited for long enough.
+        if violated_at > now && !starved {
+            self.wake_at(violated_at);
             return None;
         }
-        let (port, free_bps) = short.or(limit)?;
         self.leave(color, managed, Cause::Violated { port, free_bps }, now)
     }
 
@@ -175,7 +188,6 @@ impl Decider {
                     && Some(&choice.path) != app.path.as_ref() =>
             {
                 app.state = State::Degraded { limit: port, free_bps };
-                self.ledger.hold(color, &app.path, app.reservation());
                 self.when_ripe(color, now).then(|| {
                     let state = State::Degraded { limit, free_bps: free };
                     let Choice { path, lists, .. } = choice;
@@ -185,7 +197,6 @@ impl Decider {
             _ => {
                 app.better_since = None;
                 app.state = State::Degraded { limit: port, free_bps };
-                self.ledger.hold(color, &app.path, app.reservation());
                 None
             }
         }
@@ -245,13 +256,13 @@ impl Decider {
                 let bare = lists == Lists::default() && self.apps[&color].lists == lists;
                 let action = self.assign(color, Some(path), lists, state, cause, now);
                 // On the IGP's own path there is nothing to install.
-                (!bare).then_some(action)
+                self.tell(action, !bare, now)
             }
             None => {
                 let app = self.apps.get_mut(&color).expect("the caller found it");
                 app.state = State::Unreachable;
+                app.leaving = None;
                 // What is installed stays: when the path comes back, packets flow at once.
-                self.ledger.release(color);
                 None
             }
         }
@@ -260,8 +271,8 @@ impl Decider {
     /// The fewest hops that cover the demand; else the widest path; nothing if there is no path
     /// that a segment list can describe.
     fn choose(&self, color: Color, managed: &Managed) -> Option<Choice> {
-        let view = View { decider: self, managed, color };
         let app = &self.apps[&color];
+        let view = View::new(self, managed, app);
         let (from, to) = (app.demand.from, app.demand.to);
         if from.index() >= self.graph.len() || to.index() >= self.graph.len() {
             return None;
@@ -309,10 +320,9 @@ impl Decider {
     /// counters leave room: other senders yield too slowly.
     fn is_starving(&self, app: &App) -> bool {
         let wanted = (app.demand.demand_bps as f64 * self.config.shortfall) as u64;
-        let congested = |port| self.loads.get(&port).is_some_and(|load| load.congested);
         app.load.rate_bps > 0
             && app.load.rate_bps < wanted
-            && app.path.as_ref().is_some_and(|path| path.ports().any(congested))
+            && app.path.as_ref().is_some_and(|path| path.ports().any(|p| self.is_congested(p)))
     }
 
     fn assign(
@@ -342,26 +352,30 @@ impl Decider {
             app.moves += 1;
             app.recent_moves.push(now);
             app.leaving = app.path.take();
+            app.settled_at = None;
         }
-        if moved || app.path.is_none() {
+        // A new list for the same path restarts no timer: events elsewhere must not keep an
+        // application where it is.
+        if app.path.is_none() {
             app.assigned_at = now;
+            app.violated_since = None;
+            app.starved_since = None;
+            app.starved = false;
+            app.better_since = None;
         }
         app.path = path;
         app.lists = lists;
         app.state = state;
         app.installed_at = None;
-        app.violated_since = None;
-        app.starved_since = None;
-        app.better_since = None;
         app.decision = Some(decision.clone());
-        self.ledger.hold(color, app.path.iter().chain(&app.leaving), app.reservation());
         Action { color, lists: app.lists.clone(), decision }
     }
 }
 
 /// Keeps the time since when `holds` has been true.
-fn since(start: &mut Option<Duration>, holds: bool, now: Duration) -> Duration {
-    if holds { *start.get_or_insert(now) } else { start.take().map_or(now, |_| now) }
+fn since(start: &mut Option<Duration>, holds: bool, now: Duration) -> Option<Duration> {
+    *start = start.or(Some(now)).filter(|_| holds);
+    *start
 }
 
 /// One path that the IGP takes; of several equal ones the first.

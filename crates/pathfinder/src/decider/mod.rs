@@ -131,6 +131,8 @@ pub(crate) struct App {
     pub(crate) installed_at: Option<Duration>,
     pub(crate) violated_since: Option<Duration>,
     pub(crate) starved_since: Option<Duration>,
+    /// It has starved for long enough to be believed.
+    pub(crate) starved: bool,
     pub(crate) better_since: Option<Duration>,
     pub(crate) recent_moves: Vec<Duration>,
     pub(crate) moves: u32,
@@ -188,9 +190,16 @@ impl Decider {
         }
     }
 
-    /// Adds an application, or changes what it asks for; its path is kept if it still fits.
+    /// Adds an application, or changes what it asks for. When only the amount changes, its path is
+    /// kept if it still fits.
     pub fn add(&mut self, demand: Demand, now: Duration) {
         if let Some(app) = self.apps.get_mut(&demand.color) {
+            if (Demand { demand_bps: app.demand.demand_bps, ..demand.clone() }) != app.demand {
+                // What is installed stays until the next round decides anew.
+                app.path = None;
+                app.leaving = None;
+                app.state = State::Pending;
+            }
             app.demand = demand;
             return;
         }
@@ -205,6 +214,7 @@ impl Decider {
             installed_at: None,
             violated_since: None,
             starved_since: None,
+            starved: false,
             better_since: None,
             recent_moves: Vec::new(),
             moves: 0,
@@ -214,14 +224,23 @@ impl Decider {
         self.apps.insert(app.demand.color, app);
     }
 
-    /// Takes up where an earlier controller was: the application is on `path`, by `lists`.
+    /// Takes up where an earlier controller was: the application is on `path`, by `lists`. A path
+    /// between other ends than the application's is dropped, and the lists replaced next round.
     pub fn restore(&mut self, color: Color, path: Path, lists: Lists, reserved: u64) {
-        if let Some(app) = self.apps.get_mut(&color) {
-            self.ledger.hold(color, [&path], reserved);
-            app.path = Some(path);
-            app.lists = lists;
-            app.state = State::Admitted;
+        let Some(app) = self.apps.get_mut(&color) else { return };
+        app.lists = lists;
+        if (Some(path.start), path.nodes().last()) != (Some(app.demand.from), Some(app.demand.to)) {
+            return;
         }
+        app.state = match path.ports().next() {
+            // It was degraded. Which port limits it is not kept: the next judgement says.
+            Some(limit) if reserved < app.demand.demand_bps => {
+                State::Degraded { limit, free_bps: reserved }
+            }
+            _ => State::Admitted,
+        };
+        self.ledger.hold(color, [&path], reserved);
+        app.path = Some(path);
     }
 
     /// Forgets an application and its reservations.
@@ -264,7 +283,8 @@ impl Decider {
         &self.config
     }
 
-    /// What an application is promised: its demand, or what its degraded path has left.
+    /// What an application is promised: its demand, or what its degraded path has left; nothing
+    /// while it has no path, or follows the IGP.
     pub fn reservation(&self, color: Color) -> u64 {
         self.apps.get(&color).map_or(0, App::reservation)
     }
@@ -274,8 +294,9 @@ impl App {
     fn reservation(&self) -> u64 {
         match self.state {
             _ if self.demand.class == Class::LowLatency => 0,
+            State::Pending | State::Unreachable => 0,
             State::Degraded { free_bps, .. } => free_bps.min(self.demand.demand_bps),
-            _ => self.demand.demand_bps,
+            State::Admitted => self.demand.demand_bps,
         }
     }
 

@@ -2,15 +2,17 @@
 
 use model::{Class, Color};
 
-use super::Decider;
+use super::{App, Decider};
 use crate::graph::{ArcId, Path, PortId};
 use crate::load::Managed;
 
 /// The state of the network in one round, for one application.
 pub(crate) struct View<'a> {
-    pub(crate) decider: &'a Decider,
-    pub(crate) managed: &'a Managed,
-    pub(crate) color: Color,
+    decider: &'a Decider,
+    managed: &'a Managed,
+    color: Color,
+    /// What a congested port of its own path gives the application at most.
+    served: u64,
 }
 
 impl Decider {
@@ -18,31 +20,48 @@ impl Decider {
     pub(crate) fn managed(&self) -> Managed {
         let mut managed = Managed::default();
         for app in self.apps.values().filter(|app| app.demand.class == Class::Bandwidth) {
-            managed.add(app.load.rate_bps, app.path.iter().chain(&app.leaving), &self.loads);
+            managed.add(app.load.rate_bps, app.path.as_ref(), app.leaving.as_ref(), &self.loads);
         }
         managed
     }
+
+    pub(crate) fn is_congested(&self, port: PortId) -> bool {
+        self.loads.get(&port).is_some_and(|load| load.congested)
+    }
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    pub(crate) fn new(decider: &'a Decider, managed: &'a Managed, app: &App) -> Self {
+        let served = if app.starved { app.load.rate_bps } else { u64::MAX };
+        Self { decider, managed, color: app.demand.color, served }
+    }
+
     /// Free bandwidth on `port` = capacity - background - other applications' reservations, where
     /// background = measured - what managed applications were measured to send.
-    pub(crate) fn free(&self, port: PortId, capacity: u64) -> u64 {
-        let load = self.decider.loads.get(&port).copied().unwrap_or_default();
-        let background = (load.rate_bps as f64 - self.managed.on(port)).max(0.0) as u64;
+    fn free_beside(&self, managed: f64, port: PortId, capacity: u64) -> u64 {
+        let measured = self.decider.loads.get(&port).map_or(0, |load| load.rate_bps);
+        let background = (measured as f64 - managed).max(0.0) as u64;
         let reserved = self.decider.ledger.reserved_by_others(port, self.color);
         capacity.saturating_sub(background).saturating_sub(reserved)
     }
 
-    /// As [`View::free`], for an application that is not on the port yet. Where packets queue,
+    /// For the application's own path. What queues there counts only once it starves.
+    fn free(&self, port: PortId, capacity: u64) -> u64 {
+        let free = self.free_beside(self.managed.on(port), port, capacity);
+        if self.decider.is_congested(port) { free.min(self.served) } else { free }
+    }
+
+    /// For a port that the application is not on yet. An application that is moving there counts
+    /// by its reservation; none of what is measured is taken for its packets. Where packets queue,
     /// elastic senders would take what the counters leave: all but the managed part is taken.
-    pub(crate) fn free_for_newcomer(&self, port: PortId, capacity: u64) -> u64 {
-        let free = self.free(port, capacity);
-        if !self.decider.loads.get(&port).is_some_and(|load| load.congested) {
+    fn free_for_newcomer(&self, port: PortId, capacity: u64) -> u64 {
+        let managed = self.managed.certain_on(port);
+        let free = self.free_beside(managed, port, capacity);
+        if !self.decider.is_congested(port) {
             return free;
         }
         let reserved = self.decider.ledger.reserved_by_others(port, self.color);
-        free.min((self.managed.on(port) as u64).saturating_sub(reserved))
+        free.min((managed as u64).saturating_sub(reserved))
     }
 
     /// The free bandwidth of an arc for an application that is on `current` now.

@@ -1,0 +1,66 @@
+//! Why a policy cannot be installed.
+
+use ipnet::IpNet;
+use model::{Color, SegmentList, Sid};
+
+/// Why a policy was not installed, not removed or not read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The colour, which is a table number too, belongs to somebody else.
+    #[error("colour {} is outside {} to {}", color.0, Color::FIRST, Color::LAST)]
+    ForeignColor {
+        /// The colour.
+        color: Color,
+    },
+    /// A flow has no list of its address family.
+    #[error("colour {}: no segment list for packets to {destination}", color.0)]
+    NoSegments {
+        /// The policy's colour.
+        color: Color,
+        /// The flow's destination.
+        destination: IpNet,
+    },
+    /// A list is longer than the links have room for.
+    #[error(
+        "colour {}: {} segments are more than the {} that the links have room for",
+        color.0,
+        segments.0.len(),
+        SegmentList::MAX
+    )]
+    TooManySegments {
+        /// The policy's colour.
+        color: Color,
+        /// The list.
+        segments: SegmentList,
+    },
+    /// A flow would match the packets that carry it, and they would be encapsulated for ever.
+    #[error("colour {}: packets to {destination} include those to the segment {sid}", color.0)]
+    Loop {
+        /// The policy's colour.
+        color: Color,
+        /// The flow's destination.
+        destination: IpNet,
+        /// The segment.
+        sid: Sid,
+    },
+    /// The IGP knows no way to the first segment.
+    #[error("colour {}: no route to the first SID {sid}", color.0)]
+    NoRoute {
+        /// The policy's colour.
+        color: Color,
+        /// The first segment.
+        sid: Sid,
+    },
+    /// The rules kept changing under the one writer that they are to have.
+    #[error("colour {}: somebody else changes its rules at the same time", color.0)]
+    Contended {
+        /// The policy's colour.
+        color: Color,
+    },
+    /// The kernel refused.
+    #[error(transparent)]
+    Netlink(#[from] netlink::Error),
+    /// A [`crate::Fake`] was told to fail.
+    #[error("failing as told")]
+    Told,
+}

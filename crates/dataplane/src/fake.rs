@@ -1,0 +1,116 @@
+//! A data plane that only remembers: for tests of what stands above it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use model::{Color, Policy};
+
+use crate::{Dataplane, Error, normalized};
+
+/// What a [`Fake`] was asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Call {
+    /// [`Dataplane::install`]
+    Install(Policy),
+    /// [`Dataplane::remove`]
+    Remove(Color),
+    /// [`Dataplane::installed`]
+    Installed,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    policies: BTreeMap<Color, Policy>,
+    calls: Vec<Call>,
+    failures: u32,
+}
+
+/// A data plane in memory. Its clones share one memory, so that a test keeps one and hands
+/// another on.
+#[derive(Debug, Clone, Default)]
+pub struct Fake(Arc<Mutex<State>>);
+
+impl Fake {
+    /// Nothing installed, nothing asked for.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Every call so far, failed ones included.
+    pub fn calls(&self) -> Vec<Call> {
+        self.state().calls.clone()
+    }
+
+    /// What is installed, without this counting as a call.
+    pub fn policies(&self) -> Vec<Policy> {
+        self.state().policies.values().cloned().collect()
+    }
+
+    /// Lets the next `count` calls fail and change nothing.
+    pub fn fail_next(&self, count: u32) {
+        self.state().failures = count;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A test that panicked elsewhere leaves nothing half-done here.
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn call(&self, call: Call) -> Result<MutexGuard<'_, State>, Error> {
+        let mut state = self.state();
+        state.calls.push(call);
+        if state.failures > 0 {
+            state.failures -= 1;
+            return Err(Error::Told);
+        }
+        Ok(state)
+    }
+}
+
+impl Dataplane for Fake {
+    fn install(&mut self, policy: &Policy) -> Result<(), Error> {
+        let mut state = self.call(Call::Install(policy.clone()))?;
+        state.policies.insert(policy.color, normalized(policy));
+        Ok(())
+    }
+
+    fn remove(&mut self, color: Color) -> Result<(), Error> {
+        self.call(Call::Remove(color))?.policies.remove(&color);
+        Ok(())
+    }
+
+    fn installed(&mut self) -> Result<Vec<Policy>, Error> {
+        Ok(self.call(Call::Installed)?.policies.values().cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::SegmentList;
+
+    #[test]
+    fn remembers_replaces_and_fails_as_told() {
+        let policy = Policy {
+            color: Color(7001),
+            flows: Vec::new(),
+            ipv4: SegmentList::default(),
+            ipv6: SegmentList::default(),
+        };
+        let watcher = Fake::new();
+        let mut plane: Box<dyn Dataplane> = Box::new(watcher.clone());
+        plane.install(&policy).unwrap();
+        plane.install(&policy).unwrap();
+        assert_eq!(plane.installed().unwrap(), vec![policy.clone()]);
+        watcher.fail_next(1);
+        assert!(matches!(plane.remove(policy.color), Err(Error::Told)));
+        assert_eq!(watcher.policies(), vec![policy.clone()]);
+        plane.remove(policy.color).unwrap();
+        assert!(watcher.policies().is_empty());
+        let (install, remove) = (Call::Install(policy.clone()), Call::Remove(policy.color));
+        assert_eq!(
+            watcher.calls(),
+            [install.clone(), install, Call::Installed, remove.clone(), remove]
+        );
+    }
+}

@@ -1,0 +1,287 @@
+//! The stock kernel's routes and rules as a data plane.
+//!
+//! A policy's colour is the number of its routing table and the priority of its rules. For each
+//! flow, a rule sends its packets to the table, and the table's route to the flow's destination
+//! encapsulates them (H.Encaps, RFC 8986 section 5.1). Routes are there before the rules that
+//! lead to them and go after them, and a list changes by replacing the route in one step, so that
+//! at every moment a packet takes the old way or the new one.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use model::{Color, Flow, Policy, SegmentList};
+use netlink::{
+    Batch, Encap, Handle, Mode, Namespace, NextHop, PROTOCOL, Route, Rule, add_rule, delete_route,
+    delete_rule, replace_route,
+};
+
+use crate::{Dataplane, Error, normalized};
+
+/// The priority of the routes in a colour's table. It is not a default of the kernel's, so that a
+/// route that somebody else put there is not the one that is replaced.
+const PRIORITY: u32 = PROTOCOL as u32;
+
+/// How often the rules are compared and mended before somebody else must be at work.
+const ATTEMPTS: usize = 8;
+
+/// The data plane of one namespace.
+#[derive(Debug)]
+pub struct KernelSeg6 {
+    handle: Handle,
+    inner_mtu: u16,
+}
+
+impl KernelSeg6 {
+    /// The data plane of the calling thread's namespace. `inner_mtu` is the largest packet that
+    /// an application sends; the links have room for [`SegmentList::MAX`] segments on top of it.
+    pub fn new(inner_mtu: u16) -> Result<Self, Error> {
+        Ok(Self { handle: Handle::new()?, inner_mtu })
+    }
+
+    /// The data plane of `namespace`.
+    pub fn within(namespace: &Namespace, inner_mtu: u16) -> Result<Self, Error> {
+        Ok(Self { handle: Handle::within(namespace)?, inner_mtu })
+    }
+
+    /// The routes that the policy needs.
+    fn routes(&mut self, policy: &Policy) -> Result<Vec<Route>, Error> {
+        let color = policy.color;
+        let destinations: BTreeMap<IpNet, &Flow> =
+            policy.flows.iter().map(|flow| (flow.dst, flow)).collect();
+        let mut interfaces: HashMap<IpAddr, u32> = HashMap::new();
+        let mut routes = Vec::new();
+        for (destination, flow) in destinations {
+            let segments = policy.segments(flow);
+            let Some(first) = segments.0.first() else {
+                return Err(Error::NoSegments { color, destination });
+            };
+            let address = IpAddr::from(first.0);
+            let interface = match interfaces.get(&address) {
+                Some(interface) => *interface,
+                None => {
+                    let hop = self.handle.next_hop(address)?;
+                    let hop = hop.ok_or(Error::NoRoute { color, sid: *first })?;
+                    interfaces.insert(address, hop.interface);
+                    hop.interface
+                }
+            };
+            routes.push(Route {
+                table: color.0,
+                priority: PRIORITY,
+                // The kernel takes the encapsulation's bytes off a route's MTU
+                // (lwtunnel_headroom), so the applications see the inner MTU.
+                mtu: Some(u32::from(self.inner_mtu) + u32::from(segments.overhead())),
+                encap: Some(Encap::Seg6 { mode: Mode::Encap, segments: segments.clone() }),
+                ..Route::new(destination, vec![NextHop { via: None, interface }])
+            });
+        }
+        Ok(routes)
+    }
+
+    /// The colour's rules that are there.
+    fn rules(&mut self, color: Color) -> Result<Vec<Rule>, Error> {
+        let mut rules = self.handle.rules(PROTOCOL)?;
+        rules.retain(|rule| rule.table == color.0 && rule.priority == color.0);
+        Ok(rules)
+    }
+
+    /// Makes `wanted` the colour's only rules: first adds what is missing, then deletes what is
+    /// too much.
+    ///
+    /// Deleting a rule, the kernel takes the first one that fits, and to it a rule for
+    /// 10.0.0.0/8 fits one for TCP to 10.0.0.0/8. That does no harm, since all of them lead to
+    /// the same table and the wider rule is still there; the next round adds the narrower one
+    /// again, behind the wider, which is then the first that fits.
+    fn reconcile(&mut self, color: Color, wanted: &[Flow]) -> Result<(), Error> {
+        for _ in 0..ATTEMPTS + wanted.len() {
+            let found = self.rules(color)?;
+            let mut seen = BTreeSet::new();
+            let mut surplus = Vec::new();
+            for rule in &found {
+                match wanted.iter().position(|flow| *flow == rule.flow) {
+                    Some(at) if seen.insert(at) => {}
+                    _ => surplus.push(*rule),
+                }
+            }
+            let missing = wanted.iter().enumerate().filter(|(at, _)| !seen.contains(at));
+            let mut batch = Batch::new();
+            for (_, flow) in missing {
+                let rule = self::rule(color, *flow);
+                batch.push(label("add", &rule), add_rule(&rule)?);
+            }
+            self.handle.commit(batch)?;
+            if surplus.is_empty() {
+                if seen.len() == wanted.len() {
+                    return Ok(());
+                }
+                continue;
+            }
+            for rule in surplus {
+                match self.handle.request(label("delete", &rule), delete_rule(&rule)) {
+                    Err(error) if !error.is_not_found() => return Err(error.into()),
+                    _ => {}
+                }
+            }
+        }
+        Err(Error::Contended { color })
+    }
+}
+
+fn rule(color: Color, flow: Flow) -> Rule {
+    Rule { priority: color.0, table: color.0, protocol: PROTOCOL, flow }
+}
+
+fn label(what: &str, rule: &Rule) -> String {
+    format!("{what} the rule for {} of colour {}", rule.flow.dst, rule.table)
+}
+
+fn own(color: Color) -> Result<Color, Error> {
+    if (Color::FIRST..=Color::LAST).contains(&color.0) {
+        Ok(color)
+    } else {
+        Err(Error::ForeignColor { color })
+    }
+}
+
+/// Refuses what the kernel would take but no packet would survive.
+fn check(policy: &Policy) -> Result<(), Error> {
+    let color = own(policy.color)?;
+    for flow in &policy.flows {
+        let segments = policy.segments(flow);
+        if segments.0.len() > SegmentList::MAX {
+            return Err(Error::TooManySegments { color, segments: segments.clone() });
+        }
+        // The outer packet is no TCP, UDP or ICMP: its next header is the SRH.
+        if flow.protocol.is_some() {
+            continue;
+        }
+        let mut all = policy.ipv4.0.iter().chain(&policy.ipv6.0);
+        if let Some(sid) = all.find(|sid| flow.dst.contains(&IpAddr::from(sid.0))) {
+            return Err(Error::Loop { color, destination: flow.dst, sid: *sid });
+        }
+    }
+    Ok(())
+}
+
+impl Dataplane for KernelSeg6 {
+    fn install(&mut self, policy: &Policy) -> Result<(), Error> {
+        let policy = normalized(policy);
+        check(&policy)?;
+        let color = policy.color;
+        let wanted = self.routes(&policy)?;
+        let found = self.handle.routes(Some(color.0), Some(PROTOCOL))?;
+        let mut batch = Batch::new();
+        for route in wanted.iter().filter(|route| !found.contains(route)) {
+            let label = format!("route {} of colour {}", route.destination, color.0);
+            batch.push(label, replace_route(route));
+        }
+        self.handle.commit(batch)?;
+        self.reconcile(color, &policy.flows)?;
+        let mut batch = Batch::new();
+        let key = |route: &Route| (route.destination, route.priority);
+        let kept: Vec<_> = wanted.iter().map(key).collect();
+        for route in found.iter().filter(|route| !kept.contains(&key(route))) {
+            let label = format!("delete the route {} of colour {}", route.destination, color.0);
+            batch.push(label, delete_route(route).tolerate(netlink::Errno::ESRCH));
+        }
+        Ok(self.handle.commit(batch)?)
+    }
+
+    fn remove(&mut self, color: Color) -> Result<(), Error> {
+        let color = own(color)?;
+        self.reconcile(color, &[])?;
+        let mut batch = Batch::new();
+        for route in self.handle.routes(Some(color.0), Some(PROTOCOL))? {
+            let label = format!("delete the route {} of colour {}", route.destination, color.0);
+            batch.push(label, delete_route(&route).tolerate(netlink::Errno::ESRCH));
+        }
+        Ok(self.handle.commit(batch)?)
+    }
+
+    fn installed(&mut self) -> Result<Vec<Policy>, Error> {
+        let mut policies: BTreeMap<Color, Policy> = BTreeMap::new();
+        let empty = |color| Policy {
+            color,
+            flows: Vec::new(),
+            ipv4: SegmentList::default(),
+            ipv6: SegmentList::default(),
+        };
+        for rule in self.handle.rules(PROTOCOL)? {
+            let Ok(color) = own(Color(rule.table)) else { continue };
+            if rule.priority == rule.table {
+                policies.entry(color).or_insert_with(|| empty(color)).flows.push(rule.flow);
+            }
+        }
+        let mut lists: BTreeMap<(Color, bool), BTreeMap<IpNet, SegmentList>> = BTreeMap::new();
+        for route in self.handle.routes(None, Some(PROTOCOL))? {
+            let Ok(color) = own(Color(route.table)) else { continue };
+            policies.entry(color).or_insert_with(|| empty(color));
+            if let Some(Encap::Seg6 { segments, .. }) = route.encap {
+                let ipv6 = matches!(route.destination, IpNet::V6(_));
+                lists.entry((color, ipv6)).or_default().insert(route.destination, segments);
+            }
+        }
+        for policy in policies.values_mut() {
+            for ipv6 in [false, true] {
+                let flows: Vec<_> = policy.flows.iter().filter(|f| f.is_ipv6() == ipv6).collect();
+                let list = lists
+                    .get(&(policy.color, ipv6))
+                    .and_then(|by_destination| agreed(&flows, by_destination))
+                    .unwrap_or_default();
+                if ipv6 { policy.ipv6 = list } else { policy.ipv4 = list }
+            }
+        }
+        Ok(policies.values().map(normalized).collect())
+    }
+}
+
+/// The list that every flow's route has; None while a change is half-way.
+fn agreed(flows: &[&Flow], by_destination: &BTreeMap<IpNet, SegmentList>) -> Option<SegmentList> {
+    let first = by_destination.get(&flows.first()?.dst)?;
+    let all = flows.iter().all(|flow| by_destination.get(&flow.dst) == Some(first));
+    all.then(|| first.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Sid;
+
+    fn policy(color: u32, dst: &str, sids: &[&str]) -> Policy {
+        let list = SegmentList(sids.iter().map(|sid| Sid(sid.parse().unwrap())).collect());
+        let dst = dst.parse().unwrap();
+        let flow =
+            Flow { src: None, dst, protocol: None, src_ports: None, dst_ports: None, dscp: None };
+        Policy { color: Color(color), flows: vec![flow], ipv4: list.clone(), ipv6: list }
+    }
+
+    #[test]
+    fn refuses_other_peoples_tables() {
+        for color in [0, 254, 6999, 16_000, u32::MAX] {
+            let error = check(&policy(color, "10.0.0.0/8", &["fd00::1"])).unwrap_err();
+            assert!(matches!(error, Error::ForeignColor { .. }), "{error}");
+        }
+        assert!(check(&policy(15_999, "10.0.0.0/8", &["fd00::1"])).is_ok());
+    }
+
+    #[test]
+    fn refuses_a_flow_that_catches_its_own_packets() {
+        let error = check(&policy(7000, "::/0", &["fd00::1"])).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "colour 7000: packets to ::/0 include those to the segment fd00::1"
+        );
+        let mut tcp = policy(7000, "::/0", &["fd00::1"]);
+        tcp.flows[0].protocol = Some(model::Protocol::Tcp);
+        assert!(check(&tcp).is_ok());
+        assert!(check(&policy(7000, "0.0.0.0/0", &["fd00::1"])).is_ok());
+    }
+
+    #[test]
+    fn refuses_more_segments_than_fit() {
+        let error = check(&policy(7000, "10.0.0.0/8", &["fd00::1"; SegmentList::MAX + 1]));
+        assert!(matches!(error, Err(Error::TooManySegments { .. })));
+        assert!(check(&policy(7000, "10.0.0.0/8", &["fd00::1"; SegmentList::MAX])).is_ok());
+    }
+}

@@ -1,0 +1,310 @@
+//! The command line: one definition for parsing, help, man pages and completions.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use model::{Bandwidth, Class, Destination, Dscp, PortRange, Protocol};
+
+/// SRv6 networking on stock Linux: from one file to a running network.
+#[derive(Debug, Parser)]
+#[command(name = "kaido", version, about, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run networks from topology files
+    #[command(subcommand)]
+    Lab(LabCommand),
+    /// Paths for applications
+    #[command(subcommand)]
+    App(AppCommand),
+    /// Show the nodes, and how full their links are
+    Network(NetworkCommand),
+    /// Check what this machine has of what Kaido needs
+    Doctor,
+    /// Reproduce the path-control experiment and show the result
+    Demo(DemoOptions),
+    /// Measure
+    Bench(BenchOptions),
+    /// Run a node's daemon in the foreground
+    Node {
+        /// Its configuration (JSON)
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Run a controller in the foreground
+    Controller {
+        /// Its configuration (JSON)
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a folder
+    Man {
+        /// The folder
+        folder: PathBuf,
+    },
+}
+
+/// Which lab is meant.
+#[derive(Debug, Args)]
+pub(crate) struct WhichLab {
+    /// The lab; not needed when there is only one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lab: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// Check a topology file, and touch nothing
+    Check {
+        /// The topology file
+        file: PathBuf,
+    },
+    /// Bring a lab up; it returns when routing has converged
+    Up {
+        /// The topology file
+        file: PathBuf,
+        /// Call the lab this, not what the file calls it
+        #[arg(long)]
+        name: Option<String>,
+        /// How long routing may take to converge, in seconds
+        #[arg(long, default_value_t = 120, value_name = "SECONDS")]
+        limit: u64,
+    },
+    /// Take a lab down
+    Down {
+        /// The lab
+        name: String,
+    },
+    /// List the labs
+    Ls,
+    /// Run a command on a node
+    Exec {
+        #[command(flatten)]
+        which: WhichLab,
+        /// The node
+        node: String,
+        /// The command, behind --
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Open a shell on a node
+    Shell {
+        #[command(flatten)]
+        which: WhichLab,
+        /// The node
+        node: String,
+    },
+    /// Draw a topology as text
+    Graph {
+        /// A topology file, or the name of a lab that is up; not needed when there is only one lab
+        what: Option<String>,
+    },
+    /// Cut, mend or change a link
+    Link {
+        #[command(flatten)]
+        which: WhichLab,
+        /// The link, such as r1-r2
+        link: String,
+        #[command(subcommand)]
+        change: LinkChange,
+    },
+    /// Capture on a node's interface with tcpdump
+    Capture {
+        #[command(flatten)]
+        which: WhichLab,
+        /// The node and its interface, such as r1:r2
+        #[arg(value_name = "NODE:INTERFACE")]
+        place: String,
+        /// More arguments for tcpdump, behind --
+        #[arg(last = true, value_name = "ARGUMENTS")]
+        arguments: Vec<String>,
+    },
+    /// Start a daemon of a lab again that has ended
+    Start {
+        #[command(flatten)]
+        which: WhichLab,
+        /// `controller`, or the node whose daemon is meant
+        daemon: String,
+    },
+    /// Remove what commands that were killed have left behind
+    Gc,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LinkChange {
+    /// Cut it
+    Down,
+    /// Mend it
+    Up,
+    /// Change what is named, and nothing else
+    Set {
+        /// Such as rate=100mbit
+        #[arg(value_name = "KEY=VALUE", required = true, value_parser = setting)]
+        settings: Vec<Setting>,
+    },
+}
+
+/// A setting of a link.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Setting {
+    /// The rate of both directions.
+    Rate(Bandwidth),
+}
+
+fn setting(text: &str) -> Result<Setting, String> {
+    match text.split_once('=') {
+        Some(("rate", value)) => value
+            .parse()
+            .map(Setting::Rate)
+            .map_err(|error: model::BandwidthError| error.to_string()),
+        Some((
+            key @ ("delay" | "jitter" | "loss" | "queue" | "reorder" | "duplicate" | "corrupt"),
+            _,
+        )) => Err(format!("`{key}` is not built yet: impairments come with the emulator")),
+        Some((key, _)) => Err(format!("a link has no `{key}`: set rate=100mbit")),
+        None => Err("write KEY=VALUE, such as rate=100mbit".into()),
+    }
+}
+
+/// Which controller is meant.
+#[derive(Debug, Args)]
+pub(crate) struct WhichController {
+    /// The lab whose controller is meant; not needed when there is only one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lab: Option<String>,
+    /// The controller's socket, when it is not a lab's
+    #[arg(long, value_name = "SOCKET", conflicts_with = "lab")]
+    pub(crate) controller: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AppCommand {
+    /// Add an application
+    Add(AddOptions),
+    /// List the applications
+    Ls {
+        #[command(flatten)]
+        which: WhichController,
+    },
+    /// Show an application
+    Show {
+        #[command(flatten)]
+        which: WhichController,
+        /// The application
+        name: String,
+    },
+    /// Say why an application is where it is
+    Why {
+        #[command(flatten)]
+        which: WhichController,
+        /// The application
+        name: String,
+    },
+    /// Remove an application
+    Rm {
+        #[command(flatten)]
+        which: WhichController,
+        /// The application
+        name: String,
+    },
+    /// Print decisions as they are made
+    Watch {
+        #[command(flatten)]
+        which: WhichController,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddOptions {
+    #[command(flatten)]
+    pub(crate) which: WhichController,
+    /// The application's name
+    pub(crate) name: String,
+    /// The node that sends
+    #[arg(long, value_name = "NODE")]
+    pub(crate) from: String,
+    /// The node or the prefix that receives
+    #[arg(long, value_name = "NODE|PREFIX")]
+    pub(crate) to: Destination,
+    /// tcp, udp, sctp or icmp; every protocol when absent
+    #[arg(long)]
+    pub(crate) protocol: Option<Protocol>,
+    /// A port or a range that it sends to, such as 5201 or 5201-5210
+    #[arg(long)]
+    pub(crate) ports: Option<PortRange>,
+    /// A port or a range that it sends from
+    #[arg(long)]
+    pub(crate) source_ports: Option<PortRange>,
+    /// Its packets' code point: 0 to 63, or a name such as ef
+    #[arg(long)]
+    pub(crate) dscp: Option<Dscp>,
+    /// The bandwidth that it asks for, such as 50mbit
+    #[arg(long)]
+    pub(crate) demand: Option<Bandwidth>,
+    /// What it asks of its path
+    #[arg(long, value_parser = class, default_value = "bandwidth", value_name = "bandwidth|low-latency")]
+    pub(crate) class: Class,
+    /// Only say where it would go
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+fn class(text: &str) -> Result<Class, String> {
+    match text {
+        "bandwidth" => Ok(Class::Bandwidth),
+        "low-latency" => Ok(Class::LowLatency),
+        _ => Err("use bandwidth or low-latency".into()),
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NetworkCommand {
+    #[command(flatten)]
+    pub(crate) which: WhichController,
+    /// Keep showing it, until Ctrl-C
+    #[arg(long)]
+    pub(crate) watch: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoOptions {
+    /// The published rates (5 and 1 Gbit/s), not a tenth of them
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Where the report goes
+    #[arg(long, default_value = "out", value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+    /// How long each run is measured, in seconds
+    #[arg(long, default_value_t = 15, value_name = "SECONDS")]
+    pub(crate) seconds: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchOptions {
+    /// What to measure
+    #[arg(value_enum)]
+    pub(crate) name: BenchName,
+    /// Less than 50 s, with fewer runs
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum BenchName {
+    /// How fast a lab comes up
+    Lab,
+    /// How fast and how cleanly an application moves
+    Path,
+}

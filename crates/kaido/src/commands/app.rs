@@ -1,0 +1,375 @@
+//! `kaido app`: users' side of the controller's interface.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use api::v1::{self, State};
+use lab::Labs;
+use model::{Application, Bandwidth};
+use serde_json::{Value, json};
+
+use crate::cli::{AddOptions, AppCommand, WhichController};
+use crate::failure::{Done, Failure};
+use crate::output::{Output, table};
+use crate::runtime::{asked_to_end, block_on};
+
+pub(crate) fn run(command: AppCommand, output: &Output) -> Done {
+    match command {
+        AppCommand::Add(options) => add(options, output),
+        AppCommand::Ls { which } => ls(&which, output),
+        AppCommand::Show { which, name } => show(&which, name, output),
+        AppCommand::Why { which, name } => why(&which, name, output),
+        AppCommand::Rm { which, name } => {
+            let socket = socket(&which)?;
+            let request = v1::RemoveApplicationRequest { name: name.clone() };
+            block_on(async {
+                Ok(api::connect(&socket).await?.remove_application(request).await?)
+            })?
+            .map_err(|failure: Failure| failure)?;
+            output.print(&json!({ "removed": name }), |_| format!("{name} is removed"));
+            Ok(ExitCode::SUCCESS)
+        }
+        AppCommand::Watch { which } => watch(&which, output),
+    }
+}
+
+/// The socket of the controller that is meant.
+pub(crate) fn socket(which: &WhichController) -> Result<PathBuf, Failure> {
+    match &which.controller {
+        Some(socket) => Ok(socket.clone()),
+        None => Ok(Labs::default().choose(which.lab.as_deref())?.controller_socket()),
+    }
+}
+
+fn add(options: AddOptions, output: &Output) -> Done {
+    let socket = socket(&options.which)?;
+    let dry_run = options.dry_run;
+    let application = Application {
+        name: options.name,
+        from: options.from,
+        to: options.to,
+        protocol: options.protocol,
+        src_ports: options.source_ports,
+        dst_ports: options.ports,
+        dscp: options.dscp,
+        demand: options.demand,
+        class: options.class,
+    };
+    application.validate().map_err(Failure::usage)?;
+    let request = v1::AddApplicationRequest { application: Some((&application).into()), dry_run };
+    let answer: Result<_, Failure> =
+        block_on(async { Ok(api::connect(&socket).await?.add_application(request).await?) })?;
+    let status = answer?.into_inner().status.unwrap_or_default();
+    output.print(&status_json(&status), |_| {
+        let what = if dry_run { "would be" } else { "is" };
+        format!("{} {what} {}", application.name, state_in_words(&status))
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ls(which: &WhichController, output: &Output) -> Done {
+    let socket = socket(which)?;
+    let answer: Result<_, Failure> = block_on(async {
+        Ok(api::connect(&socket).await?.list_applications(v1::ListApplicationsRequest {}).await?)
+    })?;
+    let list = answer?.into_inner().applications;
+    let json: Vec<Value> = list.iter().map(status_json).collect();
+    output.print(&json, |_| {
+        if list.is_empty() {
+            return "no applications".into();
+        }
+        let row = |status: &v1::ApplicationStatus| {
+            let app = status.application.clone().unwrap_or_default();
+            vec![
+                app.name,
+                format!("{} -> {}", app.from, app.to),
+                rate(app.demand_bps),
+                rate(status.rate_bps),
+                state_in_words(status),
+            ]
+        };
+        table(&["APPLICATION", "FROM -> TO", "DEMAND", "SENDS", "STATE"], list.iter().map(row))
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn explain(
+    which: &WhichController,
+    name: String,
+) -> Result<v1::ExplainApplicationResponse, Failure> {
+    let socket = socket(which)?;
+    let request = v1::ExplainApplicationRequest { name };
+    let answer: Result<_, Failure> =
+        block_on(async { Ok(api::connect(&socket).await?.explain_application(request).await?) })?;
+    Ok(answer?.into_inner())
+}
+
+fn show(which: &WhichController, name: String, output: &Output) -> Done {
+    let status = explain(which, name)?.status.unwrap_or_default();
+    output.print(&status_json(&status), |_| show_text(&status));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_text(status: &v1::ApplicationStatus) -> String {
+    let app = status.application.clone().unwrap_or_default();
+    let matched = app.r#match.unwrap_or_default();
+    let ports = |range: v1::PortRange| format!("{}-{}", range.first, range.last);
+    let mut rows = vec![
+        ("application", app.name),
+        ("from", app.from),
+        ("to", app.to),
+        ("class", class_name(app.class).into()),
+        ("demand", rate(app.demand_bps)),
+    ];
+    if let Some(protocol) = matched.protocol {
+        rows.push(("protocol", protocol_name(protocol)));
+    }
+    if let Some(range) = matched.ports {
+        rows.push(("ports", ports(range)));
+    }
+    if let Some(range) = matched.source_ports {
+        rows.push(("source ports", ports(range)));
+    }
+    if let Some(dscp) = matched.dscp {
+        rows.push(("dscp", dscp.to_string()));
+    }
+    rows.extend([
+        ("sends", rate(status.rate_bps)),
+        ("state", state_in_words(status)),
+        ("SIDs, IPv4", sids(&status.ipv4_segments)),
+        ("SIDs, IPv6", sids(&status.ipv6_segments)),
+        ("moves", status.moves.to_string()),
+    ]);
+    if !status.error.is_empty() {
+        rows.push(("error", status.error.clone()));
+    }
+    let line = |(key, value): (&str, String)| format!("{key:<12}  {value}\n");
+    rows.into_iter().map(line).collect()
+}
+
+fn why(which: &WhichController, name: String, output: &Output) -> Done {
+    let found = explain(which, name)?;
+    let status = found.status.clone().unwrap_or_default();
+    let json = json!({
+        "application": status_json(&status),
+        "alternatives": found.alternatives.iter().map(alternative_json).collect::<Vec<_>>(),
+        "decision": found.decision.as_ref().map(decision_json),
+    });
+    output.print(&json, |_| why_text(&status, &found));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn why_text(status: &v1::ApplicationStatus, found: &v1::ExplainApplicationResponse) -> String {
+    let app = status.application.clone().unwrap_or_default();
+    let mut text = format!("{} is {}\n", app.name, state_in_words(status));
+    text += &format!("  SIDs for IPv4: {}\n", sids(&status.ipv4_segments));
+    text += &format!("  SIDs for IPv6: {}\n\n", sids(&status.ipv6_segments));
+    let row = |alternative: &v1::Alternative| {
+        let mark = if alternative.chosen { "*" } else { "" };
+        vec![
+            mark.into(),
+            alternative.path.join(" "),
+            limit(alternative),
+            verdict(alternative, app.demand_bps),
+        ]
+    };
+    let rows = found.alternatives.iter().map(row);
+    text += &table(&["", "PATH", "NARROWEST LINK", "VERDICT"], rows);
+    text.push('\n');
+    if let Some(decision) = &found.decision {
+        text += &format!("\nlast decision: {}\n{}", decision.cause, stages(decision));
+    }
+    text
+}
+
+fn limit(alternative: &v1::Alternative) -> String {
+    if alternative.limit.is_empty() {
+        return "none is limited".into();
+    }
+    let congested = if alternative.limit_congested { ", congested" } else { "" };
+    format!(
+        "{}: {} of {} free{congested}",
+        alternative.limit,
+        rate(alternative.limit_free_bps),
+        rate(alternative.limit_capacity_bps)
+    )
+}
+
+fn verdict(alternative: &v1::Alternative, demand: u64) -> String {
+    if !alternative.not_encodable.is_empty() {
+        return format!("rejected: {}", alternative.not_encodable);
+    }
+    match (alternative.chosen, alternative.covers) {
+        (true, true) => "chosen".into(),
+        (true, false) => format!("chosen: nothing better, though {} is asked", rate(demand)),
+        (false, true) => format!("would do, {} hops", alternative.path.len().saturating_sub(1)),
+        (false, false) => format!("rejected: {} is asked", rate(demand)),
+    }
+}
+
+/// The time of each stage, counted from the one before.
+fn stages(decision: &v1::Decision) -> String {
+    let mut text = String::new();
+    let mut before = 0;
+    for (name, at) in [
+        ("sampled", decision.sampled_at_ns),
+        ("received", decision.received_at_ns),
+        ("decided", decision.decided_at_ns),
+        ("sent", decision.sent_at_ns),
+        ("installed", decision.installed_at_ns),
+    ] {
+        if at == 0 {
+            continue;
+        }
+        let since = at.saturating_sub(if before == 0 { at } else { before });
+        text += &format!("  {name:<10} +{:.3} ms\n", since as f64 / 1e6);
+        before = at;
+    }
+    text
+}
+
+fn watch(which: &WhichController, output: &Output) -> Done {
+    let socket = socket(which)?;
+    let watching = async {
+        let mut client = api::connect(&socket).await?;
+        let mut decisions =
+            client.watch_decisions(v1::WatchDecisionsRequest {}).await?.into_inner();
+        while let Some(decision) = decisions.message().await? {
+            output.print(&decision_json(&decision), |_| {
+                let path = |nodes: &[String]| {
+                    if nodes.is_empty() { "nowhere".into() } else { nodes.join(" ") }
+                };
+                format!(
+                    "{}: {} -> {} ({})\n{}",
+                    decision.application,
+                    path(&decision.before),
+                    path(&decision.after),
+                    decision.cause,
+                    stages(&decision)
+                )
+            });
+        }
+        Ok::<(), Failure>(())
+    };
+    block_on(async {
+        tokio::select! {
+            ended = watching => ended,
+            () = asked_to_end() => Ok(()),
+        }
+    })??;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A rate for people; a dash for none.
+pub(crate) fn rate(bps: u64) -> String {
+    if bps == 0 { "-".into() } else { Bandwidth::from_bps(bps).to_string() }
+}
+
+fn sids(list: &[String]) -> String {
+    if list.is_empty() { "none, the IGP goes this way".into() } else { list.join(", ") }
+}
+
+fn state_name(state: State) -> &'static str {
+    match state {
+        State::Unspecified | State::Pending => "pending",
+        State::Admitted => "admitted",
+        State::Degraded => "degraded",
+        State::Unreachable => "unreachable",
+    }
+}
+
+fn state_in_words(status: &v1::ApplicationStatus) -> String {
+    let path = status.path.join(" ");
+    let error = if status.error.is_empty() { "" } else { " (with an error: see show)" };
+    match status.state() {
+        State::Unspecified | State::Pending => "waiting for its nodes".into(),
+        State::Admitted => format!("admitted: {path}{error}"),
+        State::Degraded => format!(
+            "degraded: {path}; {} has {} free{error}",
+            status.limit,
+            Bandwidth::from_bps(status.limit_free_bps)
+        ),
+        State::Unreachable => "unreachable: there is no path".into(),
+    }
+}
+
+fn class_name(class: i32) -> &'static str {
+    match v1::Class::try_from(class) {
+        Ok(v1::Class::LowLatency) => "low-latency",
+        _ => "bandwidth",
+    }
+}
+
+fn protocol_name(protocol: i32) -> String {
+    let name = v1::Protocol::try_from(protocol).map_or("", |protocol| protocol.as_str_name());
+    name.trim_start_matches("PROTOCOL_").to_ascii_lowercase()
+}
+
+fn match_json(matched: Option<v1::Match>) -> Value {
+    let matched = matched.unwrap_or_default();
+    let ports = |range: Option<v1::PortRange>| range.map(|r| json!([r.first, r.last]));
+    json!({
+        "protocol": matched.protocol.map(protocol_name),
+        "ports": ports(matched.ports),
+        "source_ports": ports(matched.source_ports),
+        "dscp": matched.dscp,
+    })
+}
+
+fn status_json(status: &v1::ApplicationStatus) -> Value {
+    let app = status.application.clone().unwrap_or_default();
+    let limited = (status.state() == State::Degraded)
+        .then(|| json!({ "interface": status.limit, "free_bps": status.limit_free_bps }));
+    json!({
+        "name": app.name,
+        "from": app.from,
+        "to": app.to,
+        "match": match_json(app.r#match),
+        "class": class_name(app.class),
+        "demand_bps": app.demand_bps,
+        "color": status.color,
+        "state": state_name(status.state()),
+        "limit": limited,
+        "path": status.path,
+        "ipv4_segments": status.ipv4_segments,
+        "ipv6_segments": status.ipv6_segments,
+        "rate_bps": status.rate_bps,
+        "moves": status.moves,
+        "error": Some(&status.error).filter(|error| !error.is_empty()),
+    })
+}
+
+fn alternative_json(alternative: &v1::Alternative) -> Value {
+    let limited = (!alternative.limit.is_empty()).then(|| {
+        json!({
+            "interface": alternative.limit,
+            "free_bps": alternative.limit_free_bps,
+            "capacity_bps": alternative.limit_capacity_bps,
+            "congested": alternative.limit_congested,
+        })
+    });
+    json!({
+        "path": alternative.path,
+        "cost": alternative.cost,
+        "limit": limited,
+        "chosen": alternative.chosen,
+        "covers": alternative.covers,
+        "not_encodable": Some(&alternative.not_encodable).filter(|why| !why.is_empty()),
+    })
+}
+
+fn decision_json(decision: &v1::Decision) -> Value {
+    json!({
+        "application": decision.application,
+        "cause": decision.cause,
+        "before": decision.before,
+        "after": decision.after,
+        "ipv4_segments": decision.ipv4_segments,
+        "ipv6_segments": decision.ipv6_segments,
+        "sampled_at_ns": decision.sampled_at_ns,
+        "received_at_ns": decision.received_at_ns,
+        "decided_at_ns": decision.decided_at_ns,
+        "sent_at_ns": decision.sent_at_ns,
+        "installed_at_ns": decision.installed_at_ns,
+    })
+}

@@ -1,0 +1,41 @@
+//! `kaido node` and `kaido controller`: read the configuration, start tracing, run.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use lab::{ControllerConfig, NodeConfig};
+use serde::de::DeserializeOwned;
+
+use crate::failure::{Done, Failure};
+use crate::runtime::{asked_to_end, block_on};
+
+pub(crate) fn node(config: &Path) -> Done {
+    start_tracing();
+    let NodeConfig { controller, mtu, announcement } = read(config)?;
+    let config = node::Config { controller, mtu, announcement };
+    block_on(node::run(config, asked_to_end()))?.map_err(Failure::failed)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn controller(config: &Path) -> Done {
+    start_tracing();
+    let ControllerConfig { socket, store, applications } = read(config)?;
+    let config = controller::Config { socket, store, applications };
+    block_on(controller::run(config, asked_to_end()))?.map_err(Failure::failed)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read {}", path.display()))
+        .map_err(Failure::usage)?;
+    // serde_json says the line and the column.
+    serde_json::from_str(&text).with_context(|| path.display().to_string()).map_err(Failure::usage)
+}
+
+fn start_tracing() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("KAIDO_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}

@@ -1,0 +1,82 @@
+//! `kaido doctor`: what this machine has of what Kaido needs, found by trying it.
+
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use serde::Serialize;
+
+use crate::failure::Done;
+use crate::output::{Output, table};
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    what: &'static str,
+    ok: bool,
+    /// Without it nothing works; otherwise only what `needed_for` says does not.
+    required: bool,
+    needed_for: &'static str,
+    /// What to do, when it is missing.
+    fix: String,
+}
+
+pub(crate) fn run(output: &Output) -> Done {
+    let mut findings = vec![
+        finding("root", nix::unistd::geteuid().is_root(), "everything", "run kaido with sudo"),
+        finding(
+            "IPv6",
+            Path::new("/proc/sys/net/ipv6").is_dir() && !is_disabled(),
+            "everything",
+            "boot without ipv6.disable=1",
+        ),
+    ];
+    findings.extend(lab::probe().into_iter().map(|probe| Finding {
+        what: probe.what,
+        ok: probe.ok,
+        required: true,
+        needed_for: probe.needed_for,
+        fix: probe.fix,
+    }));
+    for (program, package, needed_for) in [
+        ("vtysh", "frr", "routers that run FRR"),
+        ("iperf3", "iperf3", "the demo"),
+        ("ping", "iputils-ping", "the demo"),
+        ("tcpdump", "tcpdump", "kaido lab capture"),
+    ] {
+        let fix = format!("apt-get install {package}, or make deps");
+        findings.push(Finding {
+            required: false,
+            ..finding(program, is_installed(program), needed_for, &fix)
+        });
+    }
+    output.print(&findings, |findings| {
+        let row = |finding: &Finding| {
+            let state = match (finding.ok, finding.required) {
+                (true, _) => "ok",
+                (false, true) => "MISSING",
+                (false, false) => "missing",
+            };
+            let fix = if finding.ok { String::new() } else { finding.fix.clone() };
+            vec![finding.what.into(), state.into(), finding.needed_for.into(), fix]
+        };
+        table(&["WHAT", "STATE", "NEEDED FOR", "FIX"], findings.iter().map(row))
+    });
+    let sound = findings.iter().all(|finding| finding.ok || !finding.required);
+    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn finding(what: &'static str, ok: bool, needed_for: &'static str, fix: &str) -> Finding {
+    Finding { what, ok, required: true, needed_for, fix: fix.into() }
+}
+
+fn is_disabled() -> bool {
+    std::fs::read_to_string("/sys/module/ipv6/parameters/disable")
+        .is_ok_and(|value| value.trim() == "1")
+}
+
+fn is_installed(program: &str) -> bool {
+    Command::new("sh")
+        .args(["-c", "command -v \"$0\" >/dev/null", program])
+        .status()
+        .is_ok_and(|status| status.success())
+}

@@ -1,0 +1,235 @@
+//! `kaido lab`.
+
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use indicatif::{ProgressBar, ProgressStyle};
+use lab::{Cancel, Change, Labs, Options, Stage};
+use model::topology::{self, Topology};
+use serde_json::json;
+
+use crate::cli::{LabCommand, LinkChange, Setting};
+use crate::failure::{Done, Failure};
+use crate::output::{Output, table};
+use crate::runtime::{block_on, cancellable};
+
+/// A topology file is small; something else may be endless.
+const LARGEST_FILE: u64 = 5 << 20;
+
+pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
+    let labs = Labs::default();
+    match command {
+        LabCommand::Check { file } => check(&file, output),
+        LabCommand::Up { file, name, limit } => {
+            up(&labs, &file, name, Duration::from_secs(limit), output)
+        }
+        LabCommand::Down { name } => {
+            let started = Instant::now();
+            labs.down(&name)?;
+            let seconds = started.elapsed().as_secs_f64();
+            output.print(&json!({ "lab": name, "seconds": seconds }), |_| {
+                format!("lab {name} is down after {seconds:.1} s")
+            });
+            Ok(ExitCode::SUCCESS)
+        }
+        LabCommand::Ls => ls(&labs, output),
+        LabCommand::Exec { which, node, command } => {
+            let lab = labs.choose(which.lab.as_deref())?;
+            lab.enter(&node)?;
+            let mut process = Command::new(&command[0]);
+            process.args(&command[1..]);
+            Err(become_command(process))
+        }
+        LabCommand::Shell { which, node } => {
+            let lab = labs.choose(which.lab.as_deref())?;
+            lab.enter(&node)?;
+            let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
+            let mut process = Command::new(shell);
+            process.env("KAIDO_LAB", lab.name()).env("KAIDO_NODE", &node);
+            Err(become_command(process))
+        }
+        LabCommand::Graph { what } => graph(&labs, what.as_deref(), output),
+        LabCommand::Link { which, link, change } => {
+            let lab = labs.choose(which.lab.as_deref())?;
+            let changes = match change {
+                LinkChange::Down => vec![Change::Down],
+                LinkChange::Up => vec![Change::Up],
+                LinkChange::Set { settings } => {
+                    settings.into_iter().map(|Setting::Rate(rate)| Change::Rate(rate)).collect()
+                }
+            };
+            let mut ends = Vec::new();
+            for change in changes {
+                ends = lab.change_link(&link, change)?;
+            }
+            output.print(&json!({ "link": link, "changed": ends }), |_| {
+                format!("{link} is changed at {}", ends.join(" and "))
+            });
+            Ok(ExitCode::SUCCESS)
+        }
+        LabCommand::Capture { which, place, arguments } => {
+            let Some((node, interface)) = place.split_once(':') else {
+                return Err(Failure::usage(anyhow!(
+                    "`{place}` names no interface: write NODE:INTERFACE, such as r1:r2"
+                )));
+            };
+            let lab = labs.choose(which.lab.as_deref())?;
+            let mut process = lab.capture_command(node, interface)?;
+            process.args(arguments);
+            lab.enter(node)?;
+            Err(become_command(process))
+        }
+        LabCommand::Start { which, daemon } => {
+            let lab = labs.choose(which.lab.as_deref())?;
+            let program = program()?;
+            if daemon == "controller" {
+                lab.start_controller(&program)?;
+            } else {
+                lab.start_node(&daemon, &program)?;
+            }
+            output.print(&json!({ "started": daemon }), |_| format!("{daemon} is started"));
+            Ok(ExitCode::SUCCESS)
+        }
+        LabCommand::Gc => {
+            let collected = labs.gc()?;
+            output.print(&collected, |collected| {
+                if collected.is_empty() {
+                    return "nothing was left behind".into();
+                }
+                let line = |one: &lab::Collected| {
+                    let what = if one.removed { "removed" } else { "is at work, left alone" };
+                    format!("{} {what}", one.name)
+                };
+                collected.iter().map(line).collect::<Vec<_>>().join("\n")
+            });
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// Reads and checks a topology file; returns its text as well.
+pub(crate) fn read_topology(file: &Path, output: &Output) -> Result<(String, Topology), Failure> {
+    let name = file.display().to_string();
+    let cannot = || format!("cannot read {name}");
+    let size = std::fs::metadata(file).with_context(cannot).map_err(Failure::usage)?;
+    if !size.is_file() || size.len() > LARGEST_FILE {
+        return Err(Failure::usage(anyhow!(
+            "{name} is no topology file: not a file, or too large"
+        )));
+    }
+    let text = std::fs::read_to_string(file).with_context(cannot).map_err(Failure::usage)?;
+    match topology::parse(&name, &text) {
+        Ok(topology) => Ok((text, topology)),
+        Err(problems) if output.is_json() => {
+            let json = serde_json::to_string(&problems).expect("problems have no odd keys");
+            Err(Failure::usage(anyhow!(json)))
+        }
+        Err(problems) => Err(Failure::usage(anyhow!("{name} has mistakes\n{problems}"))),
+    }
+}
+
+fn check(file: &Path, output: &Output) -> Done {
+    let (_, topology) = read_topology(file, output)?;
+    output.print(&topology, |topology| {
+        let tests = match topology.tests.len() {
+            0 => String::new(),
+            n => format!(", {n} tests (running them comes with the emulator)"),
+        };
+        format!(
+            "{} is fine: lab {}, {} nodes, {} links and LANs, {} applications{tests}",
+            file.display(),
+            topology.name,
+            topology.nodes.len(),
+            topology.segments.len(),
+            topology.applications.len(),
+        )
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn up(labs: &Labs, file: &Path, name: Option<String>, limit: Duration, output: &Output) -> Done {
+    let (text, topology) = read_topology(file, output)?;
+    let started = Instant::now();
+    let options = Options { name, program: Some(program()?), limit };
+    let cancel = Cancel::default();
+    let bar = progress_bar(output);
+    let mut progress = |stage: Stage, done: usize, total: usize| {
+        bar.set_message(stage.words());
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+    };
+    let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
+    let brought_up =
+        cancellable(&cancel, || labs.up(topology, &text, &path, &options, &cancel, &mut progress))?;
+    bar.finish_and_clear();
+    let lab = brought_up?;
+    if let Err(failure) = wait_for_controller(&lab) {
+        labs.down(lab.name())?;
+        return Err(failure);
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let nodes = lab.topology().nodes.len();
+    output.print(&json!({ "lab": lab.name(), "nodes": nodes, "seconds": seconds }), |_| {
+        format!("lab {} is ready: {nodes} nodes, {seconds:.1} s", lab.name())
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A lab with applications is ready when its controller knows its nodes and has decided.
+pub(crate) fn wait_for_controller(lab: &lab::Lab) -> Result<(), Failure> {
+    const LIMIT: Duration = Duration::from_secs(20);
+    if lab.topology().applications.is_empty() {
+        return Ok(());
+    }
+    let nodes: Vec<String> = lab.topology().nodes.iter().map(|node| node.name.clone()).collect();
+    block_on(api::wait_until_complete(&lab.controller_socket(), &nodes, LIMIT))?
+        .map_err(Failure::failed)
+}
+
+fn ls(labs: &Labs, output: &Output) -> Done {
+    output.print(&labs.list()?, |list| {
+        if list.is_empty() {
+            return "no labs".into();
+        }
+        let row = |lab: &lab::Summary| {
+            let file = lab.file.display().to_string();
+            vec![lab.name.clone(), lab.phase.word().into(), lab.nodes.to_string(), file]
+        };
+        table(&["LAB", "STATE", "NODES", "FILE"], list.iter().map(row))
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn graph(labs: &Labs, what: Option<&str>, output: &Output) -> Done {
+    let topology = match what {
+        Some(file) if Path::new(file).is_file() => read_topology(Path::new(file), output)?.1,
+        what => labs.choose(what)?.topology().clone(),
+    };
+    output.print(&topology, lab::draw);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn become_command(mut process: Command) -> Failure {
+    let program = process.get_program().to_string_lossy().into_owned();
+    let error = process.exec();
+    Failure::failed(anyhow::Error::new(error).context(format!("cannot run {program}")))
+}
+
+/// This program, to be run as the lab's daemons.
+pub(crate) fn program() -> Result<std::path::PathBuf, Failure> {
+    std::env::current_exe().context("cannot find this program's own file").map_err(Failure::failed)
+}
+
+pub(crate) fn progress_bar(output: &Output) -> ProgressBar {
+    if !output.is_watched() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{elapsed:>4} {bar:30} {pos}/{len} {msg}")
+        .expect("the template is well-formed");
+    let bar = ProgressBar::new(0).with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}

@@ -1,0 +1,23 @@
+//! Man pages and completions, from the one definition of the command line.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::CommandFactory;
+
+use crate::cli::Cli;
+use crate::failure::{Done, Failure};
+
+pub(crate) fn completions(shell: clap_complete::Shell) -> Done {
+    clap_complete::generate(shell, &mut Cli::command(), "kaido", &mut std::io::stdout());
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn pages(folder: &Path) -> Done {
+    std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
+        .with_context(|| format!("cannot write man pages into {}", folder.display()))
+        .map_err(Failure::failed)?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,9 @@
+//! One file a command.
+
+pub(crate) mod app;
+pub(crate) mod daemon;
+pub(crate) mod doctor;
+pub(crate) mod experiments;
+pub(crate) mod lab;
+pub(crate) mod manual;
+pub(crate) mod network;

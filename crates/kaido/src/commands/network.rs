@@ -1,0 +1,127 @@
+//! `kaido network`: the nodes, and how full their links are.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use api::v1;
+use serde_json::{Value, json};
+
+use super::app::{rate, socket};
+use crate::cli::NetworkCommand;
+use crate::failure::{Done, Failure};
+use crate::output::{Output, table};
+use crate::runtime::{asked_to_end, block_on};
+
+const REFRESH: Duration = Duration::from_millis(500);
+/// Cursor home and clear: what every terminal since the VT100 understands.
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+pub(crate) fn run(command: NetworkCommand, output: &Output) -> Done {
+    let socket = socket(&command.which)?;
+    block_on(async {
+        if !command.watch {
+            let nodes = nodes(&socket).await?;
+            output.print(&json(&nodes), |_| text(&nodes));
+            return Ok(());
+        }
+        let watching = async {
+            loop {
+                let nodes = nodes(&socket).await?;
+                output.print(&json(&nodes), |_| format!("{CLEAR}{}", text(&nodes)));
+                tokio::time::sleep(REFRESH).await;
+            }
+        };
+        tokio::select! {
+            ended = watching => ended,
+            () = asked_to_end() => Ok(()),
+        }
+    })?
+    .map(|()| ExitCode::SUCCESS)
+}
+
+async fn nodes(socket: &Path) -> Result<Vec<v1::NetworkNode>, Failure> {
+    let mut client = api::connect(socket).await?;
+    Ok(client.get_network(v1::GetNetworkRequest {}).await?.into_inner().nodes)
+}
+
+fn text(nodes: &[v1::NetworkNode]) -> String {
+    let rows = nodes.iter().flat_map(|node| {
+        let state = if node.alive { "alive" } else { "dead" };
+        let interfaces = node.interfaces.iter().enumerate();
+        interfaces.map(move |(number, interface)| {
+            let (name, state) = if number == 0 { (node.name.as_str(), state) } else { ("", "") };
+            row(name, state, interface)
+        })
+    });
+    let header =
+        ["NODE", "STATE", "INTERFACE", "TO", "LINK", "RATE", "CAPACITY", "", "RESERVED", "LOSS"];
+    table(&header, rows)
+}
+
+fn row(node: &str, state: &str, found: &v1::NetworkInterface) -> Vec<String> {
+    let interface = found.interface.clone().unwrap_or_default();
+    let load = found.load.clone().unwrap_or_default();
+    let neighbours: Vec<String> =
+        interface.adjacencies.into_iter().map(|adjacency| adjacency.neighbour).collect();
+    let link = if interface.up { "up" } else { "down" };
+    let congested = if load.congested { " congested" } else { "" };
+    vec![
+        node.into(),
+        state.into(),
+        interface.name,
+        neighbours.join(", "),
+        link.into(),
+        rate(load.rate_bps),
+        rate(interface.capacity_bps),
+        gauge(load.rate_bps, interface.capacity_bps),
+        rate(found.reserved_bps),
+        format!("{:.1}%{congested}", load.loss * 100.0),
+    ]
+}
+
+/// How full an interface is, in ten steps; nothing where nothing limits it.
+fn gauge(rate: u64, capacity: u64) -> String {
+    const WIDTH: usize = 10;
+    if capacity == 0 {
+        return String::new();
+    }
+    let full = (rate as f64 / capacity as f64 * WIDTH as f64).round() as usize;
+    let full = full.min(WIDTH);
+    format!("{}{}", "█".repeat(full), "·".repeat(WIDTH - full))
+}
+
+fn json(nodes: &[v1::NetworkNode]) -> Value {
+    let interface = |found: &v1::NetworkInterface| {
+        let interface = found.interface.clone().unwrap_or_default();
+        let load = found.load.clone().unwrap_or_default();
+        let neighbours: Vec<Value> = interface
+            .adjacencies
+            .iter()
+            .map(|a| json!({ "node": a.neighbour, "cost": a.cost, "end_x": a.end_x }))
+            .collect();
+        json!({
+            "name": interface.name,
+            "up": interface.up,
+            "capacity_bps": interface.capacity_bps,
+            "neighbours": neighbours,
+            "rate_bps": load.rate_bps,
+            "loss": load.loss,
+            "backlog_bytes": load.backlog_bytes,
+            "congested": load.congested,
+            "reserved_bps": found.reserved_bps,
+        })
+    };
+    nodes
+        .iter()
+        .map(|node| {
+            json!({
+                "name": node.name,
+                "alive": node.alive,
+                "transit": node.transit,
+                "end": node.sids.as_ref().map(|sids| &sids.end),
+                "interfaces": node.interfaces.iter().map(interface).collect::<Vec<_>>(),
+            })
+        })
+        .collect()
+}

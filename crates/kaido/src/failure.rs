@@ -1,0 +1,65 @@
+//! How a command ends when it does not succeed: 2 for what the user wrote, 1 for the rest.
+
+use std::process::ExitCode;
+
+use crate::output::Output;
+
+/// A command's error and its exit code.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    error: anyhow::Error,
+    code: u8,
+}
+
+/// What a command returns.
+pub(crate) type Done = Result<ExitCode, Failure>;
+
+impl Failure {
+    /// The user's input is wrong.
+    pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Self { error: error.into(), code: 2 }
+    }
+
+    /// The input is right, and it did not work.
+    pub(crate) fn failed(error: impl Into<anyhow::Error>) -> Self {
+        Self { error: error.into(), code: 1 }
+    }
+
+    /// Says what went wrong, once, with its causes.
+    pub(crate) fn report(&self, output: &Output) -> ExitCode {
+        let mut text = self.error.to_string();
+        for cause in self.error.chain().skip(1) {
+            let cause = cause.to_string();
+            // Some errors repeat their cause in their own words.
+            if !text.contains(&cause) {
+                text.push_str(": ");
+                text.push_str(&cause);
+            }
+        }
+        output.error(&text);
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<lab::Error> for Failure {
+    fn from(error: lab::Error) -> Self {
+        if error.is_usage() { Self::usage(error) } else { Self::failed(error) }
+    }
+}
+
+impl From<tonic::Status> for Failure {
+    fn from(status: tonic::Status) -> Self {
+        use tonic::Code;
+        let error = anyhow::anyhow!("{}", status.message());
+        match status.code() {
+            Code::NotFound | Code::AlreadyExists | Code::InvalidArgument => Self::usage(error),
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<api::ConnectError> for Failure {
+    fn from(error: api::ConnectError) -> Self {
+        Self::failed(error)
+    }
+}

@@ -1,0 +1,74 @@
+//! What a command prints: text and tables for people, JSON for scripts.
+
+use std::io::IsTerminal;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use serde::Serialize;
+
+/// Where and how to print.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Whether scripts are reading.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether a person watches the progress.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.json && std::io::stderr().is_terminal()
+    }
+
+    /// Prints a value as JSON, or what `text` makes of it.
+    pub(crate) fn print<T: Serialize>(&self, value: &T, text: impl FnOnce(&T) -> String) {
+        let text = if self.json {
+            serde_json::to_string_pretty(value).expect("output has no map with odd keys")
+        } else {
+            text(value)
+        };
+        self.line(text.trim_end());
+    }
+
+    /// Prints a line for people; scripts get it from the value they asked for.
+    pub(crate) fn say(&self, text: &str) {
+        if !self.json {
+            self.line(text);
+        }
+    }
+
+    fn line(&self, text: &str) {
+        use std::io::Write;
+        // A reader that has gone away (`| head`) is no error of the command's.
+        let _ = writeln!(std::io::stdout(), "{text}");
+    }
+
+    /// Says what went wrong, on standard error.
+    pub(crate) fn error(&self, text: &str) {
+        if self.json {
+            let value = serde_json::json!({ "error": text });
+            eprintln!("{value}");
+        } else {
+            eprintln!("kaido: {text}");
+        }
+    }
+}
+
+/// A table without frames: the columns line up, and `cut` and `awk` can read it.
+pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header.to_vec());
+    for row in rows {
+        table.add_row(row);
+    }
+    let lines: Vec<String> =
+        table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,51 @@
+//! Tokio, signals, and blocking work that can be stopped.
+
+use std::future::Future;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::failure::Failure;
+
+/// Runs a future on a runtime of one thread.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::failed)?;
+    Ok(runtime.block_on(future))
+}
+
+/// Completes when the process is asked to end: Ctrl-C, SIGTERM, or its terminal has gone.
+pub(crate) async fn asked_to_end() {
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
+        // Without handlers the signals end the process by themselves.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+}
+
+/// Runs blocking work that looks at `cancel`, which is set when the process is asked to end. The
+/// work then ends by itself, having cleaned up.
+pub(crate) fn cancellable<T: Send>(
+    cancel: &lab::Cancel,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(Failure::failed)?;
+    let watched = cancel.clone();
+    runtime.spawn(async move {
+        asked_to_end().await;
+        watched.cancel();
+    });
+    let done = work();
+    runtime.shutdown_background();
+    Ok(done)
+}

@@ -1,0 +1,294 @@
+//! Namespaces, links, addresses, routes, SIDs: what the kernel is told.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use model::function;
+use model::topology::{Interface, Node, Routing, SegmentKind, Topology};
+use netlink::{
+    Address, Batch, Behavior, Encap, GenericHandle, Handle, Namespace, NextHop, Route, RouteKind,
+    Tbf, VethEnd,
+};
+
+use crate::Error;
+use crate::routes::{Routes, routing};
+use crate::state::{INFRASTRUCTURE, namespace_path};
+
+/// The device behind a router's SIDs: a bridge without ports. A SID on the device of a link would
+/// be gone when the link is. No node is called so: names have no hyphen.
+pub(crate) const SID_DEVICE: &str = "sr-local";
+const SID_DEVICE_INDEX: u32 = 2;
+const LOOPBACK: u32 = 1;
+/// The first index of a node's links; they follow in the order of the topology, so that whoever
+/// knows the topology knows the indexes.
+const FIRST_LINK: u32 = 10;
+
+/// Segmentation offloads that are not used towards SRv6: a super-frame that is encapsulated after
+/// it was built is cut wrongly on some paths, and TCP falls to 0.45 Mbit/s.
+const SWITCHED_OFF: [&str; 2] = ["tx-ipxip4-segmentation", "tx-ipxip6-segmentation"];
+
+/// The index of a node's interface in its namespace.
+pub(crate) fn index_of(interface: usize) -> u32 {
+    FIRST_LINK + interface as u32
+}
+
+/// Makes a node's namespace and sets what must be set before its first interface.
+pub(crate) fn namespace(folder: &Path, node: &Node) -> Result<Namespace, Error> {
+    let namespace = Namespace::create(namespace_path(folder, &node.name))?;
+    let forwarding = if node.is_router() { "1" } else { "0" };
+    namespace.run(|| {
+        for (path, value) in [
+            ("ipv4/ip_forward", forwarding),
+            ("ipv6/conf/all/forwarding", forwarding),
+            // New interfaces take "default"; a packet needs both for its SRH (RFC 8754).
+            ("ipv6/conf/all/seg6_enabled", "1"),
+            ("ipv6/conf/default/seg6_enabled", "1"),
+            // A reply may come back another way than the request went.
+            ("ipv4/conf/all/rp_filter", "0"),
+            ("ipv4/conf/default/rp_filter", "0"),
+            // Addresses are assigned from one plan: there are no duplicates to detect.
+            ("ipv6/conf/default/accept_dad", "0"),
+            ("ipv6/conf/default/accept_ra", "0"),
+            // A link that is cut and mended keeps its addresses.
+            ("ipv6/conf/all/keep_addr_on_down", "1"),
+            ("ipv6/conf/default/keep_addr_on_down", "1"),
+            // Flows, not hosts, are spread over equal paths.
+            ("ipv4/fib_multipath_hash_policy", "1"),
+            ("ipv6/fib_multipath_hash_policy", "1"),
+        ] {
+            netlink::sysctl::write(path, value)?;
+        }
+        Ok::<(), netlink::Error>(())
+    })??;
+    Ok(namespace)
+}
+
+/// Makes the namespace of bridges and of the controller.
+pub(crate) fn infrastructure(folder: &Path) -> Result<Namespace, Error> {
+    Ok(Namespace::create(namespace_path(folder, INFRASTRUCTURE))?)
+}
+
+/// Makes all links, down.
+pub(crate) fn links(
+    topology: &Topology,
+    namespaces: &[Namespace],
+    infrastructure: &Namespace,
+) -> Result<(), Error> {
+    let mut batch = Batch::new();
+    let mut bridges = Handle::within(infrastructure)?;
+    // The bridges' ports are numbered through: their indexes have to be known as well.
+    let mut port = FIRST_LINK;
+    let mut plugged = Batch::new();
+    for segment in &topology.segments {
+        let end = |at: usize| {
+            let end = segment.ends[at];
+            let interface = &topology.nodes[end.node].interfaces[end.interface];
+            VethEnd {
+                name: &interface.name,
+                namespace: &namespaces[end.node],
+                mtu: u32::from(interface.mtu),
+                mac: None,
+                index: Some(index_of(end.interface)),
+            }
+        };
+        let label = || format!("link {}", segment.name);
+        match segment.kind {
+            SegmentKind::PointToPoint => {
+                batch.push(label(), netlink::add_veth(&end(0), &end(1)));
+            }
+            SegmentKind::Lan => {
+                bridges.request(label(), netlink::add_bridge(&segment.name, None))?;
+                let bridge = bridges.link(&segment.name)?.index;
+                for at in 0..segment.ends.len() {
+                    // Two LANs may have a node in common: the port is named after its number.
+                    let name = format!("port{port}");
+                    let far = VethEnd {
+                        name: &name,
+                        namespace: infrastructure,
+                        index: Some(port),
+                        ..end(at)
+                    };
+                    batch.push(label(), netlink::add_veth(&end(at), &far));
+                    plugged.push(label(), netlink::set_master(port, Some(bridge)));
+                    plugged.push(label(), netlink::set_up(port));
+                    port += 1;
+                }
+                plugged.push(label(), netlink::set_up(bridge));
+            }
+        }
+    }
+    bridges.commit(batch)?;
+    bridges.commit(plugged)?;
+    Ok(())
+}
+
+/// Gives a node its rates and addresses and sets its links up. What is there already stays.
+pub(crate) fn devices(topology: &Topology, at: usize, handle: &mut Handle) -> Result<(), Error> {
+    let node = &topology.nodes[at];
+    let mut batch = Batch::new();
+    if node.locator.is_some() {
+        let label = format!("device {SID_DEVICE} of {}", node.name);
+        let bridge = netlink::add_bridge(SID_DEVICE, Some(SID_DEVICE_INDEX));
+        batch.push(&label, bridge.tolerate(netlink::Errno::EEXIST));
+        batch.push(label, netlink::set_up(SID_DEVICE_INDEX));
+    }
+    let addresses = [node.loopback4.map(IpAddr::V4), node.loopback6.map(IpAddr::V6)];
+    for address in addresses.into_iter().flatten() {
+        address_request(&mut batch, node, LOOPBACK, IpNet::from(address));
+    }
+    for (index, interface) in node.interfaces.iter().enumerate() {
+        let device = index_of(index);
+        let label = format!("interface {} of {}", interface.name, node.name);
+        if let Some(tbf) = tbf(interface) {
+            batch.push(&label, netlink::replace_tbf(device, &tbf));
+        }
+        batch.push(&label, netlink::set_up(device));
+        address_request(&mut batch, node, device, interface.ipv4.into());
+        address_request(&mut batch, node, device, interface.ipv6.into());
+    }
+    Ok(handle.commit(batch)?)
+}
+
+/// Gives a node the routes and SIDs that the lab itself gives it; those that are there already
+/// are replaced, so that a link that was cut is mended by doing this again. Its links are up.
+pub(crate) fn install_routes(
+    topology: &Topology,
+    at: usize,
+    handle: &mut Handle,
+    shortest: &[Routes<'_>; 2],
+) -> Result<(), Error> {
+    let mut batch = Batch::new();
+    for route in routes(topology, at, shortest) {
+        let label = format!("route {} on {}", route.destination, topology.nodes[at].name);
+        batch.push(label, netlink::replace_route(&route));
+    }
+    Ok(handle.commit(batch)?)
+}
+
+/// Sets what a node's links must not do, and its SRv6 source address.
+pub(crate) fn srv6_settings(node: &Node, namespace: &Namespace) -> Result<(), Error> {
+    let mut generic = GenericHandle::within(namespace)?;
+    for interface in &node.interfaces {
+        generic.set_features(&interface.name, &SWITCHED_OFF, false)?;
+    }
+    // Without it the kernel looks for a source address for every packet.
+    let first_link = || node.interfaces.first().map(|interface| interface.ipv6.addr());
+    if let Some(source) = node.loopback6.or_else(first_link) {
+        generic.set_tunnel_source(source)?;
+    }
+    Ok(())
+}
+
+fn address_request(batch: &mut Batch, node: &Node, interface: u32, address: IpNet) {
+    let address = Address { interface, net: address };
+    let request = netlink::add_address(address).tolerate(netlink::Errno::EEXIST);
+    batch.push(format!("address {} on {}", address.net, node.name), request);
+}
+
+/// The token bucket of an interface that has a rate.
+pub(crate) fn tbf(interface: &Interface) -> Option<Tbf> {
+    let rate = interface.rate?;
+    let limit = queue_bytes(interface, rate);
+    Some(Tbf::new(rate, u32::from(interface.mtu), limit))
+}
+
+/// The length of the queue in front of `rate`.
+pub(crate) fn queue_bytes(interface: &Interface, rate: model::Bandwidth) -> u32 {
+    u32::try_from(interface.queue.limit_bytes(rate, interface.mtu)).unwrap_or(u32::MAX)
+}
+
+/// All routes that the lab itself gives a node.
+fn routes(topology: &Topology, at: usize, shortest: &[Routes<'_>; 2]) -> Vec<Route> {
+    let node = &topology.nodes[at];
+    if node.is_host() {
+        return default_routes(topology, node);
+    }
+    let mut routes = Vec::new();
+    for (ipv6, shortest) in [false, true].into_iter().zip(shortest) {
+        if routing(node, ipv6) == Routing::Static {
+            let destinations = shortest.aggregated(at);
+            let route = |(prefix, interfaces)| static_route(topology, at, prefix, &interfaces);
+            routes.extend(destinations.into_iter().map(route));
+        }
+    }
+    routes.extend(sids(topology, at));
+    routes
+}
+
+fn static_route(topology: &Topology, at: usize, to: IpNet, interfaces: &BTreeSet<usize>) -> Route {
+    let node = &topology.nodes[at];
+    let hops = interfaces.iter().flat_map(|&index| {
+        let interface = &node.interfaces[index];
+        // On a LAN the first router in the file's order stands for all behind it.
+        let peer = interface.adjacencies.first()?;
+        let peer = &topology.nodes[peer.node].interfaces[peer.interface];
+        let via = if matches!(to, IpNet::V6(_)) {
+            IpAddr::V6(peer.ipv6.addr())
+        } else {
+            IpAddr::V4(peer.ipv4.addr())
+        };
+        Some(NextHop { via: Some(via), interface: index_of(index) })
+    });
+    Route::new(to, hops.collect())
+}
+
+/// A host sends everything to the first router on its first link; the next ones stand by. Its
+/// packets are no larger than the inner MTU, so that SRv6's headers fit behind them.
+fn default_routes(topology: &Topology, node: &Node) -> Vec<Route> {
+    let mut routes = Vec::new();
+    for (index, interface) in node.interfaces.iter().enumerate() {
+        let ends = &topology.segments[interface.segment].ends;
+        let Some(router) = ends.iter().find(|end| topology.nodes[end.node].is_router()) else {
+            continue;
+        };
+        let router = &topology.nodes[router.node].interfaces[router.interface];
+        let gateways = [IpAddr::V4(router.ipv4.addr()), IpAddr::V6(router.ipv6.addr())];
+        for gateway in gateways {
+            let everything = match gateway {
+                IpAddr::V4(_) => IpNet::V4(Ipv4Net::default()),
+                IpAddr::V6(_) => IpNet::V6(Ipv6Net::default()),
+            };
+            let hop = NextHop { via: Some(gateway), interface: index_of(index) };
+            let mut route = Route::new(everything, vec![hop]);
+            route.priority += index as u32;
+            route.mtu = Some(u32::from(topology.mtu.min(interface.mtu)));
+            routes.push(route);
+        }
+    }
+    routes
+}
+
+/// A router's SIDs, and its locator, so that a packet to a SID that does not exist goes nowhere.
+fn sids(topology: &Topology, at: usize) -> Vec<Route> {
+    let node = &topology.nodes[at];
+    let Some(locator) = node.locator else { return Vec::new() };
+    let local = |sid: model::Sid, interface: u32, behavior: Behavior| {
+        let hop = NextHop { via: None, interface };
+        let mut route = Route::new(IpNet::from(IpAddr::V6(sid.0)), vec![hop]);
+        route.encap = Some(Encap::Seg6Local(behavior));
+        route
+    };
+    let lookup = Behavior::EndDx4 { nh4: Ipv4Addr::UNSPECIFIED };
+    let main = Behavior::EndDt6 { table: netlink::MAIN_TABLE };
+    let mut routes = vec![
+        local(locator.sid(function::END), SID_DEVICE_INDEX, Behavior::End),
+        local(locator.sid(function::END_DX4), SID_DEVICE_INDEX, lookup),
+        local(locator.sid(function::END_DT6), SID_DEVICE_INDEX, main),
+    ];
+    for (index, interface) in node.interfaces.iter().enumerate() {
+        for adjacency in &interface.adjacencies {
+            let peer = &topology.nodes[adjacency.node].interfaces[adjacency.interface];
+            let Some(sid) = node.end_x(adjacency) else { continue };
+            let behavior = Behavior::EndX { nh6: peer.ipv6.addr() };
+            routes.push(local(sid, index_of(index), behavior));
+        }
+    }
+    if node.ipv6_routing == Routing::Static {
+        let mut route = Route::new(IpNet::V6(locator.prefix()), Vec::new());
+        route.kind = RouteKind::Blackhole;
+        routes.push(route);
+    }
+    routes
+}

@@ -1,0 +1,89 @@
+//! Running something on a node: in its network namespace, with its own view of FRR and /sys.
+
+use std::path::Path;
+use std::process::Command;
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+
+use crate::Error;
+use crate::state::{Lab, namespace_path, node_folder};
+
+/// Where FRR's programs look for their sockets and their configuration.
+pub(crate) const FRR_RUN: &str = "/run/frr";
+const FRR_ETC: &str = "/etc/frr";
+
+impl Lab {
+    /// Moves the calling thread onto a node, for good: for a process about to become a command.
+    pub fn enter(&self, node: &str) -> Result<(), Error> {
+        let runs_frr = self.node(node)?.runs_frr();
+        enter(&self.folder, node, runs_frr)
+    }
+
+    /// A command that captures on a node's interface.
+    pub fn capture_command(&self, node: &str, interface: &str) -> Result<Command, Error> {
+        let found = self.node(node)?;
+        if found.interface(interface).is_none() {
+            return Err(Error::NoInterface {
+                node: node.into(),
+                name: interface.into(),
+                known: found.interfaces.iter().map(|i| i.name.clone()).collect(),
+            });
+        }
+        let mut command = Command::new("tcpdump");
+        command.args(["-n", "-i", interface]);
+        Ok(command)
+    }
+}
+
+/// Moves the calling thread into a node's network namespace and a mount namespace of its own,
+/// where FRR's folders and /sys are the node's. The thread's other threads stay where they are.
+pub(crate) fn enter(folder: &Path, node: &str, frr: bool) -> Result<(), Error> {
+    netlink::Namespace::open(namespace_path(folder, node))?.enter()?;
+    unshare(CloneFlags::CLONE_NEWNS).map_err(mount_error("/"))?;
+    // What is mounted from here on stays in here.
+    let private = MsFlags::MS_REC | MsFlags::MS_SLAVE;
+    mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(mount_error("/"))?;
+    if frr {
+        let files = node_folder(folder, node);
+        bind(&files.join("run"), FRR_RUN)?;
+        bind(&files.join("etc"), FRR_ETC)?;
+    }
+    fresh_sys()
+}
+
+/// /sys shows the interfaces of the namespace that it was mounted in; what is mounted below it
+/// (BPF's file system, control groups) is taken along.
+fn fresh_sys() -> Result<(), Error> {
+    let below: Vec<String> = std::fs::read_to_string("/proc/self/mounts")
+        .map_err(Error::file("read", "/proc/self/mounts"))?
+        .lines()
+        .filter_map(|line| line.split(' ').nth(1))
+        .filter(|path| path.starts_with("/sys/fs/") && path.matches('/').count() == 3)
+        .map(str::to_owned)
+        .collect();
+    // Under another mount they would be out of reach: they are held by a path before it comes.
+    let held: Vec<(String, std::fs::File)> = below
+        .into_iter()
+        .filter_map(|path| Some((path.clone(), std::fs::File::open(path).ok()?)))
+        .collect();
+    mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), None::<&str>)
+        .map_err(mount_error("/sys"))?;
+    for (path, file) in held {
+        use std::os::fd::AsRawFd;
+        let from = format!("/proc/self/fd/{}", file.as_raw_fd());
+        // A kernel without the folder for it has no use for it either.
+        let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+        let _ = mount(Some(from.as_str()), path.as_str(), None::<&str>, flags, None::<&str>);
+    }
+    Ok(())
+}
+
+fn bind(from: &Path, onto: &str) -> Result<(), Error> {
+    mount(Some(from), onto, None::<&str>, MsFlags::MS_BIND, None::<&str>).map_err(mount_error(onto))
+}
+
+fn mount_error(path: &str) -> impl FnOnce(nix::errno::Errno) -> Error {
+    let path = path.to_owned();
+    move |errno| Error::File { doing: "mount", path: path.into(), source: errno.into() }
+}

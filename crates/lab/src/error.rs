@@ -1,0 +1,195 @@
+//! Why a lab does not do what it should.
+
+use std::path::PathBuf;
+
+/// What failed, with what it failed on.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is already a lab of this name.
+    #[error(
+        "the lab `{name}` is {phase}: take it down with `kaido lab down {name}`, or use --name"
+    )]
+    Exists {
+        /// The lab.
+        name: String,
+        /// What it is doing.
+        phase: &'static str,
+    },
+    /// There is no lab of this name.
+    #[error("there is no lab `{name}`{}", there_are(.known))]
+    NoLab {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// No lab was named, and there is none or more than one.
+    #[error("name a lab with --lab{}", there_are(.known))]
+    WhichLab {
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// A lab's name is not one.
+    #[error("`{0}` is no name of a lab: use up to 31 of a-z, 0-9 and -, beginning with a letter")]
+    BadName(String),
+    /// Another command works on the lab.
+    #[error("another command is working on the lab `{0}`: wait until it has finished")]
+    Busy(String),
+    /// The lab is not up.
+    #[error("the lab `{name}` is {phase}: it must be ready first")]
+    NotReady {
+        /// The lab.
+        name: String,
+        /// What it is doing.
+        phase: &'static str,
+    },
+    /// There is no such node.
+    #[error("there is no node `{name}` in this lab{}", there_are(.known))]
+    NoNode {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// There is no such interface.
+    #[error("node {node} has no interface `{name}`{}", there_are(.known))]
+    NoInterface {
+        /// The node.
+        node: String,
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// There is no such link.
+    #[error("there is no link `{name}` in this lab{}", there_are(.known))]
+    NoLink {
+        /// The name that was asked for.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// The lab's own copy of its topology cannot be read any more.
+    #[error("the lab `{name}` has lost its topology: take it down with `kaido lab down {name}`")]
+    Damaged {
+        /// The lab.
+        name: String,
+    },
+    /// Not root.
+    #[error("a lab needs root: run this with sudo")]
+    NotRoot,
+    /// The kernel has no IPv6, or it is switched off.
+    #[error("IPv6 is disabled on this machine ({0}): a lab needs it")]
+    NoIpv6(&'static str),
+    /// FRR is not installed.
+    #[error("FRR is not installed ({0} is missing): run `apt-get install frr`, or `make deps`")]
+    NoFrr(PathBuf),
+    /// An FRR daemon did not start, or ended.
+    #[error("{daemon} on {node} {what}{}", said(.log))]
+    Frr {
+        /// The node.
+        node: String,
+        /// The daemon.
+        daemon: String,
+        /// What it did.
+        what: String,
+        /// The last lines of its log.
+        log: String,
+    },
+    /// FRR refuses its configuration.
+    #[error("FRR on {node} refuses its configuration:\n{said}")]
+    FrrConfig {
+        /// The node.
+        node: String,
+        /// What vtysh said.
+        said: String,
+    },
+    /// A daemon of Kaido's did not start, or ended.
+    #[error("{daemon} {what}{}", said(.log))]
+    Daemon {
+        /// Which one.
+        daemon: String,
+        /// What it did.
+        what: String,
+        /// The last lines of its log.
+        log: String,
+    },
+    /// Routing did not converge.
+    #[error("routing has not converged after {seconds} s:{}", lines(.missing))]
+    NotConverged {
+        /// How long it was waited for.
+        seconds: u64,
+        /// What is missing where.
+        missing: Vec<String>,
+    },
+    /// Processes that do not end.
+    #[error("processes of the lab do not end: {0:?}")]
+    Stubborn(Vec<i32>),
+    /// Stopped by the user.
+    #[error("stopped")]
+    Cancelled,
+    /// Netlink.
+    #[error(transparent)]
+    Netlink(#[from] netlink::Error),
+    /// Files.
+    #[error("cannot {doing} {path}")]
+    File {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A command.
+    #[error("cannot run {command}")]
+    Command {
+        /// The command.
+        command: String,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// Whether the fault is in what the user wrote, not on the machine.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Exists { .. }
+                | Self::NoLab { .. }
+                | Self::WhichLab { .. }
+                | Self::BadName(_)
+                | Self::NoNode { .. }
+                | Self::NoInterface { .. }
+                | Self::NoLink { .. }
+                | Self::FrrConfig { .. }
+        )
+    }
+
+    pub(crate) fn file(
+        doing: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { doing, path, source }
+    }
+}
+
+fn there_are(known: &[String]) -> String {
+    match known {
+        [] => String::new(),
+        [one] => format!(": there is {one}"),
+        many => format!(": there are {}", many.join(", ")),
+    }
+}
+
+fn said(log: &str) -> String {
+    if log.is_empty() { String::new() } else { format!("; its log ends with:\n{log}") }
+}
+
+fn lines(missing: &[String]) -> String {
+    missing.iter().map(|line| format!("\n  {line}")).collect()
+}

@@ -1,0 +1,172 @@
+//! FRR's daemons on a lab's routers, from the distribution's package.
+
+use std::fs;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use model::topology::{Routing, Topology};
+use nix::unistd::User;
+
+use crate::Error;
+use crate::enter::{FRR_RUN, enter};
+use crate::frr_config::config;
+use crate::state::node_folder;
+
+/// Where the package has its daemons, and where others have them.
+const FOLDERS: [&str; 3] = ["/usr/lib/frr", "/usr/libexec/frr", "/usr/sbin"];
+
+/// The daemons of a router; zebra first, the others talk to it.
+fn daemons(topology: &Topology, at: usize) -> Vec<&'static str> {
+    let node = &topology.nodes[at];
+    let mut daemons = vec!["zebra", "staticd"];
+    if node.ipv4_routing == Routing::Ospf {
+        daemons.push("ospfd");
+    }
+    if node.ipv6_routing == Routing::Ospf {
+        daemons.push("ospf6d");
+    }
+    daemons
+}
+
+/// FRR as it is installed.
+#[derive(Debug, Clone)]
+pub(crate) struct Frr {
+    programs: PathBuf,
+    user: User,
+}
+
+impl Frr {
+    /// Finds FRR, and makes the folder that the system makes at boot, where it did not.
+    pub(crate) fn find() -> Result<Self, Error> {
+        let programs = FOLDERS
+            .iter()
+            .map(PathBuf::from)
+            .find(|folder| folder.join("zebra").exists())
+            .ok_or_else(|| Error::NoFrr(Path::new(FOLDERS[0]).join("zebra")))?;
+        for (routing, daemon) in [("OSPFv2", "ospfd"), ("OSPFv3", "ospf6d")] {
+            if !programs.join(daemon).exists() {
+                let _ = routing;
+                return Err(Error::NoFrr(programs.join(daemon)));
+            }
+        }
+        let user = User::from_name("frr").ok().flatten();
+        let user = user.ok_or_else(|| Error::NoFrr("the user frr".into()))?;
+        if !Path::new(FRR_RUN).is_dir() {
+            fs::create_dir_all(FRR_RUN).map_err(Error::file("make", FRR_RUN))?;
+            chown(FRR_RUN, Some(user.uid.as_raw()), Some(user.gid.as_raw()))
+                .map_err(Error::file("give away", FRR_RUN))?;
+        }
+        Ok(Self { programs, user })
+    }
+
+    /// Starts a router's daemons and loads its configuration.
+    pub(crate) fn start(&self, folder: &Path, topology: &Topology, at: usize) -> Result<(), Error> {
+        let node = &topology.nodes[at].name;
+        self.write_files(folder, topology, at)?;
+        // A process is born where its parent's thread is: whoever kills this one finds what it
+        // has started in the node's namespace, at every moment.
+        std::thread::scope(|scope| {
+            let work = || {
+                enter(folder, node, true)?;
+                for daemon in daemons(topology, at) {
+                    self.start_daemon(folder, node, daemon)?;
+                }
+                self.load(node)
+            };
+            scope.spawn(work).join().expect("starting FRR does not panic")
+        })
+    }
+
+    fn write_files(&self, folder: &Path, topology: &Topology, at: usize) -> Result<(), Error> {
+        let files = node_folder(folder, &topology.nodes[at].name);
+        let (uid, gid) = (Some(self.user.uid.as_raw()), Some(self.user.gid.as_raw()));
+        for name in ["run", "etc"] {
+            let path = files.join(name);
+            fs::create_dir_all(&path).map_err(Error::file("make", &path))?;
+            chown(&path, uid, gid).map_err(Error::file("give away", &path))?;
+        }
+        let written = [
+            ("etc/frr.conf", config(topology, at)),
+            ("etc/vtysh.conf", "service integrated-vtysh-config\n".into()),
+        ];
+        for (name, text) in written {
+            let path = files.join(name);
+            fs::write(&path, text).map_err(Error::file("write", &path))?;
+            chown(&path, uid, gid).map_err(Error::file("give away", &path))?;
+        }
+        Ok(())
+    }
+
+    fn start_daemon(&self, folder: &Path, node: &str, daemon: &str) -> Result<(), Error> {
+        let program = self.programs.join(daemon);
+        let log = format!("file:{FRR_RUN}/{daemon}.log");
+        // -P 0: no port for telnet; vtysh uses the socket. The configuration comes from vtysh.
+        let output =
+            run(Command::new(&program).args(["-d", "-P", "0", "-f", "/dev/null", "--log", &log]))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(Error::Frr {
+            node: node.into(),
+            daemon: daemon.into(),
+            what: format!("did not start ({})", output.status),
+            log: [text(&output), last_lines(folder, node, daemon)].join("\n").trim().into(),
+        })
+    }
+
+    /// Loads frr.conf into all daemons. vtysh says on standard output which line it refuses.
+    fn load(&self, node: &str) -> Result<(), Error> {
+        let output = run(Command::new("vtysh").arg("-b"))?;
+        let said = text(&output);
+        let refused = said.lines().any(|line| line.contains("% ") || line.contains("line "));
+        if output.status.success() && !refused {
+            return Ok(());
+        }
+        Err(Error::FrrConfig { node: node.into(), said })
+    }
+}
+
+/// Which of a router's daemons has ended, if one has.
+pub(crate) fn check(folder: &Path, topology: &Topology, at: usize) -> Result<(), Error> {
+    let node = &topology.nodes[at].name;
+    for daemon in daemons(topology, at) {
+        let pid = node_folder(folder, node).join("run").join(format!("{daemon}.pid"));
+        let pid = fs::read_to_string(pid).unwrap_or_default();
+        let command = fs::read_to_string(format!("/proc/{}/comm", pid.trim())).unwrap_or_default();
+        if command.trim() != daemon {
+            return Err(Error::Frr {
+                node: node.clone(),
+                daemon: daemon.into(),
+                what: "has ended".into(),
+                log: last_lines(folder, node, daemon),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn run(command: &mut Command) -> Result<Output, Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    command
+        .stdin(std::process::Stdio::null())
+        .output()
+        .map_err(|source| Error::Command { command: program, source })
+}
+
+fn text(output: &Output) -> String {
+    let both = [&output.stdout[..], &output.stderr[..]].concat();
+    String::from_utf8_lossy(&both).trim().to_owned()
+}
+
+fn last_lines(folder: &Path, node: &str, daemon: &str) -> String {
+    let log = node_folder(folder, node).join("run").join(format!("{daemon}.log"));
+    tail(&log, 5)
+}
+
+/// The last lines of a file that may not be there.
+pub(crate) fn tail(path: &Path, lines: usize) -> String {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}

@@ -1,0 +1,62 @@
+//! Changing a running lab's links.
+
+use model::Bandwidth;
+use netlink::{Handle, Tbf};
+
+use crate::Error;
+use crate::build;
+use crate::routes::Routes;
+use crate::state::Lab;
+
+/// What is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The link is cut: nothing passes, and both ends see it.
+    Down,
+    /// The link is mended: its addresses, routes and SIDs are as they were.
+    Up,
+    /// The rate of both directions.
+    Rate(Bandwidth),
+}
+
+/// The ends that a change was made at, as `node:interface`.
+pub type Ends = Vec<String>;
+
+impl Lab {
+    /// Changes what is named about a link or a LAN, and nothing else.
+    pub fn change_link(&self, name: &str, change: Change) -> Result<Ends, Error> {
+        let segment = self.topology.segment(name).ok_or_else(|| Error::NoLink {
+            name: name.into(),
+            known: self.topology.segments.iter().map(|segment| segment.name.clone()).collect(),
+        })?;
+        let mut changed = Vec::new();
+        for end in &segment.ends {
+            let node = &self.topology.nodes[end.node];
+            let interface = &node.interfaces[end.interface];
+            let index = build::index_of(end.interface);
+            let mut handle = Handle::within(&self.namespace(&node.name)?)?;
+            let label = format!("interface {} of {}", interface.name, node.name);
+            match change {
+                Change::Down => handle.request(label, netlink::set_down(index))?,
+                Change::Up => handle.request(label, netlink::set_up(index))?,
+                Change::Rate(rate) => {
+                    let limit = build::queue_bytes(interface, rate);
+                    let tbf = Tbf::new(rate, u32::from(interface.mtu), limit);
+                    handle.request(label, netlink::replace_tbf(index, &tbf))?;
+                }
+            }
+            changed.push(format!("{}:{}", node.name, interface.name));
+        }
+        if change == Change::Up {
+            // With the link down the kernel dropped what led over it.
+            let topology = &self.topology;
+            let routes = [Routes::of_all(topology, false), Routes::of_all(topology, true)];
+            for end in &segment.ends {
+                let node = &topology.nodes[end.node];
+                let mut handle = Handle::within(&self.namespace(&node.name)?)?;
+                build::install_routes(topology, end.node, &mut handle, &routes)?;
+            }
+        }
+        Ok(changed)
+    }
+}

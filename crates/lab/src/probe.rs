@@ -1,0 +1,104 @@
+//! What the kernel has of what a lab needs: tried out in a namespace that nobody else sees.
+
+use std::net::Ipv4Addr;
+
+use ipnet::IpNet;
+use netlink::{Behavior, Encap, Handle, Mode, Namespace, NextHop, Route, Rule, Tbf, VethEnd};
+
+/// One thing that was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probe {
+    /// What.
+    pub what: &'static str,
+    /// Whether it works.
+    pub ok: bool,
+    /// What does not work without it.
+    pub needed_for: &'static str,
+    /// What is missing, in the kernel's words, and where it is had.
+    pub fix: String,
+}
+
+const LINK: u32 = 10;
+const BRIDGE: u32 = 11;
+
+/// Tries everything; nothing of it is left.
+pub fn probe() -> Vec<Probe> {
+    let Ok(namespace) = Namespace::unnamed() else {
+        return vec![Probe {
+            what: "network namespaces",
+            ok: false,
+            needed_for: "everything",
+            fix: "run as root; the kernel needs CONFIG_NET_NS".into(),
+        }];
+    };
+    let within = Handle::within(&namespace);
+    let Ok(mut handle) = within else { return Vec::new() };
+    let mut probes = vec![Probe {
+        what: "network namespaces",
+        ok: true,
+        needed_for: "everything",
+        fix: String::new(),
+    }];
+    let mut add = |what, needed_for, option: &str, tried: Result<(), netlink::Error>| {
+        let fix = tried
+            .as_ref()
+            .err()
+            .map_or(String::new(), |error| format!("the kernel needs {option} ({error})"));
+        probes.push(Probe { what, ok: tried.is_ok(), needed_for, fix });
+    };
+    let end = |name, index| VethEnd {
+        name,
+        namespace: &namespace,
+        mtu: 1500,
+        mac: None,
+        index: Some(index),
+    };
+    let veth = netlink::add_veth(&end("a", LINK), &end("b", LINK + 10));
+    add("veth", "links", "CONFIG_VETH", handle.request("veth", veth));
+    // Nothing below works on a link that is not there or down; each then says so by itself.
+    let _ = handle.request("up", netlink::set_up(LINK));
+    let _ = handle.request("up", netlink::set_up(LINK + 10));
+    let bridge = netlink::add_bridge("c", Some(BRIDGE));
+    add("bridge", "LANs and SIDs", "CONFIG_BRIDGE", handle.request("bridge", bridge));
+    let _ = handle.request("up", netlink::set_up(BRIDGE));
+    let tbf = Tbf::new(model::Bandwidth::from_mbps(100), 1500, 1 << 16);
+    let tbf = netlink::replace_tbf(LINK, &tbf);
+    add("token buckets", "rates", "CONFIG_NET_SCH_TBF", handle.request("tbf", tbf));
+    for (what, needed_for, encap) in [
+        ("H.Encaps", "paths for applications", seg6()),
+        ("End", "SRv6 routers", Encap::Seg6Local(Behavior::End)),
+        (
+            "End.DX4",
+            "SRv6 routers",
+            Encap::Seg6Local(Behavior::EndDx4 { nh4: Ipv4Addr::UNSPECIFIED }),
+        ),
+        (
+            "End.DT6",
+            "SRv6 routers",
+            Encap::Seg6Local(Behavior::EndDt6 { table: netlink::MAIN_TABLE }),
+        ),
+    ] {
+        let destination: IpNet = "fd00:0:1:1::/128".parse().expect("a prefix");
+        let hop = NextHop { via: None, interface: BRIDGE };
+        let route = Route { encap: Some(encap), ..Route::new(destination, vec![hop]) };
+        let tried = handle.request(what, netlink::replace_route(&route));
+        add(what, needed_for, "CONFIG_IPV6_SEG6_LWTUNNEL", tried);
+    }
+    let flow = model::Flow {
+        src: None,
+        dst: "10.0.0.0/8".parse().expect("a prefix"),
+        protocol: Some(model::Protocol::Tcp),
+        src_ports: None,
+        dst_ports: "5201".parse().ok(),
+        dscp: None,
+    };
+    let rule = Rule { priority: 7000, table: 7000, protocol: netlink::PROTOCOL, flow };
+    let tried = netlink::add_rule(&rule).and_then(|request| handle.request("rule", request));
+    add("policy rules", "paths for applications", "CONFIG_IP_MULTIPLE_TABLES", tried);
+    probes
+}
+
+fn seg6() -> Encap {
+    let segments = model::SegmentList(vec![model::Sid("fd00:0:2:1::".parse().expect("a SID"))]);
+    Encap::Seg6 { mode: Mode::Encap, segments }
+}

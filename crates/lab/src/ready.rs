@@ -1,0 +1,107 @@
+//! Waiting until routing has converged: every router has the routes that the topology asks for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ipnet::IpNet;
+use model::topology::{Routing, Topology};
+use netlink::{Handle, MAIN_TABLE, Namespace};
+
+use crate::build::index_of;
+use crate::frr;
+use crate::processes::pause;
+use crate::routes::{Routes, routing};
+use crate::{Cancel, Error};
+
+/// How often the routes are looked at.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// Routes that are all there, though not over the links that the topology's costs ask for, count
+/// after this time without a change: a node's own configuration may have other costs.
+const STABLE: Duration = Duration::from_secs(3);
+
+/// What a router's kernel must have: by prefix, the interfaces' indexes.
+type Table = BTreeMap<IpNet, BTreeSet<u32>>;
+
+/// Waits until every router that runs an IGP has its routes, for at most `limit`.
+pub(crate) fn wait(
+    folder: &Path,
+    topology: &Topology,
+    namespaces: &[Namespace],
+    limit: Duration,
+    cancel: &Cancel,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<(), Error> {
+    let expected = expected(topology);
+    let total: usize = expected.values().map(Table::len).sum();
+    let mut handles = BTreeMap::new();
+    for &at in expected.keys() {
+        handles.insert(at, Handle::within(&namespaces[at])?);
+    }
+    let started = Instant::now();
+    let mut seen: BTreeMap<usize, Table> = BTreeMap::new();
+    let mut changed = started;
+    loop {
+        cancel.check()?;
+        let mut now = BTreeMap::new();
+        for (&at, handle) in &mut handles {
+            now.insert(at, kernel_table(handle)?);
+        }
+        if now != seen {
+            (seen, changed) = (now, Instant::now());
+        }
+        let missing = |exactly: bool| -> Vec<(usize, IpNet)> {
+            let lacks = |at: usize, prefix: &IpNet, interfaces: &BTreeSet<u32>| {
+                let found = seen[&at].get(prefix);
+                found.is_none() || (exactly && found != Some(interfaces))
+            };
+            expected
+                .iter()
+                .flat_map(|(&at, table)| table.iter().map(move |(p, i)| (at, p, i)))
+                .filter(|(at, prefix, interfaces)| lacks(*at, prefix, interfaces))
+                .map(|(at, prefix, _)| (at, *prefix))
+                .collect()
+        };
+        let inexact = missing(true);
+        progress(total - inexact.len(), total);
+        if inexact.is_empty() || (changed.elapsed() > STABLE && missing(false).is_empty()) {
+            return Ok(());
+        }
+        for &at in expected.keys().filter(|&&at| topology.nodes[at].runs_frr()) {
+            frr::check(folder, topology, at)?;
+        }
+        if started.elapsed() > limit {
+            let line = |(at, prefix): &(usize, IpNet)| {
+                format!("{} has no route to {prefix}", topology.nodes[*at].name)
+            };
+            let missing = missing(false).iter().take(10).map(line).collect();
+            return Err(Error::NotConverged { seconds: limit.as_secs(), missing });
+        }
+        pause(INTERVAL);
+    }
+}
+
+/// What the routers of an IGP must have, by node.
+fn expected(topology: &Topology) -> BTreeMap<usize, Table> {
+    let mut expected: BTreeMap<usize, Table> = BTreeMap::new();
+    for ipv6 in [false, true] {
+        let routes = Routes::of_ospf(topology, ipv6);
+        let nodes = topology.nodes.iter().enumerate();
+        for (at, _) in nodes.filter(|(_, n)| n.is_router() && routing(n, ipv6) == Routing::Ospf) {
+            let table = expected.entry(at).or_default();
+            for (prefix, interfaces) in routes.from_node(at) {
+                table.insert(prefix, interfaces.into_iter().map(index_of).collect());
+            }
+        }
+    }
+    expected
+}
+
+fn kernel_table(handle: &mut Handle) -> Result<Table, Error> {
+    let mut table = Table::new();
+    for route in handle.routes(Some(MAIN_TABLE), None)? {
+        let interfaces = route.next_hops.iter().map(|hop| hop.interface);
+        table.entry(route.destination).or_default().extend(interfaces);
+    }
+    Ok(table)
+}

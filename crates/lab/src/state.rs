@@ -1,0 +1,254 @@
+//! The folders under `/run/kaido`: which labs there are, and what they are doing.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use model::topology::{self, Topology};
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// What a lab is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Coming up.
+    Starting,
+    /// Up, converged.
+    Ready,
+    /// Going down.
+    Stopping,
+    /// Left behind by a command that was killed; `gc` removes it.
+    Broken,
+}
+
+impl Phase {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Stopping => "stopping",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// A line of `kaido lab ls`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// The lab's name.
+    pub name: String,
+    /// What it is doing.
+    pub phase: Phase,
+    /// The file that it came from.
+    pub file: PathBuf,
+    /// How many nodes it has.
+    pub nodes: usize,
+    /// When it was started, seconds since the Unix epoch.
+    pub started: u64,
+}
+
+/// What is written down about a lab beside its topology.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct State {
+    pub(crate) phase: Phase,
+    pub(crate) file: PathBuf,
+    pub(crate) started: u64,
+}
+
+/// All labs of this machine.
+#[derive(Debug, Clone)]
+pub struct Labs {
+    root: PathBuf,
+}
+
+/// One lab.
+#[derive(Debug)]
+pub struct Lab {
+    pub(crate) name: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) topology: Topology,
+}
+
+/// The right to change a lab; it ends with the process, however that ends.
+pub(crate) struct Lock(#[expect(dead_code, reason = "holding it is its use")] Flock<File>);
+
+impl Default for Labs {
+    /// The labs under `/run/kaido`, or under `$KAIDO_RUN`.
+    fn default() -> Self {
+        let root = std::env::var_os("KAIDO_RUN").unwrap_or_else(|| "/run/kaido".into());
+        Self { root: root.into() }
+    }
+}
+
+impl Labs {
+    /// The labs under `root`.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The folder that holds everything.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn folder(&self, name: &str) -> PathBuf {
+        self.root.join("labs").join(name)
+    }
+
+    /// The names of the labs, in order.
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        let labs = self.root.join("labs");
+        let entries = match fs::read_dir(&labs) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::file("read", labs)(error)),
+        };
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| model::is_lab_name(name))
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// What `kaido lab ls` shows.
+    pub fn list(&self) -> Result<Vec<Summary>, Error> {
+        let summary = |name: String| {
+            let folder = self.folder(&name);
+            let state = State::read(&folder);
+            let nodes = read_topology(&folder).map_or(0, |topology| topology.nodes.len());
+            let phase = self.phase(&name);
+            let (file, started) = state.map_or_else(Default::default, |s| (s.file, s.started));
+            Summary { name, phase, file, nodes, started }
+        };
+        Ok(self.names()?.into_iter().map(summary).collect())
+    }
+
+    /// What a lab is doing: `starting` and `stopping` only as long as a command is at it.
+    pub fn phase(&self, name: &str) -> Phase {
+        let folder = self.folder(name);
+        let written = State::read(&folder).map_or(Phase::Starting, |state| state.phase);
+        match written {
+            Phase::Ready => Phase::Ready,
+            phase if self.lock(name).is_err() => phase,
+            _ => Phase::Broken,
+        }
+    }
+
+    /// The lab called `name`, which must be up.
+    pub fn open(&self, name: &str) -> Result<Lab, Error> {
+        if !model::is_lab_name(name) {
+            return Err(Error::BadName(name.into()));
+        }
+        let folder = self.folder(name);
+        if !folder.is_dir() {
+            return Err(Error::NoLab { name: name.into(), known: self.names()? });
+        }
+        match self.phase(name) {
+            Phase::Ready => {}
+            phase => return Err(Error::NotReady { name: name.into(), phase: phase.word() }),
+        }
+        let topology =
+            read_topology(&folder).ok_or_else(|| Error::Damaged { name: name.into() })?;
+        Ok(Lab { name: name.into(), folder, topology })
+    }
+
+    /// The lab called `name`; without a name the only one there is.
+    pub fn choose(&self, name: Option<&str>) -> Result<Lab, Error> {
+        match (name, self.names()?.as_slice()) {
+            (Some(name), _) => self.open(name),
+            (None, [only]) => self.open(only),
+            (None, known) => Err(Error::WhichLab { known: known.to_vec() }),
+        }
+    }
+
+    pub(crate) fn lock(&self, name: &str) -> Result<Lock, Error> {
+        let folder = self.folder(name);
+        let file = File::open(&folder).map_err(Error::file("open", &folder))?;
+        Flock::lock(file, FlockArg::LockExclusiveNonblock)
+            .map(Lock)
+            .map_err(|_| Error::Busy(name.into()))
+    }
+}
+
+impl Lab {
+    /// The lab's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The lab's network.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// The lab's folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The socket of the lab's controller.
+    pub fn controller_socket(&self) -> PathBuf {
+        self.folder.join("controller.sock")
+    }
+
+    /// The namespace of a node.
+    pub fn namespace(&self, node: &str) -> Result<netlink::Namespace, Error> {
+        self.node(node)?;
+        Ok(netlink::Namespace::open(namespace_path(&self.folder, node))?)
+    }
+
+    /// A node of the topology, or an error that names those there are.
+    pub fn node(&self, name: &str) -> Result<&topology::Node, Error> {
+        self.topology.node(name).ok_or_else(|| Error::NoNode {
+            name: name.into(),
+            known: self.topology.nodes.iter().map(|node| node.name.clone()).collect(),
+        })
+    }
+}
+
+/// What the folder of a lab that has not got its name yet begins with; its process follows.
+pub(crate) const UNNAMED: &str = ".new-";
+
+/// The namespace of LANs' bridges and of the controller. No node is called so: names have no dot.
+pub(crate) const INFRASTRUCTURE: &str = ".infrastructure";
+
+pub(crate) fn namespaces_folder(folder: &Path) -> PathBuf {
+    folder.join("netns")
+}
+
+pub(crate) fn namespace_path(folder: &Path, node: &str) -> PathBuf {
+    namespaces_folder(folder).join(node)
+}
+
+pub(crate) fn node_folder(folder: &Path, node: &str) -> PathBuf {
+    folder.join("nodes").join(node)
+}
+
+fn read_topology(folder: &Path) -> Option<Topology> {
+    let text = fs::read_to_string(folder.join("lab.yaml")).ok()?;
+    topology::parse("lab.yaml", &text).ok()
+}
+
+impl State {
+    pub(crate) fn new(file: &Path) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { phase: Phase::Starting, file: file.into(), started: now.as_secs() }
+    }
+
+    pub(crate) fn read(folder: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(folder.join("state.json")).ok()?).ok()
+    }
+
+    /// Written beside and renamed: a reader sees the old or the new one, whole.
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
+        let (path, new) = (folder.join("state.json"), folder.join("state.json.new"));
+        let json = serde_json::to_vec(self).expect("a state has no map with odd keys");
+        fs::write(&new, json).map_err(Error::file("write", &new))?;
+        fs::rename(&new, &path).map_err(Error::file("rename", &new))
+    }
+}

@@ -1,0 +1,102 @@
+//! Taking a lab away, whatever is left of it.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::Error;
+use crate::processes::end_all;
+use crate::state::{Labs, Phase, State, UNNAMED, namespaces_folder};
+
+/// What `gc` did with a lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Collected {
+    /// The lab.
+    pub name: String,
+    /// Whether it is gone; a lab that is at work is left alone.
+    pub removed: bool,
+}
+
+impl Labs {
+    /// Takes a lab down. The file that it came from is not needed.
+    pub fn down(&self, name: &str) -> Result<(), Error> {
+        if !model::is_lab_name(name) {
+            return Err(Error::BadName(name.into()));
+        }
+        let folder = self.folder(name);
+        if !folder.is_dir() {
+            return Err(Error::NoLab { name: name.into(), known: self.names()? });
+        }
+        let _lock = self.lock(name)?;
+        self.remove(&folder)
+    }
+
+    /// Removes what commands that were killed have left behind, and nothing else.
+    pub fn gc(&self) -> Result<Vec<Collected>, Error> {
+        let mut collected = Vec::new();
+        for name in self.names()? {
+            if self.phase(&name) != Phase::Broken {
+                continue;
+            }
+            let folder = self.folder(&name);
+            let removed = match self.lock(&name) {
+                Ok(_lock) => {
+                    self.remove(&folder)?;
+                    true
+                }
+                Err(Error::Busy(_)) => false,
+                Err(error) => return Err(error),
+            };
+            collected.push(Collected { name, removed });
+        }
+        self.remove_unnamed();
+        self.remove_empty_folders();
+        Ok(collected)
+    }
+
+    /// Ends the lab's processes, then its namespaces, then its folder: the folder last, since all
+    /// the rest is found through it. The caller holds the lock.
+    pub(crate) fn remove(&self, folder: &Path) -> Result<(), Error> {
+        if let Some(mut state) = State::read(folder) {
+            state.phase = Phase::Stopping;
+            state.write(folder)?;
+        }
+        end_all(folder)?;
+        let namespaces = namespaces_folder(folder);
+        if let Ok(entries) = fs::read_dir(&namespaces) {
+            for entry in entries.flatten() {
+                netlink::Namespace::remove_path(entry.path())?;
+            }
+        }
+        // Not `remove_dir_all`: should a mount still be there, nothing behind it is touched.
+        match fs::remove_dir(&namespaces) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::file("remove", namespaces)(error));
+            }
+            _ => {}
+        }
+        fs::remove_dir_all(folder).map_err(Error::file("remove", folder))?;
+        self.remove_empty_folders();
+        Ok(())
+    }
+
+    /// A lab that was killed before it had its name has nothing but files.
+    fn remove_unnamed(&self) {
+        let Ok(entries) = fs::read_dir(self.root().join("labs")) else { return };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        for name in names.filter(|name| name.starts_with(UNNAMED)) {
+            if let Ok(_lock) = self.lock(&name) {
+                // What cannot be removed now is tried again by the next `gc`.
+                let _ = fs::remove_dir_all(self.folder(&name));
+            }
+        }
+    }
+
+    /// The machine as it was: no empty folder stays either.
+    fn remove_empty_folders(&self) {
+        // Another lab may be in there: then they stay.
+        let _ = fs::remove_dir(self.root().join("labs"));
+        let _ = fs::remove_dir(self.root());
+    }
+}

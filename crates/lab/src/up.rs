@@ -1,0 +1,245 @@
+//! Bringing a lab up.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::topology::{NodeKind, RouterKind, Topology};
+use netlink::{Handle, Namespace};
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+
+use crate::build;
+use crate::daemons;
+use crate::frr::Frr;
+use crate::ready;
+use crate::routes::Routes;
+use crate::state::{Lab, Labs, Lock, Phase, State, UNNAMED};
+use crate::{Cancel, Error};
+
+/// How a lab is brought up.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The lab's name; the file's own when absent.
+    pub name: Option<String>,
+    /// The program to run as `kaido node` and `kaido controller`; without it a lab has none.
+    pub program: Option<PathBuf>,
+    /// How long routing may take to converge.
+    pub limit: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { name: None, program: None, limit: Duration::from_secs(120) }
+    }
+}
+
+/// What is being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Making namespaces.
+    Namespaces,
+    /// Making links.
+    Links,
+    /// Setting addresses, routes and SIDs.
+    Nodes,
+    /// Starting FRR.
+    Routers,
+    /// Waiting for routes.
+    Convergence,
+    /// Starting Kaido's daemons.
+    Daemons,
+}
+
+impl Stage {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Namespaces => "namespaces",
+            Self::Links => "links",
+            Self::Nodes => "addresses, routes, SIDs",
+            Self::Routers => "routing daemons",
+            Self::Convergence => "routes converging",
+            Self::Daemons => "nodes and controller",
+        }
+    }
+}
+
+/// How far a stage is.
+pub type Progress<'p> = &'p mut dyn FnMut(Stage, usize, usize);
+
+impl Labs {
+    /// Brings up the lab that `text`, the content of `file`, describes; it returns when routing
+    /// has converged. If anything fails, or the work is cancelled, nothing of it is left.
+    pub fn up(
+        &self,
+        topology: Topology,
+        text: &str,
+        file: &Path,
+        options: &Options,
+        cancel: &Cancel,
+        progress: Progress<'_>,
+    ) -> Result<Lab, Error> {
+        let name = options.name.as_deref().unwrap_or(&topology.name).to_owned();
+        if !model::is_lab_name(&name) {
+            return Err(Error::BadName(name));
+        }
+        let frr = check_machine(&topology)?;
+        let (folder, lock) = self.claim(&name, text, file)?;
+        let lab = Lab { name, folder, topology };
+        match lab.build(frr.as_ref(), options, cancel, progress) {
+            Ok(()) => {
+                drop(lock);
+                Ok(lab)
+            }
+            Err(error) => {
+                // The first error is the one to report; what cannot be removed now, `gc` tries.
+                let _ = self.remove(&lab.folder);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes the lab's folder, complete and locked from the moment that it has its name.
+    fn claim(&self, name: &str, text: &str, file: &Path) -> Result<(PathBuf, Lock), Error> {
+        let folder = self.folder(name);
+        let new_name = format!("{UNNAMED}{}", std::process::id());
+        let new = self.folder(&new_name);
+        if folder.exists() {
+            return Err(self.exists(name));
+        }
+        // Another command may just be removing the empty folders above it.
+        for _ in 0..10 {
+            fs::create_dir_all(new.join("netns")).map_err(Error::file("make", &new))?;
+            match self.lock(&new_name) {
+                Ok(lock) => {
+                    let yaml = new.join("lab.yaml");
+                    fs::write(&yaml, text).map_err(Error::file("write", yaml))?;
+                    State::new(file).write(&new)?;
+                    let flags = RenameFlags::RENAME_NOREPLACE;
+                    return match renameat2(AT_FDCWD, &new, AT_FDCWD, &folder, flags) {
+                        Ok(()) => Ok((folder, lock)),
+                        Err(errno) => {
+                            // It is this process's own, by its name.
+                            let _ = fs::remove_dir_all(&new);
+                            if errno == nix::errno::Errno::EEXIST {
+                                return Err(self.exists(name));
+                            }
+                            Err(Error::file("make", folder)(errno.into()))
+                        }
+                    };
+                }
+                Err(Error::File { source, .. })
+                    if source.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Busy(name.into()))
+    }
+
+    fn exists(&self, name: &str) -> Error {
+        Error::Exists { name: name.into(), phase: self.phase(name).word() }
+    }
+}
+
+impl Lab {
+    fn build(
+        &self,
+        frr: Option<&Frr>,
+        options: &Options,
+        cancel: &Cancel,
+        progress: Progress<'_>,
+    ) -> Result<(), Error> {
+        let topology = &self.topology;
+        let total = topology.nodes.len();
+        let infrastructure = build::infrastructure(&self.folder)?;
+        let mut namespaces = Vec::new();
+        for (at, node) in topology.nodes.iter().enumerate() {
+            cancel.check()?;
+            progress(Stage::Namespaces, at, total);
+            namespaces.push(build::namespace(&self.folder, node)?);
+        }
+        progress(Stage::Links, 0, topology.segments.len());
+        build::links(topology, &namespaces, &infrastructure)?;
+        self.configure_all(&namespaces, cancel, progress)?;
+        if let Some(frr) = frr {
+            self.start_frr(frr, cancel, progress)?;
+            let mut converging =
+                |done: usize, total: usize| progress(Stage::Convergence, done, total);
+            let limit = options.limit;
+            ready::wait(&self.folder, topology, &namespaces, limit, cancel, &mut converging)?;
+        }
+        if let Some(program) = &options.program
+            && !topology.applications.is_empty()
+        {
+            progress(Stage::Daemons, 0, total);
+            daemons::start_all(&self.folder, topology, program, cancel)?;
+        }
+        cancel.check()?;
+        let mut state =
+            State::read(&self.folder).ok_or_else(|| Error::Damaged { name: self.name.clone() })?;
+        state.phase = Phase::Ready;
+        state.write(&self.folder)
+    }
+
+    fn configure_all(
+        &self,
+        namespaces: &[Namespace],
+        cancel: &Cancel,
+        progress: Progress<'_>,
+    ) -> Result<(), Error> {
+        let topology = &self.topology;
+        let routes = [Routes::of_all(topology, false), Routes::of_all(topology, true)];
+        let total = topology.nodes.len();
+        for (at, namespace) in namespaces.iter().enumerate() {
+            cancel.check()?;
+            progress(Stage::Nodes, at, total);
+            let mut handle = Handle::within(namespace)?;
+            build::devices(topology, at, &mut handle)?;
+            if topology.has_srv6() {
+                build::srv6_settings(&topology.nodes[at], namespace)?;
+            }
+        }
+        // A route needs its neighbour's link to be up at both ends.
+        for (at, namespace) in namespaces.iter().enumerate() {
+            cancel.check()?;
+            build::install_routes(topology, at, &mut Handle::within(namespace)?, &routes)?;
+        }
+        Ok(())
+    }
+
+    fn start_frr(&self, frr: &Frr, cancel: &Cancel, progress: Progress<'_>) -> Result<(), Error> {
+        let nodes = self.topology.nodes.iter().enumerate();
+        let routers: Vec<usize> =
+            nodes.filter(|(_, node)| node.runs_frr()).map(|(at, _)| at).collect();
+        for (done, pair) in routers.chunks(2).enumerate() {
+            cancel.check()?;
+            progress(Stage::Routers, done * 2, routers.len());
+            // Two at a time: starting a daemon is waiting for most of its time.
+            std::thread::scope(|scope| {
+                let start = |&at| scope.spawn(move || frr.start(&self.folder, &self.topology, at));
+                let started: Vec<_> = pair.iter().map(start).collect();
+                started
+                    .into_iter()
+                    .try_for_each(|one| one.join().expect("starting FRR does not panic"))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// What the machine must have for this topology; FRR if a router runs it.
+fn check_machine(topology: &Topology) -> Result<Option<Frr>, Error> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Error::NotRoot);
+    }
+    if !Path::new("/proc/sys/net/ipv6").is_dir() {
+        return Err(Error::NoIpv6("the kernel has none"));
+    }
+    let disabled = fs::read_to_string("/sys/module/ipv6/parameters/disable");
+    if disabled.is_ok_and(|value| value.trim() == "1") {
+        return Err(Error::NoIpv6("ipv6.disable=1 on the kernel's command line"));
+    }
+    let needs_frr =
+        topology.nodes.iter().any(|node| node.kind == NodeKind::Router(RouterKind::Frr));
+    needs_frr.then(Frr::find).transpose()
+}

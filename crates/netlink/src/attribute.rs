@@ -1,0 +1,96 @@
+//! Netlink attributes as bytes, for the messages that have no type of their own in
+//! netlink-packet-route, and for reading only what is wanted out of long ones.
+//!
+//! ```text
+//!  0                   1                   2                   3
+//! |          length (u16)         |  type (u16, top bit: nested)  |
+//! |             value, padded with zeros to 4 bytes               |
+//! ```
+
+use netlink_packet_core::{DecodeError, NLA_F_NESTED, NlaBuffer, NlasIterator};
+
+/// A message body in the making.
+#[derive(Debug, Default)]
+pub(crate) struct Writer(pub(crate) Vec<u8>);
+
+impl Writer {
+    /// Appends one attribute.
+    pub(crate) fn put(&mut self, kind: u16, value: &[u8]) -> &mut Self {
+        let length = u16::try_from(4 + value.len()).expect("no attribute here nears 64 KiB");
+        self.0.extend_from_slice(&length.to_ne_bytes());
+        self.0.extend_from_slice(&kind.to_ne_bytes());
+        self.0.extend_from_slice(value);
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
+        self
+    }
+
+    /// Appends a text, with the zero that ends it.
+    pub(crate) fn put_text(&mut self, kind: u16, text: &str) -> &mut Self {
+        let mut value = text.as_bytes().to_vec();
+        value.push(0);
+        self.put(kind, &value)
+    }
+
+    /// Appends an attribute that holds those which `fill` appends.
+    pub(crate) fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) -> &mut Self {
+        let mut inner = Self::default();
+        fill(&mut inner);
+        self.put(kind | NLA_F_NESTED, &inner.0)
+    }
+}
+
+/// The attributes in `bytes`.
+pub(crate) fn each(
+    bytes: &[u8],
+) -> impl Iterator<Item = Result<NlaBuffer<&[u8]>, DecodeError>> + '_ {
+    NlasIterator::new(bytes)
+}
+
+/// The bytes behind a fixed header of `length`.
+pub(crate) fn after(bytes: &[u8], length: usize) -> Result<&[u8], DecodeError> {
+    bytes.get(length..).ok_or_else(|| DecodeError::buffer_too_small(bytes.len(), length))
+}
+
+/// The `N` bytes at `at`.
+pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], DecodeError> {
+    bytes
+        .get(at..at + N)
+        .and_then(|slice| slice.try_into().ok())
+        .ok_or_else(|| DecodeError::buffer_too_small(bytes.len(), at + N))
+}
+
+/// The u32 at `at`, in the machine's byte order.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Result<u32, DecodeError> {
+    array(bytes, at).map(u32::from_ne_bytes)
+}
+
+/// The u64 at `at`, in the machine's byte order.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Result<u64, DecodeError> {
+    array(bytes, at).map(u64::from_ne_bytes)
+}
+
+/// A text, without the zero that ends it.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_attributes_are_padded_and_read_back() {
+        let mut body = Writer::default();
+        body.put_text(1, "ab").nest(2, |inner| {
+            inner.put(3, &7u32.to_ne_bytes());
+        });
+        assert_eq!(body.0.len(), 8 + 12);
+        let read: Vec<_> = each(&body.0).map(|a| a.unwrap()).collect();
+        assert_eq!((read[0].kind(), text(read[0].value())), (1, "ab".into()));
+        assert_eq!((read[1].kind(), read[1].nested_flag()), (2, true));
+        let inner = each(read[1].value()).next().unwrap().unwrap();
+        assert_eq!(u32_at(inner.value(), 0).unwrap(), 7);
+        assert!(u64_at(inner.value(), 0).is_err());
+    }
+}

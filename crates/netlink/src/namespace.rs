@@ -1,0 +1,222 @@
+//! Network namespaces: made, found again by a path, entered, removed.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{io, thread};
+
+use nix::errno::Errno;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::stat::fstat;
+use nix::sys::statfs::{NSFS_MAGIC, statfs};
+
+use crate::{Error, Handle, Result, set_up};
+
+/// The loopback interface's index: the first interface of every namespace.
+const LOOPBACK: u32 = 1;
+
+/// An open network namespace. It lives as long as something holds it open, or a path leads to it.
+#[derive(Debug, Clone)]
+pub struct Namespace {
+    fd: Arc<OwnedFd>,
+    path: Option<PathBuf>,
+}
+
+impl Namespace {
+    /// Makes a namespace that `path` keeps alive, with its loopback interface up. The calling
+    /// thread stays where it is.
+    pub fn create(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let operation = || format!("make the namespace {}", path.display());
+        // The file is there before the namespace: who finds it without a mount on it knows that
+        // this went wrong half-way.
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .map_err(|source| Error::io(operation(), source))?;
+        let made = Self::in_new(|| {
+            mount(Some(&own_namespace()), path, None::<&str>, MsFlags::MS_BIND, None::<&str>)
+                .map_err(|errno| Error::io(operation(), errno))
+        });
+        match made {
+            Ok(namespace) => Ok(Self { path: Some(path.into()), ..namespace }),
+            Err(error) => {
+                // The first error is the one to report.
+                let _ = Self::remove_path(path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes a namespace that nothing but the value (and what runs in it) keeps alive.
+    pub fn unnamed() -> Result<Self> {
+        Self::in_new(|| Ok(()))
+    }
+
+    /// Opens the namespace at `path`.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let operation = || format!("open the namespace {}", path.display());
+        let file = File::open(path).map_err(|source| Error::io(operation(), source))?;
+        let kind = nix::sys::statfs::fstatfs(&file).map_err(|e| Error::io(operation(), e))?;
+        if kind.filesystem_type() != NSFS_MAGIC {
+            return Err(Error::NotANamespace { path: path.into() });
+        }
+        Ok(Self { fd: Arc::new(file.into()), path: Some(path.into()) })
+    }
+
+    /// The calling thread's namespace.
+    pub fn current() -> Result<Self> {
+        let file = File::open(own_namespace())
+            .map_err(|source| Error::io("open the thread's namespace", source))?;
+        Ok(Self { fd: Arc::new(file.into()), path: None })
+    }
+
+    /// Runs `work` in a thread that has entered the namespace, and waits for it.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
+        in_thread(|| {
+            self.enter()?;
+            Ok(work())
+        })
+    }
+
+    /// Moves the calling thread into the namespace, for good: for a process about to exec.
+    pub fn enter(&self) -> Result<()> {
+        setns(&self.fd, CloneFlags::CLONE_NEWNET)
+            .map_err(|errno| Error::io("enter a network namespace", errno))
+    }
+
+    /// The path that keeps the namespace alive, if it was made or opened by one.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The namespace's inode number, which tells two namespaces apart as long as both live.
+    pub fn inode(&self) -> Result<u64> {
+        fstat(&self.fd)
+            .map(|status| status.st_ino)
+            .map_err(|errno| Error::io("identify a network namespace", errno))
+    }
+
+    /// Removes the path; the namespace goes once nothing holds it open.
+    pub fn remove(self) -> Result<()> {
+        self.path.as_deref().map_or(Ok(()), Self::remove_path)
+    }
+
+    /// Removes `path` whether it is a namespace, the empty file of a half-made one, or gone
+    /// already. Everything else is left alone, and that is an error.
+    pub fn remove_path(path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let failed = |source| Error::io(format!("remove the namespace {}", path.display()), source);
+        let not_ours = || Error::NotANamespace { path: path.into() };
+        // Two makers of one path could have mounted twice.
+        loop {
+            match statfs(path) {
+                Ok(found) if found.filesystem_type() == NSFS_MAGIC => {
+                    umount2(path, MntFlags::MNT_DETACH).map_err(|errno| failed(errno.into()))?;
+                }
+                Ok(_) => break,
+                Err(Errno::ENOENT) => return Ok(()),
+                Err(errno) => return Err(failed(errno.into())),
+            }
+        }
+        let file = fs::symlink_metadata(path).map_err(failed)?;
+        if !file.is_file() || file.len() > 0 {
+            return Err(not_ours());
+        }
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a namespace, runs `prepare` in it, and opens it.
+    fn in_new(prepare: impl FnOnce() -> Result<()> + Send) -> Result<Self> {
+        in_thread(|| {
+            unshare(CloneFlags::CLONE_NEWNET)
+                .map_err(|errno| Error::io("make a network namespace", errno))?;
+            prepare()?;
+            Handle::new()?.request("set the loopback interface up", set_up(LOOPBACK))?;
+            Self::current()
+        })
+    }
+}
+
+impl AsFd for Namespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Namespace {
+    /// The descriptor, to be kept open by a request that names it.
+    pub(crate) fn shared(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.fd)
+    }
+}
+
+/// The calling thread's namespace. `/proc/self` would be the main thread's.
+fn own_namespace() -> PathBuf {
+    "/proc/thread-self/ns/net".into()
+}
+
+/// Runs `work` in a thread of its own, which ends with it: entering a namespace cannot be undone
+/// reliably, so a thread that did is thrown away.
+fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| match scope.spawn(work).join() {
+        Ok(value) => value,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::in_namespace;
+
+    #[test]
+    fn root_a_namespace_lives_at_its_path() {
+        in_namespace(|| {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("r1");
+            let here = Namespace::current().unwrap().inode().unwrap();
+            let made = Namespace::create(&path).unwrap();
+            assert_ne!(made.inode().unwrap(), here);
+            assert_eq!(Namespace::current().unwrap().inode().unwrap(), here);
+            assert!(Namespace::create(&path).unwrap_err().is_exists());
+
+            let opened = Namespace::open(&path).unwrap();
+            assert_eq!(opened.inode().unwrap(), made.inode().unwrap());
+            let inside = opened.run(|| Namespace::current().unwrap().inode().unwrap()).unwrap();
+            assert_eq!(inside, made.inode().unwrap());
+            let links = Handle::within(&made).unwrap().links().unwrap();
+            assert!(links.len() == 1 && links[0].up, "{links:?}");
+
+            made.remove().unwrap();
+            assert!(!path.exists());
+        });
+    }
+
+    #[test]
+    fn root_removing_is_tolerant_but_takes_no_strangers() {
+        in_namespace(|| {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("r1");
+            Namespace::remove_path(&path).unwrap();
+            fs::write(&path, "").unwrap();
+            assert!(matches!(Namespace::open(&path), Err(Error::NotANamespace { .. })));
+            Namespace::remove_path(&path).unwrap();
+            assert!(!path.exists());
+            fs::write(&path, "somebody's").unwrap();
+            assert!(matches!(Namespace::remove_path(&path), Err(Error::NotANamespace { .. })));
+            assert!(matches!(
+                Namespace::remove_path(directory.path()),
+                Err(Error::NotANamespace { .. })
+            ));
+            assert!(path.exists());
+        });
+    }
+}

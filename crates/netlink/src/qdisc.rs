@@ -1,0 +1,257 @@
+//! Queueing disciplines: a token bucket as an interface's root, and every root's counters.
+
+use model::Bandwidth;
+use netlink_packet_core::DecodeError;
+
+use crate::attribute::{Writer, after, each, text, u32_at, u64_at};
+use crate::socket::{CREATE, REPLACE};
+use crate::{Handle, Request, Result};
+
+// linux/pkt_sched.h, linux/rtnetlink.h
+const TC_H_ROOT: u32 = 0xffff_ffff;
+const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
+const TCA_STATS2: u16 = 7;
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_RATE64: u16 = 4;
+const TCA_TBF_BURST: u16 = 6;
+const TCA_STATS_BASIC: u16 = 1;
+const TCA_STATS_QUEUE: u16 = 3;
+const TCA_STATS_PKT64: u16 = 8;
+const TC_LINKLAYER_ETHERNET: u8 = 1;
+/// struct tcmsg: family and padding, interface, handle, parent, info
+const HEADER: usize = 20;
+/// 1:0, so that a change finds it.
+const HANDLE: u32 = 0x1_0000;
+/// A 64 KiB GSO super-frame with its headers: TBF cuts up what is longer than the bucket, at a
+/// cost in processor time that the simulated link does not have.
+const SUPER_FRAME: u64 = 68 << 10;
+
+/// A token bucket filter: a rate, and a queue in front of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tbf {
+    /// The rate of frames, in layer-2 bits per second.
+    pub rate: Bandwidth,
+    /// The bucket's depth: what may leave at once.
+    pub burst_bytes: u32,
+    /// The queue's length; what comes on top of it is dropped.
+    pub limit_bytes: u32,
+}
+
+impl Tbf {
+    /// A bucket for `rate` on an interface of `mtu`, and a queue of `limit_bytes`.
+    ///
+    /// The bucket holds two frames, and what the rate sends in 1 ms, since softirqs come late by
+    /// about that much and what overflows meanwhile is lost bandwidth. From 280 Mbit/s on, where
+    /// it takes 2 ms at most, it holds a super-frame too, so that fast links need not segment;
+    /// slow ones keep the short bursts of a real link.
+    pub fn new(rate: Bandwidth, mtu: u32, limit_bytes: u32) -> Self {
+        let per_ms = rate.bytes_per_second() / 1000;
+        let frames = 2 * (u64::from(mtu) + 14);
+        let burst = frames.max(per_ms).max(if per_ms * 2 >= SUPER_FRAME { SUPER_FRAME } else { 0 });
+        Self { rate, burst_bytes: u32::try_from(burst).unwrap_or(u32::MAX), limit_bytes }
+    }
+}
+
+/// Makes `tbf` the interface's root, in place of what is there.
+pub fn replace_tbf(interface: u32, tbf: &Tbf) -> Request {
+    Request::new(libc::RTM_NEWQDISC, CREATE | REPLACE, tbf_message(interface, tbf))
+}
+
+/// Changes the root, which must be a token bucket from [`replace_tbf`], and keeps its queue.
+pub fn change_tbf(interface: u32, tbf: &Tbf) -> Request {
+    Request::new(libc::RTM_NEWQDISC, 0, tbf_message(interface, tbf))
+}
+
+/// Deletes the interface's root; the kernel's default takes its place.
+pub fn delete_root(interface: u32) -> Request {
+    Request::new(libc::RTM_DELQDISC, 0, header(interface, 0, TC_H_ROOT))
+}
+
+fn header(interface: u32, handle: u32, parent: u32) -> Vec<u8> {
+    let words = [0, interface, handle, parent, 0];
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+fn tbf_message(interface: u32, tbf: &Tbf) -> Vec<u8> {
+    let bytes_per_second = tbf.rate.bytes_per_second();
+    // struct tc_ratespec: cell_log, linklayer, overhead, cell_align, mpu, rate. All ones in the
+    // rate say that TCA_TBF_RATE64 has it.
+    let rate = u32::try_from(bytes_per_second).unwrap_or(u32::MAX);
+    let mut parameters = vec![0, TC_LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0];
+    parameters.extend_from_slice(&rate.to_ne_bytes());
+    // struct tc_tbf_qopt: rate, no peak rate, limit, buffer (TCA_TBF_BURST has it), mtu
+    parameters.extend_from_slice(&[0; 12]);
+    for word in [tbf.limit_bytes, 0, 0] {
+        parameters.extend_from_slice(&word.to_ne_bytes());
+    }
+    let mut message = Writer(header(interface, HANDLE, TC_H_ROOT));
+    message.put_text(TCA_KIND, "tbf").nest(TCA_OPTIONS, |options| {
+        options.put(TCA_TBF_PARMS, &parameters);
+        options.put(TCA_TBF_BURST, &tbf.burst_bytes.to_ne_bytes());
+        if u64::from(rate) != bytes_per_second {
+            options.put(TCA_TBF_RATE64, &bytes_per_second.to_ne_bytes());
+        }
+    });
+    message.0
+}
+
+/// The counters of an interface's root queueing discipline since it was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QdiscStats {
+    /// The interface's index.
+    pub interface: u32,
+    /// Bytes sent, headers of every segment of a super-frame included.
+    pub bytes: u64,
+    /// Packets sent, every segment of a super-frame counted.
+    pub packets: u64,
+    /// Packets dropped; wraps at 2³².
+    pub drops: u32,
+    /// Bytes that wait.
+    pub backlog_bytes: u32,
+    /// How often a packet had to wait for the rate; wraps at 2³².
+    pub overlimits: u32,
+    /// The rate that it shapes to, when it is a token bucket.
+    pub rate: Option<Bandwidth>,
+}
+
+impl Handle {
+    /// The counters of the root of every interface, in one request.
+    pub fn qdisc_stats(&mut self) -> Result<Vec<QdiscStats>> {
+        let body = header(0, 0, 0);
+        self.socket.dump("read the queues' counters", libc::RTM_GETQDISC, &body, read)
+    }
+}
+
+/// Reads the counters; None for a discipline that is not a root.
+fn read(body: &[u8]) -> Result<Option<QdiscStats>, DecodeError> {
+    if u32_at(body, 12)? != TC_H_ROOT {
+        return Ok(None);
+    }
+    let mut stats = QdiscStats { interface: u32_at(body, 4)?, ..QdiscStats::default() };
+    let mut packets64 = None;
+    let mut is_tbf = false;
+    for attribute in each(after(body, HEADER)?) {
+        let attribute = attribute?;
+        match attribute.kind() {
+            TCA_KIND => is_tbf = text(attribute.value()) == "tbf",
+            TCA_OPTIONS if is_tbf => stats.rate = tbf_rate(attribute.value())?,
+            TCA_STATS2 => read_counters(attribute.value(), &mut stats, &mut packets64)?,
+            _ => {}
+        }
+    }
+    stats.packets = packets64.unwrap_or(stats.packets);
+    Ok(Some(stats))
+}
+
+fn read_counters(
+    body: &[u8],
+    stats: &mut QdiscStats,
+    packets64: &mut Option<u64>,
+) -> Result<(), DecodeError> {
+    for attribute in each(body) {
+        let attribute = attribute?;
+        let value = attribute.value();
+        match attribute.kind() {
+            TCA_STATS_BASIC => {
+                stats.bytes = u64_at(value, 0)?;
+                stats.packets = u32_at(value, 8)?.into();
+            }
+            // Only there once the 32 bits above do not suffice.
+            TCA_STATS_PKT64 => *packets64 = Some(u64_at(value, 0)?),
+            // struct gnet_stats_queue: qlen, backlog, drops, requeues, overlimits
+            TCA_STATS_QUEUE => {
+                stats.backlog_bytes = u32_at(value, 4)?;
+                stats.drops = u32_at(value, 8)?;
+                stats.overlimits = u32_at(value, 16)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The rate among a token bucket's options, which the kernel keeps in bytes per second.
+fn tbf_rate(body: &[u8]) -> Result<Option<Bandwidth>, DecodeError> {
+    let mut bytes_per_second = 0;
+    for attribute in each(body) {
+        let attribute = attribute?;
+        match attribute.kind() {
+            // struct tc_tbf_qopt begins with a struct tc_ratespec, whose last word is the rate.
+            TCA_TBF_PARMS => bytes_per_second = u32_at(attribute.value(), 8)?.into(),
+            // Only there when the rate does not fit into 32 bits.
+            TCA_TBF_RATE64 => {
+                bytes_per_second = u64_at(attribute.value(), 0)?;
+                break;
+            }
+            _ => {}
+        }
+    }
+    Ok((bytes_per_second > 0).then(|| Bandwidth::from_bps(bytes_per_second.saturating_mul(8))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{in_namespace, output, veth};
+    use crate::{Mac, add_neighbour};
+
+    #[test]
+    fn a_bucket_holds_two_frames_and_a_millisecond() {
+        let burst = |rate: &str| Tbf::new(rate.parse().unwrap(), 1500, 1).burst_bytes;
+        for (rate, expected) in [
+            ("1mbit", 3028),
+            ("100mbit", 12_500),
+            ("250mbit", 31_250),
+            ("300mbit", 68 << 10),
+            ("5gbit", 625_000),
+        ] {
+            assert_eq!(burst(rate), expected, "{rate}");
+        }
+    }
+
+    #[test]
+    fn root_a_token_bucket_is_made_changed_counted_and_deleted() {
+        in_namespace(|| {
+            let mut handle = Handle::new().unwrap();
+            let [interface, _] = veth(&mut handle);
+            let show = || output("tc", "qdisc show dev a");
+            let tbf = |rate: &str| Tbf::new(rate.parse().unwrap(), 1500, 30_000);
+
+            handle.request("tbf", replace_tbf(interface, &tbf("100mbit"))).unwrap();
+            assert!(show().contains("qdisc tbf 1: root refcnt"), "{}", show());
+            assert!(show().contains("rate 100Mbit burst 12500b"), "{}", show());
+            handle.request("tbf", change_tbf(interface, &tbf("40gbit"))).unwrap();
+            assert!(show().contains("rate 40Gbit"), "{}", show());
+
+            // 30 datagrams of 1042 bytes on the wire at 80 kbit/s: two leave, 28 fill the queue
+            // of 20 and the rest is dropped.
+            let slow = Tbf { burst_bytes: 3028, limit_bytes: 20 * 1042, ..tbf("80kbit") };
+            handle.request("tbf", change_tbf(interface, &slow)).unwrap();
+            let address = "10.0.0.2".parse().unwrap();
+            output("ip", "addr add 10.0.0.1/24 dev a");
+            let mac = Mac([2, 0, 0, 0, 0, 2]);
+            handle.request("neighbour", add_neighbour(interface, address, mac)).unwrap();
+            let before = root(&mut handle, interface);
+            let socket = std::net::UdpSocket::bind("10.0.0.1:0").unwrap();
+            for _ in 0..30 {
+                // The queue's drops come back as errors here, and are counted there.
+                let _ = socket.send_to(&[0; 1000], "10.0.0.2:9");
+            }
+            let stats = root(&mut handle, interface);
+            assert!((15..=20).contains(&(stats.backlog_bytes / 1042)), "{stats:?}");
+            assert!(stats.drops - before.drops >= 5, "{stats:?}");
+            assert!(stats.overlimits > before.overlimits, "{stats:?}");
+            assert!(stats.packets > before.packets && stats.bytes > before.bytes, "{stats:?}");
+
+            handle.request("delete", delete_root(interface)).unwrap();
+            assert!(!show().contains("tbf"), "{}", show());
+            assert!(handle.request("tbf", change_tbf(interface, &slow)).is_err());
+        });
+    }
+
+    fn root(handle: &mut Handle, interface: u32) -> QdiscStats {
+        let all = handle.qdisc_stats().unwrap();
+        *all.iter().find(|stats| stats.interface == interface).unwrap()
+    }
+}

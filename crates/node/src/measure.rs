@@ -1,0 +1,159 @@
+//! Samples of the node's interfaces and applications, and what is worth a push.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bpf::Meter;
+use model::{Announcement, Bandwidth, Color, InterfaceLoad, Telemetry};
+use telemetry::{Counters, Sampler, Window};
+
+use crate::Error;
+
+/// How often the counters are read.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
+/// How often everything is pushed, changed or not: it is the node's sign of life as well.
+const PUSH_ALL: u32 = 10;
+/// A rate that changed by this part of the interface's capacity is pushed at once.
+const STEP: f64 = 0.02;
+/// The same where nothing limits the interface, and for applications.
+const STEP_UNLIMITED: Bandwidth = Bandwidth::from_mbps(1);
+
+struct Watched {
+    name: String,
+    /// What the configuration says that it can send; a queue that shapes knows better.
+    announced: Option<Bandwidth>,
+    window: Window,
+    pushed: Option<InterfaceLoad>,
+}
+
+/// The node's windows over its counters.
+pub(crate) struct Measure {
+    sampler: Sampler,
+    interfaces: Vec<Watched>,
+    applications: BTreeMap<Color, Window>,
+    pushed: BTreeMap<Color, u64>,
+    ticks: u32,
+}
+
+impl Measure {
+    pub(crate) fn new(announcement: &Announcement) -> Result<Self, Error> {
+        let watched = |interface: &model::AnnouncedInterface| Watched {
+            name: interface.name.clone(),
+            announced: interface.capacity,
+            window: Window::default(),
+            pushed: None,
+        };
+        Ok(Self {
+            sampler: Sampler::new()?,
+            interfaces: announcement.interfaces.iter().map(watched).collect(),
+            applications: BTreeMap::new(),
+            pushed: BTreeMap::new(),
+            ticks: 0,
+        })
+    }
+
+    /// The next push is a whole one: the controller is new.
+    pub(crate) fn push_all(&mut self) {
+        self.ticks = 0;
+    }
+
+    /// Samples, and says what is to be pushed now, if anything.
+    pub(crate) fn tick(&mut self, meter: &Meter) -> Result<Option<Telemetry>, Error> {
+        let all = self.ticks.is_multiple_of(PUSH_ALL);
+        self.ticks = self.ticks.wrapping_add(1);
+        let samples = self.sampler.sample()?;
+        let sampled_at_ns = samples.first().map_or_else(api::now_ns, |sample| sample.sampled_ns);
+        let mut interfaces = Vec::new();
+        for watched in &mut self.interfaces {
+            let counters = samples.iter().map(|s| &s.counters).find(|c| c.name == watched.name);
+            let load = watched.load(counters, sampled_at_ns);
+            if all || watched.pushed.as_ref().is_none_or(|pushed| is_news(pushed, &load)) {
+                watched.pushed = Some(load.clone());
+                interfaces.push(load);
+            }
+        }
+        let applications = self.count(meter, sampled_at_ns, all || !interfaces.is_empty())?;
+        let worth_it = !interfaces.is_empty() || !applications.is_empty();
+        Ok(worth_it.then_some(Telemetry { sampled_at_ns, interfaces, applications }))
+    }
+
+    /// The applications' rates: those that changed, or all.
+    fn count(&mut self, meter: &Meter, at_ns: u64, all: bool) -> Result<Vec<(Color, u64)>, Error> {
+        let counts = meter.read()?;
+        let counted = |color: &Color| counts.iter().any(|(other, _)| other == color);
+        self.applications.retain(|color, _| counted(color));
+        self.pushed.retain(|color, _| counted(color));
+        let mut rates = Vec::new();
+        for (color, count) in &counts {
+            let window = self.applications.entry(*color).or_default();
+            let (bytes, packets) = (count.bytes, count.packets);
+            window.push(Counters { at_ns, bytes, packets, ..Counters::default() });
+            let rate = window.load().rate_bps;
+            let before = self.pushed.get(color).copied();
+            if all || before.is_none_or(|before| before.abs_diff(rate) > STEP_UNLIMITED.bps()) {
+                self.pushed.insert(*color, rate);
+                rates.push((*color, rate));
+            }
+        }
+        Ok(rates)
+    }
+}
+
+impl Watched {
+    /// An interface that is gone is one without a carrier.
+    fn load(&mut self, counters: Option<&telemetry::Sample>, at_ns: u64) -> InterfaceLoad {
+        if let Some(found) = counters {
+            self.window.push(Counters {
+                at_ns,
+                bytes: found.tx_bytes,
+                packets: found.tx_packets,
+                drops: found.drops,
+                backlog_bytes: found.backlog_bytes,
+            });
+        }
+        let load = self.window.load();
+        InterfaceLoad {
+            name: self.name.clone(),
+            up: counters.is_some_and(|found| found.carrier),
+            capacity: counters.and_then(|found| found.rate).or(self.announced),
+            rate_bps: load.rate_bps,
+            loss: load.loss,
+            backlog_bytes: load.backlog_bytes,
+            congested: load.congested,
+        }
+    }
+}
+
+fn is_news(pushed: &InterfaceLoad, load: &InterfaceLoad) -> bool {
+    let step = load.capacity.map_or(STEP_UNLIMITED.bps() as f64, |c| c.bps() as f64 * STEP);
+    pushed.up != load.up
+        || pushed.capacity != load.capacity
+        || pushed.congested != load.congested
+        || (pushed.rate_bps.abs_diff(load.rate_bps) as f64) > step
+        || (pushed.loss - load.loss).abs() > STEP
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changed_is_news() {
+        let load = InterfaceLoad {
+            name: "r2".into(),
+            up: true,
+            capacity: Some(Bandwidth::from_mbps(100)),
+            rate_bps: 50_000_000,
+            loss: 0.0,
+            backlog_bytes: 0,
+            congested: false,
+        };
+        assert!(!is_news(&load, &load));
+        assert!(!is_news(&load, &InterfaceLoad { rate_bps: 51_900_000, ..load.clone() }));
+        assert!(is_news(&load, &InterfaceLoad { rate_bps: 52_100_000, ..load.clone() }));
+        assert!(is_news(&load, &InterfaceLoad { up: false, ..load.clone() }));
+        assert!(is_news(&load, &InterfaceLoad { congested: true, ..load.clone() }));
+        assert!(is_news(&load, &InterfaceLoad { capacity: None, ..load.clone() }));
+        assert!(is_news(&load, &InterfaceLoad { loss: 0.5, ..load.clone() }));
+    }
+}
