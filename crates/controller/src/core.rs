@@ -26,8 +26,8 @@ use crate::view::DecisionView;
 const SILENCE: Duration = Duration::from_millis(2500);
 const LIVENESS_CHECK: Duration = Duration::from_millis(250);
 
-/// How long a restarted controller waits for the nodes that it remembers, before it takes their
-/// silence for their death.
+/// How long a controller that has just started waits for nodes that others name, before it takes
+/// their silence for their death.
 const WARM_UP: Duration = Duration::from_millis(1500);
 
 /// An application, with what the controller alone knows of it.
@@ -140,12 +140,11 @@ impl Core {
         }
     }
 
-    /// After a start with applications in the store, decisions wait until their nodes are back.
+    /// After a start, decisions wait until every node that another one names has announced itself:
+    /// on half a network the best path is another one.
     fn is_warm(&mut self) -> bool {
         if !self.warm {
-            let placements = self.apps.values().filter_map(|e| e.record.placement.as_ref());
-            let mut awaited = placements.flat_map(Placement::nodes);
-            self.warm = self.now() >= WARM_UP || awaited.all(|name| self.ted.is_alive(name));
+            self.warm = self.now() >= WARM_UP || self.ted.is_complete();
             if self.warm {
                 self.topology_changed = true;
             }

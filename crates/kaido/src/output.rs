@@ -68,7 +68,8 @@ pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
     for row in rows {
         table.add_row(row);
     }
-    let lines: Vec<String> =
-        table.to_string().lines().map(|line| line.trim_end().to_owned()).collect();
+    // Every cell is padded with a blank; the first column needs none.
+    let bare = |line: &str| line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned();
+    let lines: Vec<String> = table.to_string().lines().map(bare).collect();
     lines.join("\n")
 }

@@ -256,6 +256,17 @@ fn default_routes(topology: &Topology, node: &Node) -> Vec<Route> {
             route.mtu = Some(u32::from(topology.mtu.min(interface.mtu)));
             routes.push(route);
         }
+        if topology.has_srv6() {
+            // What the host encapsulates is larger than the inner MTU by its headers: towards SIDs
+            // the device's own MTU counts, or every full packet is lost at the host.
+            let hop = NextHop {
+                via: Some(IpAddr::V6(router.ipv6.addr())),
+                interface: index_of(index),
+            };
+            let mut route = Route::new(IpNet::V6(topology.srv6_block), vec![hop]);
+            route.priority += index as u32;
+            routes.push(route);
+        }
     }
     routes
 }

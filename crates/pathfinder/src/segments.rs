@@ -64,8 +64,11 @@ pub fn minimal(graph: &Graph, start: NodeId, arcs: &[ArcId]) -> Result<Lists, Er
     }
 }
 
-/// The SIDs before the egress's own, from the back: `best[at]` is the shortest way on from node
-/// `at` of the path, and the next choice there.
+/// The shortest way on from a node of the path: how many SIDs, and the first of them with the
+/// place on the path where it leads.
+type WayOn = (usize, Option<(Sid, usize)>);
+
+/// The SIDs before the egress's own, computed from the back.
 fn fewest_sids(
     graph: &Graph,
     nodes: &[NodeId],
@@ -73,7 +76,7 @@ fn fewest_sids(
     follows: &[usize],
     egress: usize,
 ) -> Result<Vec<Sid>, Error> {
-    let mut best: Vec<Option<(usize, Option<(Sid, usize)>)>> = vec![None; egress + 1];
+    let mut best: Vec<Option<WayOn>> = vec![None; egress + 1];
     for at in (0..=egress).rev() {
         if follows[at] >= egress {
             best[at] = Some((0, None));

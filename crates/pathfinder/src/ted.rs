@@ -133,6 +133,11 @@ impl Ted {
         self.find_node(node).is_some_and(|id| self.nodes[id.index()].alive)
     }
 
+    /// Whether every node that is known by name has announced itself, and there is one.
+    pub fn is_complete(&self) -> bool {
+        !self.nodes.is_empty() && self.nodes.iter().all(|node| node.alive)
+    }
+
     /// Every node that has announced itself, with whether it is alive, in the order of first
     /// mention.
     pub fn announcements(&self) -> impl Iterator<Item = (&Announcement, bool)> {

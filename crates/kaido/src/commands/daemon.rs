@@ -37,5 +37,10 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
 fn start_tracing() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("KAIDO_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // The log is a file more often than a terminal.
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(std::io::stderr)
+        .init();
 }

@@ -103,11 +103,11 @@ impl Decider {
         let app = &self.apps[&color];
         let path = igp_path(&self.graph, app.demand.from, app.demand.to);
         let was_steered = app.lists != Lists::default();
-        if path == app.path && app.state != State::Pending && !was_steered {
+        let state = if path.is_some() { State::Admitted } else { State::Unreachable };
+        if path == app.path && state == app.state && !was_steered {
             return None;
         }
         let cause = if app.path.is_some() { Cause::Broken } else { Cause::New };
-        let state = if path.is_some() { State::Admitted } else { State::Unreachable };
         let action = self.assign(color, path, Lists::default(), state, cause, now);
         self.tell(action, was_steered, now)
     }
