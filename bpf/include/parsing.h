@@ -81,7 +81,23 @@ static __always_inline int parse_ipv6(struct __sk_buff *skb, __u32 at, struct pa
 	return parse_ports(skb, at + sizeof(*ip), packet);
 }
 
-/* What the packet at `at` is, an SRv6 encapsulation taken off. */
+/* The packet at `at`, which the next header `next` announces behind an outer IPv6 header. */
+static __always_inline int parse_inner(struct __sk_buff *skb, __u8 next, __u32 at,
+				       struct packet *packet)
+{
+	struct ipv6hdr ip;
+
+	if (next == IPPROTO_IPIP)
+		return parse_ipv4(skb, at, packet);
+	if (next != IPPROTO_IPV6 || bpf_skb_load_bytes(skb, at, &ip, sizeof(ip)))
+		return -1;
+	return parse_ipv6(skb, at, packet, &ip);
+}
+
+/*
+ * What the packet is, an SRv6 encapsulation taken off: with an SRH, or, reduced to a single
+ * segment, without one (RFC 8986 section 5.2).
+ */
 static __always_inline int parse_packet(struct __sk_buff *skb, struct packet *packet)
 {
 	struct routing_header routing;
@@ -92,18 +108,15 @@ static __always_inline int parse_packet(struct __sk_buff *skb, struct packet *pa
 		return parse_ipv4(skb, at, packet);
 	if (skb->protocol != bpf_htons(ETH_P_IPV6) || bpf_skb_load_bytes(skb, at, &ip, sizeof(ip)))
 		return -1;
-	if (ip.nexthdr != IPPROTO_ROUTING)
-		return parse_ipv6(skb, at, packet, &ip);
 	at += sizeof(ip);
+	if (ip.nexthdr == IPPROTO_IPIP || ip.nexthdr == IPPROTO_IPV6)
+		return parse_inner(skb, ip.nexthdr, at, packet);
+	if (ip.nexthdr != IPPROTO_ROUTING)
+		return parse_ipv6(skb, at - sizeof(ip), packet, &ip);
 	if (bpf_skb_load_bytes(skb, at, &routing, sizeof(routing)) ||
 	    routing.type != ROUTING_TYPE_SRH)
 		return -1;
-	at += (routing.length + 1) * 8;
-	if (routing.next_header == IPPROTO_IPIP)
-		return parse_ipv4(skb, at, packet);
-	if (routing.next_header != IPPROTO_IPV6 || bpf_skb_load_bytes(skb, at, &ip, sizeof(ip)))
-		return -1;
-	return parse_ipv6(skb, at, packet, &ip);
+	return parse_inner(skb, routing.next_header, at + (routing.length + 1) * 8, packet);
 }
 
 #endif

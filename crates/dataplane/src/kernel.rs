@@ -2,7 +2,7 @@
 //!
 //! A policy's colour is the number of its routing table and the priority of its rules. For each
 //! flow, a rule sends its packets to the table, and the table's route to the flow's destination
-//! encapsulates them (H.Encaps, RFC 8986 section 5.1). Routes are there before the rules that
+//! encapsulates them (H.Encaps.Red, RFC 8986 section 5.2). Routes are there before the rules that
 //! lead to them and go after them, and a list changes by replacing the route in one step, so that
 //! at every moment a packet takes the old way or the new one.
 
@@ -72,7 +72,9 @@ impl KernelSeg6 {
                 // The kernel takes the encapsulation's bytes off a route's MTU
                 // (lwtunnel_headroom), so the applications see the inner MTU.
                 mtu: Some(u32::from(self.inner_mtu) + u32::from(segments.overhead())),
-                encap: Some(Encap::Seg6 { mode: Mode::Encap, segments: segments.clone() }),
+                // Reduced: 16 bytes less on every packet. The kernel takes the whole list's length
+                // off the MTU all the same.
+                encap: Some(Encap::Seg6 { mode: Mode::EncapRed, segments: segments.clone() }),
                 ..Route::new(destination, vec![NextHop { via: None, interface }])
             });
         }

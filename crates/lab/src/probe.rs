@@ -65,7 +65,7 @@ pub fn probe() -> Vec<Probe> {
     let tbf = netlink::replace_tbf(LINK, &tbf);
     add("token buckets", "rates", "CONFIG_NET_SCH_TBF", handle.request("tbf", tbf));
     for (what, needed_for, encap) in [
-        ("H.Encaps", "paths for applications", seg6()),
+        ("H.Encaps.Red", "paths for applications", seg6()),
         ("End", "SRv6 routers", Encap::Seg6Local(Behavior::End)),
         (
             "End.DX4",
@@ -82,7 +82,7 @@ pub fn probe() -> Vec<Probe> {
         let hop = NextHop { via: None, interface: BRIDGE };
         let route = Route { encap: Some(encap), ..Route::new(destination, vec![hop]) };
         let tried = handle.request(what, netlink::replace_route(&route));
-        add(what, needed_for, "CONFIG_IPV6_SEG6_LWTUNNEL", tried);
+        add(what, needed_for, "CONFIG_IPV6_SEG6_LWTUNNEL and Linux 6.1", tried);
     }
     let flow = model::Flow {
         src: None,
@@ -100,5 +100,5 @@ pub fn probe() -> Vec<Probe> {
 
 fn seg6() -> Encap {
     let segments = model::SegmentList(vec![model::Sid("fd00:0:2:1::".parse().expect("a SID"))]);
-    Encap::Seg6 { mode: Mode::Encap, segments }
+    Encap::Seg6 { mode: Mode::EncapRed, segments }
 }

@@ -19,6 +19,7 @@ fn in_namespace(test: impl FnOnce(i32) + Send + 'static) {
             "neigh add 10.0.0.2 lladdr 02:00:00:00:00:02 dev v0 nud permanent",
             "neigh add fd00::2 lladdr 02:00:00:00:00:02 dev v0 nud permanent",
             "route add 10.9.0.0/16 encap seg6 mode encap segs fd00::2 dev v0",
+            "route add 10.8.0.0/16 encap seg6 mode encap.red segs fd00::2 dev v0",
         ] {
             let status = Command::new("ip").args(line.split(' ')).status().unwrap();
             assert!(status.success(), "ip {line}");
@@ -54,7 +55,7 @@ fn root_counts_what_leaves_and_nothing_else() {
         let mut meter = Meter::attach([index]).unwrap();
         let applications = BTreeMap::from([
             (Color(7000), vec![flow("10.0.0.2/32", Some("5201-5210")), flow("fd00::2/128", None)]),
-            (Color(7001), vec![flow("10.9.0.0/16", None)]),
+            (Color(7001), vec![flow("10.8.0.0/15", None)]),
         ]);
         meter.set(&applications).unwrap();
 
@@ -63,17 +64,20 @@ fn root_counts_what_leaves_and_nothing_else() {
         send("[fd00::2]:9", 50, 2);
         // Behind an SRv6 header the inner packet is what counts, with the outer header's length.
         send("10.9.1.1:9", 10, 4);
+        // Reduced, a single segment needs no SRH (RFC 8986 section 5.2).
+        send("10.8.1.1:9", 10, 1);
 
         let v4 = 14 + 20 + 8 + 100;
         let v6 = 14 + 40 + 8 + 50;
         let srv6 = 14 + 40 + 8 + 16 + 20 + 8 + 10;
         let first = Count { packets: 5, bytes: 3 * v4 + 2 * v6 };
-        let second = Count { packets: 4, bytes: 4 * srv6 };
+        let reduced = srv6 - 8 - 16;
+        let second = Count { packets: 5, bytes: 4 * srv6 + reduced };
         assert_eq!(meter.read().unwrap(), [(Color(7000), first), (Color(7001), second)]);
 
         // One goes, the other keeps its count, a new one starts at zero.
         let applications = BTreeMap::from([
-            (Color(7001), vec![flow("10.9.0.0/16", None)]),
+            (Color(7001), vec![flow("10.8.0.0/15", None)]),
             (Color(7002), vec![flow("10.0.0.0/8", None)]),
         ]);
         meter.set(&applications).unwrap();

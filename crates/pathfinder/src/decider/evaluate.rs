@@ -212,6 +212,7 @@ impl Decider {
     ) -> Option<Action> {
         let choice = self.choose(color, managed).filter(|choice| {
             choice.short.is_none()
+                && choice.path.hops() < hops
                 && choice.path.hops() as f64 <= hops as f64 * (1.0 - self.config.gain)
         });
         let Some(choice) = choice else {
