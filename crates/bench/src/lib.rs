@@ -1,2 +1,33 @@
 //! Experiments on labs: the demo, and the benchmarks.
 #![forbid(unsafe_code)]
+
+mod bed;
+pub mod demo;
+mod iperf;
+pub mod lab_up;
+mod numbered;
+pub mod path;
+mod ping;
+mod reaction;
+mod report;
+mod row;
+mod scenario;
+mod series;
+mod tap;
+
+use lab::Cancel;
+
+pub use bed::Scale;
+pub use row::{Better, Row, median};
+
+/// What an experiment needs from outside: where it says what it does, and when it has to stop.
+pub struct Context<'c> {
+    /// The program to run as the labs' daemons.
+    pub program: std::path::PathBuf,
+    /// Where labs live.
+    pub labs: lab::Labs,
+    /// Asked between steps.
+    pub cancel: Cancel,
+    /// Told what is being done, while it is being done.
+    pub say: &'c dyn Fn(&str),
+}

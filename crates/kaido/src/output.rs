@@ -36,13 +36,6 @@ impl Output {
         self.line(text.trim_end());
     }
 
-    /// Prints a line for people; scripts get it from the value they asked for.
-    pub(crate) fn say(&self, text: &str) {
-        if !self.json {
-            self.line(text);
-        }
-    }
-
     fn line(&self, text: &str) {
         use std::io::Write;
         // A reader that has gone away (`| head`) is no error of the command's.

@@ -1,13 +1,111 @@
 //! `kaido demo` and `kaido bench`.
 
-use crate::cli::{BenchOptions, DemoOptions};
-use crate::failure::{Done, Failure};
-use crate::output::Output;
+use std::process::ExitCode;
+use std::time::Duration;
 
-pub(crate) fn demo(_options: DemoOptions, _output: &Output) -> Done {
-    Err(Failure::failed(anyhow::anyhow!("not there yet")))
+use bench::demo::Outcome;
+use bench::{Context, Row, Scale};
+use indicatif::{ProgressBar, ProgressStyle};
+use lab::{Cancel, Labs};
+
+use super::lab::program;
+use crate::cli::{BenchName, BenchOptions, DemoOptions};
+use crate::failure::{Done, Failure};
+use crate::output::{Output, table};
+use crate::runtime::cancellable;
+
+pub(crate) fn demo(options: DemoOptions, output: &Output) -> Done {
+    let scale = if options.full { Scale::Full } else { Scale::Tenth };
+    let bar = bar(output);
+    let outcome = with_context(output, &bar, |context| {
+        let mut progress = |done: usize, total: usize, what: &str| {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+            tell(output, &bar, &format!("{}/{total} {what}", (done + 1).min(total)));
+        };
+        bench::demo::run_demo(context, scale, options.seconds, &options.out, &mut progress)
+    })?;
+    output.print(&outcome, demo_text);
+    Ok(if outcome.holds { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-pub(crate) fn bench(_options: BenchOptions, _output: &Output) -> Done {
-    Err(Failure::failed(anyhow::anyhow!("not there yet")))
+fn demo_text(outcome: &Outcome) -> String {
+    let rows = outcome.lines.iter().map(|line| {
+        [&line.what, &line.published, &line.without, &line.with].map(Clone::clone).to_vec()
+    });
+    let mut text = table(&["WHAT", "PUBLISHED", "WITHOUT KAIDO", "WITH KAIDO"], rows);
+    text.push_str("\n\nWhere this differs from what was published:\n");
+    for difference in &outcome.differences {
+        text.push_str(&format!("- {difference}\n"));
+    }
+    let verdict = if outcome.holds {
+        "The application moved under full load, once, and stayed under half."
+    } else {
+        "NOT AS IT SHOULD BE: the application must move once under full load, and stay under half."
+    };
+    text + &format!("\n{verdict}\nThe report: {}", outcome.report.display())
+}
+
+pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
+    let bar = bar(output);
+    let rows = with_context(output, &bar, |context| match options.name {
+        BenchName::Lab => bench::lab_up::bench(context, options.quick),
+        BenchName::Path => bench::path::bench(context, options.quick),
+    })?;
+    output.print(&rows, |rows| {
+        let figure = |value: f64| format!("{value:.4}");
+        let optional = |value: Option<f64>| value.map_or("-".into(), figure);
+        let row = |row: &Row| {
+            vec![
+                row.name.clone(),
+                figure(row.value),
+                row.unit.into(),
+                format!("{} .. {}", figure(row.low), figure(row.high)),
+                optional(row.baseline),
+                optional(row.ratio),
+            ]
+        };
+        table(&["NAME", "MEDIAN", "UNIT", "LOW .. HIGH", "BASELINE", "RATIO"], rows.iter().map(row))
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs an experiment that stops, cleaning up, when the process is asked to end.
+fn with_context<T: Send>(
+    output: &Output,
+    bar: &ProgressBar,
+    work: impl FnOnce(&Context<'_>) -> anyhow::Result<T> + Send,
+) -> Result<T, Failure> {
+    let cancel = Cancel::default();
+    let program = program()?;
+    let done = cancellable(&cancel, || {
+        let say = |what: &str| tell(output, bar, what);
+        let cancel = cancel.clone();
+        work(&Context { program, labs: Labs::default(), cancel, say: &say })
+    })?;
+    bar.finish_and_clear();
+    done.map_err(|error| match error.downcast::<lab::Error>() {
+        Ok(error) => error.into(),
+        Err(error) => Failure::failed(error),
+    })
+}
+
+/// Says what is being done: on the bar where somebody watches, as lines where it is logged.
+fn tell(output: &Output, bar: &ProgressBar, what: &str) {
+    if output.is_watched() {
+        bar.set_message(what.to_owned());
+    } else if !output.is_json() {
+        eprintln!("{what}");
+    }
+}
+
+fn bar(output: &Output) -> ProgressBar {
+    if !output.is_watched() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{elapsed:>4} {spinner} {wide_msg}")
+        .expect("the template is well-formed");
+    let bar = ProgressBar::new(0).with_style(style);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
 }

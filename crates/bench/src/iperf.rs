@@ -1,0 +1,136 @@
+//! iperf3 between the lab's hosts.
+
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use lab::Lab;
+use serde::Deserialize;
+
+use crate::bed::Bed;
+use crate::series::Series;
+
+/// How often iperf3 reports, in seconds.
+const INTERVAL: f64 = 0.5;
+/// A datagram that fills a 1500-byte packet, and its frame.
+const UDP_PAYLOAD: f64 = 1472.0;
+const UDP_FRAME: f64 = UDP_PAYLOAD + 8.0 + 20.0 + 14.0;
+
+/// What is sent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Traffic {
+    /// As much TCP as fits.
+    GreedyTcp,
+    /// UDP at so many layer-2 Mbit/s on the wire.
+    Udp(f64),
+}
+
+/// A running transfer.
+pub(crate) struct Transfer {
+    server: Child,
+    client: Child,
+}
+
+#[derive(Deserialize)]
+struct Report {
+    #[serde(default)]
+    intervals: Vec<Interval>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Interval {
+    sum: Sum,
+}
+
+#[derive(Deserialize)]
+struct Sum {
+    start: f64,
+    end: f64,
+    bits_per_second: f64,
+}
+
+impl Transfer {
+    /// Starts a transfer of `seconds` from a host to the sink.
+    pub(crate) fn start(
+        bed: &Bed<'_>,
+        from: &str,
+        port: u16,
+        traffic: Traffic,
+        seconds: u64,
+    ) -> Result<Self> {
+        let port = port.to_string();
+        let interval = INTERVAL.to_string();
+        let mut server = Command::new("iperf3");
+        server.args(["-s", "-1", "-J", "-i", &interval, "-p", &port]);
+        let server = spawn(&bed.lab, crate::bed::SINK, server)?;
+        wait_for_port(bed, &port)?;
+        let mut client = Command::new("iperf3");
+        client.args(["-J", "-i", &interval, "-p", &port, "-t", &seconds.to_string()]);
+        client.args(["-c", &bed.sink.to_string(), "--connect-timeout", "5000"]);
+        match traffic {
+            Traffic::GreedyTcp => {}
+            Traffic::Udp(mbit) => {
+                let payload = mbit * UDP_PAYLOAD / UDP_FRAME;
+                client.args(["-u", "-l", &UDP_PAYLOAD.to_string()]);
+                client.args(["-b", &format!("{}K", (payload * 1e3).round())]);
+            }
+        }
+        Ok(Self { server, client: spawn(&bed.lab, from, client)? })
+    }
+
+    /// Waits for the end; what the receiver got, in Mbit/s of payload.
+    pub(crate) fn finish(self) -> Result<Series> {
+        let client = self.client.wait_with_output()?;
+        let sent: Report = serde_json::from_slice(&client.stdout).context("iperf3's report")?;
+        if let Some(error) = sent.error {
+            let mut server = self.server;
+            // It waits for a client that will not come.
+            let _ = server.kill();
+            let _ = server.wait();
+            bail!("iperf3: {error}");
+        }
+        let server = self.server.wait_with_output()?;
+        let report: Report = serde_json::from_slice(&server.stdout).context("iperf3's report")?;
+        let point = |interval: &Interval| {
+            let sum = &interval.sum;
+            // The last one may be a splinter, and a rate over it means nothing.
+            (sum.end - sum.start > INTERVAL / 2.0)
+                .then_some(((sum.start + sum.end) / 2.0, sum.bits_per_second / 1e6))
+        };
+        Ok(Series(report.intervals.iter().filter_map(point).collect()))
+    }
+}
+
+/// Starts a program on a node.
+pub(crate) fn spawn(lab: &Lab, node: &str, mut command: Command) -> Result<Child> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let started = lab.namespace(node)?.run(|| command.spawn())?;
+    started.with_context(|| format!("cannot run {program}: is it installed? See kaido doctor"))
+}
+
+/// A server that has just been started is not listening yet.
+fn wait_for_port(bed: &Bed<'_>, port: &str) -> Result<()> {
+    let wanted = format!(":{:04X}", port.parse::<u16>()?);
+    for _ in 0..500 {
+        bed.context.cancel.check()?;
+        let listening = bed.lab.namespace(crate::bed::SINK)?.run(|| {
+            ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"]
+                .iter()
+                .filter_map(|path| std::fs::read_to_string(path).ok())
+                .any(|table| {
+                    // Local address in the second column, state 0A: listening.
+                    table.lines().any(|line| {
+                        let columns: Vec<&str> = line.split_whitespace().collect();
+                        columns.get(1).is_some_and(|local| local.ends_with(&wanted))
+                            && columns.get(3) == Some(&"0A")
+                    })
+                })
+        })?;
+        if listening {
+            return Ok(());
+        }
+        crate::tap::pause(std::time::Duration::from_millis(10));
+    }
+    bail!("iperf3 does not listen on port {port}")
+}

@@ -1,0 +1,149 @@
+//! How fast a lab comes up, against a shell script of `ip` commands that does the same.
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use lab::{Options, Routes};
+use model::topology::{self, Topology};
+
+use crate::{Better, Context, Row};
+
+const NODES: usize = 100;
+const LAB: &str = "bench-lab";
+
+/// Brings a ring of 100 static routers up and down, in turn with the script.
+pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
+    let runs = if quick { 3 } else { 7 };
+    let text = ring(NODES);
+    let topology = topology::parse("ring", &text)?;
+    let script = Script::of(&topology);
+    let (mut up, mut down, mut shell) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 1..=runs {
+        context.cancel.check()?;
+        (context.say)(&format!("a ring of {NODES} nodes, run {number} of {runs}"));
+        let started = Instant::now();
+        bring_up(context, &topology, &text)?;
+        up.push(started.elapsed().as_secs_f64());
+        let started = Instant::now();
+        context.labs.down(LAB)?;
+        down.push(started.elapsed().as_secs_f64());
+        // It takes many times as long: fewer runs say enough.
+        if number <= if quick { 1 } else { 3 } {
+            (context.say)(&format!("the same by a script of {} commands", script.commands));
+            shell.push(script.run()?);
+        }
+    }
+    let baseline = crate::median(&shell);
+    Ok(vec![
+        Row::of("up/100", "s", &up, Better::Less, Some(baseline)),
+        Row::of("down/100", "s", &down, Better::Less, None),
+    ])
+}
+
+fn bring_up(context: &Context<'_>, topology: &Topology, text: &str) -> Result<()> {
+    let options = Options { name: Some(LAB.into()), ..Options::default() };
+    let mut silent = |_: lab::Stage, _: usize, _: usize| {};
+    let (file, cancel) = (Path::new("ring.yaml"), &context.cancel);
+    context.labs.up(topology.clone(), text, file, &options, cancel, &mut silent)?;
+    Ok(())
+}
+
+fn ring(nodes: usize) -> String {
+    let mut text = String::from("name: ring\nnodes:\n");
+    // Writing to a string cannot fail.
+    for n in 1..=nodes {
+        let _ = writeln!(text, "  r{n}: {{router: linux, srv6: false}}");
+    }
+    text.push_str("links:\n");
+    for n in 1..=nodes {
+        let _ = writeln!(text, "  - r{n}-r{}", n % nodes + 1);
+    }
+    text
+}
+
+/// A shell script that makes a topology's namespaces, links, addresses and routes, and one that
+/// removes them.
+struct Script {
+    up: String,
+    down: String,
+    commands: usize,
+}
+
+impl Script {
+    fn of(topology: &Topology) -> Self {
+        // Nobody else's namespaces have these names: the script stops at the first that is taken.
+        let prefix = format!("kaido-bench-{}-", std::process::id());
+        let name = |node: usize| format!("{prefix}{}", topology.nodes[node].name);
+        let (mut up, mut down) = (String::from("set -e\n"), String::new());
+        for (at, _) in topology.nodes.iter().enumerate() {
+            let _ = writeln!(up, "ip netns add {}", name(at));
+            let _ = writeln!(down, "ip netns del {}", name(at));
+            let _ = writeln!(
+                up,
+                "ip netns exec {} sysctl -qw net.ipv4.ip_forward=1 \
+                 net.ipv6.conf.all.forwarding=1 net.ipv4.conf.all.rp_filter=0",
+                name(at)
+            );
+        }
+        for segment in &topology.segments {
+            let end = |at: usize| {
+                let end = segment.ends[at];
+                let interface = &topology.nodes[end.node].interfaces[end.interface];
+                format!("name {} netns {}", interface.name, name(end.node))
+            };
+            let _ = writeln!(up, "ip link add {} type veth peer {}", end(0), end(1));
+        }
+        for (at, node) in topology.nodes.iter().enumerate() {
+            let namespace = name(at);
+            let _ = writeln!(up, "ip -n {namespace} link set lo up");
+            let loopbacks = [node.loopback4.map(IpAddr::V4), node.loopback6.map(IpAddr::V6)];
+            for address in loopbacks.into_iter().flatten() {
+                let _ = writeln!(up, "ip -n {namespace} addr add {address} dev lo");
+            }
+            for interface in &node.interfaces {
+                let device = &interface.name;
+                let _ = writeln!(up, "ip -n {namespace} link set {device} up");
+                let _ = writeln!(up, "ip -n {namespace} addr add {} dev {device}", interface.ipv4);
+                let ipv6 = interface.ipv6;
+                let _ = writeln!(up, "ip -n {namespace} addr add {ipv6} dev {device} nodad");
+            }
+        }
+        for ipv6 in [false, true] {
+            let routes = Routes::of_all(topology, ipv6);
+            for at in 0..topology.nodes.len() {
+                for (prefix, interfaces) in routes.aggregated(at) {
+                    let hops: String =
+                        interfaces.iter().map(|&i| hop(topology, at, i, ipv6)).collect();
+                    let _ = writeln!(up, "ip -n {} route add {prefix}{hops}", name(at));
+                }
+            }
+        }
+        let commands = up.lines().count() - 1;
+        Self { up, down, commands }
+    }
+
+    /// Runs it, with the time it took, and removes what it made.
+    fn run(&self) -> Result<f64> {
+        let started = Instant::now();
+        let output = Command::new("sh").args(["-c", &self.up]).output().context("cannot run sh")?;
+        let elapsed = started.elapsed().as_secs_f64();
+        // Only the namespaces that it made have these names.
+        Command::new("sh").args(["-c", &self.down]).output().context("cannot run sh")?;
+        if !output.status.success() {
+            bail!("the script failed: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(elapsed)
+    }
+}
+
+fn hop(topology: &Topology, node: usize, interface: usize, ipv6: bool) -> String {
+    let interface = &topology.nodes[node].interfaces[interface];
+    let peer = interface.adjacencies[0];
+    let peer = &topology.nodes[peer.node].interfaces[peer.interface];
+    let address = if ipv6 { peer.ipv6.addr().to_string() } else { peer.ipv4.addr().to_string() };
+    format!(" nexthop via {address} dev {}", interface.name)
+}

@@ -1,0 +1,164 @@
+//! How fast and how cleanly an application moves.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::bed::{APP, Bed, LOAD, Scale};
+use crate::iperf::{Traffic, Transfer};
+use crate::numbered::{Count, Numbered};
+use crate::reaction::{Reaction, Watch};
+use crate::scenario::{Load, Measured, run, wait};
+use crate::tap::pause;
+use crate::{Better, Context, Row};
+
+/// What the published system takes, in seconds.
+const PUBLISHED_REACTION: f64 = 24.0;
+/// What it reaches of the long branch.
+const PUBLISHED_SHARE: f64 = 0.5;
+const APP_PORT: u16 = 5201;
+const LOAD_PORT: u16 = 5202;
+/// A move that has not come after this long is none.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Measures everything; `quick` with fewer and shorter runs.
+pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
+    let bed = Bed::up(context, Scale::Tenth, "bench-path")?;
+    let mut rows = Vec::new();
+    reactions(&bed, if quick { 3 } else { 10 }, &mut rows)?;
+    throughput(&bed, if quick { 3 } else { 10 }, &mut rows)?;
+    losses(&bed, if quick { 1 } else { 5 }, &mut rows)?;
+    quiet(&bed, if quick { 10 } else { 300 }, &mut rows)?;
+    Ok(rows)
+}
+
+/// Packet to packet, and by stages.
+fn reactions(bed: &Bed<'_>, runs: usize, rows: &mut Vec<Row>) -> Result<()> {
+    let mut all: Vec<Reaction> = Vec::new();
+    for number in 1..=runs {
+        (bed.context.say)(&format!("reaction, run {number} of {runs}"));
+        all.push(reaction(bed)?);
+    }
+    let total: Vec<f64> = all.iter().map(Reaction::seconds).collect();
+    rows.push(Row::of("reaction", "s", &total, Better::Less, Some(PUBLISHED_REACTION)));
+    for stage in 0..6 {
+        let name = all[0].stages()[stage].0.replace(' ', "-");
+        let times: Vec<f64> = all.iter().map(|reaction| reaction.stages()[stage].1).collect();
+        rows.push(Row::of(&format!("stage/{name}"), "s", &times, Better::Less, None));
+    }
+    Ok(())
+}
+
+/// One move: the application is sending, host 1 fills the short branch.
+fn reaction(bed: &Bed<'_>) -> Result<Reaction> {
+    bed.manage(true)?;
+    let watch = Watch::start(bed)?;
+    let app = Transfer::start(bed, APP, APP_PORT, Traffic::GreedyTcp, 6)?;
+    wait(bed, 2)?;
+    let udp = Traffic::Udp(bed.scale.short_branch());
+    let load = Transfer::start(bed, LOAD, LOAD_PORT, udp, 3)?;
+    let started = std::time::Instant::now();
+    while !watch.has_moved() && started.elapsed() < PATIENCE {
+        bed.context.cancel.check()?;
+        pause(Duration::from_millis(10));
+    }
+    load.finish()?;
+    app.finish()?;
+    match watch.finish(bed)? {
+        (Some(reaction), 1) => Ok(reaction),
+        (_, moves) => bail!("the application made {moves} moves, not one"),
+    }
+}
+
+/// What the application reaches after its move, against what the branch carries without SRv6:
+/// goodput against goodput, and on the wire against the branch's rate.
+fn throughput(bed: &Bed<'_>, seconds: u64, rows: &mut Vec<Row>) -> Result<()> {
+    (bed.context.say)("throughput of the long branch, plain routing");
+    bed.manage(false)?;
+    // With the short branch cut, the IGP itself goes the long way.
+    bed.lab.change_link("r1-r3", lab::Change::Down)?;
+    let plain = reroute_and_measure(bed, seconds);
+    bed.lab.change_link("r1-r3", lab::Change::Up)?;
+    let plain = plain?;
+    (bed.context.say)("throughput of the long branch, after a move");
+    wait_for_short_branch(bed)?;
+    let after = run(bed, Load::Full, Measured::Throughput, true, seconds + 5)?;
+    if after.moves != 1 {
+        bail!("the application made {} moves, not one", after.moves);
+    }
+    let late: Vec<f64> = after.of_app.0.iter().filter(|(t, _)| *t > 5.0).map(|(_, v)| *v).collect();
+    rows.push(Row::of("throughput/goodput", "Mbit/s", &late, Better::More, Some(plain)));
+    // A segment is 1448 bytes of payload behind 52 of TCP and IPv4, 56 of SRv6 (RFC 8986 section
+    // 5.2: two segments, the first in the destination alone) and 14 of Ethernet.
+    let on_wire = |payload: &f64| payload * (1448.0 + 52.0 + 64.0 + 14.0) / 1448.0;
+    let wire: Vec<f64> = late.iter().map(on_wire).collect();
+    let branch = bed.scale.long_branch();
+    rows.push(Row::of("throughput/wire", "Mbit/s", &wire, Better::More, Some(branch)));
+    let share: Vec<f64> = wire.iter().map(|wire| wire / branch).collect();
+    rows.push(Row::of("throughput/share", "1", &share, Better::More, Some(PUBLISHED_SHARE)));
+    Ok(())
+}
+
+fn reroute_and_measure(bed: &Bed<'_>, seconds: u64) -> Result<f64> {
+    wait_for_route(bed, "r2")?;
+    let transfer = Transfer::start(bed, APP, APP_PORT, Traffic::GreedyTcp, seconds)?;
+    wait(bed, seconds)?;
+    Ok(transfer.finish()?.median_between(1.0, seconds as f64))
+}
+
+fn wait_for_short_branch(bed: &Bed<'_>) -> Result<()> {
+    wait_for_route(bed, "r3")
+}
+
+/// Waits until r1 sends what is for the sink to `neighbour`.
+fn wait_for_route(bed: &Bed<'_>, neighbour: &str) -> Result<()> {
+    let mut handle = netlink::Handle::within(&bed.lab.namespace("r1")?)?;
+    let index = handle.link(neighbour)?.index;
+    for _ in 0..600 {
+        bed.context.cancel.check()?;
+        let hop = handle.next_hop(bed.sink.into())?;
+        if hop.is_some_and(|hop| hop.interface == index) {
+            return Ok(());
+        }
+        pause(Duration::from_millis(50));
+    }
+    bail!("r1 does not route over {neighbour}")
+}
+
+/// Numbered datagrams of both hosts while the application moves: what is neither received nor
+/// counted by a queue was lost by the move.
+fn losses(bed: &Bed<'_>, runs: usize, rows: &mut Vec<Row>) -> Result<()> {
+    let (mut lost, mut overtaken) = (Vec::new(), Vec::new());
+    for number in 1..=runs {
+        (bed.context.say)(&format!("packets lost by a move, run {number} of {runs}"));
+        bed.manage(true)?;
+        let drops = bed.queue_drops()?;
+        let watch = Watch::start(bed)?;
+        let app = Numbered::start(bed, APP, APP_PORT, 1000, bed.scale.demand() / 5.0)?;
+        wait(bed, 1)?;
+        let load = Numbered::start(bed, LOAD, LOAD_PORT, 1458, bed.scale.short_branch())?;
+        wait(bed, 3)?;
+        let (load, app) = (load.finish()?, app.finish()?);
+        let (_, moves) = watch.finish(bed)?;
+        if moves != 1 {
+            bail!("the application made {moves} moves, not one");
+        }
+        let dropped = bed.queue_drops()? - drops;
+        let missing = |count: Count| count.sent as f64 - count.received as f64;
+        // The routers' own packets may be among what a full queue drops: then it is less than 0.
+        lost.push((missing(load) + missing(app) - dropped as f64).max(0.0));
+        overtaken.push(app.overtaken as f64);
+    }
+    rows.push(Row::of("move/lost", "packets", &lost, Better::Less, None));
+    rows.push(Row::of("move/overtaken", "packets", &overtaken, Better::Less, None));
+    Ok(())
+}
+
+/// Under half the load nothing may move.
+fn quiet(bed: &Bed<'_>, seconds: u64, rows: &mut Vec<Row>) -> Result<()> {
+    (bed.context.say)(&format!("no move under half the load, {seconds} s"));
+    let quiet = run(bed, Load::Half, Measured::Throughput, true, seconds)?;
+    let moves = [quiet.moves as f64];
+    rows.push(Row::of(&format!("moves/{seconds}s"), "moves", &moves, Better::Less, None));
+    Ok(())
+}

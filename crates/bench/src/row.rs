@@ -1,0 +1,85 @@
+//! The rows that every benchmark prints.
+
+use serde::Serialize;
+
+/// One figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// What was measured, and in which variant: `what/variant`.
+    pub name: String,
+    /// The median.
+    pub value: f64,
+    /// Its unit.
+    pub unit: &'static str,
+    /// What it is compared with, in the same unit; absent where there is nothing.
+    pub baseline: Option<f64>,
+    /// Kaido over the baseline, more is better.
+    pub ratio: Option<f64>,
+    /// The lowest value of all runs.
+    pub low: f64,
+    /// The highest value of all runs.
+    pub high: f64,
+}
+
+/// Which way a figure is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// A rate.
+    More,
+    /// A time.
+    Less,
+}
+
+impl Row {
+    /// The row of several runs.
+    pub fn of(
+        name: &str,
+        unit: &'static str,
+        runs: &[f64],
+        better: Better,
+        baseline: Option<f64>,
+    ) -> Self {
+        let value = median(runs);
+        let ratio = baseline.map(|baseline| match better {
+            Better::More => value / baseline,
+            Better::Less => baseline / value,
+        });
+        let fold = |pick: fn(f64, f64) -> f64| runs.iter().copied().reduce(pick).unwrap_or(0.0);
+        Self {
+            name: name.into(),
+            value,
+            unit,
+            baseline,
+            // A count of zero has no ratio.
+            ratio: ratio.filter(|ratio| ratio.is_finite()),
+            low: fold(f64::min),
+            high: fold(f64::max),
+        }
+    }
+}
+
+/// The median; zero of nothing.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_is_better_whichever_way_the_figure_goes() {
+        let time = Row::of("up/100", "s", &[3.0, 1.0, 2.0], Better::Less, Some(20.0));
+        assert_eq!((time.value, time.ratio, time.low, time.high), (2.0, Some(10.0), 1.0, 3.0));
+        let rate = Row::of("tcp/after", "Mbit/s", &[4.0, 2.0], Better::More, Some(2.0));
+        assert_eq!((rate.value, rate.ratio), (3.0, Some(1.5)));
+        let none = Row::of("moves", "moves", &[0.0], Better::Less, Some(0.0));
+        assert_eq!(none.ratio, None);
+    }
+}
