@@ -1,1 +1,41 @@
-fn main() {}
+//! The workspace's own checks: `cargo xtask layers`, `cargo xtask schema [--check]`.
+#![forbid(unsafe_code)]
+
+mod layers;
+mod schema;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Usage: cargo xtask COMMAND
+
+  layers           check that crates depend on lower floors only
+  schema           write docs/topology.schema.json, and check every file in labs/ against it
+  schema --check   the same, but fail instead of writing when the file is out of date";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let result = match arguments[..] {
+        ["layers"] => layers::run(root),
+        ["schema"] => schema::run(root, false),
+        ["schema", "--check"] => schema::run(root, true),
+        ["help" | "-h" | "--help"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

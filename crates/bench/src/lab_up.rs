@@ -1,9 +1,10 @@
 //! How fast a lab comes up, against a shell script of `ip` commands that does the same.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
@@ -129,15 +130,25 @@ impl Script {
     /// Runs it, with the time it took, and removes what it made.
     fn run(&self) -> Result<f64> {
         let started = Instant::now();
-        let output = Command::new("sh").args(["-c", &self.up]).output().context("cannot run sh")?;
+        let done = shell(&self.up);
         let elapsed = started.elapsed().as_secs_f64();
         // Only the namespaces that it made have these names.
-        Command::new("sh").args(["-c", &self.down]).output().context("cannot run sh")?;
-        if !output.status.success() {
-            bail!("the script failed: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(elapsed)
+        shell(&self.down)?;
+        done.map(|()| elapsed)
     }
+}
+
+/// Runs a script in a shell, which reads it as it goes.
+fn shell(script: &str) -> Result<()> {
+    let mut shell = Command::new("sh");
+    shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = shell.spawn().context("cannot run sh")?;
+    let written = child.stdin.take().context("a pipe was asked for")?.write_all(script.as_bytes());
+    let output = child.wait_with_output()?;
+    if !output.status.success() {
+        bail!("the script failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(written?)
 }
 
 fn hop(topology: &Topology, node: usize, interface: usize, ipv6: bool) -> String {

@@ -9,6 +9,8 @@ use crate::output::Output;
 pub(crate) struct Failure {
     error: anyhow::Error,
     code: u8,
+    /// What scripts get beside the text.
+    details: serde_json::Map<String, serde_json::Value>,
 }
 
 /// What a command returns.
@@ -17,12 +19,20 @@ pub(crate) type Done = Result<ExitCode, Failure>;
 impl Failure {
     /// The user's input is wrong.
     pub(crate) fn usage(error: impl Into<anyhow::Error>) -> Self {
-        Self { error: error.into(), code: 2 }
+        Self { error: error.into(), code: 2, details: Default::default() }
     }
 
     /// The input is right, and it did not work.
     pub(crate) fn failed(error: impl Into<anyhow::Error>) -> Self {
-        Self { error: error.into(), code: 1 }
+        Self { error: error.into(), code: 1, details: Default::default() }
+    }
+
+    /// The same, with members of a JSON object for scripts.
+    pub(crate) fn with_details(mut self, details: serde_json::Value) -> Self {
+        if let serde_json::Value::Object(details) = details {
+            self.details.extend(details);
+        }
+        self
     }
 
     /// Says what went wrong, once, with its causes.
@@ -36,7 +46,7 @@ impl Failure {
                 text.push_str(&cause);
             }
         }
-        output.error(&text);
+        output.error(&text, &self.details);
         ExitCode::from(self.code)
     }
 }

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// Where and how to print.
 #[derive(Debug, Clone, Copy)]
@@ -43,10 +44,11 @@ impl Output {
     }
 
     /// Says what went wrong, on standard error.
-    pub(crate) fn error(&self, text: &str) {
+    pub(crate) fn error(&self, text: &str, details: &Map<String, Value>) {
         if self.json {
-            let value = serde_json::json!({ "error": text });
-            eprintln!("{value}");
+            let mut object = details.clone();
+            object.insert("error".into(), text.into());
+            eprintln!("{}", Value::Object(object));
         } else {
             eprintln!("kaido: {text}");
         }

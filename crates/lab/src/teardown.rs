@@ -60,7 +60,8 @@ impl Labs {
     pub(crate) fn remove(&self, folder: &Path) -> Result<(), Error> {
         if let Some(mut state) = State::read(folder) {
             state.phase = Phase::Stopping;
-            state.write(folder)?;
+            // On a full disk it cannot be written: all the more must the lab go.
+            let _ = state.write(folder);
         }
         end_all(folder)?;
         let namespaces = namespaces_folder(folder);
@@ -94,7 +95,7 @@ impl Labs {
     }
 
     /// The machine as it was: no empty folder stays either.
-    fn remove_empty_folders(&self) {
+    pub(crate) fn remove_empty_folders(&self) {
         // Another lab may be in there: then they stay.
         let _ = fs::remove_dir(self.root().join("labs"));
         let _ = fs::remove_dir(self.root());

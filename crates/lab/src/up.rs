@@ -94,6 +94,9 @@ impl Labs {
             Err(error) => {
                 // The first error is the one to report; what cannot be removed now, `gc` tries.
                 let _ = self.remove(&lab.folder);
+                // Ctrl-C reaches the daemons that are just starting too: that they did not start
+                // is not what went wrong.
+                cancel.check()?;
                 Err(error)
             }
         }
@@ -109,31 +112,47 @@ impl Labs {
         }
         // Another command may just be removing the empty folders above it.
         for _ in 0..10 {
-            fs::create_dir_all(new.join("netns")).map_err(Error::file("make", &new))?;
-            match self.lock(&new_name) {
-                Ok(lock) => {
-                    let yaml = new.join("lab.yaml");
-                    fs::write(&yaml, text).map_err(Error::file("write", yaml))?;
-                    State::new(file).write(&new)?;
-                    let flags = RenameFlags::RENAME_NOREPLACE;
-                    return match renameat2(AT_FDCWD, &new, AT_FDCWD, &folder, flags) {
-                        Ok(()) => Ok((folder, lock)),
-                        Err(errno) => {
-                            // It is this process's own, by its name.
-                            let _ = fs::remove_dir_all(&new);
-                            if errno == nix::errno::Errno::EEXIST {
-                                return Err(self.exists(name));
-                            }
-                            Err(Error::file("make", folder)(errno.into()))
-                        }
-                    };
-                }
+            let made = fs::create_dir_all(new.join("netns")).map_err(Error::file("make", &new));
+            let named = made.and_then(|()| self.lock(&new_name)).and_then(|lock| {
+                self.name_folder(&new, &folder, name, text, file)?;
+                Ok(lock)
+            });
+            match named {
+                Ok(lock) => return Ok((folder, lock)),
                 Err(Error::File { source, .. })
                     if source.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.remove_files(&new);
+                    return Err(error);
+                }
             }
         }
         Err(Error::Busy(name.into()))
+    }
+
+    /// Fills the new folder and gives it its name, in one step.
+    fn name_folder(
+        &self,
+        new: &Path,
+        folder: &Path,
+        name: &str,
+        text: &str,
+        file: &Path,
+    ) -> Result<(), Error> {
+        let yaml = new.join("lab.yaml");
+        fs::write(&yaml, text).map_err(Error::file("write", yaml))?;
+        State::new(file).write(new)?;
+        match renameat2(AT_FDCWD, new, AT_FDCWD, folder, RenameFlags::RENAME_NOREPLACE) {
+            Err(nix::errno::Errno::EEXIST) => Err(self.exists(name)),
+            done => done.map_err(|errno| Error::file("make", folder)(errno.into())),
+        }
+    }
+
+    /// Removes the folder of a lab that never had its name: it is this process's own.
+    fn remove_files(&self, new: &Path) {
+        // The error that led here is the one to report.
+        let _ = fs::remove_dir_all(new);
+        self.remove_empty_folders();
     }
 
     fn exists(&self, name: &str) -> Error {

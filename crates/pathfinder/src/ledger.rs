@@ -1,5 +1,6 @@
 //! Who reserved how much on which port. Integers: nothing is lost to rounding.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 use model::Color;
@@ -14,26 +15,24 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Makes `color` hold `amount` on every port of `paths` and nothing elsewhere. A port that is
-    /// on several of the paths is held once: while an application moves it counts on both paths,
-    /// but on what they share only once.
-    pub fn hold<'a>(
-        &mut self,
-        color: Color,
-        paths: impl IntoIterator<Item = &'a Path>,
-        amount: u64,
-    ) {
+    /// Makes `color` hold on every port of `paths` the amount beside the path, and nothing
+    /// elsewhere. A port that is on several of the paths is held once, with the larger amount:
+    /// while an application moves it counts on both paths, but on what they share only once.
+    pub fn hold<'a>(&mut self, color: Color, paths: impl IntoIterator<Item = (&'a Path, u64)>) {
         self.release(color);
-        if amount == 0 {
-            return;
-        }
-        let mut ports: Vec<PortId> = paths.into_iter().flat_map(Path::ports).collect();
-        ports.sort_unstable();
-        ports.dedup();
-        for &port in &ports {
+        let mut held: Vec<(PortId, u64)> = paths
+            .into_iter()
+            .flat_map(|(path, amount)| path.ports().map(move |port| (port, amount)))
+            .filter(|&(_, amount)| amount > 0)
+            .collect();
+        held.sort_unstable_by_key(|&(port, amount)| (port, Reverse(amount)));
+        held.dedup_by_key(|&mut (port, _)| port);
+        for &(port, amount) in &held {
             *self.total.entry(port).or_default() += amount;
         }
-        self.held.insert(color, ports.into_iter().map(|port| (port, amount)).collect());
+        if !held.is_empty() {
+            self.held.insert(color, held);
+        }
     }
 
     /// Gives back all that `color` holds.
@@ -72,11 +71,11 @@ mod tests {
     #[test]
     fn a_move_counts_on_both_paths_and_once_where_they_meet() {
         let mut ledger = Ledger::default();
-        ledger.hold(Color(1), [&path(&[0, 1]), &path(&[0, 2])], 5);
-        assert_eq!([0, 1, 2].map(|p| ledger.reserved(PortId(p))), [5, 5, 5]);
-        ledger.hold(Color(1), [&path(&[0, 2])], 5);
+        ledger.hold(Color(1), [(&path(&[0, 1]), 5), (&path(&[0, 2]), 3)]);
+        assert_eq!([0, 1, 2].map(|p| ledger.reserved(PortId(p))), [5, 5, 3]);
+        ledger.hold(Color(1), [(&path(&[0, 2]), 5)]);
         assert_eq!([0, 1, 2].map(|p| ledger.reserved(PortId(p))), [5, 0, 5]);
-        ledger.hold(Color(2), [&path(&[0])], 7);
+        ledger.hold(Color(2), [(&path(&[0]), 7)]);
         assert_eq!(ledger.reserved_by_others(PortId(0), Color(1)), 7);
         ledger.release(Color(1));
         ledger.release(Color(2));
@@ -86,8 +85,8 @@ mod tests {
     #[test]
     fn nothing_held_is_nothing_to_give_back() {
         let mut ledger = Ledger::default();
-        ledger.hold(Color(1), [&path(&[0])], 0);
-        ledger.hold(Color(2), [&path(&[0])], 0);
+        ledger.hold(Color(1), [(&path(&[0]), 0)]);
+        ledger.hold(Color(2), [(&path(&[0]), 0)]);
         ledger.release(Color(1));
         ledger.release(Color(2));
         assert!(ledger.total.is_empty() && ledger.held.is_empty());

@@ -57,6 +57,11 @@ fn parallel_links_are_two_ways() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
     #[test]
     fn costs_are_floyd_warshalls(shape in shapes(9)) {
         let graph = shape.net().graph();

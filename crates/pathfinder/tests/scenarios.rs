@@ -300,6 +300,30 @@ fn a_newcomer_does_not_take_the_room_of_one_that_is_still_moving() {
 }
 
 #[test]
+fn an_application_that_leaves_a_narrow_path_drives_nobody_else_from_it() {
+    let net = demo();
+    let mut world = world(&net);
+    world.inelastic.insert(port(&net, "r2", "r4"), 480.0 * M);
+    world.run(secs(1));
+    world.add(demand(&net, 7000, "h3", "h2", 60));
+    world.add(demand(&net, 7001, "h3", "h2", 60));
+    world.run(secs(2));
+    assert_eq!(world.decider.reservation(OTHER) / 1_000_000, 40, "what the first one leaves");
+    world.inelastic.clear();
+    while world.actions.is_empty() {
+        world.step();
+    }
+    assert_eq!(reserved(&net, &world.decider, "r1", "r3"), 100, "60 and 40, until it has settled");
+    assert_eq!(reserved(&net, &world.decider, "r1", "r2"), 60);
+    world.run(secs(30));
+    assert_eq!(
+        (path(&net, &world.decider, APP), path(&net, &world.decider, OTHER)),
+        (SHORT.into(), LONG.into())
+    );
+    assert_eq!(world.actions.len(), 1);
+}
+
+#[test]
 fn a_low_latency_application_never_leaves_the_igps_path() {
     let (net, mut world) = demo_world();
     let low = Demand { class: Class::LowLatency, ..demand(&net, 7001, "h3", "h2", 10) };

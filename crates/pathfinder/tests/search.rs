@@ -68,6 +68,11 @@ fn what_is_left_out_is_not_used() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
     #[test]
     fn fewest_hops_is_the_best_of_all_that_cover(shape in shapes(6), demand in 0..7u64) {
         let graph = shape.net().graph();

@@ -26,7 +26,11 @@ const BUSY: Duration = Duration::from_secs(60);
 const QUIET: Duration = Duration::from_secs(40);
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 30, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 30,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn constant_demands_come_to_rest(
@@ -60,7 +64,7 @@ proptest! {
         let so_far = world.actions.len();
         world.run(QUIET);
         let after = &world.actions[so_far..];
-        prop_assert!(after.is_empty(), "still moving: {:?}", after.iter().map(|(at, a)| (at.as_millis(), a.color.0, a.decision.cause, a.decision.after.as_ref().map(|p| p.steps.iter().map(|s| (s.0.0, s.1.0)).collect::<Vec<_>>()))).collect::<Vec<_>>());
+        prop_assert!(after.is_empty(), "still moving: {after:?}");
         let moves: u32 = world.decider.apps().map(|status| status.moves).sum();
         prop_assert!(moves <= 4 * wishes.len() as u32, "{moves} moves of {}", wishes.len());
         world.check_ledger();

@@ -1,1 +1,17 @@
-//! TODO
+//! What the end-to-end tests share: the real binary with a folder of its own, labs that go away
+//! with the test, strangers that must not be touched, and the machine before and after.
+#![forbid(unsafe_code)]
+
+mod bystanders;
+mod kaido;
+mod lab;
+mod machine;
+mod random;
+mod wait;
+
+pub use bystanders::Bystanders;
+pub use kaido::{Kaido, Said};
+pub use lab::Lab;
+pub use machine::Machine;
+pub use random::Random;
+pub use wait::{pause, until};

@@ -123,11 +123,15 @@ pub(crate) fn read_topology(file: &Path, output: &Output) -> Result<(String, Top
     let text = std::fs::read_to_string(file).with_context(cannot).map_err(Failure::usage)?;
     match topology::parse(&name, &text) {
         Ok(topology) => Ok((text, topology)),
-        Err(problems) if output.is_json() => {
-            let json = serde_json::to_string(&problems).expect("problems have no odd keys");
-            Err(Failure::usage(anyhow!(json)))
+        Err(problems) => {
+            let details = json!({ "problems": &problems.problems });
+            let text = if output.is_json() {
+                anyhow!("{name} has mistakes")
+            } else {
+                anyhow!("{name} has mistakes\n{problems}")
+            };
+            Err(Failure::usage(text).with_details(details))
         }
-        Err(problems) => Err(Failure::usage(anyhow!("{name} has mistakes\n{problems}"))),
     }
 }
 
@@ -162,14 +166,18 @@ fn up(labs: &Labs, file: &Path, name: Option<String>, limit: Duration, output: &
         bar.set_position(done as u64);
     };
     let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
-    let brought_up =
-        cancellable(&cancel, || labs.up(topology, &text, &path, &options, &cancel, &mut progress))?;
+    let brought_up = cancellable(&cancel, || {
+        let lab = labs.up(topology, &text, &path, &options, &cancel, &mut progress)?;
+        match wait_for_controller(&lab, &cancel) {
+            Ok(()) => Ok(lab),
+            Err(failure) => {
+                labs.down(lab.name())?;
+                Err(failure)
+            }
+        }
+    })?;
     bar.finish_and_clear();
     let lab = brought_up?;
-    if let Err(failure) = wait_for_controller(&lab) {
-        labs.down(lab.name())?;
-        return Err(failure);
-    }
     let seconds = started.elapsed().as_secs_f64();
     let nodes = lab.topology().nodes.len();
     output.print(&json!({ "lab": lab.name(), "nodes": nodes, "seconds": seconds }), |_| {
@@ -179,14 +187,28 @@ fn up(labs: &Labs, file: &Path, name: Option<String>, limit: Duration, output: &
 }
 
 /// A lab with applications is ready when its controller knows its nodes and has decided.
-pub(crate) fn wait_for_controller(lab: &lab::Lab) -> Result<(), Failure> {
+fn wait_for_controller(lab: &lab::Lab, cancel: &Cancel) -> Result<(), Failure> {
     const LIMIT: Duration = Duration::from_secs(20);
+    const LOOK: Duration = Duration::from_millis(50);
     if lab.topology().applications.is_empty() {
         return Ok(());
     }
     let nodes: Vec<String> = lab.topology().nodes.iter().map(|node| node.name.clone()).collect();
-    block_on(api::wait_until_complete(&lab.controller_socket(), &nodes, LIMIT))?
-        .map_err(Failure::failed)
+    let socket = lab.controller_socket();
+    let stopped = async {
+        loop {
+            if let Err(error) = cancel.check() {
+                return Failure::from(error);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    block_on(async {
+        tokio::select! {
+            done = api::wait_until_complete(&socket, &nodes, LIMIT) => done.map_err(Failure::failed),
+            failure = stopped => Err(failure),
+        }
+    })?
 }
 
 fn ls(labs: &Labs, output: &Output) -> Done {

@@ -54,7 +54,9 @@ impl Decider {
     /// Makes the ledger say what the application is promised now.
     fn book(&mut self, color: Color) {
         let app = &self.apps[&color];
-        self.ledger.hold(color, app.path.iter().chain(&app.leaving), app.reservation());
+        let now = app.path.iter().map(|path| (path, app.reservation()));
+        let before = app.leaving.iter().map(|(path, reserved)| (path, *reserved));
+        self.ledger.hold(color, now.chain(before));
     }
 
     fn wake_at(&mut self, at: Duration) {
@@ -68,7 +70,8 @@ impl Decider {
             if at <= now {
                 app.settled_at = None;
                 app.leaving = None;
-                self.ledger.hold(color, &app.path, app.reservation());
+                let amount = app.reservation();
+                self.ledger.hold(color, app.path.iter().map(|path| (path, amount)));
             } else {
                 self.wakeup = Some(self.wakeup.map_or(at, |known| known.min(at)));
             }
@@ -352,7 +355,8 @@ impl Decider {
         if moved {
             app.moves += 1;
             app.recent_moves.push(now);
-            app.leaving = app.path.take();
+            let reserved = app.reservation();
+            app.leaving = app.path.take().map(|path| (path, reserved));
             app.settled_at = None;
         }
         // A new list for the same path restarts no timer: events elsewhere must not keep an

@@ -124,8 +124,8 @@ pub(crate) struct App {
     pub(crate) path: Option<Path>,
     pub(crate) lists: Lists,
     pub(crate) load: AppLoad,
-    /// The path it is leaving, while it counts on both.
-    pub(crate) leaving: Option<Path>,
+    /// The path it is leaving and what it was promised there, while it counts on both.
+    pub(crate) leaving: Option<(Path, u64)>,
     pub(crate) settled_at: Option<Duration>,
     pub(crate) assigned_at: Duration,
     pub(crate) installed_at: Option<Duration>,
@@ -239,7 +239,7 @@ impl Decider {
             }
             _ => State::Admitted,
         };
-        self.ledger.hold(color, [&path], reserved);
+        self.ledger.hold(color, [(&path, reserved)]);
         app.path = Some(path);
     }
 

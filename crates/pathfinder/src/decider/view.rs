@@ -20,7 +20,8 @@ impl Decider {
     pub(crate) fn managed(&self) -> Managed {
         let mut managed = Managed::default();
         for app in self.apps.values().filter(|app| app.demand.class == Class::Bandwidth) {
-            managed.add(app.load.rate_bps, app.path.as_ref(), app.leaving.as_ref(), &self.loads);
+            let leaving = app.leaving.as_ref().map(|(path, _)| path);
+            managed.add(app.load.rate_bps, app.path.as_ref(), leaving, &self.loads);
         }
         managed
     }
