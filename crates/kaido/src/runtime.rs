@@ -17,15 +17,23 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure>
 
 /// Completes when the process is asked to end: Ctrl-C, SIGTERM, or its terminal has gone.
 pub(crate) async fn asked_to_end() {
+    listen().await;
+}
+
+/// Takes the signals over at once, within a runtime; the future completes with the first one.
+fn listen() -> impl Future<Output = ()> + Send {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
-        // Without handlers the signals end the process by themselves.
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
+    let signals = kinds.map(signal);
+    async move {
+        let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else {
+            // Without handlers the signals end the process by themselves.
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
     }
 }
 
@@ -41,8 +49,12 @@ pub(crate) fn cancellable<T: Send>(
         .build()
         .map_err(Failure::failed)?;
     let watched = cancel.clone();
+    let asked = {
+        let _context = runtime.enter();
+        listen()
+    };
     runtime.spawn(async move {
-        asked_to_end().await;
+        asked.await;
         watched.cancel();
     });
     let done = work();

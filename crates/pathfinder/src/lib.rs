@@ -27,5 +27,5 @@ pub use decider::{Action, AppStatus, Cause, Decider, Decision, Demand, State};
 pub use explain::{Alternative, Explanation, Verdict};
 pub use graph::{ArcId, Graph, GraphArc, GraphNode, NodeId, Path, PortId};
 pub use ledger::Ledger;
-pub use load::{AppLoad, PortLoad};
+pub use load::{AppLoad, PortLoad, Stamps};
 pub use ted::Ted;

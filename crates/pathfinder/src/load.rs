@@ -16,6 +16,13 @@ pub struct PortLoad {
     /// Whether the queue dropped packets or stood full in at least half of the last second's
     /// samples.
     pub congested: bool,
+    /// When it was measured.
+    pub stamps: Stamps,
+}
+
+/// When something was measured, and when that was known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Stamps {
     /// When the node sampled, ns since the Unix epoch.
     pub sampled_at_ns: u64,
     /// When the controller received it, ns since the Unix epoch.
@@ -27,8 +34,8 @@ pub struct PortLoad {
 pub struct AppLoad {
     /// Layer-2 bits per second, as the packets leave the host: outer headers included.
     pub rate_bps: u64,
-    /// When the node sampled, ns since the Unix epoch.
-    pub sampled_at_ns: u64,
+    /// When it was measured.
+    pub stamps: Stamps,
 }
 
 /// The bits per second on each port that belong to managed applications.

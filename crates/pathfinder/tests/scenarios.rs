@@ -443,7 +443,7 @@ fn removal_releases_everything() {
 fn starve(net: &Net, decider: &mut Decider, rate: f64, app: f64) {
     let load = PortLoad { rate_bps: (rate * M) as u64, congested: true, ..PortLoad::default() };
     decider.report_port(port(net, "r1", "r3"), load);
-    decider.report_app(APP, AppLoad { rate_bps: (app * M) as u64, sampled_at_ns: 0 });
+    decider.report_app(APP, AppLoad { rate_bps: (app * M) as u64, ..AppLoad::default() });
 }
 
 #[test]

@@ -47,11 +47,12 @@ fn links(svg: &mut String, topology: &Topology, path: &[String]) -> std::fmt::Re
         )?;
         let end = segment.ends[0];
         if let Some(rate) = topology.nodes[end.node].interfaces[end.interface].rate {
-            let (x, y) = ((x1 + x2) / 2, (y1 + y2) / 2 - 8);
+            let (x, y) = ((x1 + x2) / 2, (y1 + y2) / 2 + 5);
             write!(
                 svg,
                 "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\" font-size=\"14\" \
-                 fill=\"#55606e\">{rate}</text>"
+                 fill=\"#3a4552\" paint-order=\"stroke\" stroke=\"#fff\" \
+                 stroke-width=\"5\">{rate}</text>"
             )?;
         }
     }

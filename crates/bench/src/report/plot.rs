@@ -32,7 +32,8 @@ impl<'s> Curve<'s> {
 pub(super) fn draw(curves: &[Curve<'_>], unit: &str, moved: Option<f64>) -> Result<String> {
     let points = || curves.iter().flat_map(|curve| &curve.series.0);
     let end = points().map(|(t, _)| *t).fold(1.0, f64::max);
-    let top = points().map(|(_, v)| *v).fold(0.0, f64::max).max(1e-3) * 1.1;
+    // Room for the legend above the curves.
+    let top = points().map(|(_, v)| *v).fold(0.0, f64::max).max(1e-3) * 1.4;
     let mut svg = String::new();
     {
         let failed = |error: DrawingAreaErrorKind<_>| anyhow!("cannot draw: {error}");

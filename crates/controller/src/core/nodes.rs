@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use api::now_ns;
 use model::{Assignment, Color, Telemetry};
-use pathfinder::{AppLoad, PortLoad};
+use pathfinder::{AppLoad, PortLoad, Stamps};
 use store::Record;
 
 use super::{Core, Entry, SILENCE};
@@ -93,6 +93,7 @@ impl Core {
             return;
         }
         self.topology_changed |= self.ted.set_alive(node, true);
+        let stamps = Stamps { sampled_at_ns: telemetry.sampled_at_ns, received_at_ns };
         for load in telemetry.interfaces {
             let Some(port) = self.ted.find_port(node, &load.name) else { continue };
             self.topology_changed |= self.ted.set_port_up(node, &load.name, load.up);
@@ -102,13 +103,12 @@ impl Core {
                 loss: load.loss,
                 backlog_bytes: load.backlog_bytes,
                 congested: load.congested,
-                sampled_at_ns: telemetry.sampled_at_ns,
-                received_at_ns,
+                stamps,
             };
             self.decider.report_port(port, load);
         }
         for (color, rate_bps) in telemetry.applications {
-            let load = AppLoad { rate_bps, sampled_at_ns: telemetry.sampled_at_ns };
+            let load = AppLoad { rate_bps, stamps };
             self.decider.report_app(color, load);
         }
     }

@@ -10,7 +10,7 @@ use super::{Action, App, Cause, Decider, Decision, State};
 use crate::Config;
 use crate::graph::{ArcId, Graph, NodeId, Path, PortId};
 use crate::igp;
-use crate::load::Managed;
+use crate::load::{Managed, Stamps};
 use crate::search::{self, Limits};
 use crate::segments::{self, Lists};
 
@@ -338,10 +338,6 @@ impl Decider {
         cause: Cause,
         now: Duration,
     ) -> Action {
-        let evidence = match cause {
-            Cause::Violated { port, .. } => self.loads.get(&port).copied().unwrap_or_default(),
-            _ => Default::default(),
-        };
         let app = self.apps.get_mut(&color).expect("the caller found it");
         let moved = app.path.is_some() && path != app.path;
         let decision = Decision {
@@ -349,8 +345,10 @@ impl Decider {
             at: now,
             before: app.path.clone(),
             after: path.clone(),
-            sampled_at_ns: evidence.sampled_at_ns,
-            received_at_ns: evidence.received_at_ns,
+            evidence: match cause {
+                Cause::Violated { .. } => app.evidence,
+                _ => Stamps::default(),
+            },
         };
         if moved {
             app.moves += 1;

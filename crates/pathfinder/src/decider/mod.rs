@@ -14,7 +14,7 @@ use model::{Class, Color};
 use crate::Config;
 use crate::graph::{Graph, NodeId, Path, PortId};
 use crate::ledger::Ledger;
-use crate::load::{AppLoad, PortLoad};
+use crate::load::{AppLoad, PortLoad, Stamps};
 use crate::segments::Lists;
 
 /// What an application asks for.
@@ -81,11 +81,8 @@ pub struct Decision {
     pub before: Option<Path>,
     /// The path after.
     pub after: Option<Path>,
-    /// The sample that caused it: when the node took it and when the controller had it, ns since
-    /// the Unix epoch. Zero when no sample caused it.
-    pub sampled_at_ns: u64,
-    /// See `sampled_at_ns`.
-    pub received_at_ns: u64,
+    /// The first sample that showed the violation that caused it; zero without one.
+    pub evidence: Stamps,
 }
 
 /// What the caller has to do: install these lists at the application's headend, or remove the
@@ -134,6 +131,8 @@ pub(crate) struct App {
     /// It has starved for long enough to be believed.
     pub(crate) starved: bool,
     pub(crate) better_since: Option<Duration>,
+    /// The first sample of the violation that lasts.
+    pub(crate) evidence: Stamps,
     pub(crate) recent_moves: Vec<Duration>,
     pub(crate) moves: u32,
     pub(crate) decision: Option<Decision>,
@@ -216,6 +215,7 @@ impl Decider {
             starved_since: None,
             starved: false,
             better_since: None,
+            evidence: Stamps::default(),
             recent_moves: Vec::new(),
             moves: 0,
             decision: None,

@@ -210,7 +210,7 @@ impl World {
                 .collect();
             if !seen.is_empty() {
                 let rate_bps = (seen.iter().sum::<f64>() / seen.len() as f64) as u64;
-                self.decider.report_app(*color, AppLoad { rate_bps, sampled_at_ns: 0 });
+                self.decider.report_app(*color, AppLoad { rate_bps, ..AppLoad::default() });
             }
         }
     }

@@ -1,0 +1,33 @@
+PREFIX ?= /usr/local
+KAIDO := $(or $(CARGO_TARGET_DIR),target)/release/kaido
+
+.PHONY: help deps build demo test soak bench lint install
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+deps: ## install the packages and tools that are missing
+	@scripts/deps.sh --lint
+
+build: ## build target/release/kaido
+	@scripts/deps.sh
+	@scripts/cargo build --release --package kaido
+
+demo: build ## run the path-control experiment; FULL=1 for the full rates
+	@scripts/as-root $(KAIDO) demo $(if $(FULL),--full)
+
+test: ## lint, then run every test, as root
+	@scripts/test.sh
+
+soak: ## run the long tests, as root
+	@scripts/soak.sh
+
+bench: build ## measure, as root
+	@scripts/as-root $(KAIDO) bench
+
+lint: ## check format, lints, floors, schema and licences
+	@scripts/deps.sh --lint
+	@scripts/lint.sh
+
+install: build ## install the command, its manual and its completions under PREFIX
+	@scripts/as-root scripts/install.sh $(KAIDO) $(DESTDIR)$(PREFIX)

@@ -1,0 +1,139 @@
+//! Commands that are killed or interrupted: what they leave, `gc` takes away, and nothing else.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use testkit::{Bystanders, Kaido, Machine, Random, Said, pause, until};
+
+use crate::topologies::{FRR, frr_ring};
+use crate::{file_in_labs, kaido};
+
+/// How often each of `up` and `down` is killed: 20 times, or `$KAIDO_KILLS`.
+fn rounds() -> usize {
+    std::env::var("KAIDO_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(20)
+}
+
+/// How long a command takes when nobody disturbs it.
+fn duration(kaido: &Kaido, arguments: &[&str]) -> Duration {
+    let started = Instant::now();
+    kaido.ok(arguments);
+    started.elapsed()
+}
+
+/// Runs a command and kills it at a moment that is drawn from its whole run and a bit more.
+fn killed(kaido: &Kaido, arguments: &[&str], usual: Duration, random: &mut Random) {
+    let mut child = kaido.start(arguments);
+    pause(usual.mul_f64(1.1 * random.fraction()));
+    child.kill().expect("it is this process's child");
+    child.wait().expect("it is this process's child");
+}
+
+/// `gc`, and `down` of what had come up before the killing, leave nothing.
+fn collect(kaido: &Kaido) {
+    kaido.json(&["lab", "gc"]);
+    for lab in kaido.json(&["lab", "ls"]).as_array().expect("`ls` prints a list") {
+        assert_eq!(lab["phase"], "ready", "`gc` has left {lab}");
+        kaido.ok(&["lab", "down", lab["name"].as_str().expect("a name")]);
+    }
+}
+
+/// Kills `up` and `down` of the lab in `file` in turn.
+fn kill_rounds(kaido: &Kaido, file: &str, rounds: usize, random: &mut Random) {
+    let before = Machine::now(kaido);
+    let up_takes = duration(kaido, &["lab", "up", file, "--name", "victim"]);
+    let down_takes = duration(kaido, &["lab", "down", "victim"]);
+    before.assert_restored(kaido);
+    let mut strangers = Bystanders::new();
+    for _ in 0..rounds {
+        killed(kaido, &["lab", "up", file, "--name", "victim"], up_takes, random);
+        collect(kaido);
+        strangers.assert_untouched();
+        before.assert_restored(kaido);
+
+        kaido.ok(&["lab", "up", file, "--name", "victim"]);
+        killed(kaido, &["lab", "down", "victim"], down_takes, random);
+        collect(kaido);
+        strangers.assert_untouched();
+        before.assert_restored(kaido);
+    }
+}
+
+#[test]
+fn root_killed_commands_of_a_static_lab_leave_what_gc_removes() {
+    let rounds = rounds() - rounds() / 4;
+    kill_rounds(&kaido(), &file_in_labs("ring.yaml"), rounds, &mut Random::seeded());
+}
+
+#[test]
+fn root_killed_commands_of_an_frr_lab_leave_what_gc_removes() {
+    let kaido = kaido();
+    let file = kaido.file("lab.yaml", FRR);
+    kill_rounds(&kaido, &file, rounds().div_ceil(4), &mut Random::seeded());
+}
+
+#[test]
+fn root_a_lab_with_applications_killed_with_its_daemons_leaves_what_gc_removes() {
+    let kaido = kaido();
+    let rounds = rounds().div_ceil(10);
+    kill_rounds(&kaido, &file_in_labs("paper-path.yaml"), rounds, &mut Random::seeded());
+}
+
+#[test]
+fn root_gc_leaves_labs_at_work_alone() {
+    let kaido = kaido();
+    let ready = kaido.lab_up_file(&file_in_labs("ring.yaml"), &[]);
+    let file = kaido.file("many.yaml", &slow_ring());
+    let mut starting = kaido.start(&["lab", "up", &file]);
+    wait_until_starting(&kaido, "many");
+    assert_eq!(kaido.json(&["lab", "gc"]), serde_json::json!([]));
+    assert_eq!(kaido.labs(), ["many", "ring"]);
+    kaido.run(&["lab", "down", "many"]).failed(1, &["another command is working on"]);
+    kaido.run(&["lab", "up", &file]).failed(2, &["the lab `many` is starting"]);
+    kaido.run(&["lab", "exec", "--lab", "many", "r1", "--", "true"]).failed(1, &["starting"]);
+    ready.ping("h1", &["10.255.0.4"]);
+    starting.kill().unwrap();
+    starting.wait().unwrap();
+    let collected = kaido.json(&["lab", "gc"]);
+    assert_eq!(collected, serde_json::json!([{ "name": "many", "removed": true }]));
+    ready.ping("h1", &["10.255.0.4"]);
+}
+
+/// Ctrl-C goes to the whole foreground group, the daemons just being started too; `kill` to the
+/// command alone. Either way it cleans up by itself.
+#[test]
+fn root_an_interrupted_up_leaves_nothing() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let file = kaido.file("lab.yaml", &slow_ring());
+    let mut random = Random::seeded();
+    for (signal, whole_group) in
+        [(Signal::SIGINT, true), (Signal::SIGTERM, false), (Signal::SIGINT, true)]
+    {
+        use std::os::unix::process::CommandExt;
+        let mut command = kaido.command(&["lab", "up", &file]);
+        command.process_group(0).stdout(std::process::Stdio::piped());
+        let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+        wait_until_starting(&kaido, "many");
+        pause(Duration::from_secs(1).mul_f64(random.fraction()));
+        let pid = Pid::from_raw(child.id() as i32);
+        kill(if whole_group { Pid::from_raw(-pid.as_raw()) } else { pid }, signal).unwrap();
+        let said = Said::from_output(format!("up, {signal}"), child.wait_with_output().unwrap());
+        said.failed(1, &["stopped"]);
+        before.assert_restored(&kaido);
+    }
+}
+
+/// A lab that needs 10 s for its first routes.
+fn slow_ring() -> String {
+    frr_ring(6, "ospf: {hello: 10s, dead: 40s}")
+}
+
+fn wait_until_starting(kaido: &Kaido, name: &str) {
+    let starting = || {
+        let list = kaido.json(&["lab", "ls"]);
+        let labs = list.as_array()?;
+        labs.iter().any(|lab| lab["name"] == name && lab["phase"] == "starting").then_some(())
+    };
+    until(Duration::from_secs(20), starting, || format!("{name} does not start"));
+}

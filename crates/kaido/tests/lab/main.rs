@@ -1,0 +1,23 @@
+//! Labs end to end, with the real binary. All need root, and no terminal.
+#![forbid(unsafe_code)]
+
+mod bad_files;
+mod faults;
+mod frr;
+mod kill;
+mod rate;
+mod ring;
+mod srv6;
+mod topologies;
+
+use testkit::Kaido;
+
+/// The binary under test, with a folder of its own.
+fn kaido() -> Kaido {
+    Kaido::new(env!("CARGO_BIN_EXE_kaido"))
+}
+
+/// The text of a file in `labs/`.
+fn file_in_labs(name: &str) -> String {
+    format!("{}/../../labs/{name}", env!("CARGO_MANIFEST_DIR"))
+}

@@ -1,0 +1,85 @@
+//! Strangers that look much like a lab's parts, and that no command of Kaido's may touch.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A network namespace that a file keeps, a bridge and a veth pair in it that are called like a
+/// lab's, and a process that lives there and is called like one of FRR's.
+#[derive(Debug)]
+pub struct Bystanders {
+    process: Child,
+    folder: TempDir,
+    identity: String,
+}
+
+const SCRIPT: &str = "\
+    ip link set lo up
+    ip link add sr-local type bridge
+    ip link add r1 type veth peer name r2
+    ip address add 10.0.1.1/24 dev r1
+    ip link set r1 up
+    touch \"$1/netns\"
+    mount --bind /proc/self/ns/net \"$1/netns\"
+    echo ready
+    exec -a zebra sleep infinity";
+
+impl Bystanders {
+    /// Makes them all; they end with the value.
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().expect("the temporary folder takes a folder");
+        let mut process = Command::new("unshare")
+            .args(["--net", "bash", "-ec", SCRIPT, "bystander"])
+            .arg(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("unshare runs");
+        let mut ready = String::new();
+        let output = process.stdout.as_mut().expect("it is a pipe");
+        BufReader::new(output).read_line(&mut ready).expect("the bystander says that it is ready");
+        assert_eq!(ready, "ready\n");
+        let mut bystanders = Self { process, folder, identity: String::new() };
+        bystanders.identity = bystanders.look();
+        bystanders
+    }
+
+    /// Asserts that nothing has happened to them.
+    #[track_caller]
+    pub fn assert_untouched(&mut self) {
+        let ended = self.process.try_wait().expect("it is this process's child");
+        assert!(ended.is_none(), "the bystander was ended: {ended:?}");
+        assert_eq!(self.look(), self.identity);
+    }
+
+    /// Everything about them that could change.
+    fn look(&self) -> String {
+        let namespace = self.folder.path().join("netns");
+        let output = Command::new("nsenter")
+            .arg(format!("--net={}", namespace.display()))
+            .args(["sh", "-ec", "ip address; ip route; readlink /proc/self/ns/net"])
+            .output()
+            .expect("nsenter runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+impl Default for Bystanders {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Bystanders {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        // A mount would keep the folder.
+        let _ = nix::mount::umount2(
+            &self.folder.path().join("netns"),
+            nix::mount::MntFlags::MNT_DETACH,
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! What a lab could leave on a machine.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::kaido::Kaido;
+use crate::wait::{pause, until};
+
+/// How long the kernel may take to put things away: namespaces are destroyed in the background.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The machine at one moment, as far as a lab of this test could have changed it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Machine {
+    run_folder: PathBuf,
+    named_namespaces: BTreeSet<String>,
+    mounts: Vec<String>,
+    links: BTreeSet<String>,
+    processes: BTreeSet<i32>,
+    files: BTreeSet<PathBuf>,
+}
+
+impl Machine {
+    /// The machine now.
+    pub fn now(kaido: &Kaido) -> Self {
+        let run_folder = kaido.run_folder();
+        let below = |path: &Path| path.starts_with(&run_folder);
+        let mounts = fs::read_to_string("/proc/self/mountinfo").expect("/proc is there");
+        let mounts = mounts
+            .lines()
+            .filter(|line| line.split(' ').any(|word| below(Path::new(word))))
+            .map(str::to_owned)
+            .collect();
+        Self {
+            named_namespaces: names("/run/netns"),
+            mounts,
+            links: names("/sys/class/net"),
+            processes: processes(&run_folder),
+            files: files(&run_folder),
+            run_folder,
+        }
+    }
+
+    /// Asserts that the machine becomes again what it was.
+    #[track_caller]
+    pub fn assert_restored(&self, kaido: &Kaido) {
+        let restored = || (*self == Self::now(kaido)).then_some(());
+        let difference = || format!("was {self:#?}\nis {:#?}", Self::now(kaido));
+        until(PATIENCE, restored, difference);
+        // Whatever still runs could make something anew.
+        pause(Duration::from_millis(10));
+        assert_eq!(*self, Self::now(kaido));
+    }
+}
+
+fn names(folder: &str) -> BTreeSet<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// The processes that the test's command has started, at any remove: all inherit the folder's
+/// name with their environment.
+fn processes(run_folder: &Path) -> BTreeSet<i32> {
+    let wanted = run_folder.as_os_str().as_bytes();
+    let contains = |bytes: &[u8]| bytes.windows(wanted.len()).any(|window| window == wanted);
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| {
+            ["environ", "cmdline"].iter().any(|file| {
+                fs::read(format!("/proc/{pid}/{file}")).is_ok_and(|bytes| contains(&bytes))
+            })
+        })
+        .collect()
+}
+
+fn files(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        if folder.exists() {
+            found.insert(folder.clone());
+        }
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(entry.path());
+            } else {
+                found.insert(entry.path());
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Installs what is missing, and says so before it does. With --lint, what only `make lint` and
+# `make test` need as well.
+set -euo pipefail
+. "$(dirname "$0")/env.sh"
+
+PACKAGES="frr iperf3 tcpdump clang libelf-dev zlib1g-dev pkg-config gcc make iproute2 iputils-ping"
+# What stands for them on a distribution without apt.
+COMMANDS="iperf3 tcpdump clang pkg-config gcc make ip ping"
+
+missing_packages() {
+    local package
+    for package in $PACKAGES; do
+        dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
+            echo "$package"
+    done
+}
+
+missing_commands() {
+    local command
+    for command in $COMMANDS; do
+        command -v "$command" >/dev/null || echo "$command"
+    done
+    [ -x /usr/lib/frr/zebra ] || [ -x /usr/libexec/frr/zebra ] || echo frr
+}
+
+install_packages() {
+    local missing
+    if ! command -v apt-get >/dev/null; then
+        missing=$(missing_commands | xargs)
+        [ -z "$missing" ] && return
+        echo "error: no apt-get here; install these yourself: $missing" >&2
+        echo "       and the headers of libelf and zlib" >&2
+        return 1
+    fi
+    missing=$(missing_packages | xargs)
+    [ -z "$missing" ] && return
+    echo "Installing with apt-get: $missing"
+    as_root apt-get update -q
+    # shellcheck disable=SC2086
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends $missing
+}
+
+install_rust() {
+    rust_is_new_enough && return
+    if command -v rustup >/dev/null; then
+        echo "Installing with rustup: the stable toolchain"
+        as_user rustup toolchain install stable --profile minimal -c rustfmt -c clippy
+        rust_is_new_enough && return
+    fi
+    echo "error: Rust $RUST_NEEDED or newer is needed, $(rustc --version 2>&1 || true) is here" >&2
+    echo "       install rustup, then: rustup toolchain install stable" >&2
+    return 1
+}
+
+install_cargo_deny() {
+    command -v cargo-deny >/dev/null || [ -x "$TARGET/tools/bin/cargo-deny" ] && return
+    echo "Building cargo-deny into $TARGET/tools: a few minutes, once"
+    as_user cargo install --quiet --locked cargo-deny --root "$TARGET/tools"
+}
+
+install_packages
+install_rust
+if [ "${1:-}" = --lint ]; then
+    install_cargo_deny
+fi

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# install.sh BINARY PREFIX: the command, its manual pages and its completions.
+set -euo pipefail
+binary=$(realpath "$1") prefix=$2
+. "$(dirname "$0")/env.sh"
+
+install -D -m 755 "$binary" "$prefix/bin/kaido"
+mkdir -p "$prefix/share/man/man1"
+"$binary" man "$prefix/share/man/man1"
+completions() {
+    mkdir -p "$(dirname "$prefix/share/$2")"
+    "$binary" completions "$1" >"$prefix/share/$2"
+}
+completions bash bash-completion/completions/kaido
+completions zsh zsh/site-functions/_kaido
+completions fish fish/vendor_completions.d/kaido.fish
+echo "installed under $prefix"

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Everything that CI checks. The last line sums up: N passed, N failed, N skipped; a step of the
+# linting that fails counts as one.
+set -uo pipefail
+. "$(dirname "$0")/env.sh"
+exec </dev/null
+
+scripts/deps.sh --lint || exit
+
+lint_failed=0
+scripts/lint.sh || lint_failed=$?
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+cargo_test_as_root --workspace --no-fail-fast 2>&1 | tee "$log"
+status=${PIPESTATUS[0]}
+
+# test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s
+read -r passed failed skipped < <(
+    awk '/^test result: / { p += $4; f += $6; s += $8 } END { print p + 0, f + 0, s + 0 }' "$log"
+)
+if [ "$status" != 0 ] && [ "$failed" = 0 ]; then
+    failed=1 # It did not even build, or a test program died.
+fi
+failed=$((failed + lint_failed))
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]

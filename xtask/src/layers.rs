@@ -1,0 +1,193 @@
+//! Crates depend downward only (ARCHITECTURE.md): checked from `cargo metadata`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+
+/// The floors, lowest first. A crate depends on crates of lower floors.
+const FLOORS: [&[&str]; 7] = [
+    &["wire"],
+    &["model"],
+    &["bpf", "netlink", "capture"],
+    &["pathfinder"],
+    &["api", "dataplane", "lab", "store", "telemetry"],
+    &["node", "controller", "bench"],
+    &["kaido"],
+];
+
+/// The floors of pure values and logic: no `unsafe` there.
+const SAFE_FLOORS: [usize; 3] = [0, 1, 3];
+
+/// Crates beside the floors: what ships never depends on them.
+const OUTSIDE: [&str; 2] = ["testkit", "xtask"];
+
+/// The part of `cargo metadata` that matters here.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    manifest_path: PathBuf,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    /// `dev` or `build`; absent for an ordinary one.
+    kind: Option<String>,
+    /// Only a dependency within the workspace has one.
+    path: Option<PathBuf>,
+}
+
+pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(root)
+        .output()
+        .context("cargo metadata does not start")?;
+    if !output.status.success() {
+        bail!("cargo metadata fails: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let metadata: Metadata =
+        serde_json::from_slice(&output.stdout).context("cargo metadata answers otherwise")?;
+    let mut problems = upward_edges(&metadata);
+    for package in &metadata.packages {
+        if floor(short(&package.name)).is_some_and(|floor| SAFE_FLOORS.contains(&floor)) {
+            let file = package.manifest_path.with_file_name("src").join("lib.rs");
+            let text = std::fs::read_to_string(&file)
+                .with_context(|| format!("cannot read {}", file.display()))?;
+            if !forbids_unsafe(&text) {
+                problems.push(format!("{} lacks #![forbid(unsafe_code)]", file.display()));
+            }
+        }
+    }
+    if !problems.is_empty() {
+        bail!("the floors are not kept:\n  {}", problems.join("\n  "));
+    }
+    println!("{} crates, all depend downward", metadata.packages.len());
+    Ok(())
+}
+
+/// Every dependency within the workspace that does not go to a lower floor, and every crate that
+/// is on none.
+fn upward_edges(metadata: &Metadata) -> Vec<String> {
+    let mut problems = Vec::new();
+    for package in &metadata.packages {
+        let name = short(&package.name);
+        if OUTSIDE.contains(&name) {
+            continue;
+        }
+        let Some(from) = floor(name) else {
+            problems.push(format!("crate {name} is on no floor: add it to FLOORS in {}", file!()));
+            continue;
+        };
+        for dependency in package.dependencies.iter().filter(|d| d.path.is_some()) {
+            let other = short(&dependency.name);
+            if OUTSIDE.contains(&other) {
+                if dependency.kind.as_deref() != Some("dev") {
+                    problems.push(format!("{name} -> {other}: only a dev-dependency may be"));
+                }
+                continue;
+            }
+            // An unknown crate is reported as a package.
+            if let Some(to) = floor(other).filter(|&to| to >= from) {
+                problems.push(format!(
+                    "{name} (floor {from}) -> {other} (floor {to}): only lower floors"
+                ));
+            }
+        }
+    }
+    problems
+}
+
+fn floor(name: &str) -> Option<usize> {
+    FLOORS.iter().position(|crates| crates.contains(&name))
+}
+
+/// The folder's name: packages carry a prefix.
+fn short(package: &str) -> &str {
+    package.strip_prefix("kaido-").unwrap_or(package)
+}
+
+fn forbids_unsafe(text: &str) -> bool {
+    text.lines().any(|line| line.trim() == "#![forbid(unsafe_code)]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A dependency's name and kind.
+    type Edge = (&'static str, Option<&'static str>);
+
+    /// What is wrong with packages of these names and dependencies.
+    fn problems(packages: &[(&str, &[Edge])]) -> Vec<String> {
+        let packages = packages.iter().map(|(name, dependencies)| Package {
+            name: (*name).into(),
+            manifest_path: PathBuf::new(),
+            dependencies: dependencies
+                .iter()
+                .map(|(name, kind)| Dependency {
+                    name: (*name).into(),
+                    kind: kind.map(Into::into),
+                    path: Some(PathBuf::new()),
+                })
+                .collect(),
+        });
+        upward_edges(&Metadata { packages: packages.collect() })
+    }
+
+    #[test]
+    fn downward_is_right() {
+        let found = problems(&[
+            ("kaido", &[("kaido-node", None), ("kaido-testkit", Some("dev"))]),
+            ("kaido-node", &[("kaido-wire", None), ("kaido-api", None)]),
+            ("kaido-testkit", &[("kaido", None)]),
+            ("xtask", &[("kaido-model", None)]),
+        ]);
+        assert_eq!(found, [""; 0]);
+    }
+
+    #[test]
+    fn upward_and_sideways_are_wrong() {
+        let found = problems(&[
+            ("kaido-model", &[("kaido-lab", None)]),
+            ("kaido-lab", &[("kaido-store", Some("dev"))]),
+        ]);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("model (floor 1) -> lab (floor 4)"), "{found:?}");
+        assert!(found[1].contains("lab (floor 4) -> store (floor 4)"), "{found:?}");
+    }
+
+    #[test]
+    fn test_code_does_not_ship() {
+        let found = problems(&[("kaido-lab", &[("kaido-testkit", None)])]);
+        assert!(found[0].contains("dev-dependency"), "{found:?}");
+    }
+
+    #[test]
+    fn an_unknown_crate_is_told_where_to_go() {
+        let found = problems(&[("kaido-attic", &[])]);
+        assert!(found[0].contains("attic") && found[0].contains("layers.rs"), "{found:?}");
+    }
+
+    #[test]
+    fn others_crates_are_free() {
+        let metadata = r#"{"packages": [{"name": "kaido-wire", "manifest_path": "x",
+            "dependencies": [{"name": "kaido", "kind": null, "path": null}]}]}"#;
+        assert_eq!(upward_edges(&serde_json::from_str(metadata).unwrap()), [""; 0]);
+    }
+
+    #[test]
+    fn the_line_that_forbids_unsafe_is_no_comment() {
+        assert!(forbids_unsafe("//! Docs.\n#![forbid(unsafe_code)]\n"));
+        assert!(!forbids_unsafe("// #![forbid(unsafe_code)]\n#![warn(unsafe_code)]\n"));
+    }
+}

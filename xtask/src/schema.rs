@@ -1,0 +1,80 @@
+//! The JSON Schema of topology files: generated from the types that read them.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+/// Where editors find the schema.
+const FILE: &str = "docs/topology.schema.json";
+
+pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
+    let schema = model::topology::json_schema();
+    let text = format!("{schema:#}\n");
+    let file = root.join(FILE);
+    if check {
+        let known =
+            std::fs::read_to_string(&file).with_context(|| format!("cannot read {FILE}"))?;
+        if known != text {
+            bail!("{FILE} is out of date: run `cargo xtask schema`");
+        }
+    } else {
+        std::fs::write(&file, text).with_context(|| format!("cannot write {FILE}"))?;
+    }
+    let count = check_labs(&schema, &root.join("labs"))?;
+    println!("{FILE} is up to date, {count} labs fit it");
+    Ok(())
+}
+
+/// Checks every topology file of a folder; how many there are.
+fn check_labs(schema: &Value, labs: &Path) -> anyhow::Result<usize> {
+    let validator = jsonschema::validator_for(schema).context("the schema itself is wrong")?;
+    let mut problems = Vec::new();
+    let mut count = 0;
+    for entry in
+        std::fs::read_dir(labs).with_context(|| format!("cannot read {}", labs.display()))?
+    {
+        let path = entry?.path();
+        if !path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
+            continue;
+        }
+        count += 1;
+        let text = std::fs::read_to_string(&path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let found = misfits(&validator, &text);
+        problems.extend(found.into_iter().map(|found| format!("{}: {found}", path.display())));
+    }
+    if count == 0 {
+        bail!("{} has no topology files", labs.display());
+    }
+    if !problems.is_empty() {
+        bail!("labs do not fit the schema:\n  {}", problems.join("\n  "));
+    }
+    Ok(count)
+}
+
+/// What does not fit, with its place in the file.
+fn misfits(validator: &jsonschema::Validator, text: &str) -> Vec<String> {
+    match serde_saphyr::from_str::<Value>(text) {
+        Ok(value) => validator
+            .iter_errors(&value)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect(),
+        Err(error) => vec![error.to_string()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misfit_names_its_place() {
+        let validator = jsonschema::validator_for(&model::topology::json_schema()).unwrap();
+        let right = "name: a\nnodes: {h1: {}, h2: {}}\nlinks: [h1-h2: &wan {rate: 5mbit}]\n";
+        assert_eq!(misfits(&validator, right), [""; 0]);
+        let wrong = misfits(&validator, "name: a\nnodes: {h1: {router: abacus}}\n");
+        assert!(wrong.iter().any(|text| text.contains("/nodes/h1")), "{wrong:?}");
+        assert!(!misfits(&validator, "name: [a\n").is_empty());
+    }
+}
