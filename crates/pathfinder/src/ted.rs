@@ -198,3 +198,71 @@ impl Ted {
             .any(|i| i.adjacencies.iter().any(|a| a.neighbour == neighbour))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::Adjacency;
+
+    use super::*;
+
+    /// A router with one interface a neighbour, named after it.
+    fn router(name: &str, neighbours: &[&str]) -> Announcement {
+        let interface = |neighbour: &&str| AnnouncedInterface {
+            name: format!("to-{neighbour}"),
+            capacity: Some(Bandwidth::from_mbps(100)),
+            up: true,
+            adjacencies: vec![Adjacency { neighbour: (*neighbour).into(), cost: 0, end_x: None }],
+        };
+        Announcement {
+            node: name.into(),
+            transit: true,
+            sids: None,
+            addresses: Vec::new(),
+            interfaces: neighbours.iter().map(interface).collect(),
+        }
+    }
+
+    fn arcs(ted: &Ted) -> Vec<String> {
+        let graph = ted.graph();
+        graph.arcs().map(|(_, arc)| ted.port_name(arc.port)).collect()
+    }
+
+    #[test]
+    fn a_link_is_there_once_both_ends_have_announced_it() {
+        let mut ted = Ted::default();
+        assert!(ted.announce(router("r1", &["r2", "r3"])));
+        assert_eq!(arcs(&ted), [""; 0]);
+        ted.announce(router("r2", &["r1"]));
+        ted.announce(router("r3", &[]));
+        assert_eq!(arcs(&ted), ["r1:to-r2", "r2:to-r1"]);
+        assert!(!ted.announce(router("r2", &["r1"])), "nothing new");
+    }
+
+    #[test]
+    fn dead_nodes_and_ports_without_carrier_have_no_arcs_and_keep_their_ids() {
+        let mut ted = Ted::default();
+        ted.announce(router("r1", &["r2"]));
+        ted.announce(router("r2", &["r1"]));
+        let (node, port) = (ted.find_node("r2"), ted.find_port("r2", "to-r1"));
+        assert!(ted.set_alive("r2", false) && !ted.set_alive("r2", false));
+        assert_eq!(arcs(&ted), [""; 0]);
+        assert!(ted.announce(router("r2", &["r1"])));
+        assert_eq!(arcs(&ted).len(), 2);
+        assert!(ted.set_port_up("r1", "to-r2", false));
+        assert_eq!(arcs(&ted), [""; 0], "the other direction is gone as well");
+        assert_eq!((ted.find_node("r2"), ted.find_port("r2", "to-r1")), (node, port));
+        assert!(!ted.set_port_up("r1", "eth7", true) && !ted.set_alive("r7", true));
+    }
+
+    #[test]
+    fn capacities_change_and_no_cost_is_zero() {
+        let mut ted = Ted::default();
+        ted.announce(router("r1", &["r2"]));
+        ted.announce(router("r2", &["r1"]));
+        assert!(ted.graph().arcs().all(|(_, arc)| arc.cost == 1));
+        let more = Some(Bandwidth::from_mbps(200));
+        assert!(ted.set_capacity("r1", "to-r2", more) && !ted.set_capacity("r1", "to-r2", more));
+        assert_eq!(ted.capacity(ted.find_port("r1", "to-r2").unwrap()), more);
+        assert_eq!(ted.graph().arc(crate::ArcId(0)).capacity, more);
+    }
+}

@@ -9,7 +9,7 @@ use common::world::{STEP, World, demand, noise};
 use common::{Net, along, demo};
 use model::{Class, Color};
 use pathfinder::{
-    AppLoad, Cause, Config, Decider, Demand, Path, PortId, PortLoad, State, segments,
+    AppLoad, Cause, Config, Decider, Demand, Path, PortId, PortLoad, Stamps, State, segments,
 };
 
 const M: f64 = 1e6;
@@ -516,4 +516,27 @@ fn an_explanation_names_what_every_other_path_lacks() {
     assert_eq!(why.lists.ipv4.0.len(), 2);
     assert!(why.installed.is_some());
     assert!(matches!(why.decision.unwrap().cause, Cause::Violated { .. }));
+}
+
+#[test]
+fn a_decision_names_the_first_sample_that_showed_the_violation() {
+    let net = demo();
+    let limit = port(&net, "r1", "r3");
+    let mut decider = Decider::new(Config::default());
+    decider.set_graph(net.graph());
+    decider.add(demand(&net, 7000, "h3", "h2", 50), Duration::ZERO);
+    decider.evaluate(Duration::ZERO);
+    let stamps = |at| Stamps { sampled_at_ns: at, received_at_ns: at + 1 };
+    let link = |at| PortLoad { rate_bps: 100_000_000, stamps: stamps(at), ..PortLoad::default() };
+    let app = |mbps, at| AppLoad { rate_bps: mbps * 1_000_000, stamps: stamps(at) };
+    // The link is full of the application's own packets, then of somebody else's: its rate stays.
+    decider.report_port(limit, link(100));
+    decider.report_app(APP, app(95, 100));
+    assert_eq!(decider.evaluate(secs(1)), []);
+    decider.report_app(APP, app(5, 200));
+    assert_eq!(decider.evaluate(secs(2)), []);
+    decider.report_port(limit, link(300));
+    decider.report_app(APP, app(4, 300));
+    let actions = decider.evaluate(secs(3));
+    assert_eq!(actions[0].decision.evidence, stamps(200));
 }

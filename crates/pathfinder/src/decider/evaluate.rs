@@ -144,8 +144,13 @@ impl Decider {
         let app = &self.apps[&color];
         let limit = View::new(self, managed, app).limit(arcs, app.path.as_ref());
         let short = limit.filter(|&(_, free)| free < needed);
+        let of_port = short.and_then(|(port, _)| self.loads.get(&port)).map(|load| load.stamps);
 
         let app = self.apps.get_mut(&color).expect("the caller found it");
+        if short.is_some() && app.violated_since.is_none() {
+            // Either may have shown it: a full link stays full when its sharers change.
+            app.evidence = of_port.unwrap_or_default().max(app.load.stamps);
+        }
         let violated_at =
             since(&mut app.violated_since, short.is_some(), now).map(|at| at + confirm);
         let starved = app.starved;
