@@ -528,7 +528,7 @@ fn a_decision_names_the_first_sample_that_showed_the_violation() {
     decider.evaluate(Duration::ZERO);
     let stamps = |at| Stamps { sampled_at_ns: at, received_at_ns: at + 1 };
     let link = |at| PortLoad { rate_bps: 100_000_000, stamps: stamps(at), ..PortLoad::default() };
-    let app = |mbps, at| AppLoad { rate_bps: mbps * 1_000_000, stamps: stamps(at) };
+    let app = |mbps: u64, at| AppLoad { rate_bps: mbps * 1_000_000, stamps: stamps(at) };
     // The link is full of the application's own packets, then of somebody else's: its rate stays.
     decider.report_port(limit, link(100));
     decider.report_app(APP, app(95, 100));
