@@ -78,8 +78,15 @@ pub fn run_demo(
     let page = report::page(bed.lab.topology(), &runs, scale, &lines, &differences)?;
     std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
     let report = out.join("report.html");
-    std::fs::write(&report, page).with_context(|| format!("cannot write {}", report.display()))?;
+    write(&report, &page.html)?;
+    for (name, svg) in &page.plots {
+        write(&out.join(format!("{name}.svg")), svg)?;
+    }
     Ok(Outcome { lines, differences, report, holds: holds(&runs) })
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Nothing moves under half the load; under all of it the application moves once, latency and

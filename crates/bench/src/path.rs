@@ -88,8 +88,8 @@ fn throughput(bed: &Bed<'_>, seconds: u64, rows: &mut Vec<Row>) -> Result<()> {
     }
     let late: Vec<f64> = after.of_app.0.iter().filter(|(t, _)| *t > 5.0).map(|(_, v)| *v).collect();
     rows.push(Row::of("throughput/goodput", "Mbit/s", &late, Better::More, Some(plain)));
-    // A segment is 1448 bytes of payload behind 52 of TCP and IPv4, 56 of SRv6 (RFC 8986 section
-    // 5.2: two segments, the first in the destination alone) and 14 of Ethernet.
+    // A segment is 1448 bytes of payload behind 52 of TCP and IPv4, 64 of SRv6 (of two segments the
+    // first is in the destination alone, RFC 8986 section 5.2) and 14 of Ethernet.
     let on_wire = |payload: &f64| payload * (1448.0 + 52.0 + 64.0 + 14.0) / 1448.0;
     let wire: Vec<f64> = late.iter().map(on_wire).collect();
     let branch = bed.scale.long_branch();

@@ -188,7 +188,7 @@ impl Lab {
             ready::wait(&self.folder, topology, &namespaces, limit, cancel, &mut converging)?;
         }
         if let Some(program) = &options.program
-            && !topology.applications.is_empty()
+            && topology.controller
         {
             progress(Stage::Daemons, 0, total);
             daemons::start_all(&self.folder, topology, program, cancel)?;
@@ -221,7 +221,9 @@ impl Lab {
         // A route needs its neighbour's link to be up at both ends.
         for (at, namespace) in namespaces.iter().enumerate() {
             cancel.check()?;
-            build::install_routes(topology, at, &mut Handle::within(namespace)?, &routes)?;
+            build::install_routes(topology, at, &mut Handle::within(namespace)?, &routes, |_| {
+                true
+            })?;
         }
         Ok(())
     }

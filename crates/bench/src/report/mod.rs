@@ -28,15 +28,24 @@ svg { max-width: 100%; height: auto }
 /// The colours of the reaction's stages.
 const STAGES: [&str; 6] = ["#3b6ea8", "#7a5195", "#bc5090", "#ef5675", "#ff764a", "#ffa600"];
 
-/// The whole page.
+/// The report.
+pub(crate) struct Page {
+    /// The whole page, which needs nothing else.
+    pub(crate) html: String,
+    /// Its plots by themselves: a name, and SVG.
+    pub(crate) plots: Vec<(&'static str, String)>,
+}
+
+/// Makes the report.
 pub(crate) fn page(
     topology: &Topology,
     runs: &[Run],
     scale: Scale,
     lines: &[Line],
     differences: &[String],
-) -> Result<String> {
+) -> Result<Page> {
     let mut html = String::new();
+    let mut plots = Vec::new();
     write!(
         html,
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
@@ -61,13 +70,33 @@ pub(crate) fn page(
         reaction_bar(&mut html, &reaction)?;
     }
     let figures = [
-        (Load::Half, Measured::Latency, "Latency under half the load (published: figure 4)"),
-        (Load::Half, Measured::Throughput, "Throughput under half the load (published: figure 5)"),
-        (Load::Full, Measured::Latency, "Latency under full load (published: figure 6)"),
-        (Load::Full, Measured::Throughput, "Throughput under full load (published: figure 7)"),
-        (Load::Tcp, Measured::Throughput, "Throughput when host 1 sends TCP (not published)"),
+        (
+            Load::Half,
+            Measured::Latency,
+            "latency-half",
+            "Latency under half the load (published: figure 4)",
+        ),
+        (
+            Load::Half,
+            Measured::Throughput,
+            "throughput-half",
+            "Throughput under half the load (published: figure 5)",
+        ),
+        (Load::Full, Measured::Latency, "latency", "Latency under full load (published: figure 6)"),
+        (
+            Load::Full,
+            Measured::Throughput,
+            "throughput",
+            "Throughput under full load (published: figure 7)",
+        ),
+        (
+            Load::Tcp,
+            Measured::Throughput,
+            "throughput-tcp",
+            "Throughput when host 1 sends TCP (not published)",
+        ),
     ];
-    for (load, measured, title) in figures {
+    for (load, measured, name, title) in figures {
         let Some((without, with)) = pair(runs, load, measured) else { continue };
         let curves = [
             Curve::new("host 1, without Kaido", plot::GREY, true, &without.of_load),
@@ -85,13 +114,14 @@ pub(crate) fn page(
             load.words(scale),
             with.moves
         )?;
+        plots.push((name, svg));
     }
     html.push_str("<h2>Where this differs from what was published</h2><ul>");
     for difference in differences {
         write!(html, "<li>{}</li>", escaped(difference))?;
     }
     html.push_str("</ul></html>\n");
-    Ok(html)
+    Ok(Page { html, plots })
 }
 
 fn comparison(html: &mut String, lines: &[Line]) -> std::fmt::Result {

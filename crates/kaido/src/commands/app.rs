@@ -190,8 +190,8 @@ fn limit(alternative: &v1::Alternative) -> String {
     format!(
         "{}: {} of {} free{congested}",
         alternative.limit,
-        rate(alternative.limit_free_bps),
-        rate(alternative.limit_capacity_bps)
+        Bandwidth::from_bps(alternative.limit_free_bps),
+        Bandwidth::from_bps(alternative.limit_capacity_bps)
     )
 }
 

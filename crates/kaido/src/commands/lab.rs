@@ -186,11 +186,11 @@ fn up(labs: &Labs, file: &Path, name: Option<String>, limit: Duration, output: &
     Ok(ExitCode::SUCCESS)
 }
 
-/// A lab with applications is ready when its controller knows its nodes and has decided.
+/// A lab with a controller is ready when that knows its nodes and has decided.
 fn wait_for_controller(lab: &lab::Lab, cancel: &Cancel) -> Result<(), Failure> {
     const LIMIT: Duration = Duration::from_secs(20);
     const LOOK: Duration = Duration::from_millis(50);
-    if lab.topology().applications.is_empty() {
+    if !lab.topology().controller {
         return Ok(());
     }
     let nodes: Vec<String> = lab.topology().nodes.iter().map(|node| node.name.clone()).collect();

@@ -67,6 +67,12 @@ fn keys_and_values() {
     expect(&lab("seed: many"), &[("3:7", "expected a whole number, found `many`", "")]);
     expect(&lab("mtu: 100"), &[("3:6", "an MTU of 100 is not possible", "write 1280 to 9000")]);
     expect("name: My Lab\nnodes: {h1: {}}\n", &[("1:7", "`My Lab` cannot name a lab", "a-z")]);
+    expect(
+        &lab(
+            "controller: false\nlinks: [h1-r1]\napplications: {x: {from: h1, to: r1, demand: 1mbit}}",
+        ),
+        &[("3:1", "applications need a controller", "remove `controller: false`")],
+    );
     expect("name: a\nnodes: {}\n", &[("2:1", "there are no nodes", "`h1: {}`")]);
     expect(
         &nodes("  h1:"),

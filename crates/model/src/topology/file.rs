@@ -38,6 +38,8 @@ pub(super) struct File {
     /// Links of two nodes, and LANs of two or more.
     #[serde(default)]
     pub(super) links: Vec<Link>,
+    /// Whether a controller and the nodes' daemons run; by default where there are applications.
+    pub(super) controller: Option<bool>,
     /// Applications, each with what it asks of its path.
     #[serde(default)]
     pub(super) applications: Entries<ApplicationText>,

@@ -30,6 +30,10 @@ pub(super) fn resolve<'a>(
         let help = "use up to 31 of a-z, 0-9 and -, beginning with a letter";
         place.value(steps!["name"], message, help);
     }
+    if file.controller == Some(false) && !file.applications.0.is_empty() {
+        let help = "remove `controller: false`, or the applications";
+        place.key(steps!["controller"], "applications need a controller", help);
+    }
     let mtu = file.mtu.unwrap_or(DEFAULT_MTU);
     check_mtu(&mut place, steps!["mtu"], mtu);
     let ospf = ospf(&mut place, file);
@@ -45,6 +49,7 @@ pub(super) fn resolve<'a>(
         srv6_block: pools.block,
         nodes,
         segments: Vec::with_capacity(plans.len()),
+        controller: file.controller.unwrap_or(!file.applications.0.is_empty()),
         applications: Vec::new(),
         tests: Vec::new(),
     };

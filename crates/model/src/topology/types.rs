@@ -32,6 +32,8 @@ pub struct Topology {
     pub nodes: Vec<Node>,
     /// Links and LANs, in the file's order; indices into this list name segments elsewhere.
     pub segments: Vec<Segment>,
+    /// Whether a controller and the nodes' daemons run.
+    pub controller: bool,
     /// The applications, in the file's order.
     pub applications: Vec<Application>,
     /// What must hold in the running lab, in the file's order.
