@@ -41,3 +41,15 @@ pub fn now_ns() -> u64 {
     // 64 bits last until the year 2554.
     since.as_nanos() as u64
 }
+
+/// An error with its causes, in one line: how errors travel in messages and logs.
+pub fn in_one_line(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

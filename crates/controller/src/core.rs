@@ -9,7 +9,7 @@ mod nodes;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api::now_ns;
+use api::{in_one_line, now_ns};
 use model::{Application, Assignment, Color, Placement, Policy, Step};
 use pathfinder::{Action, Cause, Decider, Demand, Path, Ted};
 use store::{Record, Store};
@@ -227,8 +227,12 @@ impl Core {
         }
         entry.record.placement = placement;
         if let Err(error) = self.store.put(&entry.record) {
-            tracing::error!(application = name, "the decision is not saved: {}", chain(&error));
-            entry.error = Some(format!("the decision is not saved: {}", chain(&error)));
+            tracing::error!(
+                application = name,
+                "the decision is not saved: {}",
+                in_one_line(&error)
+            );
+            entry.error = Some(format!("the decision is not saved: {}", in_one_line(&error)));
         }
     }
 
@@ -323,16 +327,4 @@ fn path_of(ted: &mut Ted, placement: &Placement) -> Path {
         steps.push((port, at));
     }
     Path { start, steps }
-}
-
-/// An error with its causes, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use api::v1::{FromNode, from_node, to_node};
-use api::{now_ns, v1};
+use api::{in_one_line, now_ns, v1};
 use model::{Assignment, Color};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
@@ -126,15 +126,4 @@ fn obey(agent: &mut Agent, message: v1::ToNode) -> Option<from_node::Message> {
             }))
         }
     }
-}
-
-fn in_one_line(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

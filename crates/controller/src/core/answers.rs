@@ -1,10 +1,11 @@
 //! Users' requests.
 
+use api::in_one_line;
 use model::{Application, Bandwidth, Class};
 use pathfinder::{AppStatus, State, Verdict};
 use store::Record;
 
-use super::{Core, Entry, chain};
+use super::{Core, Entry};
 use crate::message::{Message, Refusal, ToNode};
 use crate::resolve::resolve;
 use crate::view::{AlternativeView, AppView, Explained, InterfaceView, Limit, NodeView, Standing};
@@ -50,7 +51,7 @@ impl Core {
 
     /// Adds an application and decides for it at once, so that the answer says where it went.
     fn add(&mut self, application: Application, dry_run: bool) -> Result<AppView, Refusal> {
-        application.validate().map_err(|error| Refusal::Invalid(chain(&error)))?;
+        application.validate().map_err(|error| Refusal::Invalid(in_one_line(&error)))?;
         let name = application.name.clone();
         if self.apps.contains_key(&name) {
             return Err(Refusal::Exists(name));
@@ -60,7 +61,7 @@ impl Core {
         let record = Record { application, color: self.free_color()?, placement: None };
         let color = record.color;
         if !dry_run {
-            self.store.put(&record).map_err(|error| Refusal::NotSaved(chain(&error)))?;
+            self.store.put(&record).map_err(|error| Refusal::NotSaved(in_one_line(&error)))?;
         }
         let entry = Entry::new(record);
         self.apps.insert(name.clone(), entry);
@@ -123,7 +124,7 @@ impl Core {
     fn remove(&mut self, name: &str) -> Result<(), Refusal> {
         let Some(entry) = self.apps.get(name) else { return Err(self.no_application(name)) };
         let (color, from) = (entry.record.color, entry.record.application.from.clone());
-        self.store.remove(name).map_err(|error| Refusal::NotSaved(chain(&error)))?;
+        self.store.remove(name).map_err(|error| Refusal::NotSaved(in_one_line(&error)))?;
         self.apps.remove(name);
         self.decider.remove(color);
         if let Some(session) = self.sessions.get(&from) {

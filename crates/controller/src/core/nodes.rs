@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::now_ns;
+use api::{in_one_line, now_ns};
 use model::{Assignment, Color, Telemetry};
 use pathfinder::{AppLoad, PortLoad, Stamps};
 use store::Record;
@@ -62,7 +62,7 @@ impl Core {
             }
             tracing::info!(application = name, "taken from its headend");
             let record = Record { application, color, placement };
-            let error = self.store.put(&record).err().map(|error| super::chain(&error));
+            let error = self.store.put(&record).err().map(|error| in_one_line(&error));
             let entry = Entry { error, ..Entry::new(record) };
             self.apps.insert(name, entry);
             self.topology_changed = true;
