@@ -152,15 +152,23 @@ pub(crate) fn devices(topology: &Topology, at: usize, handle: &mut Handle) -> Re
 }
 
 /// Gives a node the routes and SIDs that the lab itself gives it; those that are there already
-/// are replaced, so that a link that was cut is mended by doing this again. Its links are up.
+/// are replaced, so that a link that was cut is mended by doing this again. `up` says which of its
+/// interfaces are: the kernel refuses a route over another, and it comes when that one is mended.
 pub(crate) fn install_routes(
     topology: &Topology,
     at: usize,
     handle: &mut Handle,
     shortest: &[Routes<'_>; 2],
+    up: impl Fn(u32) -> bool,
 ) -> Result<(), Error> {
     let mut batch = Batch::new();
-    for route in routes(topology, at, shortest) {
+    for mut route in routes(topology, at, shortest) {
+        // A black hole has no next hop from the start.
+        let leads_somewhere = !route.next_hops.is_empty();
+        route.next_hops.retain(|hop| up(hop.interface));
+        if leads_somewhere && route.next_hops.is_empty() {
+            continue;
+        }
         let label = format!("route {} on {}", route.destination, topology.nodes[at].name);
         batch.push(label, netlink::replace_route(&route));
     }
@@ -259,10 +267,8 @@ fn default_routes(topology: &Topology, node: &Node) -> Vec<Route> {
         if topology.has_srv6() {
             // What the host encapsulates is larger than the inner MTU by its headers: towards SIDs
             // the device's own MTU counts, or every full packet is lost at the host.
-            let hop = NextHop {
-                via: Some(IpAddr::V6(router.ipv6.addr())),
-                interface: index_of(index),
-            };
+            let hop =
+                NextHop { via: Some(IpAddr::V6(router.ipv6.addr())), interface: index_of(index) };
             let mut route = Route::new(IpNet::V6(topology.srv6_block), vec![hop]);
             route.priority += index as u32;
             routes.push(route);

@@ -10,7 +10,7 @@ use nix::unistd::User;
 
 use crate::Error;
 use crate::enter::{FRR_RUN, enter};
-use crate::frr_config::config;
+use crate::frr_config::{OWN_LINES, config};
 use crate::state::node_folder;
 
 /// Where the package has its daemons, and where others have them.
@@ -72,7 +72,7 @@ impl Frr {
                 for daemon in daemons(topology, at) {
                     self.start_daemon(folder, node, daemon)?;
                 }
-                self.load(node)
+                load(topology, at)
             };
             scope.spawn(work).join().expect("starting FRR does not panic")
         })
@@ -114,17 +114,30 @@ impl Frr {
             log: [text(&output), last_lines(folder, node, daemon)].join("\n").trim().into(),
         })
     }
+}
 
-    /// Loads frr.conf into all daemons. vtysh says on standard output which line it refuses.
-    fn load(&self, node: &str) -> Result<(), Error> {
-        let output = run(Command::new("vtysh").arg("-b"))?;
-        let said = text(&output);
-        let refused = said.lines().any(|line| line.contains("% ") || line.contains("line "));
-        if output.status.success() && !refused {
-            return Ok(());
-        }
-        Err(Error::FrrConfig { node: node.into(), said })
+/// Loads frr.conf into all daemons. vtysh says on standard output which line it refuses.
+fn load(topology: &Topology, at: usize) -> Result<(), Error> {
+    let node = topology.nodes[at].name.clone();
+    let output = run(Command::new("vtysh").arg("-b"))?;
+    let said = text(&output);
+    let refused: Vec<usize> = said.lines().filter_map(line_number).collect();
+    if output.status.success() && refused.is_empty() && !said.contains("% ") {
+        return Ok(());
     }
+    let config = config(topology, at);
+    let own = config.lines().position(|line| line == OWN_LINES);
+    // Lines of the lab's own fail for the machine's reasons, such as a full disk.
+    if own.is_some_and(|own| !refused.is_empty() && refused.iter().all(|&line| line > own)) {
+        return Err(Error::FrrConfig { node, said });
+    }
+    let what = "did not load the configuration".into();
+    Err(Error::Frr { node, daemon: "vtysh".into(), what, log: said })
+}
+
+/// The number in a line such as `line 7: % Unknown command: ip root`.
+fn line_number(said: &str) -> Option<usize> {
+    said.trim_start().strip_prefix("line ")?.split(':').next()?.trim().parse().ok()
 }
 
 /// Which of a router's daemons has ended, if one has.
@@ -169,4 +182,16 @@ pub(crate) fn tail(path: &Path, lines: usize) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line_number;
+
+    #[test]
+    fn refused_lines_have_numbers() {
+        assert_eq!(line_number("line 70: % Unknown command[4]: ip root"), Some(70));
+        assert_eq!(line_number("line 3: Failure to communicate[13] to zebra, line: log"), Some(3));
+        assert_eq!(line_number("Configuration file[/etc/frr/frr.conf] processing failure"), None);
+    }
 }

@@ -4,6 +4,9 @@ use std::fmt::Write;
 
 use model::topology::{Node, Routing, SegmentKind, Topology};
 
+/// The line in front of a node's own lines.
+pub(crate) const OWN_LINES: &str = "! from the topology file";
+
 /// The whole `frr.conf` of the node at `at`: what the topology says, then the node's own lines.
 pub fn config(topology: &Topology, at: usize) -> String {
     let node = &topology.nodes[at];
@@ -11,7 +14,8 @@ pub fn config(topology: &Topology, at: usize) -> String {
     // Writing to a string cannot fail.
     let _ = write_config(&mut text, topology, node);
     if let Some(extra) = &node.extra_config {
-        text.push_str("! from the topology file\n");
+        text.push_str(OWN_LINES);
+        text.push('\n');
         text.push_str(extra.trim_end());
         text.push('\n');
     }
@@ -23,6 +27,9 @@ fn write_config(text: &mut String, topology: &Topology, node: &Node) -> std::fmt
     let ospf6 = node.ipv6_routing == Routing::Ospf;
     writeln!(text, "frr defaults traditional\nhostname {}", node.name)?;
     writeln!(text, "log file /run/frr/frr.log")?;
+    // The kernel takes next hops out of its groups when their link goes down. zebra (8.4) does not
+    // notice and goes on using the groups: links that come back would stay unused.
+    writeln!(text, "no zebra nexthop kernel enable")?;
     if let Some(locator) = node.locator.filter(|_| ospf6) {
         // The locator is routed to its node; a SID that does not exist ends there.
         writeln!(text, "ipv6 route {locator} blackhole")?;

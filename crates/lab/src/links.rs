@@ -54,7 +54,9 @@ impl Lab {
             for end in &segment.ends {
                 let node = &topology.nodes[end.node];
                 let mut handle = Handle::within(&self.namespace(&node.name)?)?;
-                build::install_routes(topology, end.node, &mut handle, &routes)?;
+                let links = handle.links()?;
+                let up = |index| links.iter().any(|link| link.index == index && link.up);
+                build::install_routes(topology, end.node, &mut handle, &routes, up)?;
             }
         }
         Ok(changed)

@@ -164,10 +164,13 @@ fn a_degraded_application_goes_where_more_is_free_in_its_own_time() {
     world.add(demand(&net, 7000, "h3", "h2", 200));
     world.run(secs(5));
     assert_eq!(path(&net, &world.decider, APP), SHORT, "100 here, 80 there");
+    world.inelastic.insert(port(&net, "r2", "r4"), 380.0 * M);
+    world.run(secs(60));
+    assert_eq!(world.actions, [], "120 there: not a tenth of its demand more");
     world.inelastic.insert(port(&net, "r2", "r4"), 370.0 * M);
-    world.run(secs(20));
-    assert_eq!(world.actions, [], "not before it has dwelt");
-    world.run(secs(15));
+    world.run(secs(9));
+    assert_eq!(world.actions, [], "not before it has lasted");
+    world.run(secs(3));
     assert_eq!(path(&net, &world.decider, APP), LONG, "100 here, 130 there");
     let limit = port(&net, "r2", "r4");
     assert!(
@@ -284,6 +287,7 @@ fn a_newcomer_does_not_take_the_room_of_one_that_is_still_moving() {
     }
     let mut world = world(&net);
     world.inelastic.insert(port(&net, "r1", "r3"), 50.0 * M);
+    world.late.insert(port(&net, "r1", "r3"), 5);
     world.add(demand(&net, 7000, "h1", "h2", 45));
     world.run(secs(2));
     assert_eq!(path(&net, &world.decider, APP), "h1-r1-r2-r4-h2");
@@ -292,7 +296,7 @@ fn a_newcomer_does_not_take_the_room_of_one_that_is_still_moving() {
         world.step();
     }
     assert_eq!(path(&net, &world.decider, APP), "h1-r1-r3-r4-h2");
-    // It is moving, its packets are not there yet: 50 + 45 are taken all the same.
+    // It is moving, its packets are in no report yet: 50 + 45 are taken all the same.
     world.step();
     world.add(demand(&net, 7001, "h1", "h2", 45));
     world.run(STEP);
@@ -356,6 +360,39 @@ fn an_application_that_becomes_low_latency_gives_everything_back() {
     assert_eq!(last.lists, segments::Lists::default(), "its policy is removed");
     assert_eq!(path(&net, &world.decider, APP), SHORT);
     assert_eq!(reserved(&net, &world.decider, "r1", "r2"), 0);
+}
+
+#[test]
+fn a_low_latency_application_loses_the_list_that_a_store_remembers() {
+    let net = demo();
+    let graph = net.graph();
+    let arcs = along(&graph, &["h3", "r1", "r3", "r5", "h2"]);
+    let mut world = world(&net);
+    let low = Demand { class: Class::LowLatency, ..demand(&net, 7000, "h3", "h2", 0) };
+    world.add(low);
+    let lists = segments::Lists {
+        ipv4: model::SegmentList(vec![common::sid(7, 0xd4)]),
+        ..Default::default()
+    };
+    world.decider.restore(APP, Path::over(&graph, net.id("h3"), &arcs), lists, 0);
+    world.run(STEP);
+    assert_eq!(world.actions.len(), 1);
+    assert_eq!(world.actions[0].1.lists, segments::Lists::default());
+}
+
+#[test]
+fn a_path_that_breaks_during_a_move_leaves_no_reservation_behind() {
+    let (net, mut world) = demo_world();
+    world.inelastic.insert(port(&net, "r1", "r3"), 100.0 * M);
+    while world.actions.is_empty() {
+        world.step();
+    }
+    world.set_graph(net.without("r5"));
+    world.run(STEP);
+    assert_eq!(world.decider.app(APP).unwrap().state, State::Unreachable);
+    for arc in &net.arcs {
+        assert_eq!(world.decider.ledger().reserved(arc.port), 0);
+    }
 }
 
 #[test]

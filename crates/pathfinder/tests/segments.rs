@@ -75,6 +75,23 @@ fn a_host_has_no_adjacency_sid_to_choose_its_own_link() {
 }
 
 #[test]
+fn a_router_without_srv6_is_passed_by_the_one_before_it() {
+    // Two equal ways from r1 to r4. The IGP is sure as far as r3, but r3 has no SID to say so.
+    let mut net = Net::new(&["r1", "r2", "r3", "r4", "r5", "r6"]);
+    for (a, b) in
+        [("r1", "r2"), ("r2", "r3"), ("r3", "r4"), ("r1", "r5"), ("r5", "r6"), ("r6", "r4")]
+    {
+        net.link(a, b, 1, 0);
+    }
+    net.nodes[2].sids = None;
+    for arc in net.arcs.iter_mut().filter(|arc| arc.from == NodeId(2)) {
+        arc.end_x = None;
+    }
+    let list = ipv4(&net, &["r1", "r2", "r3", "r4"]);
+    assert_eq!(list, [of(&net, "r2", END), of(&net, "r4", DECAP_IPV4)]);
+}
+
+#[test]
 fn without_a_decapsulating_node_there_is_no_list() {
     let mut net = demo();
     for node in &mut net.nodes {

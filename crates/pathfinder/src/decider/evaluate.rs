@@ -83,18 +83,20 @@ impl Decider {
         if app.demand.class == Class::LowLatency {
             self.follow_igp(color, now)
         } else if let Some(arcs) = app.path.as_ref().and_then(|path| path.arcs(&self.graph)) {
+            let mut relisted = None;
             if self.graph_changed || app.state == State::Unreachable {
                 match segments::minimal(&self.graph, app.demand.from, &arcs) {
                     Ok(lists) if lists == app.lists => {}
                     // The path stays, but after a change of the topology its list is another.
                     Ok(lists) => {
                         let (path, state) = (app.path.clone(), app.state);
-                        return Some(self.assign(color, path, lists, state, Cause::Relisted, now));
+                        relisted =
+                            Some(self.assign(color, path, lists, state, Cause::Relisted, now));
                     }
                     Err(_) => return self.place(color, managed, Cause::Broken, now),
                 }
             }
-            self.judge(color, &arcs, managed, now)
+            self.judge(color, &arcs, managed, now).or(relisted)
         } else {
             let cause = if app.path.is_some() { Cause::Broken } else { Cause::New };
             self.place(color, managed, cause, now)

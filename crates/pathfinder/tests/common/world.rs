@@ -109,7 +109,9 @@ impl World {
     pub fn step(&mut self) {
         self.now += STEP;
         for color in std::mem::take(&mut self.installing) {
-            self.senders.get_mut(&color).unwrap().path = self.decider.app(color).unwrap().path;
+            let path = self.decider.app(color).unwrap().path;
+            let path = path.filter(|path| path.arcs(&self.graph).is_some());
+            self.senders.get_mut(&color).unwrap().path = path;
             self.decider.installed(color, self.now);
         }
         let sample = self.measure();
