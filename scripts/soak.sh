@@ -1,7 +1,40 @@
 #!/usr/bin/env bash
-# The tests that take long: ignored by `cargo test`, and named soak_*.
-set -euo pipefail
+# The proofs that take long: 500 kills of `up` and of `down`, the moves ten times, five minutes
+# without one. A summary goes to docs/soak/, the raw figures to bench/results/.
+set -uo pipefail
 . "$(dirname "$0")/env.sh"
 exec </dev/null
-scripts/deps.sh
-cargo_test_as_root --workspace --no-fail-fast -- --ignored soak_
+scripts/deps.sh || exit
+scripts/cargo build --release --package kaido || exit
+
+summary=docs/soak/$(date -u +%Y-%m-%d).md
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+section() { # TITLE COMMAND...: runs it, and keeps its last lines
+    local started=$SECONDS result=passed
+    echo "== $1" >&2
+    "${@:2}" >"$log" 2>&1 || result=FAILED
+    tail -n 20 "$log" >&2
+    printf '\n## %s: %s, %s s\n\n```\n' "$1" "$result" "$((SECONDS - started))"
+    grep -v '^$' "$log" | tail -n 20
+    printf '```\n'
+}
+
+bench() { # NAME: prints the table, keeps the JSON
+    scripts/as-root "$TARGET/release/kaido" --json bench "$1" >"bench/results/$1.json" &&
+        cat "bench/results/$1.json"
+}
+
+kills() {
+    KAIDO_KILLS=500 cargo_test_as_root --package kaido --test lab -- --nocapture kill
+}
+
+{
+    printf '# Soak, %s\n\n%s, %s processors, commit %s\n' "$(date -u +%Y-%m-%d)" \
+        "$(uname -sr)" "$(nproc)" "$(git rev-parse --short HEAD)"
+    section "500 kills of up, 500 of down" kills
+    section "kaido bench lab" bench lab
+    section "kaido bench path" bench path
+} >"$summary"
+! grep -q '^## .*: FAILED' "$summary"
