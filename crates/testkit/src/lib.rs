@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bystanders;
+mod datagrams;
 mod kaido;
 mod lab;
 mod machine;
@@ -10,6 +11,7 @@ mod random;
 mod wait;
 
 pub use bystanders::Bystanders;
+pub use datagrams::{Count, Datagrams};
 pub use kaido::{Kaido, Said};
 pub use lab::Lab;
 pub use machine::Machine;

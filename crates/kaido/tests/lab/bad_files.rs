@@ -1,1 +1,86 @@
-//! x
+//! Topology files with mistakes, through the command line.
+
+use serde_json::Value;
+use testkit::Machine;
+
+use crate::kaido;
+
+const HEAD: &str = "name: bad\nnodes:\n  h1: {}\n  r1: {router: linux}\n  r2: {router: linux}\n";
+
+/// What is in a file, where the mistake is, and what is said of it.
+fn mistakes() -> Vec<(&'static str, String, &'static str, &'static str)> {
+    let with = |rest: &str| format!("{HEAD}{rest}");
+    vec![
+        ("malformed YAML", "name: bad\nnodes: {h1: [}\n".into(), "2:", ""),
+        ("a name twice", format!("{HEAD}  r1: {{}}\n"), "6:3", "r1"),
+        ("a link to nowhere", with("links: [r1-r9]\n"), "6:", "r9"),
+        (
+            "overlapping prefixes",
+            with("links:\n- h1-r1: {ipv4: 10.9.0.0/16}\n- r1-r2: {ipv4: 10.9.3.0/24}\n"),
+            "8:",
+            "overlaps 10.9.0.0/16 of h1-r1",
+        ),
+        (
+            "a locator outside its block",
+            with("srv6: {block: fd00::/32}\n").replace(
+                "r1: {router: linux}",
+                "r1: {router: linux, srv6: {locator: fd77:0:1::/48}}",
+            ),
+            "4:",
+            "fd00::/32",
+        ),
+        (
+            "a demand larger than every link",
+            with(
+                "links: [h1-r1: {rate: 10mbit}, r1-r2: {rate: 10mbit}]\n\
+                 applications: {big: {from: h1, to: r2, demand: 1gbit}}\n",
+            ),
+            "7:",
+            "1gbit",
+        ),
+        ("an impairment", with("links: [r1-r2: {delay: 10ms}]\n"), "6:", "not built yet"),
+        ("a key with a slip", with("linsk: []\n"), "6:1", "links"),
+    ]
+}
+
+#[test]
+fn root_a_mistake_is_shown_with_its_place_and_nothing_is_made() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    for (what, text, place, words) in mistakes() {
+        let file = kaido.file("bad.yaml", &text);
+        for command in ["up", "check"] {
+            let said = kaido.run(&["lab", command, &file]);
+            said.failed(2, &[&format!("{file}:{place}"), words]);
+            assert!(said.stdout.is_empty(), "{what}: {said}");
+        }
+        let said = kaido.run(&["--json", "lab", "up", &file]);
+        assert_eq!(said.code, Some(2), "{what}: {said}");
+        let error: Value = serde_json::from_str(&said.stderr).unwrap();
+        let problem = &error["problems"][0];
+        let at = format!("{}:{}", problem["line"], problem["column"]);
+        assert!(at.starts_with(place), "{what}: {at} is not {place}: {said}");
+        assert!(problem["message"].is_string() && error["error"].is_string(), "{what}: {said}");
+    }
+    before.assert_restored(&kaido);
+}
+
+#[test]
+fn root_what_is_no_topology_file_is_said_to_be_none() {
+    let kaido = kaido();
+    let up = |file: &str| kaido.run(&["lab", "up", file]);
+    up("/nonexistent/lab.yaml").failed(2, &["cannot read /nonexistent/lab.yaml", "No such file"]);
+    up("/tmp").failed(2, &["/tmp is no topology file"]);
+    up("/dev/zero").failed(2, &["/dev/zero is no topology file"]);
+    let file = kaido.file("bytes.yaml", "");
+    std::fs::write(&file, [0xff, 0xfe, 0x00]).unwrap();
+    up(&file).failed(2, &["bytes.yaml"]);
+    let file = kaido.file("fine.yaml", crate::topologies::CHAIN);
+    for name in ["Up", "../etc", "a b", ""] {
+        let said = kaido.run(&["lab", "up", &file, "--name", name]);
+        said.failed(2, &["is no name of a lab"]);
+    }
+    kaido.run(&["lab", "down", "../.."]).failed(2, &["is no name of a lab"]);
+    kaido.run(&["lab"]).failed(2, &["Usage"]);
+    kaido.run(&["lab", "exec", "h1"]).failed(2, &["COMMAND"]);
+}

@@ -1,1 +1,167 @@
-//! x
+//! Machines that lack something, and daemons that die while a lab comes up.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use testkit::{Kaido, Machine, Said, until};
+
+use crate::kaido;
+use crate::topologies::{CHAIN, FRR, frr_ring};
+
+/// Runs `up` where `script` has changed the machine's look; it must fail, and leave nothing.
+fn up_fails(kaido: &Kaido, topology: &str, script: &str, words: &[&str]) {
+    let before = Machine::now(kaido);
+    let file = kaido.file("lab.yaml", topology);
+    kaido.script(&format!("{script}\nexec \"$K\" lab up {file}")).failed(1, words);
+    before.assert_restored(kaido);
+}
+
+#[test]
+fn root_without_frr_the_message_says_how_to_install_it() {
+    let kaido = kaido();
+    let hide = "for folder in /usr/lib/frr /usr/libexec/frr; do
+        [ ! -d $folder ] || mount -t tmpfs none $folder; done";
+    up_fails(&kaido, FRR, hide, &["FRR is not installed", "apt-get install frr"]);
+    // A lab without FRR routers needs none. It is the script's mount namespace that holds it.
+    let file = kaido.file("chain.yaml", CHAIN);
+    kaido.script(&format!("{hide}\n\"$K\" lab up {file}\n\"$K\" lab down chain")).ok();
+}
+
+#[test]
+fn root_without_ipv6_the_message_says_so() {
+    let kaido = kaido();
+    // As with ipv6.disable=1: the module is there, its settings are not.
+    up_fails(&kaido, CHAIN, "mount -t tmpfs none /proc/sys/net", &["IPv6 is disabled"]);
+    let disabled = "echo 1 > \"${KAIDO_RUN%/*}/one\"
+        mount --bind \"${KAIDO_RUN%/*}/one\" /sys/module/ipv6/parameters/disable";
+    up_fails(&kaido, CHAIN, disabled, &["IPv6 is disabled", "ipv6.disable=1"]);
+}
+
+#[test]
+fn root_other_users_are_told_that_it_needs_root() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    // Nobody may read the target folder's binary or the test's folder otherwise.
+    let program = kaido.folder().join("kaido");
+    std::fs::copy(env!("CARGO_BIN_EXE_kaido"), &program).unwrap();
+    std::fs::set_permissions(kaido.folder(), PermissionsExt::from_mode(0o755)).unwrap();
+    let file = kaido.file("lab.yaml", CHAIN);
+    let as_nobody = |arguments: &str| {
+        let program = program.display();
+        let drop = "setpriv --reuid=65534 --regid=65534 --clear-groups";
+        kaido.script(&format!("exec {drop} {program} {arguments}"))
+    };
+    as_nobody(&format!("lab up {file}")).failed(1, &["a lab needs root", "sudo"]);
+    // Looking at a file needs no rights.
+    as_nobody(&format!("lab check {file}")).ok();
+    as_nobody("lab ls").ok();
+    before.assert_restored(&kaido);
+    let lab = kaido.lab_up(CHAIN);
+    for command in ["lab exec h1 -- true", "lab link r1-r2 down", "lab down chain"] {
+        let said = as_nobody(command);
+        assert_eq!(said.code, Some(1), "{said}");
+        assert!(!said.stderr.contains("panicked"), "{said}");
+    }
+    lab.ping("h1", &["10.255.0.3"]);
+}
+
+/// Runs out of room at every step: of space, then of files.
+#[test]
+fn root_a_full_disk_leaves_nothing() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let file = kaido.file("lab.yaml", CHAIN);
+    // On failure the folder must be empty again; it must have failed for lack of room, cleanly.
+    let script = |limit: &str, file: &str| {
+        format!(
+            "mkdir -p $KAIDO_RUN
+            mount -t tmpfs -o {limit} none $KAIDO_RUN
+            code=0; \"$K\" lab up {file} || code=$?
+            [ $code = 0 ] && exit 0
+            left=$(find $KAIDO_RUN -mindepth 1)
+            [ -z \"$left\" ] || {{ echo \"left: $left\" >&2; exit 99; }}
+            exit $code"
+        )
+    };
+    // The lab that does come up, in the script's own mount namespace, has no processes and goes
+    // with it.
+    let smallest = |limits: &mut dyn Iterator<Item = String>| {
+        for (failed, limit) in limits.enumerate() {
+            let said = kaido.script(&script(&limit, &file));
+            if said.code == Some(0) {
+                return failed;
+            }
+            said.failed(1, &["No space left on device"]);
+        }
+        panic!("it never came up");
+    };
+    let by_space = smallest(&mut (1..50).map(|pages| format!("size={}k", pages * 4)));
+    assert!(by_space >= 1, "{by_space}");
+    let by_files = smallest(&mut (2..50).map(|files| format!("nr_inodes={files}")));
+    assert!(by_files >= 6, "{by_files}");
+    // FRR writes logs and sockets of its own.
+    let file = kaido.file("frr.yaml", FRR);
+    for limit in ["size=12k", "size=40k", "nr_inodes=24", "nr_inodes=40"] {
+        let said = kaido.script(&script(limit, &file));
+        assert_eq!(said.code, Some(1), "{limit}: {said}");
+    }
+    std::fs::remove_dir(kaido.run_folder()).unwrap();
+    before.assert_restored(&kaido);
+}
+
+/// The folder that everything is in cannot be made.
+#[test]
+fn root_an_unusable_run_folder_is_named() {
+    let kaido = kaido();
+    std::fs::write(kaido.run_folder(), "").unwrap();
+    let file = kaido.file("lab.yaml", CHAIN);
+    let said = kaido.run(&["lab", "up", &file]);
+    said.failed(1, &["cannot", "run/labs", "Not a directory"]);
+    std::fs::remove_file(kaido.run_folder()).unwrap();
+}
+
+#[test]
+fn root_a_daemon_that_dies_during_up_is_named() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let file = kaido.file("lab.yaml", &frr_ring(4, "ospf: {hello: 10s, dead: 40s}"));
+    for daemon in ["ospfd", "ospf6d", "zebra"] {
+        let up = kaido.start(&["lab", "up", &file]);
+        let pid_file = kaido.run_folder().join(format!("labs/many/nodes/r3/run/{daemon}.pid"));
+        // The last router's last daemon runs: all are there, and the first routes take 10 s.
+        let last = kaido.run_folder().join("labs/many/nodes/r4/run/ospf6d.pid");
+        let pid = || {
+            std::fs::read_to_string(&last).ok().filter(|pid| pid.ends_with('\n'))?;
+            std::fs::read_to_string(&pid_file).ok()?.trim().parse().ok()
+        };
+        let pid: i32 = until(Duration::from_secs(20), pid, || format!("no {daemon}"));
+        kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+        let said = Said::from_output("up".into(), up.wait_with_output().unwrap());
+        said.failed(1, &[daemon, "r3", "has ended"]);
+        before.assert_restored(&kaido);
+    }
+}
+
+#[test]
+fn root_routes_that_never_come_are_named() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let file = kaido.file("lab.yaml", &frr_ring(3, "ospf: {hello: 10s, dead: 40s}"));
+    let said = kaido.run(&["lab", "up", &file, "--limit", "1"]);
+    said.failed(1, &["routing has not converged after 1 s", "has no route to 10.255.0."]);
+    before.assert_restored(&kaido);
+}
+
+#[test]
+fn root_a_socket_in_use_is_named() {
+    let kaido = kaido();
+    let socket = kaido.folder().join("in-use.sock");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let config = serde_json::json!({ "socket": socket, "store": kaido.folder().join("store") });
+    let config = kaido.file("controller.json", &config.to_string());
+    let said = kaido.run(&["controller", "--config", &config]);
+    said.failed(1, &["another controller answers on", "in-use.sock"]);
+    assert!(socket.exists());
+}

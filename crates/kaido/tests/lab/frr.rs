@@ -35,7 +35,15 @@ fn vtysh_json(lab: &Lab<'_>, node: &str, command: &str) -> Value {
 /// Whether the routes become what they were.
 fn assert_routes_return(lab: &Lab<'_>, before: &[Vec<String>; 3], after: &str) {
     let now = || ROUTERS.map(|router| lab.routes(router));
-    let missing = || format!("after {after} the routes are\n{:#?}\nnot\n{before:#?}", now());
+    let missing = || {
+        let now = now();
+        let only = |one: &[Vec<String>; 3], other: &[Vec<String>; 3]| {
+            let pairs = one.iter().zip(other);
+            let lines = pairs.flat_map(|(one, other)| one.iter().filter(|r| !other.contains(r)));
+            lines.cloned().collect::<Vec<_>>()
+        };
+        format!("after {after} missing {:#?}, new {:#?}", only(before, &now), only(&now, before))
+    };
     until(RECOVERY, || (now() == *before).then_some(()), missing);
 }
 
@@ -76,7 +84,9 @@ fn root_frr_runs_as_the_file_says() {
         assert_eq!(ipv6["timerIntervalsConfigHello"], 1, "{ipv6}");
         let network = if interface == "lan0" { "BROADCAST" } else { "POINTOPOINT" };
         assert_eq!(ipv4["networkType"], network, "{ipv4}");
-        assert_eq!(ipv6["operatingAsType"], network, "{ipv6}");
+        // OSPFv3 says it only where it is not what the device is.
+        let network6 = ipv6["operatingAsType"].as_str().or(ipv6["type"].as_str());
+        assert_eq!(network6, Some(network), "{ipv6}");
     }
     // The lines of the router's own came in beside the lab's, in both families.
     let config = vtysh(&lab, "r1", "show running-config");
@@ -117,7 +127,8 @@ fn root_ospf_goes_around_a_cut_link_and_comes_back() {
     let before = ROUTERS.map(|router| lab.routes(router));
     let [ipv4, ipv6] = addresses(&topology, "h2");
     let goes_over = |destination: &str, device: &str| {
-        let route = lab.exec("r1", &format!("ip route get {destination}"));
+        // For a moment there may be no route at all.
+        let route = lab.run("r1", &["ip", "route", "get", destination]).stdout;
         route.contains(&format!(" dev {device} ")).then_some(())
     };
     // Both parallel links away, and the LAN is what is left.
@@ -150,10 +161,15 @@ fn root_ospf_goes_around_a_cut_link_and_comes_back() {
 fn root_a_line_that_frr_refuses_is_named_and_nothing_is_left() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
-    let wrong = FRR.replace("ip route 192.0.2.0/24", "ip rout 192.0.2.0/24");
+    let wrong = FRR.replace("ip route 192.0.2.0/24", "ip root 192.0.2.0/24");
     assert_ne!(wrong, FRR);
     let file = kaido.file("lab.yaml", &wrong);
     let said = kaido.run(&["lab", "up", &file]);
-    said.failed(2, &["FRR on r1 refuses", "Unknown command", "ip rout 192.0.2.0/24 blackhole"]);
+    said.failed(2, &["FRR on r1 refuses", "Unknown command", "ip root 192.0.2.0/24 blackhole"]);
+    before.assert_restored(&kaido);
+    // Not every wrong line is one that no command begins like.
+    let wrong = FRR.replace("ip route 192.0.2.0/24", "ip route 192.0.2.0/99");
+    let file = kaido.file("lab.yaml", &wrong);
+    kaido.run(&["lab", "up", &file]).failed(2, &["FRR on r1 refuses", "192.0.2.0/99"]);
     before.assert_restored(&kaido);
 }

@@ -1,5 +1,6 @@
 //! Labs end to end, with the real binary. All need root, and no terminal.
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 mod bad_files;
 mod faults;

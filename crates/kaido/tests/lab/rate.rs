@@ -21,10 +21,8 @@ pub(crate) fn tcp(lab: &Lab<'_>, address: &str, seconds: u32) -> f64 {
 
 fn wait_until_listening(server: &mut Child) {
     let lines = BufReader::new(server.stdout.take().unwrap()).lines();
-    let said: Vec<String> = lines
-        .map_while(Result::ok)
-        .take_while(|line| !line.contains("Server listening"))
-        .collect();
+    let said: Vec<String> =
+        lines.map_while(Result::ok).take_while(|line| !line.contains("Server listening")).collect();
     assert!(said.len() < 5, "{said:?}");
 }
 

@@ -16,10 +16,8 @@ fn root_every_host_reaches_everything() {
     assert_eq!(lab.name(), "ring");
     for host in topology.nodes.iter().filter(|node| node.is_host()) {
         for router in topology.nodes.iter().filter(|node| node.is_router()) {
-            let loopbacks = [
-                router.loopback4.unwrap().to_string(),
-                router.loopback6.unwrap().to_string(),
-            ];
+            let loopbacks =
+                [router.loopback4.unwrap().to_string(), router.loopback6.unwrap().to_string()];
             lab.ping(&host.name, &loopbacks.each_ref().map(String::as_str));
         }
     }
@@ -67,7 +65,8 @@ fn root_every_command_speaks_json() {
 fn root_two_labs_of_one_file_do_not_see_each_other() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
-    let file = kaido.file("ring.yaml", &std::fs::read_to_string(file_in_labs("ring.yaml")).unwrap());
+    let file =
+        kaido.file("ring.yaml", &std::fs::read_to_string(file_in_labs("ring.yaml")).unwrap());
     let one = kaido.lab_up_file(&file, &["--name", "one"]);
     let two = kaido.lab_up_file(&file, &["--name", "two"]);
     assert_eq!(kaido.labs(), ["one", "two"]);
@@ -110,6 +109,13 @@ fn root_a_cut_link_is_cut_for_both_and_mended_as_it_was() {
         lab.link(link, &["up"]);
         assert_eq!(routes(), before, "{link}");
     }
+    // Two at once: mending the one does not need the other.
+    for (link, change) in [("r1-r2", "down"), ("r6-r1", "down"), ("r1-r2", "up")] {
+        lab.link(link, &[change]);
+    }
+    lab.ping("h1", &["10.255.0.2", "fd01::2"]);
+    lab.link("r6-r1", &["up"]);
+    assert_eq!(routes(), before);
     lab.ping("h1", &["10.255.0.4", "fd01::4"]);
     let unknown = kaido.run(&["lab", "link", "r1-r4", "down"]);
     unknown.failed(2, &["there is no link `r1-r4`", "r1-r2"]);
