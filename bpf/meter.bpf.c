@@ -45,29 +45,40 @@ static __always_inline int matches(const struct packet *packet, const struct met
 	       same_network(packet->src, flow->src, flow->src_mask);
 }
 
+/* A packet whose flow is looked for. */
+struct search {
+	struct packet packet;
+	__s32 slot; /* of the first flow that matches; -1 for none */
+};
+
+/* One step of bpf_loop: 1 to end it. As a loop of its own, so many flows would be more than the
+ * verifier follows. */
+static long try_flow(__u32 at, struct search *search)
+{
+	const struct meter_flow *flow = bpf_map_lookup_elem(&meter_flows, &at);
+
+	if (!flow || !flow->version)
+		return 1;
+	if (!matches(&search->packet, flow))
+		return 0;
+	search->slot = flow->slot;
+	return 1;
+}
+
 SEC("tc")
 int meter(struct __sk_buff *skb)
 {
-	struct packet packet = {};
+	struct search search = {.slot = -1};
 
-	if (parse_packet(skb, &packet))
+	if (parse_packet(skb, &search.packet))
 		return TC_ACT_UNSPEC;
-	for (__u32 at = 0; at < METER_FLOWS; at++) {
-		__u32 key = at;
-		const struct meter_flow *flow = bpf_map_lookup_elem(&meter_flows, &key);
+	bpf_loop(METER_FLOWS, try_flow, &search, 0);
+	__u32 slot = search.slot;
+	struct meter_count *count = bpf_map_lookup_elem(&meter_counts, &slot);
 
-		if (!flow || !flow->version)
-			break;
-		if (!matches(&packet, flow))
-			continue;
-		__u32 slot = flow->slot;
-		struct meter_count *count = bpf_map_lookup_elem(&meter_counts, &slot);
-
-		if (count) {
-			count->packets += skb->gso_segs ? skb->gso_segs : 1;
-			count->bytes += skb->wire_len;
-		}
-		break;
+	if (count) {
+		count->packets += skb->gso_segs ? skb->gso_segs : 1;
+		count->bytes += skb->wire_len;
 	}
 	return TC_ACT_UNSPEC;
 }

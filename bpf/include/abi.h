@@ -9,10 +9,10 @@
 #include <linux/types.h>
 
 /* The most flows that one node counts; one application has a few, by address family. */
-#define METER_FLOWS 256
+#define METER_FLOWS 1024
 
 /* The most applications that one node counts. */
-#define METER_SLOTS 128
+#define METER_SLOTS 512
 
 /* A match on every DSCP: no code point has this value. */
 #define METER_ANY_DSCP 0xff

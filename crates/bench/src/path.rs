@@ -145,8 +145,8 @@ fn losses(bed: &Bed<'_>, runs: usize, rows: &mut Vec<Row>) -> Result<()> {
         }
         let dropped = bed.queue_drops()? - drops;
         let missing = |count: Count| count.sent as f64 - count.received as f64;
-        // The routers' own packets may be among what a full queue drops: then it is less than 0.
-        lost.push((missing(load) + missing(app) - dropped as f64).max(0.0));
+        // Below zero by the routers' own packets, where a full queue dropped some of them.
+        lost.push(missing(load) + missing(app) - dropped as f64);
         overtaken.push(app.overtaken as f64);
     }
     rows.push(Row::of("move/lost", "packets", &lost, Better::Less, None));

@@ -93,7 +93,7 @@ impl Watch {
         let decisions = bed.runtime().block_on(self.decisions)?;
         let (load, application) = (self.load.finish()?, self.application.finish()?);
         let moves: Vec<&v1::Decision> =
-            decisions.iter().filter(|decision| !decision.before.is_empty()).collect();
+            decisions.iter().filter(|d| !d.before.is_empty() && d.before != d.after).collect();
         let reaction = match (load, application, moves.first()) {
             (Some(started_ns), Some(first_packet_ns), Some(decision)) => Some(Reaction {
                 started_ns,

@@ -17,8 +17,8 @@ mod skel {
 }
 
 /// `METER_FLOWS`, `METER_SLOTS` and `METER_ANY_DSCP` of `abi.h`: macros leave no trace in BTF.
-const FLOWS: usize = 256;
-const SLOTS: usize = 128;
+const FLOWS: usize = 1024;
+const SLOTS: usize = 512;
 const ANY_DSCP: u8 = 0xff;
 
 /// Where the filter sits on its interface: behind what users have there at the usual priorities.

@@ -5,8 +5,10 @@
 
 mod answers;
 mod nodes;
+#[cfg(test)]
+mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use api::{in_one_line, now_ns};
@@ -15,7 +17,7 @@ use pathfinder::{Action, Cause, Decider, Demand, Path, Ted};
 use store::{Record, Store};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::message::{Message, Refusal, Sessions, ToNode};
 use crate::resolve::{Resolved, resolve};
@@ -30,6 +32,14 @@ const LIVENESS_CHECK: Duration = Duration::from_millis(250);
 /// their silence for their death.
 const WARM_UP: Duration = Duration::from_millis(1500);
 
+/// How long until what failed is tried again: an assignment that the headend could not install, a
+/// record that the disk did not take.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The most messages that are taken in before a decision is made: a flood of telemetry must not
+/// put it off for ever.
+const BATCH: usize = 256;
+
 /// An application, with what the controller alone knows of it.
 pub(crate) struct Entry {
     record: Record,
@@ -38,7 +48,12 @@ pub(crate) struct Entry {
     decision: Option<DecisionView>,
     /// The last assignment's number, to match its confirmation.
     serial: u64,
-    error: Option<String>,
+    /// Why the headend has not installed the last assignment.
+    not_installed: Option<String>,
+    /// Why the record on disk is an older one.
+    not_saved: Option<String>,
+    /// When what failed is tried again.
+    retry_at: Option<Duration>,
 }
 
 pub(crate) struct Core {
@@ -54,6 +69,10 @@ pub(crate) struct Core {
     topology_changed: bool,
     /// The store is new: what nodes know of applications is taken from them.
     rebuilding: bool,
+    /// What was removed since, so that no node brings it back.
+    removed: BTreeSet<String>,
+    /// When the nodes' silence was last looked at.
+    looked_at: Duration,
     warm: bool,
 }
 
@@ -63,7 +82,24 @@ pub(crate) struct Handle(pub(crate) mpsc::Sender<Message>);
 
 impl Entry {
     fn new(record: Record) -> Self {
-        Self { record, resolved: None, decision: None, serial: 0, error: None }
+        Self {
+            record,
+            resolved: None,
+            decision: None,
+            serial: 0,
+            not_installed: None,
+            not_saved: None,
+            retry_at: None,
+        }
+    }
+}
+
+impl Entry {
+    /// What is wrong, in one line.
+    fn error(&self) -> Option<String> {
+        let wrong = self.not_installed.iter().chain(&self.not_saved);
+        let wrong: Vec<&str> = wrong.map(String::as_str).collect();
+        (!wrong.is_empty()).then(|| wrong.join("; "))
     }
 }
 
@@ -87,14 +123,17 @@ impl Core {
             decisions: broadcast::channel(256).0,
             topology_changed: false,
             rebuilding,
+            removed: BTreeSet::new(),
+            looked_at: Duration::ZERO,
             warm: false,
         })
     }
 
     /// Puts the first applications into a new store.
     pub(crate) fn seed(&mut self, applications: Vec<Application>) -> Result<(), store::Error> {
-        for (application, color) in applications.into_iter().zip(Color::FIRST..=Color::LAST) {
-            let record = Record { application, color: Color(color), placement: None };
+        for application in applications {
+            let Ok(color) = self.free_color(&application) else { continue };
+            let record = Record { application, color, placement: None };
             self.store.put(&record)?;
             self.apps.insert(record.application.name.clone(), Entry::new(record));
         }
@@ -105,6 +144,7 @@ impl Core {
         let (sender, mut messages) = mpsc::channel(1024);
         let task = tokio::spawn(async move {
             let mut liveness = tokio::time::interval(LIVENESS_CHECK);
+            liveness.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 let wakeup = self.started + self.decider.wakeup().unwrap_or(Duration::MAX / 4);
                 tokio::select! {
@@ -112,10 +152,11 @@ impl Core {
                         Some(message) => self.handle(message),
                         None => return,
                     },
-                    _ = liveness.tick() => self.bury_the_silent(),
+                    _ = liveness.tick() => self.look_around(),
                     () = tokio::time::sleep_until(wakeup), if self.decider.wakeup().is_some() => {}
                 }
-                while let Ok(message) = messages.try_recv() {
+                for _ in 0..BATCH {
+                    let Ok(message) = messages.try_recv() else { break };
                     self.handle(message);
                 }
                 self.decide();
@@ -137,6 +178,49 @@ impl Core {
         let decided_at_ns = now_ns();
         for action in self.decider.evaluate(now) {
             self.carry_out(action, decided_at_ns);
+        }
+        self.note_quiet_changes();
+    }
+
+    /// An application that follows the IGP has nothing to install, but its path is kept all the
+    /// same: a controller that starts again must not take its packets for somebody else's.
+    fn note_quiet_changes(&mut self) {
+        let changed = |entry: &&Entry| {
+            let Some(placement) = self.placement(entry.record.color) else { return false };
+            entry.record.placement.as_ref().is_none_or(|saved| {
+                // What a degraded application is promised changes with every sample.
+                saved.start != placement.start || saved.steps != placement.steps
+            })
+        };
+        let names: Vec<String> = self
+            .apps
+            .values()
+            .filter(changed)
+            .map(|entry| entry.record.application.name.clone())
+            .collect();
+        for name in names {
+            self.save_placement(&name);
+            self.assign(&name);
+        }
+    }
+
+    /// What is done by the clock alone.
+    fn look_around(&mut self) {
+        self.bury_the_silent();
+        let now = self.now();
+        let due = |entry: &&mut Entry| entry.retry_at.is_some_and(|at| at <= now);
+        let mut names = Vec::new();
+        for entry in self.apps.values_mut().filter(due) {
+            entry.retry_at = None;
+            names.push(entry.record.application.name.clone());
+        }
+        for name in names {
+            if self.apps[&name].not_saved.is_some() {
+                self.save(&name);
+            }
+            if self.apps[&name].not_installed.is_some() {
+                self.assign(&name);
+            }
         }
     }
 
@@ -216,8 +300,8 @@ impl Core {
         self.assign(&name);
     }
 
-    /// Keeps the application's path on disk. A full disk stops no traffic: it is said, and the
-    /// next decision tries again.
+    /// Keeps the application's path on disk. A full disk stops no traffic: it is said, and tried
+    /// again.
     fn save_placement(&mut self, name: &str) {
         let Some(entry) = self.apps.get(name) else { return };
         let placement = self.placement(entry.record.color);
@@ -226,14 +310,22 @@ impl Core {
             return;
         }
         entry.record.placement = placement;
-        if let Err(error) = self.store.put(&entry.record) {
-            tracing::error!(
-                application = name,
-                "the decision is not saved: {}",
-                in_one_line(&error)
-            );
-            entry.error = Some(format!("the decision is not saved: {}", in_one_line(&error)));
+        self.save(name);
+    }
+
+    fn save(&mut self, name: &str) {
+        let retry_at = self.now() + RETRY;
+        let Some(entry) = self.apps.get_mut(name) else { return };
+        let Err(error) = self.store.put(&entry.record) else {
+            entry.not_saved = None;
+            return;
+        };
+        let error = format!("the decision is not saved: {}", in_one_line(&error));
+        if entry.not_saved.as_ref() != Some(&error) {
+            tracing::error!(application = name, "{error}");
         }
+        entry.not_saved = Some(error);
+        entry.retry_at = Some(retry_at);
     }
 
     /// Tells the headend what to do for an application. Without a session it is told at its next
@@ -305,14 +397,15 @@ impl Core {
         }
     }
 
-    /// The lowest colour that is free.
-    fn free_color(&self) -> Result<Color, Refusal> {
+    /// The lowest free colour for an application. Headends ask the rules of lower colours first, so
+    /// the more an application says of its packets, the lower its colour.
+    fn free_color(&self, application: &Application) -> Result<Color, Refusal> {
         let taken: std::collections::BTreeSet<u32> =
             self.apps.values().map(|entry| entry.record.color.0).collect();
-        (Color::FIRST..=Color::LAST)
-            .find(|color| !taken.contains(color))
+        let mut band = Color::band(application.specificity());
+        band.find(|color| !taken.contains(color))
             .map(Color)
-            .ok_or(Refusal::TooMany((Color::LAST - Color::FIRST + 1) as usize))
+            .ok_or(Refusal::TooMany(Color::BAND as usize))
     }
 }
 

@@ -54,6 +54,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// A defect: the core has panicked, and its log says where.
+    #[error("the controller has panicked: start it again, and report what its log says")]
+    Panicked,
     /// The server failed.
     #[error("the server failed")]
     Serve(#[from] tonic::transport::Error),
@@ -64,6 +67,8 @@ pub async fn run(
     config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
+    // Before the store is made: a second controller leaves nothing behind.
+    refuse_taken(&config.socket)?;
     let opened = Embedded::open(&config.store)?;
     if let Some(aside) = &opened.set_aside {
         tracing::warn!(
@@ -79,25 +84,43 @@ pub async fn run(
     }
     let (handle, task) = core.spawn();
     tracing::info!("listening on {}", config.socket.display());
-    let served = tonic::transport::Server::builder()
+    let abort = task.abort_handle();
+    let server = tonic::transport::Server::builder()
         .add_service(ControllerServer::new(Service::new(handle)))
-        .serve_with_incoming_shutdown(UnixListenerStream::new(listener), stop)
-        .await;
-    task.abort();
+        .serve_with_incoming_shutdown(UnixListenerStream::new(listener), async move {
+            stop.await;
+            // The server waits for its sessions, and they for the core.
+            abort.abort();
+        });
+    tokio::pin!(server);
+    let served = tokio::select! {
+        served = &mut server => served.map_err(Error::Serve),
+        ended = task => match ended {
+            // It would go on answering that it is stopping, for ever.
+            Err(error) if error.is_panic() => Err(Error::Panicked),
+            _ => server.await.map_err(Error::Serve),
+        },
+    };
     // Best effort: a socket left behind is recognised as dead by the next controller.
     let _ = std::fs::remove_file(&config.socket);
-    Ok(served?)
+    served
+}
+
+/// Refuses a path that is another controller's, or no socket. Whether a dead socket is there.
+fn refuse_taken(path: &Path) -> Result<bool, Error> {
+    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(false) };
+    if !found.file_type().is_socket() {
+        return Err(Error::NotASocket(path.into()));
+    }
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        return Err(Error::SocketInUse(path.into()));
+    }
+    Ok(true)
 }
 
 /// Binds the socket, and replaces one that a controller which was killed left behind.
 fn bind(path: &Path) -> Result<UnixListener, Error> {
-    if let Ok(found) = std::fs::symlink_metadata(path) {
-        if !found.file_type().is_socket() {
-            return Err(Error::NotASocket(path.into()));
-        }
-        if std::os::unix::net::UnixStream::connect(path).is_ok() {
-            return Err(Error::SocketInUse(path.into()));
-        }
+    if refuse_taken(path)? {
         std::fs::remove_file(path).map_err(|source| Error::Bind { path: path.into(), source })?;
     }
     UnixListener::bind(path).map_err(|source| Error::Bind { path: path.into(), source })

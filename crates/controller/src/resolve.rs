@@ -30,10 +30,14 @@ pub(crate) fn resolve(app: &Application, ted: &Ted) -> Result<Resolved, Refusal>
             (name.clone(), node.addresses.iter().map(|&a| IpNet::from(a)).collect::<Vec<_>>())
         }
         Destination::Prefix(prefix) => {
+            // Both ends of a link have addresses in its prefix: the host is meant. Of several, the
+            // choice must not depend on who announced itself first.
             let owner = ted
                 .announcements()
                 .map(|(announcement, _)| announcement)
-                .find(|a| a.addresses.iter().any(|address| prefix.contains(address)))
+                .filter(|a| a.node != from.node)
+                .filter(|a| a.addresses.iter().any(|address| prefix.contains(address)))
+                .min_by_key(|a| (a.transit, &a.node))
                 .ok_or(Refusal::NoNodeIn(*prefix))?;
             (owner.node.clone(), vec![*prefix])
         }

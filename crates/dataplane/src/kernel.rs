@@ -5,6 +5,9 @@
 //! encapsulates them (H.Encaps.Red, RFC 8986 section 5.2). Routes are there before the rules that
 //! lead to them and go after them, and a list changes by replacing the route in one step, so that
 //! at every moment a packet takes the old way or the new one.
+//!
+//! A policy without lists has its rules too: they lead to the main table, so that the packets of a
+//! narrow application stay on the IGP's path where those of a wider one are steered.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -12,8 +15,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use model::{Color, Flow, Policy, SegmentList};
 use netlink::{
-    Batch, Encap, Handle, Mode, Namespace, NextHop, PROTOCOL, Route, Rule, add_rule, delete_route,
-    delete_rule, replace_route,
+    Batch, Encap, Handle, MAIN_TABLE, Mode, Namespace, NextHop, PROTOCOL, Route, Rule, add_rule,
+    delete_route, delete_rule, replace_route,
 };
 
 use crate::{Dataplane, Error, normalized};
@@ -47,6 +50,9 @@ impl KernelSeg6 {
     /// The routes that the policy needs.
     fn routes(&mut self, policy: &Policy) -> Result<Vec<Route>, Error> {
         let color = policy.color;
+        if !policy.is_steered() {
+            return Ok(Vec::new());
+        }
         let destinations: BTreeMap<IpNet, &Flow> =
             policy.flows.iter().map(|flow| (flow.dst, flow)).collect();
         let mut interfaces: HashMap<IpAddr, u32> = HashMap::new();
@@ -84,32 +90,32 @@ impl KernelSeg6 {
     /// The colour's rules that are there.
     fn rules(&mut self, color: Color) -> Result<Vec<Rule>, Error> {
         let mut rules = self.handle.rules(PROTOCOL)?;
-        rules.retain(|rule| rule.table == color.0 && rule.priority == color.0);
+        rules.retain(|rule| rule.priority == color.0 && is_own_table(rule));
         Ok(rules)
     }
 
-    /// Makes `wanted` the colour's only rules: first adds what is missing, then deletes what is
+    /// Makes `wanted`, which lead to `table`, the colour's only rules: first adds what is missing, then deletes what is
     /// too much.
     ///
     /// Deleting a rule, the kernel takes the first one that fits, and to it a rule for
     /// 10.0.0.0/8 fits one for TCP to 10.0.0.0/8. That does no harm, since all of them lead to
     /// the same table and the wider rule is still there; the next round adds the narrower one
     /// again, behind the wider, which is then the first that fits.
-    fn reconcile(&mut self, color: Color, wanted: &[Flow]) -> Result<(), Error> {
+    fn reconcile(&mut self, color: Color, wanted: &[Flow], table: u32) -> Result<(), Error> {
         for _ in 0..ATTEMPTS + wanted.len() {
             let found = self.rules(color)?;
             let mut seen = BTreeSet::new();
             let mut surplus = Vec::new();
             for rule in &found {
                 match wanted.iter().position(|flow| *flow == rule.flow) {
-                    Some(at) if seen.insert(at) => {}
+                    Some(at) if rule.table == table && seen.insert(at) => {}
                     _ => surplus.push(*rule),
                 }
             }
             let missing = wanted.iter().enumerate().filter(|(at, _)| !seen.contains(at));
             let mut batch = Batch::new();
             for (_, flow) in missing {
-                let rule = self::rule(color, *flow);
+                let rule = Rule { priority: color.0, table, protocol: PROTOCOL, flow: *flow };
                 batch.push(label("add", &rule), add_rule(&rule)?);
             }
             self.handle.commit(batch)?;
@@ -130,12 +136,13 @@ impl KernelSeg6 {
     }
 }
 
-fn rule(color: Color, flow: Flow) -> Rule {
-    Rule { priority: color.0, table: color.0, protocol: PROTOCOL, flow }
+/// Whether a rule leads where a colour's rules do.
+fn is_own_table(rule: &Rule) -> bool {
+    rule.table == rule.priority || rule.table == MAIN_TABLE
 }
 
 fn label(what: &str, rule: &Rule) -> String {
-    format!("{what} the rule for {} of colour {}", rule.flow.dst, rule.table)
+    format!("{what} the rule for {} of colour {}", rule.flow.dst, rule.priority)
 }
 
 fn own(color: Color) -> Result<Color, Error> {
@@ -179,7 +186,8 @@ impl Dataplane for KernelSeg6 {
             batch.push(label, replace_route(route));
         }
         self.handle.commit(batch)?;
-        self.reconcile(color, &policy.flows)?;
+        let table = if policy.is_steered() { color.0 } else { MAIN_TABLE };
+        self.reconcile(color, &policy.flows, table)?;
         let mut batch = Batch::new();
         let key = |route: &Route| (route.destination, route.priority);
         let kept: Vec<_> = wanted.iter().map(key).collect();
@@ -192,7 +200,7 @@ impl Dataplane for KernelSeg6 {
 
     fn remove(&mut self, color: Color) -> Result<(), Error> {
         let color = own(color)?;
-        self.reconcile(color, &[])?;
+        self.reconcile(color, &[], color.0)?;
         let mut batch = Batch::new();
         for route in self.handle.routes(Some(color.0), Some(PROTOCOL))? {
             let label = format!("delete the route {} of colour {}", route.destination, color.0);
@@ -210,8 +218,8 @@ impl Dataplane for KernelSeg6 {
             ipv6: SegmentList::default(),
         };
         for rule in self.handle.rules(PROTOCOL)? {
-            let Ok(color) = own(Color(rule.table)) else { continue };
-            if rule.priority == rule.table {
+            let Ok(color) = own(Color(rule.priority)) else { continue };
+            if is_own_table(&rule) {
                 policies.entry(color).or_insert_with(|| empty(color)).flows.push(rule.flow);
             }
         }

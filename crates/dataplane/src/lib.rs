@@ -18,7 +18,8 @@ pub use normal::normalized;
 
 /// What steers packets at a headend.
 pub trait Dataplane: Send {
-    /// Steers the policy's packets onto its lists, whatever its colour steered before. Packets
+    /// Steers the policy's packets onto its lists, or, without lists, keeps them on the IGP's path
+    /// whatever policies of higher colours say. Whatever its colour steered before ends. Packets
     /// on their way are not lost; what is in place already stays untouched.
     fn install(&mut self, policy: &Policy) -> Result<(), Error>;
 

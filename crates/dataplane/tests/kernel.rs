@@ -429,3 +429,40 @@ fn root_a_half_installed_policy_shows_and_is_completed() {
     plane.remove(Color(7001)).unwrap();
     assert_eq!(plane.installed().unwrap(), []);
 }
+
+/// How the host sends TCP to the server's port 5201 or 80: over an interface, in the kernel's words.
+fn way(net: &Net, port: u16) -> String {
+    let arguments = format!("route get 10.9.0.1 ipproto tcp dport {port}");
+    let run = || Command::new("ip").args(arguments.split(' ')).output().unwrap();
+    String::from_utf8(net.host.run(run).unwrap().stdout).unwrap()
+}
+
+#[test]
+fn root_a_narrow_policy_without_a_list_stays_where_a_wider_one_is_steered() {
+    let net = up();
+    let before = shown(&net.host);
+    let mut plane = KernelSeg6::within(&net.host, INNER_MTU).unwrap();
+    let wide = Policy { color: Color(9000), ..policy('b') };
+    let narrow = |list: SegmentList| Policy {
+        color: Color(8000),
+        flows: vec![flow("10.9.0.1/32", Some(Protocol::Tcp), Some(5201))],
+        ipv4: list,
+        ipv6: SegmentList::default(),
+    };
+    let bare = narrow(SegmentList::default());
+    plane.install(&wide).unwrap();
+    assert!(way(&net, 5201).contains("encap seg6"));
+    plane.install(&bare).unwrap();
+    assert!(!way(&net, 5201).contains("encap") && way(&net, 80).contains("encap seg6"));
+    assert_eq!(plane.installed().unwrap(), [normalized(&bare), normalized(&wide)]);
+    // Steered by itself, and left to the IGP again.
+    plane.install(&narrow(list(&["fd00:0:a:d4::"]))).unwrap();
+    assert!(way(&net, 5201).contains("fd00:0:a:d4::"));
+    plane.install(&bare).unwrap();
+    assert!(!way(&net, 5201).contains("encap"));
+    assert_eq!(plane.installed().unwrap(), [normalized(&bare), normalized(&wide)]);
+    plane.remove(bare.color).unwrap();
+    assert!(way(&net, 5201).contains("encap seg6"));
+    plane.remove(wide.color).unwrap();
+    assert_eq!(shown(&net.host), before);
+}

@@ -293,9 +293,9 @@ pub(crate) struct DemoOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchOptions {
-    /// What to measure
+    /// What to measure; everything when absent
     #[arg(value_enum)]
-    pub(crate) name: BenchName,
+    pub(crate) name: Option<BenchName>,
     /// Less than 50 s, with fewer runs
     #[arg(long)]
     pub(crate) quick: bool,

@@ -60,7 +60,12 @@ impl From<lab::Error> for Failure {
 impl From<tonic::Status> for Failure {
     fn from(status: tonic::Status) -> Self {
         use tonic::Code;
-        let error = anyhow::anyhow!("{}", status.message());
+        let error = if std::error::Error::source(&status).is_some() {
+            // The connection's own error, not an answer.
+            anyhow::anyhow!("the controller went away before it answered")
+        } else {
+            anyhow::anyhow!("{}", status.message())
+        };
         match status.code() {
             Code::NotFound | Code::AlreadyExists | Code::InvalidArgument => Self::usage(error),
             _ => Self::failed(error),

@@ -25,10 +25,6 @@ const LOOPBACK: u32 = 1;
 /// knows the topology knows the indexes.
 const FIRST_LINK: u32 = 10;
 
-/// Segmentation offloads that are not used towards SRv6: a super-frame that is encapsulated after
-/// it was built is cut wrongly on some paths, and TCP falls to 0.45 Mbit/s.
-const SWITCHED_OFF: [&str; 2] = ["tx-ipxip4-segmentation", "tx-ipxip6-segmentation"];
-
 /// The index of a node's interface in its namespace.
 pub(crate) fn index_of(interface: usize) -> u32 {
     FIRST_LINK + interface as u32
@@ -158,7 +154,7 @@ pub(crate) fn install_routes(
     topology: &Topology,
     at: usize,
     handle: &mut Handle,
-    shortest: &[Routes<'_>; 2],
+    shortest: &[Routes; 2],
     up: impl Fn(u32) -> bool,
 ) -> Result<(), Error> {
     let mut batch = Batch::new();
@@ -175,12 +171,9 @@ pub(crate) fn install_routes(
     Ok(handle.commit(batch)?)
 }
 
-/// Sets what a node's links must not do, and its SRv6 source address.
-pub(crate) fn srv6_settings(node: &Node, namespace: &Namespace) -> Result<(), Error> {
+/// Sets a node's SRv6 source address.
+pub(crate) fn tunnel_source(node: &Node, namespace: &Namespace) -> Result<(), Error> {
     let mut generic = GenericHandle::within(namespace)?;
-    for interface in &node.interfaces {
-        generic.set_features(&interface.name, &SWITCHED_OFF, false)?;
-    }
     // Without it the kernel looks for a source address for every packet.
     let first_link = || node.interfaces.first().map(|interface| interface.ipv6.addr());
     if let Some(source) = node.loopback6.or_else(first_link) {
@@ -208,7 +201,7 @@ pub(crate) fn queue_bytes(interface: &Interface, rate: model::Bandwidth) -> u32 
 }
 
 /// All routes that the lab itself gives a node.
-fn routes(topology: &Topology, at: usize, shortest: &[Routes<'_>; 2]) -> Vec<Route> {
+fn routes(topology: &Topology, at: usize, shortest: &[Routes; 2]) -> Vec<Route> {
     let node = &topology.nodes[at];
     if node.is_host() {
         return default_routes(topology, node);

@@ -13,7 +13,7 @@ use crate::announce::announcement;
 use crate::enter::enter;
 use crate::frr::tail;
 use crate::processes::pause;
-use crate::state::{INFRASTRUCTURE, Lab, node_folder};
+use crate::state::{INFRASTRUCTURE, Lab, lock, node_folder};
 use crate::{Cancel, Error};
 
 /// The configuration of `kaido node`, as JSON.
@@ -73,6 +73,7 @@ pub(crate) fn start_all(
 impl Lab {
     /// Starts the lab's controller again after it has ended.
     pub fn start_controller(&self, program: &Path) -> Result<(), Error> {
+        self.check_not_running("controller", &self.folder.join("controller.json"))?;
         let child = start_controller(&self.folder, program)?;
         wait_for_socket(&self.folder, child, &Cancel::default())
     }
@@ -80,7 +81,13 @@ impl Lab {
     /// Starts a node's daemon again after it has ended.
     pub fn start_node(&self, node: &str, program: &Path) -> Result<(), Error> {
         self.node(node)?;
+        self.check_not_running(node, &node_folder(&self.folder, node).join("node.json"))?;
         start_node(&self.folder, node, program).map(drop)
+    }
+
+    /// A daemon holds a lock on its configuration as long as it lives.
+    fn check_not_running(&self, daemon: &str, config: &Path) -> Result<(), Error> {
+        lock(config).map(drop).ok_or_else(|| Error::Running(daemon.into()))
     }
 }
 

@@ -42,8 +42,8 @@ pub(crate) fn enter(folder: &Path, node: &str, frr: bool) -> Result<(), Error> {
     netlink::Namespace::open(namespace_path(folder, node))?.enter()?;
     unshare(CloneFlags::CLONE_NEWNS).map_err(mount_error("/"))?;
     // What is mounted from here on stays in here.
-    let private = MsFlags::MS_REC | MsFlags::MS_SLAVE;
-    mount(None::<&str>, "/", None::<&str>, private, None::<&str>).map_err(mount_error("/"))?;
+    let slave = MsFlags::MS_REC | MsFlags::MS_SLAVE;
+    mount(None::<&str>, "/", None::<&str>, slave, None::<&str>).map_err(mount_error("/"))?;
     if frr {
         let files = node_folder(folder, node);
         bind(&files.join("run"), FRR_RUN)?;

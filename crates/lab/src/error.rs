@@ -35,6 +35,12 @@ pub enum Error {
     /// Another command works on the lab.
     #[error("another command is working on the lab `{0}`: wait until it has finished")]
     Busy(String),
+    /// A daemon that is to be started runs already.
+    #[error("{0} is running already")]
+    Running(String),
+    /// The command runs on a node of the lab that it would take away.
+    #[error("this shell is on a node of the lab `{0}`: leave it first")]
+    Inside(String),
     /// The lab is not up.
     #[error("the lab `{name}` is {phase}: it must be ready first")]
     NotReady {
@@ -162,6 +168,8 @@ impl Error {
                 | Self::NoLab { .. }
                 | Self::WhichLab { .. }
                 | Self::BadName(_)
+                | Self::Running(_)
+                | Self::Inside(_)
                 | Self::NoNode { .. }
                 | Self::NoInterface { .. }
                 | Self::NoLink { .. }

@@ -44,9 +44,8 @@ impl Frr {
             .map(PathBuf::from)
             .find(|folder| folder.join("zebra").exists())
             .ok_or_else(|| Error::NoFrr(Path::new(FOLDERS[0]).join("zebra")))?;
-        for (routing, daemon) in [("OSPFv2", "ospfd"), ("OSPFv3", "ospf6d")] {
+        for daemon in ["staticd", "ospfd", "ospf6d"] {
             if !programs.join(daemon).exists() {
-                let _ = routing;
                 return Err(Error::NoFrr(programs.join(daemon)));
             }
         }

@@ -6,7 +6,7 @@ use netlink::{Handle, Tbf};
 use crate::Error;
 use crate::build;
 use crate::routes::Routes;
-use crate::state::Lab;
+use crate::state::{Lab, lock};
 
 /// What is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,7 @@ impl Lab {
             name: name.into(),
             known: self.topology.segments.iter().map(|segment| segment.name.clone()).collect(),
         })?;
+        let _lock = lock(&self.folder).ok_or_else(|| Error::Busy(self.name.clone()))?;
         let mut changed = Vec::new();
         for end in &segment.ends {
             let node = &self.topology.nodes[end.node];

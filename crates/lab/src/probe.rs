@@ -31,21 +31,23 @@ pub fn probe() -> Vec<Probe> {
             fix: "run as root; the kernel needs CONFIG_NET_NS".into(),
         }];
     };
-    let within = Handle::within(&namespace);
-    let Ok(mut handle) = within else { return Vec::new() };
+    let mut handle = match Handle::within(&namespace) {
+        Ok(handle) => handle,
+        Err(error) => {
+            return vec![Probe {
+                what: "netlink",
+                ok: false,
+                needed_for: "everything",
+                fix: error.to_string(),
+            }];
+        }
+    };
     let mut probes = vec![Probe {
         what: "network namespaces",
         ok: true,
         needed_for: "everything",
         fix: String::new(),
     }];
-    let mut add = |what, needed_for, option: &str, tried: Result<(), netlink::Error>| {
-        let fix = tried
-            .as_ref()
-            .err()
-            .map_or(String::new(), |error| format!("the kernel needs {option} ({error})"));
-        probes.push(Probe { what, ok: tried.is_ok(), needed_for, fix });
-    };
     let end = |name, index| VethEnd {
         name,
         namespace: &namespace,
@@ -54,10 +56,28 @@ pub fn probe() -> Vec<Probe> {
         index: Some(index),
     };
     let veth = netlink::add_veth(&end("a", LINK), &end("b", LINK + 10));
-    add("veth", "links", "CONFIG_VETH", handle.request("veth", veth));
+    probes.push(of_netlink("veth", "links", "CONFIG_VETH", handle.request("veth", veth)));
     // Nothing below works on a link that is not there or down; each then says so by itself.
     let _ = handle.request("up", netlink::set_up(LINK));
     let _ = handle.request("up", netlink::set_up(LINK + 10));
+    let meter = namespace.run(|| bpf::Meter::attach([LINK as i32]).map(drop));
+    let meter = meter.map_err(|error| error.to_string()).and_then(|tried| {
+        tried.map_err(|error| {
+            format!(
+                "{error}: {}",
+                std::error::Error::source(&error).map_or_else(String::new, ToString::to_string)
+            )
+        })
+    });
+    probes.push(Probe {
+        what: "BPF at tc egress",
+        ok: meter.is_ok(),
+        needed_for: "paths for applications",
+        fix: meter.err().unwrap_or_default(),
+    });
+    let mut add = |what, needed_for, option: &str, tried: Result<(), netlink::Error>| {
+        probes.push(of_netlink(what, needed_for, option, tried));
+    };
     let bridge = netlink::add_bridge("c", Some(BRIDGE));
     add("bridge", "LANs and SIDs", "CONFIG_BRIDGE", handle.request("bridge", bridge));
     let _ = handle.request("up", netlink::set_up(BRIDGE));
@@ -96,6 +116,17 @@ pub fn probe() -> Vec<Probe> {
     let tried = netlink::add_rule(&rule).and_then(|request| handle.request("rule", request));
     add("policy rules", "paths for applications", "CONFIG_IP_MULTIPLE_TABLES", tried);
     probes
+}
+
+fn of_netlink(
+    what: &'static str,
+    needed_for: &'static str,
+    option: &str,
+    tried: Result<(), netlink::Error>,
+) -> Probe {
+    let missing = |error: &netlink::Error| format!("the kernel needs {option} ({error})");
+    let fix = tried.as_ref().err().map(missing).unwrap_or_default();
+    Probe { what, ok: tried.is_ok(), needed_for, fix }
 }
 
 fn seg6() -> Encap {

@@ -13,8 +13,7 @@ use pathfinder::{Graph, GraphArc, GraphNode, NodeId, PortId, igp};
 pub type Destination = (IpNet, BTreeSet<usize>);
 
 /// The shortest paths between the routers of a topology, for one address family.
-pub struct Routes<'t> {
-    topology: &'t Topology,
+pub struct Routes {
     ipv6: bool,
     graph: Graph,
     /// Each node's prefixes: the prefix, and what its last link costs.
@@ -23,18 +22,18 @@ pub struct Routes<'t> {
     costs: BTreeMap<NodeId, Vec<Option<u64>>>,
 }
 
-impl<'t> Routes<'t> {
+impl Routes {
     /// All routers, as static routes see them.
-    pub fn of_all(topology: &'t Topology, ipv6: bool) -> Self {
+    pub fn of_all(topology: &Topology, ipv6: bool) -> Self {
         Self::of(topology, ipv6, |node| node.is_router())
     }
 
     /// Only the routers that run OSPF for the family.
-    pub fn of_ospf(topology: &'t Topology, ipv6: bool) -> Self {
+    pub fn of_ospf(topology: &Topology, ipv6: bool) -> Self {
         Self::of(topology, ipv6, |node| routing(node, ipv6) == Routing::Ospf)
     }
 
-    fn of(topology: &'t Topology, ipv6: bool, takes_part: impl Fn(&Node) -> bool) -> Self {
+    fn of(topology: &Topology, ipv6: bool, takes_part: impl Fn(&Node) -> bool) -> Self {
         let graph = graph(topology, &takes_part);
         let mut prefixes: BTreeMap<IpNet, Vec<(NodeId, u32)>> = BTreeMap::new();
         let routers = topology.nodes.iter().enumerate().filter(|(_, node)| takes_part(node));
@@ -46,7 +45,7 @@ impl<'t> Routes<'t> {
         let owners: BTreeSet<NodeId> =
             prefixes.values().flatten().map(|&(owner, _)| owner).collect();
         let costs = owners.into_iter().map(|owner| (owner, igp::costs_to(&graph, owner))).collect();
-        Self { topology, ipv6, graph, prefixes, costs }
+        Self { ipv6, graph, prefixes, costs }
     }
 
     /// Every prefix that the node at `node` has to reach over others, with the interfaces of all
@@ -98,11 +97,6 @@ impl<'t> Routes<'t> {
             }
         }
         routes.into_iter().collect()
-    }
-
-    /// The topology that these are of.
-    pub fn topology(&self) -> &'t Topology {
-        self.topology
     }
 }
 

@@ -63,6 +63,8 @@ pub(crate) struct State {
 #[derive(Debug, Clone)]
 pub struct Labs {
     root: PathBuf,
+    /// Whether the folder is Kaido's own, to be removed when it is empty, or its user's.
+    owned: bool,
 }
 
 /// One lab.
@@ -79,20 +81,26 @@ pub(crate) struct Lock(#[expect(dead_code, reason = "holding it is its use")] Fl
 impl Default for Labs {
     /// The labs under `/run/kaido`, or under `$KAIDO_RUN`.
     fn default() -> Self {
-        let root = std::env::var_os("KAIDO_RUN").unwrap_or_else(|| "/run/kaido".into());
-        Self { root: root.into() }
+        match std::env::var_os("KAIDO_RUN") {
+            Some(root) => Self::at(root),
+            None => Self { root: "/run/kaido".into(), owned: true },
+        }
     }
 }
 
 impl Labs {
     /// The labs under `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), owned: false }
     }
 
     /// The folder that holds everything.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    pub(crate) fn is_owned(&self) -> bool {
+        self.owned
     }
 
     pub(crate) fn folder(&self, name: &str) -> PathBuf {
@@ -167,12 +175,14 @@ impl Labs {
     }
 
     pub(crate) fn lock(&self, name: &str) -> Result<Lock, Error> {
-        let folder = self.folder(name);
-        let file = File::open(&folder).map_err(Error::file("open", &folder))?;
-        Flock::lock(file, FlockArg::LockExclusiveNonblock)
-            .map(Lock)
-            .map_err(|_| Error::Busy(name.into()))
+        lock(&self.folder(name)).ok_or_else(|| Error::Busy(name.into()))
     }
+}
+
+/// Locks a folder or a file, unless somebody else has.
+pub(crate) fn lock(path: &Path) -> Option<Lock> {
+    let file = File::open(path).ok()?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).ok().map(Lock)
 }
 
 impl Lab {

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::Error;
-use crate::processes::end_all;
+use crate::processes::{end_all, processes};
 use crate::state::{Labs, Phase, State, UNNAMED, namespaces_folder};
 
 /// What `gc` did with a lab.
@@ -29,6 +29,9 @@ impl Labs {
             return Err(Error::NoLab { name: name.into(), known: self.names()? });
         }
         let _lock = self.lock(name)?;
+        if processes(&folder).contains(&(std::process::id() as i32)) {
+            return Err(Error::Inside(name.into()));
+        }
         self.remove(&folder)
     }
 
@@ -98,6 +101,8 @@ impl Labs {
     pub(crate) fn remove_empty_folders(&self) {
         // Another lab may be in there: then they stay.
         let _ = fs::remove_dir(self.root().join("labs"));
-        let _ = fs::remove_dir(self.root());
+        if self.is_owned() {
+            let _ = fs::remove_dir(self.root());
+        }
     }
 }

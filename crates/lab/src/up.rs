@@ -215,7 +215,7 @@ impl Lab {
             let mut handle = Handle::within(namespace)?;
             build::devices(topology, at, &mut handle)?;
             if topology.has_srv6() {
-                build::srv6_settings(&topology.nodes[at], namespace)?;
+                build::tunnel_source(&topology.nodes[at], namespace)?;
             }
         }
         // A route needs its neighbour's link to be up at both ends.

@@ -124,6 +124,23 @@ pub enum ApplicationError {
 }
 
 impl Application {
+    /// The most that [`Application::specificity`] returns.
+    pub const MAX_SPECIFICITY: u32 = 8;
+
+    /// How much is said of the packets: of two applications that a packet belongs to, the one that
+    /// says more is meant.
+    pub fn specificity(&self) -> u32 {
+        let to_one = match self.to {
+            Destination::Node(_) => true,
+            Destination::Prefix(prefix) => prefix.prefix_len() == prefix.max_prefix_len(),
+        };
+        u32::from(to_one)
+            + u32::from(self.protocol.is_some())
+            + 2 * u32::from(self.dst_ports.is_some())
+            + 2 * u32::from(self.src_ports.is_some())
+            + 2 * u32::from(self.dscp.is_some())
+    }
+
     /// Checks what can be checked without knowing the network.
     pub fn validate(&self) -> Result<(), ApplicationError> {
         self.errors().into_iter().next().map_or(Ok(()), Err)

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use bpf::Meter;
-use dataplane::Dataplane;
-use model::{Assignment, Color, Flow, Policy, SegmentList, Telemetry};
+use dataplane::{Dataplane, normalized};
+use model::{Announcement, Assignment, Color, Flow, Policy, Telemetry};
 
 use crate::measure::Measure;
 use crate::{Config, Error};
@@ -29,6 +29,13 @@ impl Agent {
         Ok(Self { config, dataplane, meter, measure, assignments: BTreeMap::new() })
     }
 
+    /// What the node says of itself, with its interfaces as they are now.
+    pub(crate) fn announcement(&mut self) -> Result<Announcement, Error> {
+        let mut announcement = self.config.announcement.clone();
+        self.measure.describe(&mut announcement)?;
+        Ok(announcement)
+    }
+
     /// What the kernel has, whoever put it there under Kaido's tag.
     pub(crate) fn installed(&mut self) -> Result<Vec<Policy>, Error> {
         Ok(self.dataplane.installed()?)
@@ -42,9 +49,17 @@ impl Agent {
     /// the node lives on.
     pub(crate) fn assign(&mut self, assignment: Assignment) -> Result<(), Error> {
         let color = assignment.policy.color;
-        self.steer(&assignment.policy)?;
-        self.assignments.insert(color, assignment);
-        self.count()
+        let policy = assignment.policy.clone();
+        let before = self.assignments.insert(color, assignment);
+        // Counted first: what is steered and not counted would be taken for others' traffic.
+        if let Err(error) = self.count() {
+            match before {
+                Some(before) => self.assignments.insert(color, before),
+                None => self.assignments.remove(&color),
+            };
+            return Err(error);
+        }
+        Ok(self.dataplane.install(&policy)?)
     }
 
     pub(crate) fn retract(&mut self, color: Color) -> Result<(), Error> {
@@ -53,11 +68,17 @@ impl Agent {
         self.count()
     }
 
-    fn steer(&mut self, policy: &Policy) -> Result<(), Error> {
-        if policy.ipv4 == SegmentList::default() && policy.ipv6 == SegmentList::default() {
-            return Ok(self.dataplane.remove(policy.color)?);
+    /// Puts back what somebody else, or a link that went down, has taken from the kernel. What
+    /// cannot be put back now is tried again.
+    pub(crate) fn mend(&mut self) -> Result<(), Error> {
+        let installed = self.dataplane.installed()?;
+        for Assignment { policy, .. } in self.assignments.values() {
+            let wanted = normalized(policy);
+            if !installed.contains(&wanted) && self.dataplane.install(&wanted).is_ok() {
+                tracing::warn!(color = policy.color.0, "its routes were gone, and are back");
+            }
         }
-        Ok(self.dataplane.install(policy)?)
+        Ok(())
     }
 
     fn count(&mut self) -> Result<(), Error> {
@@ -70,10 +91,18 @@ impl Agent {
     }
 
     pub(crate) fn new_controller(&mut self) {
+        self.measure.begin();
+    }
+
+    /// The next push says everything.
+    pub(crate) fn push_all(&mut self) {
         self.measure.push_all();
     }
 
     pub(crate) fn tick(&mut self) -> Result<Option<Telemetry>, Error> {
+        if self.measure.is_whole_second() {
+            self.mend()?;
+        }
         self.measure.tick(&self.meter)
     }
 }

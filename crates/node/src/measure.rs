@@ -52,9 +52,35 @@ impl Measure {
         })
     }
 
-    /// The next push is a whole one: the controller is new.
+    /// Begins anew: the controller is new, and what was sampled last may be long ago.
+    pub(crate) fn begin(&mut self) {
+        self.push_all();
+        self.applications.clear();
+        for watched in &mut self.interfaces {
+            watched.window = Window::default();
+        }
+    }
+
+    /// The next push is a whole one.
     pub(crate) fn push_all(&mut self) {
         self.ticks = 0;
+    }
+
+    /// Whether a second has passed since the last whole push.
+    pub(crate) fn is_whole_second(&self) -> bool {
+        self.ticks.is_multiple_of(PUSH_ALL)
+    }
+
+    /// Makes an announcement say which interfaces are up and what they carry now: a link that is
+    /// down, or was narrowed, must not look whole until the first sample.
+    pub(crate) fn describe(&mut self, announcement: &mut Announcement) -> Result<(), Error> {
+        let samples = self.sampler.sample()?;
+        for interface in &mut announcement.interfaces {
+            let found = samples.iter().map(|s| &s.counters).find(|c| c.name == interface.name);
+            interface.up = found.is_some_and(|found| found.carrier);
+            interface.capacity = found.and_then(|found| found.rate).or(interface.capacity);
+        }
+        Ok(())
     }
 
     /// Samples, and says what is to be pushed now, if anything.
@@ -67,13 +93,17 @@ impl Measure {
         for watched in &mut self.interfaces {
             let counters = samples.iter().map(|s| &s.counters).find(|c| c.name == watched.name);
             let load = watched.load(counters, sampled_at_ns);
+            if load.up && !watched.window.has_rate() {
+                // One sample is no rate, and zero would say that the link is idle.
+                continue;
+            }
             if all || watched.pushed.as_ref().is_none_or(|pushed| is_news(pushed, &load)) {
                 watched.pushed = Some(load.clone());
                 interfaces.push(load);
             }
         }
         let applications = self.count(meter, sampled_at_ns, all || !interfaces.is_empty())?;
-        let worth_it = !interfaces.is_empty() || !applications.is_empty();
+        let worth_it = all || !interfaces.is_empty() || !applications.is_empty();
         Ok(worth_it.then_some(Telemetry { sampled_at_ns, interfaces, applications }))
     }
 
@@ -85,9 +115,14 @@ impl Measure {
         self.pushed.retain(|color, _| counted(color));
         let mut rates = Vec::new();
         for (color, count) in &counts {
+            let is_new = !self.applications.contains_key(color);
             let window = self.applications.entry(*color).or_default();
             let (bytes, packets) = (count.bytes, count.packets);
             window.push(Counters { at_ns, bytes, packets, ..Counters::default() });
+            if is_new {
+                // One sample is no rate, and zero would say that it sends nothing.
+                continue;
+            }
             let rate = window.load().rate_bps;
             let before = self.pushed.get(color).copied();
             if all || before.is_none_or(|before| before.abs_diff(rate) > STEP_UNLIMITED.bps()) {

@@ -7,7 +7,7 @@ use api::{in_one_line, now_ns, v1};
 use model::{Assignment, Color};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
-use tokio_stream::wrappers::UnboundedReceiverStream;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Status};
 
 use crate::Error;
@@ -16,6 +16,9 @@ use crate::measure::INTERVAL;
 
 /// How long until the next try: a controller that starts again should find its nodes at once.
 const RETRY: Duration = Duration::from_millis(100);
+
+/// How many messages wait for a controller that does not read them: some seconds of telemetry.
+const WAITING: usize = 64;
 
 /// Why a session ended.
 enum Ended {
@@ -64,17 +67,17 @@ pub(crate) async fn run(mut agent: Agent) -> Result<(), Error> {
 /// One session, from hello to its end.
 async fn session(agent: &mut Agent, said: &mut bool) -> Result<(), Ended> {
     let mut client = api::connect(&agent.config.controller).await.map_err(|_| Ended::Lost)?;
-    let (to_controller, outbound) = mpsc::unbounded_channel();
-    let say = |message: from_node::Message| {
-        to_controller.send(FromNode { message: Some(message) }).map_err(|_| Ended::Lost)
+    let (to_controller, outbound) = mpsc::channel(WAITING);
+    let say = async |message: from_node::Message| {
+        to_controller.send(FromNode { message: Some(message) }).await.map_err(|_| Ended::Lost)
     };
-    let hello = v1::Hello {
-        installed: agent.installed()?.iter().map(Into::into).collect(),
-        assignments: agent.assignments().map(Into::into).collect(),
-        ..(&agent.config.announcement).into()
-    };
-    say(from_node::Message::Hello(hello))?;
-    let mut inbound = client.session(UnboundedReceiverStream::new(outbound)).await?.into_inner();
+    let hello = hello(agent).map_err(|error| {
+        // The kernel's tables change while they are read, and links come and go.
+        tracing::warn!("nothing to announce yet: {}", in_one_line(&error));
+        Ended::Lost
+    })?;
+    say(from_node::Message::Hello(hello)).await?;
+    let mut inbound = client.session(ReceiverStream::new(outbound)).await?.into_inner();
     tracing::info!("the controller answers");
     *said = false;
     agent.new_controller();
@@ -88,16 +91,34 @@ async fn session(agent: &mut Agent, said: &mut bool) -> Result<(), Ended> {
             message = inbound.message() => {
                 let Some(message) = message? else { return Ok(()) };
                 if let Some(answer) = obey(agent, message) {
-                    say(answer)?;
+                    say(answer).await?;
                 }
             }
             _ = sampling.tick() => {
-                if let Some(telemetry) = agent.tick()? {
-                    say(from_node::Message::Telemetry((&telemetry).into()))?;
+                if to_controller.capacity() == 0 {
+                    // What waits is stale already: the next push that finds room says everything.
+                    agent.push_all();
+                    continue;
+                }
+                match agent.tick() {
+                    Ok(Some(telemetry)) => {
+                        say(from_node::Message::Telemetry((&telemetry).into())).await?;
+                    }
+                    Ok(None) => {}
+                    // The next sample may succeed; a node that stays silent is taken for dead.
+                    Err(error) => tracing::warn!("not measured: {}", in_one_line(&error)),
                 }
             }
         }
     }
+}
+
+fn hello(agent: &mut Agent) -> Result<v1::Hello, Error> {
+    Ok(v1::Hello {
+        installed: agent.installed()?.iter().map(Into::into).collect(),
+        assignments: agent.assignments().map(Into::into).collect(),
+        ..(&agent.announcement()?).into()
+    })
 }
 
 /// Does what the controller says; the answer tells how it went.

@@ -14,6 +14,8 @@ pub struct Config {
     /// How long after a move the application counts on both paths: the window over which nodes
     /// average, and two samples more.
     pub settle: Duration,
+    /// How long after a move that the headend does not confirm the application is judged anew.
+    pub unconfirmed: Duration,
     /// How long a merely better path must stay better.
     pub hold: Duration,
     /// How long an application stays on a path before it leaves for a merely better one; doubled
@@ -40,6 +42,7 @@ impl Default for Config {
             tolerance: 0.05,
             confirm: Duration::from_millis(200),
             settle: Duration::from_millis(500),
+            unconfirmed: Duration::from_secs(5),
             hold: Duration::from_secs(10),
             dwell: Duration::from_secs(30),
             memory: Duration::from_secs(300),

@@ -6,7 +6,7 @@ use model::Color;
 
 use crate::decider::view::View;
 use crate::decider::{Decider, Decision, State};
-use crate::graph::{Path, PortId};
+use crate::graph::{ArcId, Path, PortId};
 use crate::search;
 use crate::segments::{self, Lists};
 
@@ -67,8 +67,16 @@ impl Decider {
         } else {
             Vec::new()
         };
+        // However long it is, the path that it is on is among them.
+        let current = app.path.as_ref().and_then(|path| path.arcs(self.graph()));
+        let cost =
+            |arcs: &[ArcId]| arcs.iter().map(|&id| u64::from(self.graph().arc(id).cost)).sum();
+        let missing = current
+            .filter(|arcs| found.iter().all(|found| found.arcs != *arcs))
+            .map(|arcs| search::Found { cost: cost(&arcs), arcs });
         let alternatives = found
             .into_iter()
+            .chain(missing)
             .map(|found| {
                 let path = Path::over(self.graph(), from, &found.arcs);
                 let limit = view.limit(&found.arcs, app.path.as_ref());

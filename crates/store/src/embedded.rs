@@ -29,7 +29,8 @@ impl Embedded {
     /// Opens the file at `path`, or makes it. A file that is damaged is set aside under
     /// `PATH.damaged-SECONDS`, never deleted, and a new one made: the nodes know the rest.
     pub fn open(path: &Path) -> Result<Opened, Error> {
-        let created = !path.exists();
+        // A controller that was killed at its very start leaves an empty file.
+        let created = std::fs::metadata(path).map_or(true, |found| found.len() == 0);
         match Self::open_sound(path) {
             Ok(store) => Ok(Opened { store, set_aside: None, created }),
             Err(Error::Open { source, .. }) if is_damage(&source) => Self::start_over(path),

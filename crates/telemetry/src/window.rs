@@ -58,6 +58,11 @@ impl Window {
         }
     }
 
+    /// Whether there are two samples, which a rate needs.
+    pub fn has_rate(&self) -> bool {
+        self.samples.len() > 1
+    }
+
     /// The load now; zero until there are two samples.
     pub fn load(&self) -> Load {
         let Some(last) = self.samples.back() else { return Load::default() };

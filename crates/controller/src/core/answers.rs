@@ -58,20 +58,18 @@ impl Core {
         }
         resolve(&application, &self.ted)?;
         self.check_demand(&application)?;
-        let record = Record { application, color: self.free_color()?, placement: None };
-        let color = record.color;
-        if !dry_run {
-            self.store.put(&record).map_err(|error| Refusal::NotSaved(in_one_line(&error)))?;
-        }
-        let entry = Entry::new(record);
-        self.apps.insert(name.clone(), entry);
         self.refresh();
+        let color = self.free_color(&application)?;
+        let record = Record { application, color, placement: None };
+        let color = record.color;
         if dry_run {
-            let entry = self.apps.remove(&name).expect("inserted above");
-            let view = self.preview(entry);
+            let view = self.preview(Entry::new(record));
             self.decider.remove(color);
             return view;
         }
+        self.store.put(&record).map_err(|error| Refusal::NotSaved(in_one_line(&error)))?;
+        self.removed.remove(&name);
+        self.apps.insert(name.clone(), Entry::new(record));
         self.resolve_entry(&name);
         self.decide();
         self.save_placement(&name);
@@ -126,6 +124,7 @@ impl Core {
         let (color, from) = (entry.record.color, entry.record.application.from.clone());
         self.store.remove(name).map_err(|error| Refusal::NotSaved(in_one_line(&error)))?;
         self.apps.remove(name);
+        self.removed.insert(name.into());
         self.decider.remove(color);
         if let Some(session) = self.sessions.get(&from) {
             // A session that ended in the meantime is told at its next hello.
@@ -138,7 +137,7 @@ impl Core {
         Refusal::NoApplication { name: name.into(), known: self.apps.keys().cloned().collect() }
     }
 
-    fn view(&self, entry: &Entry) -> AppView {
+    pub(super) fn view(&self, entry: &Entry) -> AppView {
         let status = self.decider.app(entry.record.color);
         let standing = match status.as_ref().map(|status| status.state) {
             None | Some(State::Pending) => Standing::Pending,
@@ -158,7 +157,7 @@ impl Core {
             moves: status.as_ref().map_or(0, |status| status.moves),
             ipv4: status.as_ref().map(|s| s.lists.ipv4.clone()).unwrap_or_default(),
             ipv6: status.map(|s| s.lists.ipv6).unwrap_or_default(),
-            error: entry.error.clone(),
+            error: entry.error(),
         }
     }
 
@@ -189,7 +188,7 @@ impl Core {
         })
     }
 
-    fn network(&self) -> Vec<NodeView> {
+    pub(super) fn network(&self) -> Vec<NodeView> {
         let interface = |node: &str, interface: &model::AnnouncedInterface| {
             let port = self.ted.find_port(node, &interface.name);
             InterfaceView {

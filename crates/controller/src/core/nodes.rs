@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use api::{in_one_line, now_ns};
+use api::now_ns;
 use model::{Assignment, Color, Telemetry};
 use pathfinder::{AppLoad, PortLoad, Stamps};
 use store::Record;
 
-use super::{Core, Entry, SILENCE};
+use super::{Core, Entry, LIVENESS_CHECK, RETRY, SILENCE};
 use crate::message::{Assigned, Hello, Session, SessionId, ToNode};
 
 impl Core {
@@ -19,6 +19,7 @@ impl Core {
         self.next_session += 1;
         let id = SessionId(self.next_session);
         let last_heard = self.now();
+        // Of two sessions the later one counts; the end of its commands ends the earlier one.
         self.sessions.insert(node.clone(), Session { id, commands, last_heard });
         if self.ted.announce(announcement) {
             self.topology_changed = true;
@@ -57,14 +58,12 @@ impl Core {
             let name = application.name.clone();
             let color = policy.color;
             let taken = self.apps.values().any(|entry| entry.record.color == color);
-            if taken || self.apps.contains_key(&name) {
+            if taken || self.apps.contains_key(&name) || self.removed.contains(&name) {
                 continue;
             }
             tracing::info!(application = name, "taken from its headend");
-            let record = Record { application, color, placement };
-            let error = self.store.put(&record).err().map(|error| in_one_line(&error));
-            let entry = Entry { error, ..Entry::new(record) };
-            self.apps.insert(name, entry);
+            self.apps.insert(name.clone(), Entry::new(Record { application, color, placement }));
+            self.save(&name);
             self.topology_changed = true;
         }
     }
@@ -108,6 +107,10 @@ impl Core {
             self.decider.report_port(port, load);
         }
         for (color, rate_bps) in telemetry.applications {
+            // A colour that was another host's application's a moment ago.
+            if !self.is_headend(node, color) {
+                continue;
+            }
             let load = AppLoad { rate_bps, stamps };
             self.decider.report_app(color, load);
         }
@@ -118,21 +121,35 @@ impl Core {
             return;
         }
         let now = self.now();
+        if !self.is_headend(node, assigned.color) {
+            return;
+        }
         let Some(name) = self.name_of(assigned.color) else { return };
         let Some(entry) = self.apps.get_mut(&name).filter(|e| e.serial == assigned.serial) else {
             return;
         };
-        entry.error = assigned.error.clone();
         if let Some(error) = assigned.error {
-            tracing::error!(application = name, node, "not installed: {error}");
+            if entry.not_installed.as_ref() != Some(&error) {
+                tracing::error!(application = name, node, "not installed: {error}");
+            }
+            entry.not_installed = Some(error);
+            // The reason may pass, such as an IGP that has not converged yet.
+            entry.retry_at = Some(now + RETRY);
             return;
         }
+        entry.not_installed = None;
         if let Some(decision) = entry.decision.as_mut().filter(|d| d.installed_at_ns == 0) {
             decision.installed_at_ns = assigned.installed_at_ns.min(now_ns());
             // Nobody may be watching.
             let _ = self.decisions.send(decision.clone());
         }
         self.decider.installed(assigned.color, now);
+    }
+
+    /// Whether the colour's application enters the network at this node.
+    fn is_headend(&self, node: &str, color: Color) -> bool {
+        let mut entries = self.apps.values().map(|entry| &entry.record);
+        entries.any(|record| record.color == color && record.application.from == node)
     }
 
     /// A session ended. The node may only be restarting: its silence decides.
@@ -144,6 +161,14 @@ impl Core {
 
     pub(super) fn bury_the_silent(&mut self) {
         let now = self.now();
+        let pause = now.saturating_sub(std::mem::replace(&mut self.looked_at, now));
+        if pause > 4 * LIVENESS_CHECK {
+            // It was the controller that slept, behind a slow disk or a stopped process: what the
+            // nodes said in the meantime has yet to be read.
+            for session in self.sessions.values_mut() {
+                session.last_heard += pause;
+            }
+        }
         let silent: Vec<String> = self
             .sessions
             .iter()

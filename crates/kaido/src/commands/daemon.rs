@@ -1,10 +1,12 @@
 //! `kaido node` and `kaido controller`: read the configuration, start tracing, run.
 
+use std::fs::File;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use lab::{ControllerConfig, NodeConfig};
+use nix::fcntl::{Flock, FlockArg};
 use serde::de::DeserializeOwned;
 
 use crate::failure::{Done, Failure};
@@ -13,6 +15,7 @@ use crate::runtime::{asked_to_end, block_on};
 pub(crate) fn node(config: &Path) -> Done {
     start_tracing();
     let NodeConfig { controller, mtu, announcement } = read(config)?;
+    let _lock = lock(config)?;
     let config = node::Config { controller, mtu, announcement };
     block_on(node::run(config, asked_to_end()))?.map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
@@ -21,6 +24,7 @@ pub(crate) fn node(config: &Path) -> Done {
 pub(crate) fn controller(config: &Path) -> Done {
     start_tracing();
     let ControllerConfig { socket, store, applications } = read(config)?;
+    let _lock = lock(config)?;
     let config = controller::Config { socket, store, applications };
     block_on(controller::run(config, asked_to_end()))?.map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
@@ -32,6 +36,15 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
         .map_err(Failure::usage)?;
     // serde_json says the line and the column.
     serde_json::from_str(&text).with_context(|| path.display().to_string()).map_err(Failure::usage)
+}
+
+/// One daemon a configuration: two would take each other's place again and again.
+fn lock(config: &Path) -> Result<Flock<File>, Failure> {
+    let cannot = || format!("cannot open {}", config.display());
+    let file = File::open(config).with_context(cannot).map_err(Failure::usage)?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
+        Failure::failed(anyhow!("a daemon with the configuration {} is running", config.display()))
+    })
 }
 
 fn start_tracing() {

@@ -48,9 +48,15 @@ fn demo_text(outcome: &Outcome) -> String {
 
 pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
     let bar = bar(output);
-    let rows = with_context(output, &bar, |context| match options.name {
-        BenchName::Lab => bench::lab_up::bench(context, options.quick),
-        BenchName::Path => bench::path::bench(context, options.quick),
+    let rows = with_context(output, &bar, |context| {
+        let mut rows = Vec::new();
+        if matches!(options.name, Some(BenchName::Lab) | None) {
+            rows.extend(bench::lab_up::bench(context, options.quick)?);
+        }
+        if matches!(options.name, Some(BenchName::Path) | None) {
+            rows.extend(bench::path::bench(context, options.quick)?);
+        }
+        Ok(rows)
     })?;
     output.print(&rows, |rows| {
         let figure = |value: f64| format!("{value:.4}");

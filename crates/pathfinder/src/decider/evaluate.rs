@@ -10,7 +10,7 @@ use super::{Action, App, Cause, Decider, Decision, State};
 use crate::Config;
 use crate::graph::{ArcId, Graph, NodeId, Path, PortId};
 use crate::igp;
-use crate::load::{Managed, Stamps};
+use crate::load::{AppLoad, Managed, Stamps};
 use crate::search::{self, Limits};
 use crate::segments::{self, Lists};
 
@@ -273,6 +273,8 @@ impl Decider {
                 let app = self.apps.get_mut(&color).expect("the caller found it");
                 app.state = State::Unreachable;
                 app.leaving = None;
+                // Nobody measures it any more: what it still sends is background to the others.
+                app.load = AppLoad::default();
                 // What is installed stays: when the path comes back, packets flow at once.
                 None
             }
@@ -362,7 +364,8 @@ impl Decider {
             app.recent_moves.push(now);
             let reserved = app.reservation();
             app.leaving = app.path.take().map(|path| (path, reserved));
-            app.settled_at = None;
+            // A headend that never confirms must not keep the application from being judged.
+            app.settled_at = Some(now + self.config.unconfirmed);
         }
         // A new list for the same path restarts no timer: events elsewhere must not keep an
         // application where it is.

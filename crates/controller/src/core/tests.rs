@@ -1,0 +1,543 @@
+//! The core without I/O: messages in, commands out, a store that fails when told, and a clock
+//! that the test moves.
+
+use std::sync::{Arc, Mutex};
+
+use model::{
+    Adjacency, AnnouncedInterface, Announcement, Bandwidth, InterfaceLoad, NodeSids, Sid, Telemetry,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use super::*;
+use crate::message::{Assigned, Hello, SessionId};
+use crate::view::{AppView, Standing};
+
+/// A store in memory. Its clones share one memory.
+#[derive(Clone, Default)]
+struct FakeStore(Arc<Mutex<(BTreeMap<String, Record>, bool)>>);
+
+impl FakeStore {
+    fn fail(&self, fails: bool) {
+        self.0.lock().unwrap().1 = fails;
+    }
+
+    fn saved(&self, name: &str) -> Option<Record> {
+        self.0.lock().unwrap().0.get(name).cloned()
+    }
+
+    fn check(&self) -> Result<(), store::Error> {
+        if self.0.lock().unwrap().1 {
+            let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            return Err(store::Error::SetAside { path: "the disk".into(), source });
+        }
+        Ok(())
+    }
+}
+
+impl Store for FakeStore {
+    fn records(&self) -> Result<Vec<Record>, store::Error> {
+        self.check()?;
+        Ok(self.0.lock().unwrap().0.values().cloned().collect())
+    }
+
+    fn put(&mut self, record: &Record) -> Result<(), store::Error> {
+        self.check()?;
+        let name = record.application.name.clone();
+        self.0.lock().unwrap().0.insert(name, record.clone());
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), store::Error> {
+        self.check()?;
+        self.0.lock().unwrap().0.remove(name);
+        Ok(())
+    }
+}
+
+/// A node's side of its session.
+struct Node {
+    name: String,
+    id: SessionId,
+    commands: mpsc::UnboundedReceiver<ToNode>,
+}
+
+impl Node {
+    fn commands(&mut self) -> Vec<ToNode> {
+        std::iter::from_fn(|| self.commands.try_recv().ok()).collect()
+    }
+
+    /// The last assignment among the commands.
+    fn assigned(&mut self) -> Option<(Assignment, u64)> {
+        let last = self.commands().into_iter().rev();
+        last.filter_map(|command| match command {
+            ToNode::Assign(assignment, serial) => Some((*assignment, serial)),
+            ToNode::Retract(_) => None,
+        })
+        .next()
+    }
+}
+
+/// `h1` and `h3` on r1, `h2` on r4; r1-r4 carries 20 Mbit/s, r1-r2-r4 60.
+const LINKS: [(&str, &str, u64); 6] = [
+    ("h1", "r1", 0),
+    ("h3", "r1", 0),
+    ("h2", "r4", 0),
+    ("r1", "r4", 20),
+    ("r1", "r2", 60),
+    ("r2", "r4", 60),
+];
+const NODES: [&str; 6] = ["h1", "h2", "h3", "r1", "r2", "r4"];
+
+fn announcement(node: &str) -> Announcement {
+    let number = NODES.iter().position(|name| *name == node).unwrap() + 1;
+    let sid = |function: usize| Sid(format!("fd00:{number}:{function:x}::").parse().unwrap());
+    let transit = node.starts_with('r');
+    let links = LINKS.iter().filter_map(|(a, b, mbps)| match node {
+        _ if *a == node => Some((*b, *mbps)),
+        _ if *b == node => Some((*a, *mbps)),
+        _ => None,
+    });
+    let interface = |(at, (neighbour, mbps)): (usize, (&str, u64))| AnnouncedInterface {
+        name: neighbour.into(),
+        capacity: (mbps > 0).then(|| Bandwidth::from_mbps(mbps)),
+        up: true,
+        adjacencies: vec![Adjacency {
+            neighbour: neighbour.into(),
+            cost: 1,
+            end_x: transit.then(|| sid(0xe000 + at)),
+        }],
+    };
+    Announcement {
+        node: node.into(),
+        transit,
+        sids: transit.then(|| NodeSids { end: sid(1), decap_ipv4: sid(4), decap_ipv6: sid(6) }),
+        addresses: vec![format!("10.0.0.{number}").parse().unwrap()],
+        interfaces: links.enumerate().map(interface).collect(),
+    }
+}
+
+fn app(name: &str, from: &str, demand: &str) -> Application {
+    Application {
+        name: name.into(),
+        from: from.into(),
+        to: model::Destination::Node("h2".into()),
+        protocol: None,
+        src_ports: None,
+        dst_ports: None,
+        dscp: None,
+        demand: Some(demand.parse().unwrap()),
+        class: Default::default(),
+    }
+}
+
+fn core(store: &FakeStore, rebuilding: bool) -> Core {
+    Core::new(Box::new(store.clone()), pathfinder::Config::default(), rebuilding).unwrap()
+}
+
+fn hello_with(
+    core: &mut Core,
+    node: &str,
+    installed: Vec<Policy>,
+    assignments: Vec<Assignment>,
+) -> Node {
+    let (sender, commands) = mpsc::unbounded_channel();
+    let announcement = announcement(node);
+    let id = core.hello(Hello { announcement, installed, assignments, commands: sender });
+    core.decide();
+    Node { name: node.into(), id, commands }
+}
+
+fn hello(core: &mut Core, node: &str) -> Node {
+    hello_with(core, node, Vec::new(), Vec::new())
+}
+
+/// A core with every node there.
+fn whole(store: &FakeStore) -> (Core, BTreeMap<&'static str, Node>) {
+    let mut core = core(store, false);
+    let nodes = NODES.map(|node| (node, hello(&mut core, node))).into();
+    (core, nodes)
+}
+
+fn add(core: &mut Core, application: Application, dry_run: bool) -> Result<AppView, Refusal> {
+    let (reply, mut answer) = oneshot::channel();
+    core.handle(Message::Add { application: Box::new(application), dry_run, reply });
+    answer.try_recv().unwrap()
+}
+
+fn remove(core: &mut Core, name: &str) -> Result<(), Refusal> {
+    let (reply, mut answer) = oneshot::channel();
+    core.handle(Message::Remove { name: name.into(), reply });
+    answer.try_recv().unwrap()
+}
+
+fn show(core: &Core, name: &str) -> AppView {
+    core.view(&core.apps[name])
+}
+
+fn telemetry(
+    core: &mut Core,
+    node: &Node,
+    interfaces: Vec<InterfaceLoad>,
+    apps: Vec<(Color, u64)>,
+) {
+    let telemetry = Telemetry { sampled_at_ns: 1, interfaces, applications: apps };
+    let (session, node) = (node.id, node.name.clone());
+    core.handle(Message::Telemetry { session, node, telemetry, received_at_ns: 2 });
+    core.decide();
+}
+
+fn load(interface: &str, capacity: u64, mbps: u64) -> InterfaceLoad {
+    InterfaceLoad {
+        name: interface.into(),
+        up: true,
+        capacity: Some(Bandwidth::from_mbps(capacity)),
+        rate_bps: mbps * 1_000_000,
+        loss: 0.0,
+        backlog_bytes: 0,
+        congested: false,
+    }
+}
+
+fn confirm(core: &mut Core, node: &Node, color: Color, serial: u64, error: Option<&str>) {
+    let error = error.map(str::to_owned);
+    let assigned = Assigned { color, serial, error, installed_at_ns: 3 };
+    core.handle(Message::Assigned { session: node.id, node: node.name.clone(), assigned });
+}
+
+async fn pass(time: Duration) {
+    tokio::time::advance(time).await;
+}
+
+const SHORT: [&str; 4] = ["h3", "r1", "r4", "h2"];
+const LONG: [&str; 5] = ["h3", "r1", "r2", "r4", "h2"];
+
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_leaves_nothing_behind() {
+    let store = FakeStore::default();
+    let (mut core, mut nodes) = whole(&store);
+    nodes.values_mut().for_each(|node| drop(node.commands()));
+    core.topology_changed = true;
+    let view = add(&mut core, app("big", "h3", "30mbit"), true).unwrap();
+    assert_eq!((view.path, view.standing), (LONG.map(String::from).to_vec(), Standing::Admitted));
+    assert!(!view.ipv4.0.is_empty());
+    assert!(core.apps.is_empty() && store.saved("big").is_none());
+    assert!(nodes.values_mut().all(|node| node.commands().is_empty()), "no node hears of it");
+    let interfaces = core.network().into_iter().flat_map(|node| node.interfaces);
+    assert!(interfaces.into_iter().all(|interface| interface.reserved_bps == 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_a_full_disk_nothing_is_added_and_nothing_removed() {
+    let store = FakeStore::default();
+    let (mut core, mut nodes) = whole(&store);
+    add(&mut core, app("old", "h3", "10mbit"), false).unwrap();
+    nodes.values_mut().for_each(|node| drop(node.commands()));
+    store.fail(true);
+    let refused = add(&mut core, app("big", "h3", "30mbit"), false).unwrap_err();
+    assert!(matches!(&refused, Refusal::NotSaved(why) if why.contains("the disk")), "{refused}");
+    assert!(matches!(remove(&mut core, "old"), Err(Refusal::NotSaved(_))));
+    assert_eq!(core.apps.keys().collect::<Vec<_>>(), ["old"]);
+    assert!(nodes.values_mut().all(|node| node.commands().is_empty()));
+    assert_eq!(core.decider.apps().count(), 1);
+    store.fail(false);
+    assert!(add(&mut core, app("big", "h3", "30mbit"), false).is_ok());
+    assert!(remove(&mut core, "old").is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_a_full_disk_a_decision_is_carried_out_and_saved_later() {
+    let store = FakeStore::default();
+    let (mut core, mut nodes) = whole(&store);
+    add(&mut core, app("bulk", "h3", "10mbit"), false).unwrap();
+    assert_eq!(show(&core, "bulk").path, SHORT);
+    nodes.get_mut("h3").unwrap().commands();
+    store.fail(true);
+    telemetry(&mut core, &nodes["r1"], vec![load("r4", 20, 18)], vec![]);
+    pass(Duration::from_millis(300)).await;
+    core.decide();
+    let moved = show(&core, "bulk");
+    assert_eq!(moved.path, LONG);
+    assert!(moved.error.unwrap().contains("the decision is not saved"));
+    let (assignment, serial) = nodes.get_mut("h3").unwrap().assigned().unwrap();
+    assert!(!assignment.policy.ipv4.0.is_empty());
+    confirm(&mut core, &nodes["h3"], assignment.policy.color, serial, None);
+    assert!(show(&core, "bulk").error.is_some(), "a confirmation does not save it");
+
+    store.fail(false);
+    pass(RETRY + LIVENESS_CHECK).await;
+    core.look_around();
+    assert_eq!(show(&core, "bulk").error, None);
+    let placement = store.saved("bulk").unwrap().placement.unwrap();
+    assert_eq!(placement.nodes().collect::<Vec<_>>(), LONG);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_headend_could_not_install_is_tried_again() {
+    let store = FakeStore::default();
+    let (mut core, mut nodes) = whole(&store);
+    add(&mut core, app("big", "h3", "30mbit"), false).unwrap();
+    let headend = nodes.get_mut("h3").unwrap();
+    let (assignment, serial) = headend.assigned().unwrap();
+    let color = assignment.policy.color;
+    confirm(&mut core, &nodes["h3"], color, serial, Some("no route to the first SID"));
+    assert_eq!(show(&core, "big").error.as_deref(), Some("no route to the first SID"));
+    core.look_around();
+    assert!(nodes.get_mut("h3").unwrap().assigned().is_none(), "not at once");
+    pass(RETRY).await;
+    core.look_around();
+    let (again, serial) = nodes.get_mut("h3").unwrap().assigned().unwrap();
+    assert_eq!(again.policy, assignment.policy);
+    confirm(&mut core, &nodes["h3"], color, serial, None);
+    assert_eq!(show(&core, "big").error, None);
+    pass(RETRY).await;
+    core.look_around();
+    assert!(nodes.get_mut("h3").unwrap().assigned().is_none(), "done is done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_answers_change_nothing() {
+    let store = FakeStore::default();
+    let (mut core, mut nodes) = whole(&store);
+    add(&mut core, app("big", "h3", "30mbit"), false).unwrap();
+    let (assignment, first) = nodes.get_mut("h3").unwrap().assigned().unwrap();
+    let color = assignment.policy.color;
+    core.assign("big");
+    let (_, second) = nodes.get_mut("h3").unwrap().assigned().unwrap();
+    assert!(second > first);
+    confirm(&mut core, &nodes["h3"], color, first, Some("late"));
+    assert_eq!(show(&core, "big").error, None);
+
+    // Another session: what the old one says does not count, neither result nor sample.
+    let old = nodes.insert("h3", hello(&mut core, "h3")).unwrap();
+    let (_, third) = nodes.get_mut("h3").unwrap().assigned().unwrap();
+    confirm(&mut core, &old, color, third, Some("late"));
+    assert_eq!(show(&core, "big").error, None);
+    telemetry(&mut core, &old, vec![], vec![(color, 77)]);
+    assert_eq!(show(&core, "big").rate_bps, 0);
+    telemetry(&mut core, &nodes["h3"], vec![], vec![(color, 77)]);
+    assert_eq!(show(&core, "big").rate_bps, 77);
+
+    // The end of the old session is not the new one's.
+    core.handle(Message::Ended { session: old.id, node: "h3".into() });
+    assert!(core.ted.is_alive("h3") && core.sessions.contains_key("h3"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_and_samples_reach_only_their_own_host() {
+    // Regression: a shared channel of results took one host's for another's.
+    let store = FakeStore::default();
+    let (mut core, mut nodes) = whole(&store);
+    add(&mut core, app("one", "h1", "30mbit"), false).unwrap();
+    let color = show(&core, "one").color;
+    let (_, serial) = nodes.get_mut("h1").unwrap().assigned().unwrap();
+    assert!(nodes.iter_mut().all(|(_, node)| node.commands().is_empty()));
+    telemetry(&mut core, &nodes["h3"], vec![], vec![(color, 5_000_000)]);
+    confirm(&mut core, &nodes["h3"], color, serial, Some("not mine"));
+    let view = show(&core, "one");
+    assert_eq!((view.rate_bps, view.error), (0, None));
+
+    // The colour goes to another host's application while the first one still counts it.
+    remove(&mut core, "one").unwrap();
+    add(&mut core, app("two", "h3", "30mbit"), false).unwrap();
+    assert_eq!(show(&core, "two").color, color);
+    telemetry(&mut core, &nodes["h1"], vec![], vec![(color, 5_000_000)]);
+    assert_eq!(show(&core, "two").rate_bps, 0);
+    let retracted = nodes.get_mut("h1").unwrap().commands();
+    assert!(matches!(retracted[..], [ToNode::Retract(c)] if c == color), "{retracted:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_telemetry_delays_no_decision() {
+    // Regression: a hold timer that every event restarts starves the computation.
+    let store = FakeStore::default();
+    let (mut core, nodes) = whole(&store);
+    add(&mut core, app("bulk", "h3", "10mbit"), false).unwrap();
+    let started = core.now();
+    while show(&core, "bulk").path == SHORT {
+        telemetry(&mut core, &nodes["r1"], vec![load("r4", 20, 18)], vec![]);
+        pass(Duration::from_millis(1)).await;
+        assert!(core.now() - started < Duration::from_millis(300), "still undecided");
+    }
+    assert_eq!(show(&core, "bulk").path, LONG);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_that_never_ends_leaves_room_for_decisions() {
+    let store = FakeStore::default();
+    let (mut core, mut nodes) = whole(&store);
+    add(&mut core, app("bulk", "h3", "10mbit"), false).unwrap();
+    let headend = nodes.get_mut("h3").unwrap();
+    headend.commands();
+    let (session, node) = (nodes["r1"].id, "r1".to_owned());
+    let (handle, task) = core.spawn();
+    // Each message makes room for the next: there is always one waiting.
+    let flood = tokio::spawn(async move {
+        loop {
+            let interfaces = vec![load("r4", 20, 18)];
+            let telemetry = Telemetry { sampled_at_ns: 1, interfaces, applications: vec![] };
+            let node = node.clone();
+            let message = Message::Telemetry { session, node, telemetry, received_at_ns: 2 };
+            if handle.0.send(message).await.is_err() {
+                return;
+            }
+        }
+    });
+    let headend = nodes.get_mut("h3").unwrap();
+    // The clock of a paused runtime moves only by hand while tasks are busy.
+    let decided = async {
+        loop {
+            pass(Duration::from_millis(1)).await;
+            if let Some((assignment, _)) = headend.assigned() {
+                return assignment;
+            }
+        }
+    };
+    let assignment = tokio::time::timeout(Duration::from_secs(2), decided).await.unwrap();
+    assert!(!assignment.policy.ipv4.0.is_empty());
+    flood.abort();
+    task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn decisions_wait_until_the_network_is_whole_or_the_time_is_over() {
+    let store = FakeStore::default();
+    let (mut before, _nodes) = whole(&store);
+    add(&mut before, app("bulk", "h3", "10mbit"), false).unwrap();
+    let saved = store.saved("bulk").unwrap();
+    assert_eq!(saved.placement.as_ref().unwrap().nodes().collect::<Vec<_>>(), SHORT);
+    drop(before);
+
+    let mut core = core(&store, false);
+    for node in ["h3", "r1", "r2", "h2", "h1"] {
+        hello(&mut core, node);
+    }
+    // Only r4 is missing; on what is there, there is no path at all.
+    core.look_around();
+    assert_eq!(show(&core, "bulk").standing, Standing::Pending);
+    assert_eq!(store.saved("bulk"), Some(saved.clone()));
+    hello(&mut core, "r4");
+    let view = show(&core, "bulk");
+    assert_eq!((view.standing, view.moves), (Standing::Admitted, 0));
+    assert_eq!(view.path, SHORT);
+    assert_eq!(store.saved("bulk"), Some(saved.clone()));
+
+    // A node that never comes is waited for only so long.
+    let mut core = self::core(&store, false);
+    for node in ["h3", "r1", "r2", "h2", "h1"] {
+        hello(&mut core, node);
+    }
+    pass(WARM_UP).await;
+    core.decide();
+    assert_eq!(show(&core, "bulk").standing, Standing::Unreachable);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_sees_what_happens_after_its_hello() {
+    // Regression: sessions that keep the topology of connect time.
+    let store = FakeStore::default();
+    let (mut core, mut nodes) = whole(&store);
+    add(&mut core, app("big", "h3", "30mbit"), false).unwrap();
+    let (first, serial) = nodes.get_mut("h3").unwrap().assigned().unwrap();
+    confirm(&mut core, &nodes["h3"], first.policy.color, serial, None);
+    assert!(!first.policy.ipv4.0.is_empty());
+    let down = InterfaceLoad { up: false, ..load("r2", 60, 0) };
+    telemetry(&mut core, &nodes["r1"], vec![down], vec![]);
+    let (second, _) = nodes.get_mut("h3").unwrap().assigned().unwrap();
+    assert!(second.policy.ipv4.0.is_empty(), "back to the IGP's path: {second:?}");
+    assert_eq!(second.placement.unwrap().nodes().collect::<Vec<_>>(), SHORT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_silent_die_and_come_back_but_not_when_the_controller_slept() {
+    let store = FakeStore::default();
+    let (mut core, mut nodes) = whole(&store);
+    add(&mut core, app("big", "h3", "30mbit"), false).unwrap();
+    for _ in 0..20 {
+        pass(LIVENESS_CHECK).await;
+        for node in nodes.values().filter(|node| node.name != "r2") {
+            telemetry(&mut core, node, vec![], vec![]);
+        }
+        core.look_around();
+    }
+    core.decide();
+    let alive: Vec<&str> = NODES.into_iter().filter(|node| core.ted.is_alive(node)).collect();
+    assert_eq!(alive, ["h1", "h2", "h3", "r1", "r4"]);
+    assert!(nodes["r2"].commands.is_closed(), "the session's end tells the node to come again");
+    assert_eq!(show(&core, "big").path, SHORT);
+    let (assignment, serial) = nodes.get_mut("h3").unwrap().assigned().unwrap();
+    confirm(&mut core, &nodes["h3"], assignment.policy.color, serial, None);
+    pass(Duration::from_millis(600)).await;
+    core.decide();
+    nodes.insert("r2", hello(&mut core, "r2"));
+    pass(Duration::from_millis(250)).await;
+    core.decide();
+    assert_eq!(show(&core, "big").path, LONG);
+
+    // Five seconds in which the controller itself did nothing.
+    core.look_around();
+    pass(Duration::from_secs(5)).await;
+    core.look_around();
+    assert!(NODES.iter().all(|node| core.ted.is_alive(node)));
+    for _ in 0..12 {
+        pass(LIVENESS_CHECK).await;
+        core.look_around();
+    }
+    assert!(NODES.iter().all(|node| !core.ted.is_alive(node)), "silence is silence");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_store_is_rebuilt_without_what_was_removed() {
+    let store = FakeStore::default();
+    let (mut before, mut nodes) = whole(&store);
+    add(&mut before, app("big", "h3", "30mbit"), false).unwrap();
+    let (big, _) = nodes.get_mut("h3").unwrap().assigned().unwrap();
+    add(&mut before, app("small", "h3", "1mbit"), false).unwrap();
+    let (small, _) = nodes.get_mut("h3").unwrap().assigned().unwrap();
+    assert!(small.placement.is_some(), "of an application without a list as well");
+    drop(before);
+
+    let store = FakeStore::default();
+    let mut core = core(&store, true);
+    let known = vec![big.clone(), small.clone()];
+    for node in NODES.iter().filter(|node| **node != "h3") {
+        hello(&mut core, node);
+    }
+    let mut headend = hello_with(&mut core, "h3", vec![big.policy.clone()], known.clone());
+    assert_eq!(show(&core, "big").path, LONG);
+    assert_eq!((show(&core, "big").moves, show(&core, "small").moves), (0, 0));
+    assert_eq!(show(&core, "small").path, SHORT);
+    assert_eq!(store.saved("big").unwrap().placement, big.placement);
+    let told = headend.commands();
+    let same = |command: &ToNode| match command {
+        ToNode::Assign(assignment, _) => known.iter().any(|one| one.policy == assignment.policy),
+        ToNode::Retract(_) => false,
+    };
+    assert!(!told.is_empty() && told.iter().all(same), "{told:?}");
+
+    // The headend was away when its application was removed, and still knows it.
+    drop(headend);
+    remove(&mut core, "big").unwrap();
+    let mut headend = hello_with(&mut core, "h3", vec![big.policy.clone()], known);
+    assert_eq!(core.apps.keys().collect::<Vec<_>>(), ["small"]);
+    let color = big.policy.color;
+    let told = headend.commands();
+    assert!(
+        told.iter().any(|c| matches!(c, ToNode::Retract(found) if *found == color)),
+        "{told:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prefix_means_the_host_in_it_whoever_came_first() {
+    let store = FakeStore::default();
+    for order in [NODES, ["r4", "r2", "r1", "h3", "h2", "h1"]] {
+        let mut core = core(&store, false);
+        for node in order {
+            hello(&mut core, node);
+        }
+        // Every node has an address in it, h3 as well.
+        let to = model::Destination::Prefix("10.0.0.0/24".parse().unwrap());
+        let view = add(&mut core, Application { to, ..app("p", "h3", "1mbit") }, true).unwrap();
+        assert_eq!(view.path, ["h3", "r1", "h1"]);
+    }
+}

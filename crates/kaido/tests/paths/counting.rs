@@ -1,0 +1,43 @@
+//! What a host counts of an application is what its routers carry.
+
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+
+use testkit::pause;
+
+use crate::network::{Network, PATIENCE, kaido};
+use crate::topologies::BRANCHES;
+
+#[test]
+fn root_the_meter_and_a_routers_counters_agree_on_tcp_with_gso() {
+    let kaido = kaido();
+    let network = Network::up(&kaido, BRANCHES);
+    kaido.ok(&["app", "add", "big", "--from", "h3", "--to", "h2", "--demand", "40mbit"]);
+    network.until_app("big", PATIENCE, |_| network.steering("h3").len() >= 4);
+    // The other application would match the packets first.
+    kaido.ok(&["app", "rm", "bulk"]);
+    let mut server = network.start("h2", &["iperf3", "-s", "-1", "--forceflush"]);
+    let lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line.contains("Server listening")));
+    let sink = network.ipv4("h2").to_string();
+    // Less than the branch carries: no packet is counted that is dropped later.
+    let mut client =
+        network.start("h3", &["iperf3", "-c", &sink, "-t", "8", "-b", "30M", "-l", "64K"]);
+    let carried = || network.interface("r1", "r2")["rate_bps"].as_u64().unwrap();
+    network.until_app("big", PATIENCE, |app| app["rate_bps"].as_u64() > Some(20_000_000));
+    let (mut counted, mut seen) = (0, 0);
+    for _ in 0..30 {
+        counted += network.show("big")["rate_bps"].as_u64().unwrap();
+        seen += carried();
+        pause(Duration::from_millis(100));
+    }
+    let ratio = counted as f64 / seen as f64;
+    println!("the host counted {:.1} Mbit/s, {ratio:.3} of r1's", counted as f64 / 30e6);
+    assert!((0.95..=1.05).contains(&ratio), "{counted} at the host, {seen} at r1: {ratio:.3}");
+    // What the routers see of a packet has the header of SRv6, and the host counts it too.
+    assert!(counted / 30 > 29_000_000, "{counted}");
+    client.kill().unwrap();
+    client.wait().unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+}

@@ -1,0 +1,16 @@
+//! The control plane end to end, with the real binary: applications, their paths, and what
+//! happens to them when a daemon, a link or a node fails. All need root.
+#![forbid(unsafe_code)]
+
+mod bad_input;
+mod counting;
+mod crashes;
+mod daemons;
+mod fake_controller;
+mod faults;
+mod matching;
+mod monitor;
+mod moving;
+mod network;
+mod placing;
+mod topologies;

@@ -1,0 +1,281 @@
+//! A running network with its controller, and what these tests ask of it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::ops::Deref;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use testkit::{Datagrams, Kaido, Lab, until};
+
+/// How long anything may take on a machine that is busy with other things.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The payload of these tests' datagrams.
+const BYTES: usize = 1000;
+
+/// The binary under test, with a folder of its own.
+pub(crate) fn kaido() -> Kaido {
+    Kaido::new(env!("CARGO_BIN_EXE_kaido"))
+}
+
+/// A lab with daemons.
+pub(crate) struct Network<'k> {
+    pub(crate) kaido: &'k Kaido,
+    lab: Lab<'k>,
+    open: lab::Lab,
+}
+
+impl<'k> Deref for Network<'k> {
+    type Target = Lab<'k>;
+
+    fn deref(&self) -> &Lab<'k> {
+        &self.lab
+    }
+}
+
+impl<'k> Network<'k> {
+    /// Brings the network up and waits until every node is alive and every application placed.
+    pub(crate) fn up(kaido: &'k Kaido, yaml: &str) -> Self {
+        let lab = kaido.lab_up(yaml);
+        let open = lab::Labs::at(kaido.run_folder()).open(lab.name()).unwrap();
+        let network = Self { kaido, lab, open };
+        network.wait_until_complete();
+        network
+    }
+
+    pub(crate) fn wait_until_complete(&self) {
+        let nodes: Vec<&str> =
+            self.open.topology().nodes.iter().map(|node| node.name.as_str()).collect();
+        let missing = || {
+            let alive = self.alive();
+            let mut missing: Vec<String> = nodes
+                .iter()
+                .filter(|n| !alive.iter().any(|a| a == *n))
+                .map(|n| (*n).into())
+                .collect();
+            let apps = self.kaido.json(&["app", "ls"]);
+            for app in apps.as_array().unwrap() {
+                if app["state"] == "pending" {
+                    missing.push(app["name"].to_string());
+                }
+            }
+            missing
+        };
+        until(PATIENCE, || missing().is_empty().then_some(()), || format!("{:?}", missing()));
+    }
+
+    /// The address of a node's first interface.
+    pub(crate) fn ipv4(&self, node: &str) -> Ipv4Addr {
+        self.open.topology().node(node).unwrap().interfaces[0].ipv4.addr()
+    }
+
+    /// The same.
+    pub(crate) fn ipv6(&self, node: &str) -> Ipv6Addr {
+        self.open.topology().node(node).unwrap().interfaces[0].ipv6.addr()
+    }
+
+    // ---- what the controller says ----
+
+    pub(crate) fn show(&self, app: &str) -> Value {
+        self.kaido.json(&["app", "show", app])
+    }
+
+    pub(crate) fn why(&self, app: &str) -> Value {
+        self.kaido.json(&["app", "why", app])
+    }
+
+    pub(crate) fn nodes(&self) -> Vec<Value> {
+        self.kaido.json(&["network"]).as_array().unwrap().clone()
+    }
+
+    /// The names of the nodes that the controller takes for alive.
+    pub(crate) fn alive(&self) -> Vec<String> {
+        let nodes = self.nodes();
+        let alive = nodes.iter().filter(|node| node["alive"] == true);
+        alive.map(|node| node["name"].as_str().unwrap().into()).collect()
+    }
+
+    /// An interface as the controller sees it.
+    pub(crate) fn interface(&self, node: &str, interface: &str) -> Value {
+        let nodes = self.nodes();
+        let found = nodes.iter().find(|found| found["name"] == node).unwrap();
+        let interfaces = found["interfaces"].as_array().unwrap();
+        interfaces.iter().find(|found| found["name"] == interface).unwrap().clone()
+    }
+
+    /// Waits until an application looks as wanted; how long that took, and how it looks.
+    #[track_caller]
+    pub(crate) fn until_app(
+        &self,
+        app: &str,
+        limit: Duration,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> (Duration, Value) {
+        let started = Instant::now();
+        let found = until(
+            limit,
+            || Some(self.show(app)).filter(|found| wanted(found)),
+            || format!("{:#}", self.why(app)),
+        );
+        (started.elapsed(), found)
+    }
+
+    /// Waits until an application's path is this one.
+    #[track_caller]
+    pub(crate) fn until_path(
+        &self,
+        app: &str,
+        limit: Duration,
+        path: &[&str],
+    ) -> (Duration, Value) {
+        self.until_app(app, limit, |found| found["path"] == serde_json::json!(path))
+    }
+
+    // ---- what the kernel says ----
+
+    /// The rules on a node that lead to an application's table, and the routes there. Rules that
+    /// keep packets on the IGP's path lead to the main table, and are not among them.
+    pub(crate) fn steering(&self, node: &str) -> Vec<String> {
+        self.tables(node, |table| {
+            table.parse::<u32>().is_ok_and(|number| (7000..16_000).contains(&number))
+        })
+    }
+
+    /// The applications' rules that keep packets on the IGP's path.
+    pub(crate) fn passing(&self, node: &str) -> Vec<String> {
+        let mut rules = self.tables(node, |table| table == "main");
+        rules.retain(|rule| rule.contains("proto 75"));
+        rules
+    }
+
+    /// The rules and routes of the tables that are `wanted`.
+    fn tables(&self, node: &str, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+        let of_table = |line: &&str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let mut pairs = words.windows(2);
+            pairs.any(|pair| ["lookup", "table"].contains(&pair[0]) && wanted(pair[1]))
+        };
+        let mut found = Vec::new();
+        for command in [
+            "ip -4 rule show",
+            "ip -6 rule show",
+            "ip -4 -o route show table all",
+            "ip -6 -o route show table all",
+        ] {
+            let text = self.exec(node, command);
+            found.extend(text.lines().filter(of_table).map(|line| line.trim().to_owned()));
+        }
+        found
+    }
+
+    /// Packets that a node has sent over an interface.
+    pub(crate) fn sent(&self, node: &str, interface: &str) -> u64 {
+        let text = self.exec(node, &format!("ip -s -j link show dev {interface}"));
+        let links: Value = serde_json::from_str(&text).unwrap();
+        links[0]["stats64"]["tx"]["packets"].as_u64().unwrap()
+    }
+
+    // ---- traffic ----
+
+    /// Sends numbered datagrams from one node to another's port at `mbit`.
+    pub(crate) fn send(&self, from: &str, to: IpAddr, port: u16, mbit: f64) -> Datagrams {
+        self.send_with(from, to, port, mbit, |_| {})
+    }
+
+    /// The same, with a change of the sender's socket.
+    pub(crate) fn send_with(
+        &self,
+        from: &str,
+        to: IpAddr,
+        port: u16,
+        mbit: f64,
+        change: impl FnOnce(&UdpSocket) + Send,
+    ) -> Datagrams {
+        let topology = self.open.topology();
+        let receiver = topology
+            .nodes
+            .iter()
+            .find(|node| {
+                let has =
+                    |i: &model::topology::Interface| i.ipv4.addr() == to || i.ipv6.addr() == to;
+                node.interfaces.iter().any(has)
+            })
+            .expect("a node has the address");
+        let any = |port| match to {
+            IpAddr::V4(_) => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap(),
+            IpAddr::V6(_) => UdpSocket::bind((Ipv6Addr::UNSPECIFIED, port)).unwrap(),
+        };
+        let within = |node: &str| self.open.namespace(node).unwrap();
+        let receiving = within(&receiver.name).run(|| any(port)).unwrap();
+        // Where the socket's queue is too short, the loss would be the test's own.
+        let room = nix::sys::socket::sockopt::RcvBufForce;
+        nix::sys::socket::setsockopt(&receiving, room, &(32 << 20)).unwrap();
+        let sending = within(from)
+            .run(|| {
+                let socket = any(0);
+                change(&socket);
+                socket.connect((to, port)).unwrap();
+                socket
+            })
+            .unwrap();
+        Datagrams::start(sending, receiving, BYTES, mbit)
+    }
+
+    // ---- daemons ----
+
+    /// The process of `controller`, or of a node's daemon.
+    pub(crate) fn daemon(&self, daemon: &str) -> Option<Pid> {
+        let folder = self.open.folder().to_str().unwrap();
+        let config = match daemon {
+            "controller" => format!("{folder}/controller.json"),
+            node => format!("{folder}/nodes/{node}/node.json"),
+        };
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut pids = processes.filter_map(|p| p.file_name().to_str()?.parse::<i32>().ok());
+        let pid = pids.find(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == config.as_bytes())
+        })?;
+        Some(Pid::from_raw(pid))
+    }
+
+    /// Sends a signal to a daemon.
+    #[track_caller]
+    pub(crate) fn signal(&self, daemon: &str, signal: Signal) {
+        kill(self.daemon(daemon).expect("the daemon runs"), signal).unwrap();
+    }
+
+    /// `kill -9`, and its end: its sockets are closed when this returns.
+    #[track_caller]
+    pub(crate) fn kill(&self, daemon: &str) {
+        let pid = self.daemon(daemon).expect("the daemon runs");
+        kill(pid, Signal::SIGKILL).unwrap();
+        let gone = || {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            (status.is_empty() || status.contains("State:\tZ")).then_some(())
+        };
+        until(PATIENCE, gone, || format!("{daemon} is still there"));
+    }
+
+    /// Starts a daemon again.
+    #[track_caller]
+    pub(crate) fn start_daemon(&self, daemon: &str) {
+        self.kaido.ok(&["lab", "start", "--lab", self.name(), daemon]);
+    }
+
+    /// A file in the lab's folder.
+    pub(crate) fn path(&self, file: &str) -> std::path::PathBuf {
+        self.open.folder().join(file)
+    }
+
+    /// What a daemon has logged so far.
+    pub(crate) fn log(&self, daemon: &str) -> String {
+        let file = match daemon {
+            "controller" => self.path("controller.log"),
+            node => self.path(&format!("nodes/{node}/node.log")),
+        };
+        std::fs::read_to_string(file).unwrap_or_default()
+    }
+}
