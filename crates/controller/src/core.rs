@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use api::{in_one_line, now_ns};
 use model::{Application, Assignment, Color, Placement, Policy, Step};
-use pathfinder::{Action, Cause, Decider, Demand, Path, Ted};
+use pathfinder::{Action, AppLoad, Cause, Decider, Demand, Path, Ted};
 use store::{Record, Store};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinHandle;
@@ -46,6 +46,8 @@ pub(crate) struct Entry {
     /// Its ends and packets; absent while they have not announced themselves.
     resolved: Option<Resolved>,
     decision: Option<DecisionView>,
+    /// What its headend measured last; absent before the first sample.
+    load: Option<AppLoad>,
     /// The last assignment's number, to match its confirmation.
     serial: u64,
     /// Why the headend has not installed the last assignment.
@@ -86,6 +88,7 @@ impl Entry {
             record,
             resolved: None,
             decision: None,
+            load: None,
             serial: 0,
             not_installed: None,
             not_saved: None,
@@ -225,10 +228,14 @@ impl Core {
     }
 
     /// After a start, decisions wait until every node that another one names has announced itself:
-    /// on half a network the best path is another one.
+    /// on half a network the best path is another one. They wait for the samples of applications
+    /// that are on their way, too, whose packets would be taken for others' traffic.
     fn is_warm(&mut self) -> bool {
         if !self.warm {
-            self.warm = self.now() >= WARM_UP || self.ted.is_complete();
+            let measured =
+                |entry: &Entry| entry.record.placement.is_none() || entry.load.is_some();
+            self.warm = self.now() >= WARM_UP
+                || (self.ted.is_complete() && self.apps.values().all(measured));
             if self.warm {
                 self.topology_changed = true;
             }
@@ -267,6 +274,9 @@ impl Core {
         entry.resolved = Some(resolved);
         let now = self.started.elapsed();
         self.decider.add(demand, now);
+        if let Some(load) = entry.load {
+            self.decider.report_app(color, load);
+        }
         if first && let Some(placement) = entry.record.placement.clone() {
             let path = path_of(&mut self.ted, &placement);
             let lists = pathfinder::segments::Lists { ipv4: placement.ipv4, ipv6: placement.ipv6 };

@@ -12,7 +12,10 @@ const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("applicat
 
 /// A store in one file.
 pub struct Embedded {
-    database: Database,
+    path: PathBuf,
+    /// Absent after an error of the disk: redb refuses everything behind one until the file is
+    /// opened again.
+    database: Option<Database>,
 }
 
 /// A store, and what was found on the way.

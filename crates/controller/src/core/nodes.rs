@@ -107,11 +107,14 @@ impl Core {
             self.decider.report_port(port, load);
         }
         for (color, rate_bps) in telemetry.applications {
-            // A colour that was another host's application's a moment ago.
-            if !self.is_headend(node, color) {
-                continue;
-            }
+            // A colour may have been another host's application's a moment ago.
+            let mut entries = self.apps.values_mut();
+            let is_its = |entry: &&mut Entry| {
+                entry.record.color == color && entry.record.application.from == node
+            };
+            let Some(entry) = entries.find(is_its) else { continue };
             let load = AppLoad { rate_bps, stamps };
+            entry.load = Some(load);
             self.decider.report_app(color, load);
         }
     }

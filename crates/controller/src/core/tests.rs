@@ -408,7 +408,8 @@ async fn decisions_wait_until_the_network_is_whole_or_the_time_is_over() {
     drop(before);
 
     let mut core = core(&store, false);
-    for node in ["h3", "r1", "r2", "h2", "h1"] {
+    let (headend, router) = (hello(&mut core, "h3"), hello(&mut core, "r1"));
+    for node in ["r2", "h2", "h1"] {
         hello(&mut core, node);
     }
     // Only r4 is missing; on what is there, there is no path at all.
@@ -416,6 +417,12 @@ async fn decisions_wait_until_the_network_is_whole_or_the_time_is_over() {
     assert_eq!(show(&core, "bulk").standing, Standing::Pending);
     assert_eq!(store.saved("bulk"), Some(saved.clone()));
     hello(&mut core, "r4");
+    assert_eq!(show(&core, "bulk").standing, Standing::Pending, "what it sends is not known yet");
+    // What it sends now fills the link; as others' traffic it would drive it away.
+    telemetry(&mut core, &router, vec![load("r4", 20, 19)], vec![]);
+    telemetry(&mut core, &headend, vec![], vec![(saved.color, 19_000_000)]);
+    pass(Duration::from_millis(500)).await;
+    core.decide();
     let view = show(&core, "bulk");
     assert_eq!((view.standing, view.moves), (Standing::Admitted, 0));
     assert_eq!(view.path, SHORT);
@@ -503,6 +510,8 @@ async fn a_lost_store_is_rebuilt_without_what_was_removed() {
         hello(&mut core, node);
     }
     let mut headend = hello_with(&mut core, "h3", vec![big.policy.clone()], known.clone());
+    let rates = known.iter().map(|one| (one.policy.color, 1_000_000)).collect();
+    telemetry(&mut core, &headend, vec![], rates);
     assert_eq!(show(&core, "big").path, LONG);
     assert_eq!((show(&core, "big").moves, show(&core, "small").moves), (0, 0));
     assert_eq!(show(&core, "small").path, SHORT);

@@ -91,23 +91,14 @@ fn root_a_full_packet_is_never_fragmented() {
     }
 }
 
-/// Super-frames that were encapsulated after they were built took TCP down to 0.45 Mbit/s. One
-/// run with SRv6 is compared with one without, right after it, at a rate that plain routing fills.
+/// Super-frames that are cut wrongly behind their encapsulation take TCP down to 0.45 Mbit/s, and
+/// cutting them at the host takes it to a seventh. One run with SRv6 is compared with one without,
+/// right after it, on links that nothing limits.
 #[test]
 fn root_tcp_over_srv6_is_not_crippled_by_segmentation() {
     let kaido = kaido();
-    let chain = CHAIN.replace("r1-r2, r2-r3", "r1-r2: {rate: 500mbit}, r2-r3");
-    assert_ne!(chain, CHAIN);
-    let topology = resolved(&chain);
-    let lab = kaido.lab_up(&chain);
-    for (node, interface) in [("h1", "r1"), ("r1", "h1"), ("r1", "r2"), ("r3", "h2")] {
-        let features = lab.exec(node, &format!("ethtool -k {interface}"));
-        for feature in ["tx-ipxip4-segmentation", "tx-ipxip6-segmentation"] {
-            let off =
-                features.lines().any(|line| line.trim().starts_with(&format!("{feature}: off")));
-            assert!(off, "{node}:{interface}: {features}");
-        }
-    }
+    let topology = resolved(CHAIN);
+    let lab = kaido.lab_up(CHAIN);
     let far = addresses(&topology, "h2");
     let path = &paths(&topology)[1];
     for (family, address) in ["-4", "-6"].iter().zip(&far) {

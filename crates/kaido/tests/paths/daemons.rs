@@ -74,6 +74,9 @@ fn root_a_second_controller_is_refused_and_the_first_unharmed() {
     let first = network.daemon("controller");
     let lab = network.path("controller.json");
     let said = kaido.run(&["controller", "--config", lab.to_str().unwrap()]);
+    said.failed(1, &["a daemon with the configuration", "is running"]);
+    let copy = kaido.file("copy.json", &std::fs::read_to_string(&lab).unwrap());
+    let said = kaido.run(&["controller", "--config", &copy]);
     said.failed(1, &["another controller"]);
     let socket = network.path("controller.sock");
     let second = config(&kaido, "second", socket.to_str().unwrap());
