@@ -232,8 +232,7 @@ impl Core {
     /// that are on their way, too, whose packets would be taken for others' traffic.
     fn is_warm(&mut self) -> bool {
         if !self.warm {
-            let measured =
-                |entry: &Entry| entry.record.placement.is_none() || entry.load.is_some();
+            let measured = |entry: &Entry| entry.record.placement.is_none() || entry.load.is_some();
             self.warm = self.now() >= WARM_UP
                 || (self.ted.is_complete() && self.apps.values().all(measured));
             if self.warm {

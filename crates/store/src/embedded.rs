@@ -3,12 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, TableError};
+use redb::{
+    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, Table, TableDefinition,
+    TableError,
+};
 
 use crate::{Error, Record, Store};
 
 /// Name -> record as JSON, which a person can read and a later version can extend.
 const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("applications");
+
+type Records<'t> = Table<'t, &'static str, &'static [u8]>;
 
 /// A store in one file.
 pub struct Embedded {
@@ -34,7 +39,10 @@ impl Embedded {
     pub fn open(path: &Path) -> Result<Opened, Error> {
         // A controller that was killed at its very start leaves an empty file.
         let created = std::fs::metadata(path).map_or(true, |found| found.len() == 0);
-        match Self::open_sound(path) {
+        // redb trusts what it reads: some damage makes it panic.
+        let opened = std::panic::catch_unwind(|| Self::open_sound(path));
+        let Ok(opened) = opened else { return Self::start_over(path) };
+        match opened {
             Ok(store) => Ok(Opened { store, set_aside: None, created }),
             Err(Error::Open { source, .. }) if is_damage(&source) => Self::start_over(path),
             Err(Error::Damaged { .. } | Error::Failed { .. }) => Self::start_over(path),
@@ -43,13 +51,32 @@ impl Embedded {
     }
 
     fn open_sound(path: &Path) -> Result<Self, Error> {
-        let database = Database::create(path).map_err(|source| match source {
-            DatabaseError::DatabaseAlreadyOpen => Error::InUse(path.display().to_string()),
-            source => Error::Open { path: path.display().to_string(), source: Box::new(source) },
-        })?;
-        let store = Self { database };
+        let store = Self { path: path.into(), database: Some(database(path)?) };
         store.records()?;
         Ok(store)
+    }
+
+    /// Changes the table in one transaction.
+    fn change(
+        &mut self,
+        doing: &'static str,
+        change: impl FnOnce(&mut Records<'_>) -> Result<(), StorageError>,
+    ) -> Result<(), Error> {
+        let database = match self.database.take() {
+            Some(database) => database,
+            None => database(&self.path)?,
+        };
+        let work = || {
+            let transaction = database.begin_write().map_err(failed(doing))?;
+            {
+                let mut table = transaction.open_table(RECORDS).map_err(failed(doing))?;
+                change(&mut table).map_err(failed(doing))?;
+            }
+            transaction.commit().map_err(failed(doing))
+        };
+        work()?;
+        self.database = Some(database);
+        Ok(())
     }
 
     fn start_over(path: &Path) -> Result<Opened, Error> {
@@ -64,9 +91,15 @@ impl Embedded {
     }
 }
 
+fn database(path: &Path) -> Result<Database, Error> {
+    Database::create(path).map_err(|source| match source {
+        DatabaseError::DatabaseAlreadyOpen => Error::InUse(path.display().to_string()),
+        source => Error::Open { path: path.display().to_string(), source: Box::new(source) },
+    })
+}
+
 /// Whether the file itself is wrong, rather than the disk or the permissions.
 fn is_damage(error: &DatabaseError) -> bool {
-    use redb::StorageError;
     match error {
         DatabaseError::Storage(StorageError::Corrupted(_)) => true,
         DatabaseError::Storage(StorageError::Io(error)) => {
@@ -88,7 +121,15 @@ fn failed<E: Into<redb::Error>>(doing: &'static str) -> impl FnOnce(E) -> Error 
 impl Store for Embedded {
     fn records(&self) -> Result<Vec<Record>, Error> {
         const DOING: &str = "reading";
-        let transaction = self.database.begin_read().map_err(failed(DOING))?;
+        let reopened;
+        let database = match &self.database {
+            Some(database) => database,
+            None => {
+                reopened = database(&self.path)?;
+                &reopened
+            }
+        };
+        let transaction = database.begin_read().map_err(failed(DOING))?;
         let table = match transaction.open_table(RECORDS) {
             Ok(table) => table,
             Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
@@ -105,25 +146,13 @@ impl Store for Embedded {
     }
 
     fn put(&mut self, record: &Record) -> Result<(), Error> {
-        const DOING: &str = "writing";
         let json = serde_json::to_vec(record).expect("a record has no map with odd keys");
-        let transaction = self.database.begin_write().map_err(failed(DOING))?;
-        {
-            let mut table = transaction.open_table(RECORDS).map_err(failed(DOING))?;
-            let name = record.application.name.as_str();
-            table.insert(name, json.as_slice()).map_err(failed(DOING))?;
-        }
-        transaction.commit().map_err(failed(DOING))
+        let name = record.application.name.as_str();
+        self.change("writing", |table| table.insert(name, json.as_slice()).map(drop))
     }
 
     fn remove(&mut self, name: &str) -> Result<(), Error> {
-        const DOING: &str = "removing";
-        let transaction = self.database.begin_write().map_err(failed(DOING))?;
-        {
-            let mut table = transaction.open_table(RECORDS).map_err(failed(DOING))?;
-            table.remove(name).map_err(failed(DOING))?;
-        }
-        transaction.commit().map_err(failed(DOING))
+        self.change("removing", |table| table.remove(name).map(drop))
     }
 }
 
@@ -189,6 +218,71 @@ mod tests {
             assert_eq!(std::fs::read(aside).unwrap().len(), bytes.len());
             opened.store.put(&record("b")).unwrap();
             assert_eq!(opened.store.records().unwrap(), [record("b")]);
+        }
+    }
+
+    /// A thread with a mount namespace of its own, and a small disk in a folder of the test's.
+    fn on_a_small_disk(test: impl FnOnce(&Path) + Send) {
+        use nix::mount::{MsFlags, mount};
+        use nix::sched::{CloneFlags, unshare};
+        let folder = tempfile::tempdir().unwrap();
+        let none: Option<&str> = None;
+        std::thread::scope(|scope| {
+            let work = || {
+                unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_FS).expect("the test is root");
+                mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).unwrap();
+                let (kind, size) = (Some("tmpfs"), Some("size=8m"));
+                mount(kind, folder.path(), kind, MsFlags::empty(), size).unwrap();
+                test(folder.path());
+            };
+            scope.spawn(work).join().unwrap();
+        });
+    }
+
+    #[test]
+    fn root_a_disk_that_was_full_for_a_while_is_used_again() {
+        on_a_small_disk(|folder| {
+            let path = folder.join("store");
+            let mut store = Embedded::open(&path).unwrap().store;
+            store.put(&record("a")).unwrap();
+            let filler = folder.join("filler");
+            // Ends with an error: that is what is wanted.
+            let _ = std::fs::write(&filler, vec![1; 16 << 20]);
+            let long = model::Application { from: "x".repeat(1 << 20), ..record("b").application };
+            let long = Record { application: long, ..record("b") };
+            assert!(matches!(store.put(&long), Err(Error::Failed { doing: "writing", .. })));
+            assert!(store.put(&long).is_err());
+            std::fs::remove_file(&filler).unwrap();
+            store.put(&record("c")).unwrap();
+            store.remove("a").unwrap();
+            assert_eq!(store.records().unwrap(), [record("c")]);
+            drop(store);
+            let opened = Embedded::open(&path).unwrap();
+            assert_eq!(opened.store.records().unwrap(), [record("c")]);
+            assert_eq!(opened.set_aside, None);
+        });
+    }
+
+    #[test]
+    fn no_damage_is_taken_for_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let mut store = Embedded::open(&path).unwrap().store;
+        store.put(&record("a")).unwrap();
+        store.put(&record("b")).unwrap();
+        drop(store);
+        let whole = std::fs::read(&path).unwrap();
+        // Every part of the headers, and the pages behind them here and there.
+        let places = (0..512).step_by(3).chain((512..whole.len().min(100_000)).step_by(1009));
+        for at in places {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0xff;
+            std::fs::write(&path, &bytes).unwrap();
+            let records = Embedded::open(&path).unwrap().store.records().unwrap();
+            assert!(records.iter().all(|found| *found == record(&found.application.name)));
+            for file in std::fs::read_dir(folder.path()).unwrap() {
+                std::fs::remove_file(file.unwrap().path()).unwrap();
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ const SLACK: u32 = 3;
 /// The network with its application on the long branch, steered. The load that drove it there goes
 /// on: without it the way back would be the right one some time.
 fn steered(network: &Network<'_>) -> testkit::Datagrams {
+    network.find_neighbours();
     let load = network.send("h1", network.ipv4("h2").into(), 6000, 22.0);
     network.until_path("bulk", PATIENCE, &LONG);
     let installed = || (network.steering("h3").len() >= 4).then_some(());

@@ -1,6 +1,7 @@
 //! The control plane end to end, with the real binary: applications, their paths, and what
 //! happens to them when a daemon, a link or a node fails. All need root.
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "all of this is tests")]
 
 mod bad_input;
 mod counting;

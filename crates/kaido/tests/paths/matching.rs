@@ -31,7 +31,7 @@ fn branch(network: &Network<'_>, to: IpAddr, port: u16, dscp: i32) -> Branch {
     pause(Duration::from_millis(200));
     let count = datagrams.finish();
     let now = look();
-    assert_eq!((count.received, count.overtaken), (count.sent, 0));
+    assert_eq!((count.received, count.overtaken), (count.sent, 0), "to {to} port {port}");
     assert!(count.sent > 20, "{count:?}");
     // Beside them there is only what IPv6 says of its neighbours.
     let [short, long] = [0, 1].map(|at| now[at] - before[at]);
@@ -63,6 +63,7 @@ fn remove(network: &Network<'_>) {
 fn root_only_the_packets_that_match_are_steered() {
     let kaido = kaido();
     let network = Network::up(&kaido, BRANCHES);
+    network.find_neighbours();
     let (ipv4, ipv6) = (IpAddr::from(network.ipv4("h2")), IpAddr::from(network.ipv6("h2")));
     // It names the same packets as the prefix below, and came first.
     kaido.ok(&["app", "rm", "bulk"]);
@@ -99,6 +100,7 @@ fn root_only_the_packets_that_match_are_steered() {
 fn root_a_port_range_of_another_protocol_is_not_steered() {
     let kaido = kaido();
     let network = Network::up(&kaido, BRANCHES);
+    network.find_neighbours();
     let ipv4 = IpAddr::from(network.ipv4("h2"));
     add(&network, &[&WIDE[..], &["--protocol", "tcp", "--ports", "5201"]].concat(), 2);
     assert_eq!(branch(&network, ipv4, 5201, 0), Branch::Short);

@@ -66,6 +66,19 @@ impl<'k> Network<'k> {
         until(PATIENCE, || missing().is_empty().then_some(()), || format!("{:?}", missing()));
     }
 
+    /// Lets every node find its neighbours: a first datagram waits up to a second where one
+    /// solicitation is lost, and that is not what the counts of these tests are about.
+    pub(crate) fn find_neighbours(&self) {
+        let topology = self.open.topology();
+        for (at, node) in topology.nodes.iter().enumerate() {
+            for peer in node.interfaces.iter().flat_map(|found| topology.peers(found, at)) {
+                let peer = &topology.nodes[peer.node].interfaces[peer.interface];
+                let addresses = [peer.ipv4.addr().to_string(), peer.ipv6.addr().to_string()];
+                self.ping(&node.name, &addresses.each_ref().map(String::as_str));
+            }
+        }
+    }
+
     /// The address of a node's first interface.
     pub(crate) fn ipv4(&self, node: &str) -> Ipv4Addr {
         self.open.topology().node(node).unwrap().interfaces[0].ipv4.addr()
