@@ -35,7 +35,7 @@ impl Machine {
             .map(str::to_owned)
             .collect();
         Self {
-            named_namespaces: names("/run/netns"),
+            named_namespaces: named_namespaces(),
             mounts,
             links: names("/sys/class/net"),
             processes: processes(&run_folder),
@@ -54,6 +54,13 @@ impl Machine {
         pause(Duration::from_millis(10));
         assert_eq!(*self, Self::now(kaido));
     }
+}
+
+/// Without those of a benchmark's script, which may run beside the tests.
+fn named_namespaces() -> BTreeSet<String> {
+    let mut names = names("/run/netns");
+    names.retain(|name| !name.starts_with("kaido-bench-"));
+    names
 }
 
 fn names(folder: &str) -> BTreeSet<String> {
