@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use ipnet::IpNet;
 use model::{
     Adjacency, AnnouncedInterface, Announcement, Application, Assignment, Bandwidth, Class, Color,
-    Destination, Dscp, Flow, InterfaceLoad, NodeSids, Placement, Policy, PortRange, Protocol,
-    SegmentList, Sid, Step, Telemetry,
+    Decision, Destination, Dscp, Flow, InterfaceLoad, NodeSids, Placement, Policy, PortRange,
+    Protocol, SegmentList, Sid, Step, Telemetry,
 };
 
 use crate::v1;
@@ -388,6 +388,24 @@ impl From<v1::Telemetry> for Telemetry {
             sampled_at_ns: telemetry.sampled_at_ns,
             interfaces: telemetry.interfaces.into_iter().map(Into::into).collect(),
             applications: telemetry.applications.into_iter().map(load).collect(),
+        }
+    }
+}
+
+impl From<Decision> for v1::Decision {
+    fn from(decision: Decision) -> Self {
+        Self {
+            application: decision.application,
+            cause: decision.cause,
+            before: decision.before,
+            after: decision.after,
+            ipv4_segments: sids_to_text(&decision.ipv4),
+            ipv6_segments: sids_to_text(&decision.ipv6),
+            sampled_at_ns: decision.sampled_at_ns,
+            received_at_ns: decision.received_at_ns,
+            decided_at_ns: decision.decided_at_ns,
+            sent_at_ns: decision.sent_at_ns,
+            installed_at_ns: decision.installed_at_ns,
         }
     }
 }

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use api::{in_one_line, now_ns};
-use model::{Application, Assignment, Color, Placement, Policy, Step};
+use model::{Application, Assignment, Color, Decision, Placement, Policy, Step};
 use pathfinder::{Action, AppLoad, Cause, Decider, Demand, Path, Ted};
 use store::{Record, Store};
 use tokio::sync::{broadcast, mpsc};
@@ -21,7 +21,6 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::message::{Message, Refusal, Sessions, ToNode};
 use crate::resolve::{Resolved, resolve};
-use crate::view::DecisionView;
 
 /// A node that has been silent for this long is dead. It pushes at least once a second; being
 /// looked at four times a second, it is marked within 3 s.
@@ -45,7 +44,8 @@ pub(crate) struct Entry {
     record: Record,
     /// Its ends and packets; absent while they have not announced themselves.
     resolved: Option<Resolved>,
-    decision: Option<DecisionView>,
+    /// Its moves under earlier controllers.
+    earlier_moves: u32,
     /// What its headend measured last; absent before the first sample.
     load: Option<AppLoad>,
     /// The last assignment's number, to match its confirmation.
@@ -67,7 +67,7 @@ pub(crate) struct Core {
     sessions: Sessions,
     next_session: u64,
     next_serial: u64,
-    decisions: broadcast::Sender<DecisionView>,
+    decisions: broadcast::Sender<Decision>,
     topology_changed: bool,
     /// The store is new: what nodes know of applications is taken from them.
     rebuilding: bool,
@@ -85,9 +85,9 @@ pub(crate) struct Handle(pub(crate) mpsc::Sender<Message>);
 impl Entry {
     fn new(record: Record) -> Self {
         Self {
+            earlier_moves: record.moves,
             record,
             resolved: None,
-            decision: None,
             load: None,
             serial: 0,
             not_installed: None,
@@ -95,9 +95,7 @@ impl Entry {
             retry_at: None,
         }
     }
-}
 
-impl Entry {
     /// What is wrong, in one line.
     fn error(&self) -> Option<String> {
         let wrong = self.not_installed.iter().chain(&self.not_saved);
@@ -136,7 +134,7 @@ impl Core {
     pub(crate) fn seed(&mut self, applications: Vec<Application>) -> Result<(), store::Error> {
         for application in applications {
             let Ok(color) = self.free_color(&application) else { continue };
-            let record = Record { application, color, placement: None };
+            let record = Record::new(application, color);
             self.store.put(&record)?;
             self.apps.insert(record.application.name.clone(), Entry::new(record));
         }
@@ -288,7 +286,7 @@ impl Core {
     fn carry_out(&mut self, action: Action, decided_at_ns: u64) {
         let Some(name) = self.name_of(action.color) else { return };
         let path = |path: &Option<Path>| path.as_ref().map_or(Vec::new(), |p| self.node_names(p));
-        let view = DecisionView {
+        let decision = Decision {
             application: name.clone(),
             cause: self.cause_in_words(&action),
             before: path(&action.decision.before),
@@ -301,25 +299,33 @@ impl Core {
             sent_at_ns: 0,
             installed_at_ns: 0,
         };
-        tracing::info!(application = name, cause = view.cause, path = ?view.after, "decided");
+        tracing::info!(application = name, cause = decision.cause, path = ?decision.after, "decided");
         if let Some(entry) = self.apps.get_mut(&name) {
-            entry.decision = Some(view);
+            entry.record.decision = Some(decision);
         }
-        self.save_placement(&name);
+        self.update_record(&name);
+        self.save(&name);
         self.assign(&name);
     }
 
     /// Keeps the application's path on disk. A full disk stops no traffic: it is said, and tried
     /// again.
     fn save_placement(&mut self, name: &str) {
-        let Some(entry) = self.apps.get(name) else { return };
-        let placement = self.placement(entry.record.color);
-        let Some(entry) = self.apps.get_mut(name) else { return };
-        if entry.record.placement == placement {
-            return;
+        if self.update_record(name) {
+            self.save(name);
         }
+    }
+
+    /// Brings a record up to date with the decider; whether its path is another.
+    fn update_record(&mut self, name: &str) -> bool {
+        let Some(entry) = self.apps.get(name) else { return false };
+        let placement = self.placement(entry.record.color);
+        let moves = self.decider.app(entry.record.color).map_or(0, |status| status.moves);
+        let Some(entry) = self.apps.get_mut(name) else { return false };
+        entry.record.moves = entry.earlier_moves + moves;
+        let changed = entry.record.placement != placement;
         entry.record.placement = placement;
-        self.save(name);
+        changed
     }
 
     fn save(&mut self, name: &str) {
@@ -347,7 +353,7 @@ impl Core {
         let sent = session.commands.send(ToNode::Assign(Box::new(assignment), serial)).is_ok();
         if let Some(entry) = self.apps.get_mut(name).filter(|_| sent) {
             entry.serial = serial;
-            if let Some(decision) = &mut entry.decision
+            if let Some(decision) = &mut entry.record.decision
                 && decision.sent_at_ns == 0
             {
                 decision.sent_at_ns = now_ns();

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use model::{Announcement, Application, Assignment, Color, Policy, Telemetry};
+use model::{Announcement, Application, Assignment, Color, Decision, Policy, Telemetry};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-use crate::view::{AppView, DecisionView, Explained, NodeView};
+use crate::view::{AppView, Explained, NodeView};
 
 /// What a node is told.
 #[derive(Debug, Clone)]
@@ -77,7 +77,7 @@ pub(crate) enum Message {
     List { reply: oneshot::Sender<Vec<AppView>> },
     Explain { name: String, reply: Reply<Box<Explained>> },
     Network { reply: oneshot::Sender<Vec<NodeView>> },
-    Watch { reply: oneshot::Sender<broadcast::Receiver<DecisionView>> },
+    Watch { reply: oneshot::Sender<broadcast::Receiver<Decision>> },
 }
 
 /// Where an answer goes.

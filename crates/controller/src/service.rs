@@ -11,7 +11,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::core::Handle;
 use crate::message::{Assigned, Hello, Message, Refusal, SessionId, ToNode};
-use crate::view::{AlternativeView, AppView, DecisionView, InterfaceView, NodeView, Standing};
+use crate::view::{AlternativeView, AppView, InterfaceView, NodeView, Standing};
 
 pub(crate) struct Service {
     core: Handle,
@@ -259,24 +259,6 @@ impl From<AlternativeView> for v1::Alternative {
             chosen: view.chosen,
             covers: view.covers,
             not_encodable: view.not_encodable.unwrap_or_default(),
-        }
-    }
-}
-
-impl From<DecisionView> for v1::Decision {
-    fn from(view: DecisionView) -> Self {
-        Self {
-            application: view.application,
-            cause: view.cause,
-            before: view.before,
-            after: view.after,
-            ipv4_segments: sids_to_text(&view.ipv4),
-            ipv6_segments: sids_to_text(&view.ipv6),
-            sampled_at_ns: view.sampled_at_ns,
-            received_at_ns: view.received_at_ns,
-            decided_at_ns: view.decided_at_ns,
-            sent_at_ns: view.sent_at_ns,
-            installed_at_ns: view.installed_at_ns,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What users are shown.
 
-use model::{AnnouncedInterface, Application, Bandwidth, Color, NodeSids, SegmentList};
+use model::{AnnouncedInterface, Application, Bandwidth, Color, Decision, NodeSids, SegmentList};
 use pathfinder::PortLoad;
 
 /// What became of an application.
@@ -51,23 +51,7 @@ pub(crate) struct Limit {
 pub(crate) struct Explained {
     pub(crate) app: AppView,
     pub(crate) alternatives: Vec<AlternativeView>,
-    pub(crate) decision: Option<DecisionView>,
-}
-
-/// A decision, with the time of each stage in ns since the Unix epoch; zero where there is none.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct DecisionView {
-    pub(crate) application: String,
-    pub(crate) cause: String,
-    pub(crate) before: Vec<String>,
-    pub(crate) after: Vec<String>,
-    pub(crate) ipv4: SegmentList,
-    pub(crate) ipv6: SegmentList,
-    pub(crate) sampled_at_ns: u64,
-    pub(crate) received_at_ns: u64,
-    pub(crate) decided_at_ns: u64,
-    pub(crate) sent_at_ns: u64,
-    pub(crate) installed_at_ns: u64,
+    pub(crate) decision: Option<Decision>,
 }
 
 /// A node.

@@ -7,6 +7,7 @@ mod announcement;
 mod application;
 mod assignment;
 mod bandwidth;
+mod decision;
 mod flow;
 mod name;
 mod policy;
@@ -18,6 +19,7 @@ pub use announcement::{Adjacency, Announcement, Interface as AnnouncedInterface,
 pub use application::{Application, ApplicationError, Destination, DestinationError};
 pub use assignment::{Assignment, Placement, Step};
 pub use bandwidth::{Bandwidth, BandwidthError};
+pub use decision::Decision;
 pub use flow::{Class, Dscp, DscpError, Flow, PortRange, PortRangeError, Protocol};
 pub use name::{is_lab_name, is_node_name};
 pub use policy::{Color, Policy};

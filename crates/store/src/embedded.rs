@@ -163,21 +163,18 @@ mod tests {
     use super::*;
 
     fn record(name: &str) -> Record {
-        Record {
-            application: model::Application {
-                name: name.into(),
-                from: "h3".into(),
-                to: Destination::Node("h2".into()),
-                protocol: None,
-                src_ports: None,
-                dst_ports: None,
-                dscp: None,
-                demand: Some("50mbit".parse().unwrap()),
-                class: Default::default(),
-            },
-            color: Color(7000),
-            placement: None,
-        }
+        let application = model::Application {
+            name: name.into(),
+            from: "h3".into(),
+            to: Destination::Node("h2".into()),
+            protocol: None,
+            src_ports: None,
+            dst_ports: None,
+            dscp: None,
+            demand: Some("50mbit".parse().unwrap()),
+            class: Default::default(),
+        };
+        Record::new(application, Color(7000))
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 mod embedded;
 
-use model::{Application, Color, Placement};
+use model::{Application, Color, Decision, Placement};
 use serde::{Deserialize, Serialize};
 
 pub use embedded::{Embedded, Opened};
@@ -19,6 +19,19 @@ pub struct Record {
     pub color: Color,
     /// Where it was put; absent before the first decision.
     pub placement: Option<Placement>,
+    /// The last decision that changed something.
+    #[serde(default)]
+    pub decision: Option<Decision>,
+    /// How often it has changed paths.
+    #[serde(default)]
+    pub moves: u32,
+}
+
+impl Record {
+    /// The record of an application that nothing has been decided about.
+    pub fn new(application: Application, color: Color) -> Self {
+        Self { application, color, placement: None, decision: None, moves: 0 }
+    }
 }
 
 /// Keeps records by their applications' names. Each call is atomic, and on disk when it returns.

@@ -33,10 +33,12 @@ impl Kaido {
     pub fn new(program: impl Into<PathBuf>) -> Self {
         // A Unix socket's path has 108 bytes: the folder's is kept short.
         let folder = tempfile::Builder::new().prefix("kd").tempdir_in("/tmp");
-        Self { program: program.into(), folder: folder.expect("/tmp takes a folder") }
+        let kaido = Self { program: program.into(), folder: folder.expect("/tmp takes a folder") };
+        std::fs::create_dir(kaido.run_folder()).expect("a new folder takes another");
+        kaido
     }
 
-    /// What stands for `/run/kaido`. It is there only while something is in it.
+    /// What stands for `/run/kaido`. Named by its user, it stays when it is empty.
     pub fn run_folder(&self) -> PathBuf {
         self.folder.path().join("run")
     }

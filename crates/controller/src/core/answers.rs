@@ -60,7 +60,7 @@ impl Core {
         self.check_demand(&application)?;
         self.refresh();
         let color = self.free_color(&application)?;
-        let record = Record { application, color, placement: None };
+        let record = Record::new(application, color);
         let color = record.color;
         if dry_run {
             let view = self.preview(Entry::new(record));
@@ -154,7 +154,7 @@ impl Core {
             standing,
             path: status.as_ref().and_then(path).unwrap_or_default(),
             rate_bps: status.as_ref().map_or(0, |status| status.load.rate_bps),
-            moves: status.as_ref().map_or(0, |status| status.moves),
+            moves: entry.earlier_moves + status.as_ref().map_or(0, |status| status.moves),
             ipv4: status.as_ref().map(|s| s.lists.ipv4.clone()).unwrap_or_default(),
             ipv6: status.map(|s| s.lists.ipv6).unwrap_or_default(),
             error: entry.error(),
@@ -184,7 +184,7 @@ impl Core {
         Ok(Explained {
             app: self.view(entry),
             alternatives: alternatives.into_iter().map(alternative).collect(),
-            decision: entry.decision.clone(),
+            decision: entry.record.decision.clone(),
         })
     }
 

@@ -62,7 +62,10 @@ impl Core {
                 continue;
             }
             tracing::info!(application = name, "taken from its headend");
-            self.apps.insert(name.clone(), Entry::new(Record { application, color, placement }));
+            self.apps.insert(
+                name.clone(),
+                Entry::new(Record { placement, ..Record::new(application, color) }),
+            );
             self.save(&name);
             self.topology_changed = true;
         }
@@ -141,10 +144,11 @@ impl Core {
             return;
         }
         entry.not_installed = None;
-        if let Some(decision) = entry.decision.as_mut().filter(|d| d.installed_at_ns == 0) {
+        if let Some(decision) = entry.record.decision.as_mut().filter(|d| d.installed_at_ns == 0) {
             decision.installed_at_ns = assigned.installed_at_ns.min(now_ns());
             // Nobody may be watching.
             let _ = self.decisions.send(decision.clone());
+            self.save(&name);
         }
         self.decider.installed(assigned.color, now);
     }
