@@ -87,6 +87,9 @@ impl Lab {
 
     /// A daemon holds a lock on its configuration as long as it lives.
     fn check_not_running(&self, daemon: &str, config: &Path) -> Result<(), Error> {
+        if !self.topology.controller {
+            return Err(Error::NoController(self.name.clone()));
+        }
         lock(config).map(drop).ok_or_else(|| Error::Running(daemon.into()))
     }
 }

@@ -24,7 +24,7 @@ pub enum Error {
         known: Vec<String>,
     },
     /// No lab was named, and there is none or more than one.
-    #[error("name a lab with --lab{}", there_are(.known))]
+    #[error("say which lab is meant{}", there_are(.known))]
     WhichLab {
         /// The names that there are.
         known: Vec<String>,
@@ -38,6 +38,9 @@ pub enum Error {
     /// A daemon that is to be started runs already.
     #[error("{0} is running already")]
     Running(String),
+    /// A lab without Kaido's daemons.
+    #[error("the lab {0} has no controller: put `controller: true` into its file")]
+    NoController(String),
     /// The command runs on a node of the lab that it would take away.
     #[error("this shell is on a node of the lab `{0}`: leave it first")]
     Inside(String),
@@ -170,6 +173,7 @@ impl Error {
                 | Self::BadName(_)
                 | Self::Running(_)
                 | Self::Inside(_)
+                | Self::NoController(_)
                 | Self::NoNode { .. }
                 | Self::NoInterface { .. }
                 | Self::NoLink { .. }

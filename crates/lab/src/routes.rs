@@ -124,6 +124,7 @@ fn graph(topology: &Topology, takes_part: &impl Fn(&Node) -> bool) -> Graph {
                     cost: u32::from(interface.cost),
                     capacity: None,
                     end_x: None,
+                    usable: true,
                 }
             }));
         }

@@ -55,9 +55,12 @@ pub struct GraphArc {
     pub capacity: Option<Bandwidth>,
     /// End.X over this arc.
     pub end_x: Option<Sid>,
+    /// Whether applications may be sent over it. The IGP uses the others too: a node whose daemon
+    /// is silent may well route on.
+    pub usable: bool,
 }
 
-/// A snapshot: nodes, and the arcs that are up, sorted by sender.
+/// A snapshot: nodes, and the arcs that the IGP sees, sorted by sender.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     nodes: Vec<GraphNode>,
@@ -148,13 +151,14 @@ impl Path {
         self.steps.iter().map(|step| step.0)
     }
 
-    /// The path's arcs in `graph`, or nothing if one of them is not there.
+    /// The path's arcs in `graph`, or nothing if one of them is not there, or not to be used.
     pub fn arcs(&self, graph: &Graph) -> Option<Vec<ArcId>> {
         let mut at = self.start;
         self.steps
             .iter()
             .map(|&(port, to)| {
-                let found = graph.out(at).find(|(_, arc)| arc.port == port && arc.to == to);
+                let on_path = |arc: &GraphArc| arc.usable && arc.port == port && arc.to == to;
+                let found = graph.out(at).find(|(_, arc)| on_path(arc));
                 at = to;
                 found.map(|(id, _)| id)
             })

@@ -52,7 +52,8 @@ pub fn fewest_hops(graph: &Graph, from: NodeId, to: NodeId, limits: &Limits<'_>)
         }
         for (id, arc) in graph.out(node) {
             let free = (limits.free)(id);
-            if free < limits.demand
+            if !arc.usable
+                || free < limits.demand
                 || limits.without_arcs.contains(&id)
                 || limits.without_nodes.contains(&arc.to)
             {
@@ -96,6 +97,9 @@ pub fn widest(
             continue;
         }
         for (id, arc) in graph.out(node) {
+            if !arc.usable {
+                continue;
+            }
             let (at, through) = (arc.to.index(), wide.min(free(id)));
             if !reached[at] || through > width[at] {
                 reached[at] = true;

@@ -4,6 +4,9 @@
 //! IGP follows without ambiguity, an adjacency SID (End.X) crosses a link that the IGP would not
 //! take for sure, as one of several parallel ones.
 //!
+//! What the IGP does is judged with all arcs that it may see, also those of nodes whose daemons are
+//! silent: a path that is the only shortest one among more arcs is so among fewer.
+//!
 //! The last SID decapsulates at the path's endpoint, the last node that can (RFC 9256 section
 //! 2.1), even where an earlier one would do: the inner packet's own routing matters on as few
 //! links as possible.

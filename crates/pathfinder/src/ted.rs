@@ -149,8 +149,9 @@ impl Ted {
         self.nodes[self.find_node(name)?.index()].announcement.as_ref()
     }
 
-    /// A snapshot of what is usable now. An arc needs both ends alive, its port up, and the
-    /// neighbour to see the sender over a port that is up (an IGP's two-way check).
+    /// A snapshot of what the IGP sees now: an arc needs its port up, and the neighbour to see the
+    /// sender over a port that is up (an IGP's two-way check). Applications use it only if both
+    /// ends are alive.
     pub fn graph(&self) -> Graph {
         let nodes = self
             .nodes
@@ -164,7 +165,7 @@ impl Ted {
         let mut arcs = Vec::new();
         for (at, node) in self.nodes.iter().enumerate() {
             let from = NodeId(at as u32);
-            for interface in self.usable_interfaces(node) {
+            for interface in up_interfaces(node) {
                 for adjacency in &interface.adjacencies {
                     let to = self.node_ids[&adjacency.neighbour];
                     if !self.sees(to, &node.name) {
@@ -178,6 +179,7 @@ impl Ted {
                         cost: adjacency.cost.max(1),
                         capacity: interface.capacity,
                         end_x: adjacency.end_x,
+                        usable: node.alive && self.nodes[to.index()].alive,
                     });
                 }
             }
@@ -185,18 +187,14 @@ impl Ted {
         Graph::new(nodes, arcs)
     }
 
-    fn usable_interfaces<'a>(
-        &self,
-        node: &'a Node,
-    ) -> impl Iterator<Item = &'a AnnouncedInterface> {
-        let announcement = node.announcement.as_ref().filter(|_| node.alive);
-        announcement.into_iter().flat_map(|a| a.interfaces.iter().filter(|i| i.up))
-    }
-
     fn sees(&self, node: NodeId, neighbour: &str) -> bool {
-        self.usable_interfaces(&self.nodes[node.index()])
+        up_interfaces(&self.nodes[node.index()])
             .any(|i| i.adjacencies.iter().any(|a| a.neighbour == neighbour))
     }
+}
+
+fn up_interfaces(node: &Node) -> impl Iterator<Item = &AnnouncedInterface> {
+    node.announcement.iter().flat_map(|a| a.interfaces.iter().filter(|i| i.up))
 }
 
 #[cfg(test)]
@@ -224,7 +222,8 @@ mod tests {
 
     fn arcs(ted: &Ted) -> Vec<String> {
         let graph = ted.graph();
-        graph.arcs().map(|(_, arc)| ted.port_name(arc.port)).collect()
+        let usable = graph.arcs().filter(|(_, arc)| arc.usable);
+        usable.map(|(_, arc)| ted.port_name(arc.port)).collect()
     }
 
     #[test]
@@ -239,13 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn dead_nodes_and_ports_without_carrier_have_no_arcs_and_keep_their_ids() {
+    fn dead_nodes_and_ports_without_carrier_have_no_usable_arcs_and_keep_their_ids() {
         let mut ted = Ted::default();
         ted.announce(router("r1", &["r2"]));
         ted.announce(router("r2", &["r1"]));
         let (node, port) = (ted.find_node("r2"), ted.find_port("r2", "to-r1"));
         assert!(ted.set_alive("r2", false) && !ted.set_alive("r2", false));
         assert_eq!(arcs(&ted), [""; 0]);
+        assert_eq!(ted.graph().arcs().count(), 2, "the IGP may still use them");
         assert!(ted.announce(router("r2", &["r1"])));
         assert_eq!(arcs(&ted).len(), 2);
         assert!(ted.set_port_up("r1", "to-r2", false));

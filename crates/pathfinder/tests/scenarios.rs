@@ -577,3 +577,13 @@ fn a_decision_names_the_first_sample_that_showed_the_violation() {
     let actions = decider.evaluate(secs(3));
     assert_eq!(actions[0].decision.evidence, stamps(200));
 }
+
+#[test]
+fn around_a_silent_node_packets_are_led_since_the_igp_may_still_go_over_it() {
+    let (net, mut world) = demo_world();
+    world.set_graph(net.silent("r3"));
+    world.run(STEP);
+    assert_eq!(path(&net, &world.decider, APP), LONG);
+    let lists = world.decider.app(APP).unwrap().lists;
+    assert_eq!(lists.ipv4.0.len(), 2, "the IGP's own way is the short one: {lists:?}");
+}

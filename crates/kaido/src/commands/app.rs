@@ -37,7 +37,16 @@ pub(crate) fn run(command: AppCommand, output: &Output) -> Done {
 pub(crate) fn socket(which: &WhichController) -> Result<PathBuf, Failure> {
     match &which.controller {
         Some(socket) => Ok(socket.clone()),
-        None => Ok(Labs::default().choose(which.lab.as_deref())?.controller_socket()),
+        None => {
+            let lab = Labs::default().choose(which.lab.as_deref())?;
+            if !lab.topology().controller {
+                return Err(Failure::usage(anyhow::anyhow!(
+                    "the lab {} has no controller: put `controller: true` into its file",
+                    lab.name()
+                )));
+            }
+            Ok(lab.controller_socket())
+        }
     }
 }
 

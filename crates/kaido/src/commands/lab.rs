@@ -54,6 +54,11 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         LabCommand::Graph { what } => graph(&labs, what.as_deref(), output),
         LabCommand::Link { which, link, change } => {
             let lab = labs.choose(which.lab.as_deref())?;
+            let what = match &change {
+                LinkChange::Down => "down",
+                LinkChange::Up => "up",
+                LinkChange::Set { .. } => "changed",
+            };
             let changes = match change {
                 LinkChange::Down => vec![Change::Down],
                 LinkChange::Up => vec![Change::Up],
@@ -66,7 +71,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
                 ends = lab.change_link(&link, change)?;
             }
             output.print(&json!({ "link": link, "changed": ends }), |_| {
-                format!("{link} is changed at {}", ends.join(" and "))
+                format!("{link} is {what}, at {}", ends.join(" and "))
             });
             Ok(ExitCode::SUCCESS)
         }

@@ -107,7 +107,6 @@ fn root_a_full_disk_leaves_nothing() {
         let said = kaido.script(&script(limit, &file));
         assert_eq!(said.code, Some(1), "{limit}: {said}");
     }
-    std::fs::remove_dir(kaido.run_folder()).unwrap();
     before.assert_restored(&kaido);
 }
 
@@ -115,6 +114,7 @@ fn root_a_full_disk_leaves_nothing() {
 #[test]
 fn root_an_unusable_run_folder_is_named() {
     let kaido = kaido();
+    std::fs::remove_dir(kaido.run_folder()).unwrap();
     std::fs::write(kaido.run_folder(), "").unwrap();
     let file = kaido.file("lab.yaml", CHAIN);
     let said = kaido.run(&["lab", "up", &file]);

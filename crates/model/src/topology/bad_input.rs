@@ -61,6 +61,8 @@ fn not_yaml() {
 
 #[test]
 fn keys_and_values() {
+    let mixed = "name: a\nnodes: {r1: {router: frr}, r2: {router: linux}}\nlinks: [r1-r2]\n";
+    expect(mixed, &[("3:9", "route by different protocols", "give both the same `routing:`")]);
     expect(&lab("lniks: []"), &[("3:1", "unknown key `lniks`", "did you mean `links`? allowed")]);
     expect(&lab("bananas: 1"), &[("3:1", "unknown key `bananas`", "allowed here: name, seed")]);
     expect("nodes: {h1: {}}\n", &[("1:1", "`name` is missing", "add `name:`")]);

@@ -58,7 +58,7 @@ fn lines(topology: &Topology) -> Vec<String> {
 #[test]
 fn the_same_file_always_gets_the_same_addresses() {
     let topology = good(
-        "name: a\nnodes: {h1: {}, r1: {router: frr}, r2: {router: linux}}\n\
+        "name: a\nnodes: {h1: {}, r1: {router: linux}, r2: {router: linux}}\n\
          links: [h1-r1, r1-r2, r2-r1]\n",
     );
     assert_eq!(

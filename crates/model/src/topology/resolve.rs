@@ -84,10 +84,35 @@ pub(super) fn resolve<'a>(
         });
     }
     adjacencies(&mut place, &plans, &mut topology);
+    check_routing(&mut place, &plans, &topology);
     topology.applications = applications(&mut place, file, &topology);
     events(&mut place, file, &topology);
     topology.tests = tests(&mut place, file, &topology);
     if place.report.is_empty() { Ok(topology) } else { Err(place.report) }
+}
+
+/// Routers that are neighbours and route by different protocols learn nothing of each other, unless
+/// one of them has a configuration of its own that sees to it.
+fn check_routing(place: &mut Place<'_>, plans: &[Plan<'_>], topology: &Topology) {
+    for (segment, plan) in topology.segments.iter().zip(plans) {
+        let ends = segment.ends.iter().map(|end| &topology.nodes[end.node]);
+        let routers: Vec<&Node> = ends.filter(|node| node.is_router()).collect();
+        if routers.iter().any(|node| node.extra_config.is_some()) {
+            continue;
+        }
+        let Some(first) = routers.first() else { continue };
+        let differs = |node: &&&Node| {
+            (node.ipv4_routing, node.ipv6_routing) != (first.ipv4_routing, first.ipv6_routing)
+        };
+        if let Some(other) = routers.iter().find(differs) {
+            let message = format!(
+                "`{}` and `{}` route by different protocols: neither learns what is behind the other",
+                first.name, other.name
+            );
+            let help = "give both the same `routing:`, or redistribute in an FRR node's `config:`";
+            place.key(&plan.at, message, help);
+        }
+    }
 }
 
 fn check_mtu(place: &mut Place<'_>, at: &[Step], mtu: u16) {

@@ -61,6 +61,7 @@ impl Net {
                 cost: costs[at],
                 capacity: (mbps > 0).then(|| Bandwidth::from_mbps(mbps)),
                 end_x: self.nodes[from.index()].transit.then(|| sid(from.index(), function)),
+                usable: true,
             });
         }
         PortId(first as u32)
@@ -68,6 +69,16 @@ impl Net {
 
     pub fn graph(&self) -> Graph {
         Graph::new(self.nodes.clone(), self.arcs.clone())
+    }
+
+    /// The network with a node whose daemon is silent: the IGP still routes over it.
+    pub fn silent(&self, name: &str) -> Graph {
+        let silent = self.id(name);
+        let mut arcs = self.arcs.clone();
+        for arc in &mut arcs {
+            arc.usable = arc.from != silent && arc.to != silent;
+        }
+        Graph::new(self.nodes.clone(), arcs)
     }
 
     /// The network without the links of a node.
