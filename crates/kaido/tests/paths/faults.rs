@@ -98,7 +98,7 @@ fn root_a_link_that_is_narrowed_is_seen_and_left() {
     pause(Duration::from_millis(500));
     assert_eq!(network.interface("r1", "r3")["capacity_bps"], 5_000_000);
     let app = network.show("bulk");
-    assert_eq!((&app["path"], &app["moves"]), (&json!(LONG), &json!(0)));
+    assert_eq!((&app["path"], &app["moves"]), (&json!(LONG), &json!(1)));
 }
 
 #[test]
