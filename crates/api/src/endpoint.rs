@@ -26,6 +26,8 @@ pub async fn connect(path: &Path) -> Result<ControllerClient<Channel>, ConnectEr
     // The URI is never resolved: the connector below goes to the socket.
     let channel = Endpoint::from_static("http://controller")
         .connect_timeout(Duration::from_secs(2))
+        // For the answer to begin: what streams afterwards may take as long as it likes.
+        .timeout(Duration::from_secs(10))
         .connect_with_connector(tower::service_fn(move |_: Uri| {
             let socket = socket.clone();
             async move { UnixStream::connect(socket).await.map(TokioIo::new) }

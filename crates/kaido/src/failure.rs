@@ -35,6 +35,11 @@ impl Failure {
         self
     }
 
+    /// It did not work, and others have a code for how.
+    pub(crate) fn with_code(error: impl Into<anyhow::Error>, code: u8) -> Self {
+        Self { code, ..Self::failed(error) }
+    }
+
     /// Says what went wrong, once, with its causes.
     pub(crate) fn report(&self, output: &Output) -> ExitCode {
         let mut text = self.error.to_string();

@@ -45,13 +45,16 @@ impl Output {
 
     /// Says what went wrong, on standard error.
     pub(crate) fn error(&self, text: &str, details: &Map<String, Value>) {
-        if self.json {
+        use std::io::Write;
+        let mut errors = std::io::stderr();
+        // Where even this cannot be written, the exit code says the rest.
+        let _ = if self.json {
             let mut object = details.clone();
             object.insert("error".into(), text.into());
-            eprintln!("{}", Value::Object(object));
+            writeln!(errors, "{}", Value::Object(object))
         } else {
-            eprintln!("kaido: {text}");
-        }
+            writeln!(errors, "kaido: {text}")
+        };
     }
 }
 

@@ -82,7 +82,8 @@ impl Default for Labs {
     /// The labs under `/run/kaido`, or under `$KAIDO_RUN`.
     fn default() -> Self {
         match std::env::var_os("KAIDO_RUN") {
-            Some(root) => Self::at(root),
+            // The daemons of a lab live in another folder.
+            Some(root) => Self::at(std::path::absolute(&root).unwrap_or_else(|_| root.into())),
             None => Self { root: "/run/kaido".into(), owned: true },
         }
     }
@@ -117,7 +118,7 @@ impl Labs {
         };
         let mut names: Vec<String> = entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter(|name| model::is_lab_name(name))
+            .filter(|name| model::is_lab_name(name) && is_lab(&self.folder(name)))
             .collect();
         names.sort();
         Ok(names)
@@ -153,7 +154,7 @@ impl Labs {
             return Err(Error::BadName(name.into()));
         }
         let folder = self.folder(name);
-        if !folder.is_dir() {
+        if !is_lab(&folder) {
             return Err(Error::NoLab { name: name.into(), known: self.names()? });
         }
         match self.phase(name) {
@@ -219,6 +220,15 @@ impl Lab {
             known: self.topology.nodes.iter().map(|node| node.name.clone()).collect(),
         })
     }
+}
+
+/// The file that tells a lab's folder from somebody else's: the first in it, and the last.
+pub(crate) const MARKER: &str = ".kaido-lab";
+
+/// Whether a folder is a lab's, or what is left of one when even the marker has gone.
+pub(crate) fn is_lab(folder: &Path) -> bool {
+    folder.join(MARKER).exists()
+        || fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// What the folder of a lab that has not got its name yet begins with; its process follows.

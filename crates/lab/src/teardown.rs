@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::processes::{end_all, processes};
-use crate::state::{Labs, Phase, State, UNNAMED, namespaces_folder};
+use crate::state::{Labs, MARKER, Phase, State, UNNAMED, is_lab, namespaces_folder};
 
 /// What `gc` did with a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -25,7 +25,7 @@ impl Labs {
             return Err(Error::BadName(name.into()));
         }
         let folder = self.folder(name);
-        if !folder.is_dir() {
+        if !is_lab(&folder) {
             return Err(Error::NoLab { name: name.into(), known: self.names()? });
         }
         let _lock = self.lock(name)?;
@@ -80,7 +80,7 @@ impl Labs {
             }
             _ => {}
         }
-        fs::remove_dir_all(folder).map_err(Error::file("remove", folder))?;
+        remove_files(folder).map_err(Error::file("remove", folder))?;
         self.remove_empty_folders();
         Ok(())
     }
@@ -89,7 +89,7 @@ impl Labs {
     fn remove_unnamed(&self) {
         let Ok(entries) = fs::read_dir(self.root().join("labs")) else { return };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        for name in names.filter(|name| name.starts_with(UNNAMED)) {
+        for name in names.filter(|name| is_unnamed(&self.folder(name), name)) {
             if let Ok(_lock) = self.lock(&name) {
                 // What cannot be removed now is tried again by the next `gc`.
                 let _ = fs::remove_dir_all(self.folder(&name));
@@ -105,4 +105,35 @@ impl Labs {
             let _ = fs::remove_dir(self.root());
         }
     }
+}
+
+/// Removes a lab's folder, the marker last: until then it is known for a lab's.
+fn remove_files(folder: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name() == MARKER {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    match fs::remove_file(folder.join(MARKER)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    fs::remove_dir(folder)
+}
+
+/// Whether a folder is that of a lab that was killed before it had its name: called after a
+/// process, with a marker, or with nothing but what is made before the marker.
+fn is_unnamed(folder: &Path, name: &str) -> bool {
+    let process = name.strip_prefix(UNNAMED).is_some_and(|pid| pid.parse::<u32>().is_ok());
+    let bare = || {
+        fs::read_dir(folder)
+            .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == "netns"))
+    };
+    process && (folder.join(MARKER).exists() || bare())
 }

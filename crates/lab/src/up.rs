@@ -11,9 +11,10 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use crate::build;
 use crate::daemons;
 use crate::frr::Frr;
+use crate::processes::processes;
 use crate::ready;
 use crate::routes::Routes;
-use crate::state::{Lab, Labs, Lock, Phase, State, UNNAMED};
+use crate::state::{Lab, Labs, Lock, MARKER, Phase, State, UNNAMED};
 use crate::{Cancel, Error};
 
 /// How a lab is brought up.
@@ -105,6 +106,7 @@ impl Labs {
     /// Makes the lab's folder, complete and locked from the moment that it has its name.
     fn claim(&self, name: &str, text: &str, file: &Path) -> Result<(PathBuf, Lock), Error> {
         let folder = self.folder(name);
+        self.refuse_inside()?;
         let new_name = format!("{UNNAMED}{}", std::process::id());
         let new = self.folder(&new_name);
         if folder.exists() {
@@ -139,7 +141,8 @@ impl Labs {
         text: &str,
         file: &Path,
     ) -> Result<(), Error> {
-        let yaml = new.join("lab.yaml");
+        let (marker, yaml) = (new.join(MARKER), new.join("lab.yaml"));
+        fs::write(&marker, "").map_err(Error::file("write", marker))?;
         fs::write(&yaml, text).map_err(Error::file("write", yaml))?;
         State::new(file).write(new)?;
         match renameat2(AT_FDCWD, new, AT_FDCWD, folder, RenameFlags::RENAME_NOREPLACE) {
@@ -153,6 +156,16 @@ impl Labs {
         // The error that led here is the one to report.
         let _ = fs::remove_dir_all(new);
         self.remove_empty_folders();
+    }
+
+    /// A lab that is brought up from a node of another one would be mounted where nobody else
+    /// sees it.
+    fn refuse_inside(&self) -> Result<(), Error> {
+        let own = std::process::id() as i32;
+        match self.names()?.into_iter().find(|name| processes(&self.folder(name)).contains(&own)) {
+            Some(name) => Err(Error::Inside(name)),
+            None => Ok(()),
+        }
     }
 
     fn exists(&self, name: &str) -> Error {

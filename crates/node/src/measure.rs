@@ -102,7 +102,8 @@ impl Measure {
                 interfaces.push(load);
             }
         }
-        let applications = self.count(meter, sampled_at_ns, all || !interfaces.is_empty())?;
+        // Always: what a link carries beside its applications is only right with both of one time.
+        let applications = self.count(meter, sampled_at_ns, true)?;
         let worth_it = all || !interfaces.is_empty() || !applications.is_empty();
         Ok(worth_it.then_some(Telemetry { sampled_at_ns, interfaces, applications }))
     }

@@ -8,8 +8,9 @@ pub struct Config {
     /// How much of the demand may be missing before it counts as not covered: rates and demands
     /// are measured on a wire that is never quite still.
     pub tolerance: f64,
-    /// How long a violation must last. Two samples of 100 ms: one alone may be a burst, or a
-    /// host's counter that is one sample behind its router's.
+    /// How long a violation must last. Three samples of 100 ms: one alone may be a burst, or a
+    /// host's counter that is behind its router's; with two, a busy machine had one move in five
+    /// minutes that nothing asked for.
     pub confirm: Duration,
     /// How long after a move the application counts on both paths: the window over which nodes
     /// average, and two samples more.
@@ -40,7 +41,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             tolerance: 0.05,
-            confirm: Duration::from_millis(200),
+            confirm: Duration::from_millis(300),
             settle: Duration::from_millis(500),
             unconfirmed: Duration::from_secs(5),
             hold: Duration::from_secs(10),

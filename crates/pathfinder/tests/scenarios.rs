@@ -72,7 +72,7 @@ fn half_a_links_background_moves_nothing_in_five_minutes() {
 }
 
 #[test]
-fn a_full_link_is_left_within_300_ms_of_the_report() {
+fn a_full_link_is_left_within_400_ms_of_the_report() {
     let (net, mut world) = demo_world();
     world.inelastic.insert(port(&net, "r1", "r3"), 100.0 * M);
     // The node averages over three samples; the first report of too little room starts the clock.
@@ -87,7 +87,7 @@ fn a_full_link_is_left_within_300_ms_of_the_report() {
         }
     }
     let (at, action) = &world.actions[0];
-    assert!(*at <= reported.unwrap() + Duration::from_millis(300), "{at:?} after {reported:?}");
+    assert!(*at <= reported.unwrap() + Duration::from_millis(400), "{at:?} after {reported:?}");
     let limit = port(&net, "r1", "r3");
     assert!(matches!(action.decision.cause, Cause::Violated { port, .. } if port == limit));
     assert_eq!(action.lists.ipv4.0.len(), 2);

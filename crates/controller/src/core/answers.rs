@@ -1,7 +1,9 @@
 //! Users' requests.
 
+use std::net::IpAddr;
+
 use api::in_one_line;
-use model::{Application, Bandwidth, Class};
+use model::{Application, Bandwidth, Class, Destination};
 use pathfinder::{AppStatus, State, Verdict};
 use store::Record;
 
@@ -58,6 +60,7 @@ impl Core {
         }
         resolve(&application, &self.ted)?;
         self.check_demand(&application)?;
+        self.check_sids(&application)?;
         self.refresh();
         let color = self.free_color(&application)?;
         let record = Record::new(application, color);
@@ -91,6 +94,18 @@ impl Core {
         self.decider.place_alone(entry.record.color, now);
         entry.resolved = Some(resolved);
         Ok(self.view(&entry))
+    }
+
+    /// Packets to SIDs, steered onto a list of SIDs, would be steered for ever.
+    fn check_sids(&self, application: &Application) -> Result<(), Refusal> {
+        let Destination::Prefix(prefix) = application.to else { return Ok(()) };
+        let ends = self.ted.announcements().filter_map(|(a, _)| Some((&a.node, a.sids?.end)));
+        match ends.into_iter().find(|(_, sid)| prefix.contains(&IpAddr::V6(sid.0))) {
+            Some((node, sid)) if application.protocol.is_none() => Err(Refusal::Invalid(format!(
+                "{prefix} contains the SIDs of {node} ({sid}): name a narrower prefix, or a protocol"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// A demand that no link could carry is a mistake, not a degraded application.

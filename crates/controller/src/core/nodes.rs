@@ -182,6 +182,10 @@ impl Core {
             .filter(|(_, session)| session.last_heard + SILENCE < now)
             .map(|(node, _)| node.clone())
             .collect();
+        // All of them at once: rather this machine stood still than every node died.
+        if silent.len() > 1 && silent.len() == self.sessions.len() {
+            return;
+        }
         for node in silent {
             if self.ted.set_alive(&node, false) {
                 tracing::warn!(node, "is silent: its links leave the graph");

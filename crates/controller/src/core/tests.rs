@@ -253,7 +253,7 @@ async fn on_a_full_disk_a_decision_is_carried_out_and_saved_later() {
     nodes.get_mut("h3").unwrap().commands();
     store.fail(true);
     telemetry(&mut core, &nodes["r1"], vec![load("r4", 20, 18)], vec![]);
-    pass(Duration::from_millis(300)).await;
+    pass(Duration::from_millis(400)).await;
     core.decide();
     let moved = show(&core, "bulk");
     assert_eq!(moved.path, LONG);
@@ -356,7 +356,7 @@ async fn a_stream_of_telemetry_delays_no_decision() {
     while show(&core, "bulk").path == SHORT {
         telemetry(&mut core, &nodes["r1"], vec![load("r4", 20, 18)], vec![]);
         pass(Duration::from_millis(1)).await;
-        assert!(core.now() - started < Duration::from_millis(300), "still undecided");
+        assert!(core.now() - started < Duration::from_millis(400), "still undecided");
     }
     assert_eq!(show(&core, "bulk").path, LONG);
 }
@@ -476,7 +476,7 @@ async fn the_silent_die_and_come_back_but_not_when_the_controller_slept() {
     pass(Duration::from_millis(600)).await;
     core.decide();
     nodes.insert("r2", hello(&mut core, "r2"));
-    pass(Duration::from_millis(250)).await;
+    pass(Duration::from_millis(350)).await;
     core.decide();
     assert_eq!(show(&core, "big").path, LONG);
 

@@ -1,6 +1,8 @@
 //! `kaido node` and `kaido controller`: read the configuration, start tracing, run.
 
 use std::fs::File;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -12,10 +14,14 @@ use serde::de::DeserializeOwned;
 use crate::failure::{Done, Failure};
 use crate::runtime::{asked_to_end, block_on};
 
+/// A configuration is small; something else may be endless.
+const LARGEST_FILE: u64 = 64 << 20;
+
 pub(crate) fn node(config: &Path) -> Done {
     start_tracing();
     let NodeConfig { controller, mtu, announcement } = read(config)?;
     let _lock = lock(config)?;
+    let _only_one = only_one_here()?;
     let config = node::Config { controller, mtu, announcement };
     block_on(node::run(config, asked_to_end()))?.map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
@@ -31,6 +37,12 @@ pub(crate) fn controller(config: &Path) -> Done {
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
+    let cannot = || format!("cannot read {}", path.display());
+    let size = std::fs::metadata(path).with_context(cannot).map_err(Failure::usage)?;
+    if !size.is_file() || size.len() > LARGEST_FILE {
+        let text = format!("{} is no configuration: not a file, or too large", path.display());
+        return Err(Failure::usage(anyhow!(text)));
+    }
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read {}", path.display()))
         .map_err(Failure::usage)?;
@@ -44,6 +56,16 @@ fn lock(config: &Path) -> Result<Flock<File>, Failure> {
     let file = File::open(config).with_context(cannot).map_err(Failure::usage)?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
         Failure::failed(anyhow!("a daemon with the configuration {} is running", config.display()))
+    })
+}
+
+/// One node a network namespace, whatever its configuration: two would take each other's meter off
+/// the links. An abstract socket belongs to the namespace, and goes with the process.
+fn only_one_here() -> Result<UnixListener, Failure> {
+    let bound = SocketAddr::from_abstract_name("kaido-node");
+    bound.and_then(|address| UnixListener::bind_addr(&address)).map_err(|error| {
+        let context = "a node runs in this network namespace already";
+        Failure::failed(anyhow::Error::new(error).context(context))
     })
 }
 

@@ -242,7 +242,9 @@ fn graph(labs: &Labs, what: Option<&str>, output: &Output) -> Done {
 fn become_command(mut process: Command) -> Failure {
     let program = process.get_program().to_string_lossy().into_owned();
     let error = process.exec();
-    Failure::failed(anyhow::Error::new(error).context(format!("cannot run {program}")))
+    // As shells have it.
+    let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+    Failure::with_code(anyhow::Error::new(error).context(format!("cannot run {program}")), code)
 }
 
 /// This program, to be run as the lab's daemons.

@@ -10,7 +10,11 @@ use crate::cli::Cli;
 use crate::failure::{Done, Failure};
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Done {
-    clap_complete::generate(shell, &mut Cli::command(), "kaido", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "kaido", &mut script);
+    std::io::Write::write_all(&mut std::io::stdout(), &script)
+        .context("cannot write the completions")
+        .map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }
 
