@@ -24,7 +24,7 @@ pub enum Error {
         known: Vec<String>,
     },
     /// No lab was named, and there is none or more than one.
-    #[error("say which lab is meant{}", there_are(.known))]
+    #[error("say which lab is meant, with --lab{}", there_are(.known))]
     WhichLab {
         /// The names that there are.
         known: Vec<String>,

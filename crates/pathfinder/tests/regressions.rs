@@ -156,10 +156,10 @@ fn regression_07_a_storm_of_events_delays_no_decision() {
     };
     let away = storm(100, 200, 90.0);
     assert_eq!(away.len(), 1);
-    assert_eq!(away[0].0, Duration::from_millis(1200), "confirmed by two samples, no later");
+    assert_eq!(away[0].0, Duration::from_millis(1300), "confirmed by three samples, no later");
     let back = storm(200, 4500, 0.0);
     assert_eq!((back.len(), back[0].1.decision.cause), (1, Cause::Better));
-    assert_eq!(back[0].0, Duration::from_millis(31_200), "after its dwell time, no later");
+    assert_eq!(back[0].0, Duration::from_millis(31_300), "after its dwell time, no later");
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn root_every_host_reaches_everything() {
     let seen = lab.exec("r1", "ls /sys/class/net");
     assert_eq!(seen.split_whitespace().collect::<Vec<_>>(), ["h1", "lo", "r2", "r6", "sr-local"]);
     assert_eq!(lab.run("r1", &["sh", "-c", "exit 7"]).code, Some(7));
-    lab.run("r1", &["no-such-program"]).failed(1, &["cannot run no-such-program"]);
+    lab.run("r1", &["no-such-program"]).failed(127, &["cannot run no-such-program"]);
     lab.run("r9", &["true"]).failed(2, &["there is no node `r9`", "h1, h2, r1, r2"]);
     let again = kaido.run(&["lab", "up", &file]);
     again.failed(2, &["the lab `ring` is ready", "kaido lab down ring", "--name"]);

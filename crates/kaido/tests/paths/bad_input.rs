@@ -159,6 +159,11 @@ fn root_a_node_names_the_interface_that_it_has_not() {
     let mut config: serde_json::Value = serde_json::from_str(&text).unwrap();
     config["announcement"]["interfaces"][0]["name"] = json!("eth77");
     let file = kaido.file("node.json", &config.to_string());
+    // A network namespace has one node.
+    network
+        .run("r3", &[env!("CARGO_BIN_EXE_kaido"), "node", "--config", &file])
+        .failed(1, &["runs in this network namespace already"]);
+    network.kill("r3");
     let said = network.run("r3", &[env!("CARGO_BIN_EXE_kaido"), "node", "--config", &file]);
     said.failed(1, &["node r3", "`eth77`", "does not have"]);
 }

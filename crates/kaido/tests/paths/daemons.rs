@@ -163,6 +163,11 @@ fn root_a_node_that_is_refused_ends_and_says_why() {
     let mut config: serde_json::Value = serde_json::from_str(&text).unwrap();
     config["controller"] = json!(socket);
     let file = kaido.file("node.json", &config.to_string());
+    // A network namespace has one node.
+    network
+        .run("r3", &[env!("CARGO_BIN_EXE_kaido"), "node", "--config", &file])
+        .failed(1, &["runs in this network namespace already"]);
+    network.kill("r3");
     let said = network.run("r3", &[env!("CARGO_BIN_EXE_kaido"), "node", "--config", &file]);
     said.failed(1, &["the controller refuses this node", refusal]);
 }
