@@ -8,7 +8,7 @@ use crate::bed::{APP, Bed, LOAD, Scale};
 use crate::iperf::{Traffic, Transfer};
 use crate::numbered::{Count, Numbered};
 use crate::reaction::{Reaction, Watch};
-use crate::scenario::{Load, Measured, run, wait};
+use crate::scenario::{APP_PORT, LOAD_PORT, Load, Measured, run, wait};
 use crate::tap::pause;
 use crate::{Better, Context, Row};
 
@@ -16,8 +16,6 @@ use crate::{Better, Context, Row};
 const PUBLISHED_REACTION: f64 = 24.0;
 /// What it reaches of the long branch.
 const PUBLISHED_SHARE: f64 = 0.5;
-const APP_PORT: u16 = 5201;
-const LOAD_PORT: u16 = 5202;
 /// A move that has not come after this long is none.
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -11,8 +11,8 @@ use crate::reaction::{Reaction, Watch};
 use crate::series::Series;
 use crate::tap::pause;
 
-const APP_PORT: u16 = 5201;
-const LOAD_PORT: u16 = 5202;
+pub(crate) const APP_PORT: u16 = 5201;
+pub(crate) const LOAD_PORT: u16 = 5202;
 /// How long the application has the network for itself first, in seconds.
 pub(crate) const LEAD: u64 = 3;
 

@@ -96,6 +96,18 @@ impl Entry {
         }
     }
 
+    /// What the decider is asked for, with the ends that were found.
+    fn demand(&self, resolved: &Resolved, ted: &mut Ted) -> Demand {
+        let Record { application, color, .. } = &self.record;
+        Demand {
+            color: *color,
+            from: ted.node_id(&resolved.from),
+            to: ted.node_id(&resolved.to),
+            demand_bps: application.demand.map_or(0, model::Bandwidth::bps),
+            class: application.class,
+        }
+    }
+
     /// What is wrong, in one line.
     fn error(&self) -> Option<String> {
         let wrong = self.not_installed.iter().chain(&self.not_saved);
@@ -261,13 +273,7 @@ impl Core {
         }
         let first = entry.resolved.is_none();
         let color = entry.record.color;
-        let demand = Demand {
-            color,
-            from: self.ted.node_id(&resolved.from),
-            to: self.ted.node_id(&resolved.to),
-            demand_bps: entry.record.application.demand.map_or(0, model::Bandwidth::bps),
-            class: entry.record.application.class,
-        };
+        let demand = entry.demand(&resolved, &mut self.ted);
         entry.resolved = Some(resolved);
         let now = self.started.elapsed();
         self.decider.add(demand, now);

@@ -8,7 +8,6 @@
 mod address;
 mod attribute;
 mod error;
-mod features;
 mod generic;
 mod link;
 mod namespace;

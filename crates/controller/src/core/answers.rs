@@ -82,13 +82,7 @@ impl Core {
     /// What would become of an application, without a word to any node.
     fn preview(&mut self, mut entry: Entry) -> Result<AppView, Refusal> {
         let resolved = resolve(&entry.record.application, &self.ted)?;
-        let demand = pathfinder::Demand {
-            color: entry.record.color,
-            from: self.ted.node_id(&resolved.from),
-            to: self.ted.node_id(&resolved.to),
-            demand_bps: entry.record.application.demand.map_or(0, Bandwidth::bps),
-            class: entry.record.application.class,
-        };
+        let demand = entry.demand(&resolved, &mut self.ted);
         let now = self.now();
         self.decider.add(demand, now);
         self.decider.place_alone(entry.record.color, now);
