@@ -49,7 +49,7 @@ fn via(destination: &str, neighbour: &str, interface: u32) -> Route {
 
 fn sid(text: &str, behavior: Behavior, interface: u32) -> Route {
     let hop = NextHop { via: None, interface };
-    Route { encap: Some(Encap::Seg6Local(behavior)), ..Route::new(net(text), vec![hop]) }
+    Route { encap: Some(Encap::local(behavior)), ..Route::new(net(text), vec![hop]) }
 }
 
 fn up() -> Net {

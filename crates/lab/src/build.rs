@@ -277,7 +277,7 @@ fn sids(topology: &Topology, at: usize) -> Vec<Route> {
     let local = |sid: model::Sid, interface: u32, behavior: Behavior| {
         let hop = NextHop { via: None, interface };
         let mut route = Route::new(IpNet::from(IpAddr::V6(sid.0)), vec![hop]);
-        route.encap = Some(Encap::Seg6Local(behavior));
+        route.encap = Some(Encap::local(behavior));
         route
     };
     let lookup = Behavior::EndDx4 { nh4: Ipv4Addr::UNSPECIFIED };
@@ -291,7 +291,7 @@ fn sids(topology: &Topology, at: usize) -> Vec<Route> {
         for adjacency in &interface.adjacencies {
             let peer = &topology.nodes[adjacency.node].interfaces[adjacency.interface];
             let Some(sid) = node.end_x(adjacency) else { continue };
-            let behavior = Behavior::EndX { nh6: peer.ipv6.addr() };
+            let behavior = Behavior::EndX { nh6: peer.ipv6.addr(), interface: None };
             routes.push(local(sid, index_of(index), behavior));
         }
     }

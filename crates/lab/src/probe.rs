@@ -86,17 +86,9 @@ pub fn probe() -> Vec<Probe> {
     add("token buckets", "rates", "CONFIG_NET_SCH_TBF", handle.request("tbf", tbf));
     for (what, needed_for, encap) in [
         ("H.Encaps.Red", "paths for applications", seg6()),
-        ("End", "SRv6 routers", Encap::Seg6Local(Behavior::End)),
-        (
-            "End.DX4",
-            "SRv6 routers",
-            Encap::Seg6Local(Behavior::EndDx4 { nh4: Ipv4Addr::UNSPECIFIED }),
-        ),
-        (
-            "End.DT6",
-            "SRv6 routers",
-            Encap::Seg6Local(Behavior::EndDt6 { table: netlink::MAIN_TABLE }),
-        ),
+        ("End", "SRv6 routers", Encap::local(Behavior::End)),
+        ("End.DX4", "SRv6 routers", Encap::local(Behavior::EndDx4 { nh4: Ipv4Addr::UNSPECIFIED })),
+        ("End.DT6", "SRv6 routers", Encap::local(Behavior::EndDt6 { table: netlink::MAIN_TABLE })),
     ] {
         let destination: IpNet = "fd00:0:1:1::/128".parse().expect("a prefix");
         let hop = NextHop { via: None, interface: BRIDGE };

@@ -1,15 +1,16 @@
-//! Links, namespaces, addresses, routes, SRv6, rules, queueing disciplines and counters of the
-//! Linux kernel, over netlink.
+//! Links, namespaces, addresses, neighbours, routes, SRv6, rules, queueing disciplines and counters
+//! of the Linux kernel, over netlink.
 //!
 //! A module builds [`Request`]s for its topic; a [`Handle`] sends one, or a whole [`Batch`] in a
-//! few system calls, and reads the kernel's tables back. Everything is synchronous: the kernel
-//! answers within the send.
+//! few system calls, and reads the kernel's tables back; a [`Monitor`] tells when they change.
+//! Requests are synchronous: the kernel answers within the send.
 
 mod address;
 mod attribute;
 mod error;
 mod generic;
 mod link;
+mod monitor;
 mod namespace;
 mod neighbour;
 mod qdisc;
@@ -26,15 +27,17 @@ pub use address::{Address, add_address, delete_address};
 pub use error::{Error, Result};
 pub use generic::GenericHandle;
 pub use link::{
-    Link, LinkStats, Mac, VethEnd, add_bridge, add_veth, delete_link, set_down, set_master, set_up,
+    Link, LinkStats, Mac, VethEnd, Vlan, Xdp, XdpMode, add_bridge, add_veth, delete_link, set_down,
+    set_master, set_up,
 };
+pub use monitor::{Event, Monitor};
 pub use namespace::Namespace;
-pub use neighbour::add_neighbour;
+pub use neighbour::{Neighbour, NeighbourState, add_neighbour};
 pub use nix::errno::Errno;
 pub use qdisc::{QdiscStats, Tbf, change_tbf, delete_root, replace_tbf};
 pub use route::{NextHop, Route, RouteKind, add_route, delete_route, replace_route};
 pub use rule::{Rule, add_rule, delete_rule};
-pub use seg6::{Behavior, Encap, Mode};
+pub use seg6::{Behavior, Encap, Flavors, Mode, NextCsid};
 pub use socket::{Batch, Handle, Request};
 pub use stats::Sample;
 

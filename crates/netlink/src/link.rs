@@ -131,6 +131,37 @@ pub struct LinkStats {
     pub tx_dropped: u64,
 }
 
+/// What makes an interface a VLAN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Vlan {
+    /// The VLAN identifier, 1 to 4094.
+    pub id: u16,
+    /// The tag's EtherType, in host byte order: 0x8100 (802.1Q) or 0x88a8 (802.1ad).
+    pub protocol: u16,
+    /// The interface below; absent when it is in another namespace.
+    pub parent: Option<u32>,
+}
+
+/// Where XDP programs run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum XdpMode {
+    /// In the driver.
+    Native,
+    /// In the stack, on a socket buffer.
+    Generic,
+    /// In the hardware.
+    Offloaded,
+}
+
+/// An XDP program on an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Xdp {
+    /// Where it runs.
+    pub mode: XdpMode,
+    /// The program's number (`bpftool prog show id`).
+    pub program: u32,
+}
+
 /// An interface as the kernel shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Link {
@@ -152,8 +183,18 @@ pub struct Link {
     /// takes a moment to attach the queue: what is sent meanwhile, an ARP request say, is lost,
     /// and the next request is a second away.
     pub operational: bool,
-    /// The bridge whose port this is.
+    /// The bridge whose port this is, or the VRF that it is in.
     pub master: Option<u32>,
+    /// The routing table, of a VRF.
+    pub vrf_table: Option<u32>,
+    /// The tag, of a VLAN.
+    pub vlan: Option<Vlan>,
+    /// The number of receive queues that the device was made with.
+    pub rx_queues: u32,
+    /// The number of transmit queues that the device was made with.
+    pub tx_queues: u32,
+    /// The XDP programs: none or one, as a rule; one for each mode at most.
+    pub xdp: Vec<Xdp>,
     /// The counters.
     pub stats: LinkStats,
 }
@@ -181,18 +222,32 @@ impl Handle {
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
 const IFLA_MASTER: u16 = 10;
 const IFLA_OPERSTATE: u16 = 16;
 const IF_OPER_UP: u8 = 6;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
+const IFLA_NUM_TX_QUEUES: u16 = 31;
+const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_CARRIER: u16 = 33;
+const IFLA_LINK_NETNSID: u16 = 37;
+const IFLA_XDP: u16 = 43;
 const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_VLAN_ID: u16 = 1;
+const IFLA_VLAN_PROTOCOL: u16 = 5;
+const IFLA_VRF_TABLE: u16 = 1;
+const IFLA_XDP_DRV_PROG_ID: u16 = 5;
+const IFLA_XDP_SKB_PROG_ID: u16 = 6;
+const IFLA_XDP_HW_PROG_ID: u16 = 7;
 
-fn link(body: &[u8]) -> Result<Link, DecodeError> {
+/// Reads RTM_NEWLINK's body.
+pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
     let flags = u32_at(body, 8)?;
     let mut link =
         Link { index: u32_at(body, 4)?, up: flags & libc::IFF_UP as u32 != 0, ..Link::default() };
+    let (mut parent, mut elsewhere) = (None, false);
     for attribute in each(after(body, HEADER)?) {
         let attribute = attribute?;
         let value = attribute.value();
@@ -200,22 +255,73 @@ fn link(body: &[u8]) -> Result<Link, DecodeError> {
             IFLA_ADDRESS => link.mac = value.try_into().ok().map(Mac),
             IFLA_IFNAME => link.name = text(value),
             IFLA_MTU => link.mtu = u32_at(value, 0)?,
+            IFLA_LINK => parent = Some(u32_at(value, 0)?),
+            IFLA_LINK_NETNSID => elsewhere = true,
             IFLA_MASTER => link.master = Some(u32_at(value, 0)?),
             IFLA_OPERSTATE => link.operational = array::<1>(value, 0)? == [IF_OPER_UP],
             IFLA_CARRIER => link.carrier = array::<1>(value, 0)? == [1],
+            IFLA_NUM_TX_QUEUES => link.tx_queues = u32_at(value, 0)?,
+            IFLA_NUM_RX_QUEUES => link.rx_queues = u32_at(value, 0)?,
             IFLA_STATS64 => link.stats = stats(value)?,
-            IFLA_LINKINFO => {
-                for attribute in each(value) {
+            IFLA_LINKINFO => info(value, &mut link)?,
+            IFLA_XDP => link.xdp = xdp(value)?,
+            _ => {}
+        }
+    }
+    if let Some(vlan) = &mut link.vlan {
+        vlan.parent = parent.filter(|_| !elsewhere);
+    }
+    Ok(link)
+}
+
+/// IFLA_LINKINFO. The kernel puts the kind before the data, whose numbers mean something else in
+/// each kind.
+fn info(value: &[u8], link: &mut Link) -> Result<(), DecodeError> {
+    for attribute in each(value) {
+        let attribute = attribute?;
+        match (attribute.kind(), link.kind.as_str()) {
+            (IFLA_INFO_KIND, _) => link.kind = text(attribute.value()),
+            (IFLA_INFO_DATA, "vrf") => {
+                for attribute in each(attribute.value()) {
                     let attribute = attribute?;
-                    if attribute.kind() == IFLA_INFO_KIND {
-                        link.kind = text(attribute.value());
+                    if attribute.kind() == IFLA_VRF_TABLE {
+                        link.vrf_table = Some(u32_at(attribute.value(), 0)?);
                     }
                 }
+            }
+            (IFLA_INFO_DATA, "vlan") => {
+                let mut vlan = Vlan::default();
+                for attribute in each(attribute.value()) {
+                    let attribute = attribute?;
+                    let value = attribute.value();
+                    match attribute.kind() {
+                        IFLA_VLAN_ID => vlan.id = u16::from_ne_bytes(array(value, 0)?),
+                        IFLA_VLAN_PROTOCOL => vlan.protocol = u16::from_be_bytes(array(value, 0)?),
+                        _ => {}
+                    }
+                }
+                link.vlan = Some(vlan);
             }
             _ => {}
         }
     }
-    Ok(link)
+    Ok(())
+}
+
+/// IFLA_XDP: the kernel names each mode's program.
+fn xdp(value: &[u8]) -> Result<Vec<Xdp>, DecodeError> {
+    let mut found = Vec::new();
+    for attribute in each(value) {
+        let attribute = attribute?;
+        let mode = match attribute.kind() {
+            IFLA_XDP_DRV_PROG_ID => XdpMode::Native,
+            IFLA_XDP_SKB_PROG_ID => XdpMode::Generic,
+            IFLA_XDP_HW_PROG_ID => XdpMode::Offloaded,
+            _ => continue,
+        };
+        found.push(Xdp { mode, program: u32_at(attribute.value(), 0)? });
+    }
+    Ok(found)
 }
 
 /// struct rtnl_link_stats64
@@ -232,66 +338,4 @@ fn stats(value: &[u8]) -> Result<LinkStats, DecodeError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{in_namespace, output};
-
-    #[test]
-    fn root_a_veth_pair_appears_in_its_namespaces_only() {
-        in_namespace(|| {
-            let (left, right) = (Namespace::unnamed().unwrap(), Namespace::unnamed().unwrap());
-            let mac = Mac([2, 0, 0, 0, 0, 7]);
-            let a = VethEnd {
-                name: "r1-r2",
-                namespace: &left,
-                mtu: 9000,
-                mac: Some(mac),
-                index: Some(7),
-            };
-            let b =
-                VethEnd { name: "r2-r1", namespace: &right, mtu: 9000, mac: None, index: Some(9) };
-            let mut here = Handle::new().unwrap();
-            here.request("veth", add_veth(&a, &b)).unwrap();
-            assert_eq!(here.links().unwrap().len(), 1);
-
-            let mut inside = Handle::within(&left).unwrap();
-            inside.request("up", set_up(7)).unwrap();
-            let mut other = Handle::within(&right).unwrap();
-            other.request("up", set_up(9)).unwrap();
-            let link = inside.link("r1-r2").unwrap();
-            assert_eq!((link.mtu, link.mac, link.kind.as_str()), (9000, Some(mac), "veth"));
-            assert!(link.up && link.carrier);
-            let mut looks = (0..100_000).map(|_| inside.link("r1-r2").unwrap());
-            assert!(looks.any(|link| link.operational));
-            let shown = left.run(|| output("ip", "-o link show dev r1-r2")).unwrap();
-            assert!(shown.contains("mtu 9000") && shown.contains("02:00:00:00:00:07"), "{shown}");
-
-            let peer = other.link("r2-r1").unwrap();
-            other.request("down", set_down(peer.index)).unwrap();
-            let link = inside.link("r1-r2").unwrap();
-            assert!(link.up && !link.carrier && !link.operational);
-            other.request("up", set_up(peer.index)).unwrap();
-            assert!(inside.link("r1-r2").unwrap().carrier);
-
-            inside.request("delete", delete_link("r1-r2")).unwrap();
-            assert!(other.link("r2-r1").unwrap_err().is_not_found());
-        });
-    }
-
-    #[test]
-    fn root_a_bridge_gets_and_loses_a_port() {
-        in_namespace(|| {
-            let mut handle = Handle::new().unwrap();
-            let here = Namespace::current().unwrap();
-            let end = |name| VethEnd { name, namespace: &here, mtu: 1500, mac: None, index: None };
-            handle.request("bridge", add_bridge("lan0", None)).unwrap();
-            handle.request("veth", add_veth(&end("a"), &end("b"))).unwrap();
-            let (bridge, port) = (handle.link("lan0").unwrap(), handle.link("a").unwrap());
-            assert_eq!(bridge.kind, "bridge");
-            handle.request("enslave", set_master(port.index, Some(bridge.index))).unwrap();
-            assert_eq!(handle.link("a").unwrap().master, Some(bridge.index));
-            handle.request("release", set_master(port.index, None)).unwrap();
-            assert_eq!(handle.link("a").unwrap().master, None);
-        });
-    }
-}
+mod tests;

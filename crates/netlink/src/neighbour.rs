@@ -1,54 +1,241 @@
-//! Permanent neighbours: link-layer addresses that need no ARP and no neighbour discovery.
+//! Neighbours: the link-layer addresses that the kernel knows or is told, and asking it to find
+//! one out.
 
 use std::net::IpAddr;
 
-use netlink_packet_route::AddressFamily;
-use netlink_packet_route::neighbour::{
-    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
-};
+use netlink_packet_core::DecodeError;
 
+use crate::attribute::{Writer, after, array, each, u32_at};
+use crate::route::address as ip;
 use crate::socket::{CREATE, REPLACE};
-use crate::{Mac, Request};
+use crate::{Handle, Mac, Request, Result};
+
+// linux/neighbour.h
+const NDA_DST: u16 = 1;
+const NDA_LLADDR: u16 = 2;
+const NDA_IFINDEX: u16 = 8;
+const NUD_INCOMPLETE: u16 = 0x01;
+const NUD_REACHABLE: u16 = 0x02;
+const NUD_STALE: u16 = 0x04;
+const NUD_DELAY: u16 = 0x08;
+const NUD_PROBE: u16 = 0x10;
+const NUD_FAILED: u16 = 0x20;
+const NUD_NOARP: u16 = 0x40;
+const NUD_PERMANENT: u16 = 0x80;
+const NTF_USE: u8 = 1 << 0;
+const NTF_PROXY: u8 = 1 << 3;
+/// struct ndmsg: family, three bytes of padding, interface, state (u16), flags, type.
+const HEADER: usize = 12;
+
+/// What the kernel knows of a neighbour (RFC 4861 section 7.3.2, and the same for ARP).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NeighbourState {
+    /// Nothing yet: nobody has asked.
+    None,
+    /// It has been asked for and has not answered.
+    Incomplete,
+    /// It has answered a moment ago.
+    Reachable,
+    /// It has answered once; it is asked again when it is used.
+    Stale,
+    /// It is used, and will be asked again in a moment.
+    Delay,
+    /// It is being asked again.
+    Probe,
+    /// It has not answered.
+    Failed,
+    /// It needs no resolution: the loopback interface's, multicast.
+    NoArp,
+    /// An administrator's.
+    Permanent,
+}
+
+impl NeighbourState {
+    /// Whether packets go to the known MAC address in this state (the kernel's NUD_VALID).
+    pub fn is_valid(self) -> bool {
+        !matches!(self, Self::None | Self::Incomplete | Self::Failed)
+    }
+
+    /// NUD_*: exactly one bit is set, or none.
+    fn from_bits(bits: u16) -> Self {
+        match bits {
+            NUD_INCOMPLETE => Self::Incomplete,
+            NUD_REACHABLE => Self::Reachable,
+            NUD_STALE => Self::Stale,
+            NUD_DELAY => Self::Delay,
+            NUD_PROBE => Self::Probe,
+            NUD_FAILED => Self::Failed,
+            NUD_NOARP => Self::NoArp,
+            NUD_PERMANENT => Self::Permanent,
+            _ => Self::None,
+        }
+    }
+}
+
+/// A neighbour. Interface and address identify it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Neighbour {
+    /// The interface's index.
+    pub interface: u32,
+    /// The IPv4 or IPv6 address.
+    pub address: IpAddr,
+    /// The MAC address, once there is one. An answer that is overdue does not take it away: look
+    /// at the state as well.
+    pub mac: Option<Mac>,
+    /// What the kernel knows of it.
+    pub state: NeighbourState,
+}
 
 /// Makes `address` on `interface` permanently reachable at `mac`.
 pub fn add_neighbour(interface: u32, address: IpAddr, mac: Mac) -> Request {
-    let mut message = NeighbourMessage::default();
-    message.header.ifindex = interface;
-    message.header.state = NeighbourState::Permanent;
-    let destination = match address {
-        IpAddr::V4(address) => {
-            message.header.family = AddressFamily::Inet;
-            NeighbourAddress::Inet(address)
-        }
-        IpAddr::V6(address) => {
-            message.header.family = AddressFamily::Inet6;
-            NeighbourAddress::Inet6(address)
-        }
+    let mut body = body(interface, address, NUD_PERMANENT, 0);
+    body.put(NDA_LLADDR, &mac.0);
+    Request::new(libc::RTM_NEWNEIGH, CREATE | REPLACE, body.0)
+}
+
+fn body(interface: u32, address: IpAddr, state: u16, flags: u8) -> Writer {
+    let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let mut body = vec![family as u8, 0, 0, 0];
+    body.extend_from_slice(&interface.to_ne_bytes());
+    body.extend_from_slice(&state.to_ne_bytes());
+    body.extend_from_slice(&[flags, 0]);
+    let mut body = Writer(body);
+    match address {
+        IpAddr::V4(address) => body.put(NDA_DST, &address.octets()),
+        IpAddr::V6(address) => body.put(NDA_DST, &address.octets()),
     };
-    message.attributes = vec![
-        NeighbourAttribute::Destination(destination),
-        NeighbourAttribute::LinkLayerAddress(mac.0.to_vec()),
-    ];
-    Request::of(libc::RTM_NEWNEIGH, CREATE | REPLACE, &message)
+    body
+}
+
+impl Handle {
+    /// The IPv4 and IPv6 neighbours of one interface, or of all.
+    pub fn neighbours(&mut self, interface: Option<u32>) -> Result<Vec<Neighbour>> {
+        let mut body = Writer(vec![0; HEADER]);
+        if let Some(interface) = interface {
+            body.put(NDA_IFINDEX, &interface.to_ne_bytes());
+        }
+        self.socket.dump("list the neighbours", libc::RTM_GETNEIGH, &body.0, |body| {
+            Ok(neighbour(body)?.filter(|n| interface.is_none_or(|index| index == n.interface)))
+        })
+    }
+
+    /// Makes the kernel behave as if a packet for `address` had just left by `interface`: an
+    /// unknown neighbour is asked for at once, a stale one is asked again if nothing else confirms
+    /// it within `delay_first_probe_time` (5 s). To a fresh or a permanent one nothing happens.
+    /// The answer shows in [`Handle::neighbours`] and as an event.
+    pub fn probe_neighbour(&mut self, interface: u32, address: IpAddr) -> Result<()> {
+        let operation = format!("probe the neighbour {address}");
+        let question = body(interface, address, 0, 0).0;
+        let known = self.socket.get(&operation, libc::RTM_GETNEIGH, &question, neighbour);
+        let state = match known {
+            Ok(known) => known.map_or(NeighbourState::None, |known| known.state),
+            Err(error) if error.is_not_found() => NeighbourState::None,
+            Err(error) => return Err(error),
+        };
+        // Used this way, a permanent neighbour is permanent no longer, and what was known of it
+        // is forgotten (NEIGH_UPDATE_F_USE).
+        if matches!(state, NeighbourState::Permanent | NeighbourState::NoArp) {
+            return Ok(());
+        }
+        let request = body(interface, address, 0, NTF_USE).0;
+        self.request(operation, Request::new(libc::RTM_NEWNEIGH, CREATE, request))
+    }
+}
+
+/// Reads a neighbour; None for a bridge's entry, or an address that is answered for others.
+pub(crate) fn neighbour(body: &[u8]) -> Result<Option<Neighbour>, DecodeError> {
+    let [family, ..] = array::<HEADER>(body, 0)?;
+    let known = matches!(i32::from(family), libc::AF_INET | libc::AF_INET6);
+    if !known || body[10] & NTF_PROXY != 0 {
+        return Ok(None);
+    }
+    let state = NeighbourState::from_bits(u16::from_ne_bytes(array(body, 8)?));
+    let (mut address, mut mac) = (None, None);
+    for attribute in each(after(body, HEADER)?) {
+        let attribute = attribute?;
+        match attribute.kind() {
+            NDA_DST => address = Some(ip(attribute.value())?),
+            NDA_LLADDR => mac = attribute.value().try_into().ok().map(Mac),
+            _ => {}
+        }
+    }
+    let interface = u32_at(body, 4)?;
+    Ok(address.map(|address| Neighbour { interface, address, mac, state }))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
-    use crate::Handle;
     use crate::testing::{in_namespace, output, veth};
+    use crate::{Address, Namespace, VethEnd, add_address, add_veth, set_up};
 
     #[test]
     fn root_neighbours_stay() {
         in_namespace(|| {
             let mut handle = Handle::new().unwrap();
-            let [interface, _] = veth(&mut handle);
+            let [interface, other] = veth(&mut handle);
             for address in ["10.0.0.9", "fe80::9"] {
                 let mac = Mac([2, 0, 0, 0, 0, 9]);
                 let address = address.parse().unwrap();
                 handle.request("neighbour", add_neighbour(interface, address, mac)).unwrap();
                 let shown = output("ip", &format!("neigh show {address} dev a"));
                 assert!(shown.contains("lladdr 02:00:00:00:00:09 PERMANENT"), "{shown}");
+                let state = NeighbourState::Permanent;
+                let wanted = Neighbour { interface, address, mac: Some(mac), state };
+                assert!(handle.neighbours(None).unwrap().contains(&wanted));
+                assert!(handle.neighbours(Some(interface)).unwrap().contains(&wanted));
+                assert!(!handle.neighbours(Some(other)).unwrap().contains(&wanted));
+                // Asking for it changes nothing.
+                handle.probe_neighbour(interface, address).unwrap();
+                assert!(handle.neighbours(Some(interface)).unwrap().contains(&wanted));
+            }
+        });
+    }
+
+    #[test]
+    fn root_a_probe_finds_who_is_there_and_who_is_not() {
+        in_namespace(|| {
+            let (left, right) = (Namespace::unnamed().unwrap(), Namespace::unnamed().unwrap());
+            let mac = Mac([2, 0, 0, 0, 0, 2]);
+            let end =
+                |namespace, mac| VethEnd { name: "a", namespace, mtu: 1500, mac, index: Some(7) };
+            let mut here = Handle::new().unwrap();
+            here.request("veth", add_veth(&end(&left, None), &end(&right, Some(mac)))).unwrap();
+            let [mut left, mut right] = [&left, &right].map(|n| Handle::within(n).unwrap());
+            for (handle, nets) in [
+                (&mut left, ["10.0.0.1/24", "fd00:a::1/64"]),
+                (&mut right, ["10.0.0.2/24", "fd00:a::2/64"]),
+            ] {
+                handle.request("up", set_up(7)).unwrap();
+                for net in nets {
+                    let address = Address { interface: 7, net: net.parse().unwrap() };
+                    handle.request(net, add_address(address)).unwrap();
+                }
+            }
+            let mut until = |address: &str, state: fn(&Neighbour) -> bool| {
+                let address: IpAddr = address.parse().unwrap();
+                let end = Instant::now() + Duration::from_secs(10);
+                loop {
+                    let found = left.neighbours(Some(7)).unwrap();
+                    if let Some(one) = found.iter().find(|n| n.address == address && state(n)) {
+                        return *one;
+                    }
+                    assert!(Instant::now() < end, "{address}: {found:?}");
+                    left.probe_neighbour(7, address).unwrap();
+                    std::thread::yield_now();
+                }
+            };
+            for there in ["10.0.0.2", "fd00:a::2"] {
+                let found = until(there, |n| n.state == NeighbourState::Reachable);
+                assert_eq!(found.mac, Some(mac));
+                assert!(found.state.is_valid());
+            }
+            for nobody in ["10.0.0.9", "fd00:a::9"] {
+                let found = until(nobody, |n| n.state == NeighbourState::Incomplete);
+                assert_eq!(found.mac, None);
+                assert!(!found.state.is_valid());
             }
         });
     }

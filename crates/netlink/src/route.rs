@@ -1,16 +1,16 @@
 //! Routes, with SRv6 encapsulations and endpoint behaviours.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use netlink_packet_core::{DecodeError, Parseable};
+use ipnet::IpNet;
+use netlink_packet_core::{DecodeError, DefaultNla, NLA_F_NESTED};
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteLwEnCapType, RouteMessage, RouteMetric, RouteNextHop,
-    RouteScope, RouteType, RouteVia,
+    RouteAttribute, RouteMessage, RouteMetric, RouteNextHop, RouteScope, RouteType, RouteVia,
 };
 use nix::errno::Errno;
 
+use crate::attribute::{after, array, each, u32_at};
 use crate::seg6::Encap;
 use crate::socket::{CREATE, EXCL, REPLACE, bytes};
 use crate::{Error, Handle, MAIN_TABLE, PROTOCOL, Request, Result};
@@ -128,8 +128,11 @@ fn message(route: &Route) -> RouteMessage {
     let attributes = &mut message.attributes;
     let encap = |attributes: &mut Vec<RouteAttribute>| {
         if let Some(encap) = &route.encap {
-            attributes.push(RouteAttribute::Encap(encap.to_attributes()));
-            attributes.push(RouteAttribute::EncapType(encap.kind()));
+            // As bytes: netlink-packet-route lacks flavours and counters, and takes a TLV for a
+            // segment.
+            let other = |kind, value| RouteAttribute::Other(DefaultNla::new(kind, value));
+            attributes.push(other(RTA_ENCAP | NLA_F_NESTED, encap.to_attributes()));
+            attributes.push(other(RTA_ENCAP_TYPE, encap.kind().to_ne_bytes().to_vec()));
         }
     };
     match route.next_hops.as_slice() {
@@ -174,8 +177,8 @@ fn family(net: &IpNet) -> AddressFamily {
 
 impl Handle {
     /// The unicast, blackhole and unreachable routes of both families, of one table and one
-    /// originator where given. A route with what [`Route`] cannot express, such as another kind
-    /// of tunnel, is left out.
+    /// originator where given. A route with what [`Route`] cannot express is left out: another
+    /// kind of tunnel, next hops with different segment lists, one that is for some sources only.
     pub fn routes(&mut self, table: Option<u32>, protocol: Option<u8>) -> Result<Vec<Route>> {
         let mut routes = Vec::new();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
@@ -183,7 +186,7 @@ impl Handle {
             message.header.address_family = family;
             message.header.protocol = protocol.unwrap_or(0).into();
             message.attributes.extend(table.map(RouteAttribute::Table));
-            let read = |body: &[u8]| {
+            let wanted = |body: &[u8]| {
                 let route = route(body)?;
                 Ok(route.filter(|route| {
                     table.is_none_or(|table| table == route.table)
@@ -191,7 +194,7 @@ impl Handle {
                 }))
             };
             let kind = libc::RTM_GETROUTE;
-            match self.socket.dump("list the routes", kind, &bytes(&message), read) {
+            match self.socket.dump("list the routes", kind, &bytes(&message), wanted) {
                 Ok(found) => routes.extend(found),
                 // A table that has never had a route is no table yet.
                 Err(error) if table.is_some() && error.errno() == Some(Errno::ENOENT) => {}
@@ -210,7 +213,7 @@ impl Handle {
         message.header.destination_prefix_length = net.prefix_len();
         message.attributes = vec![RouteAttribute::Destination(destination.into())];
         let operation = format!("look up the route to {destination}");
-        match self.socket.get(&operation, libc::RTM_GETROUTE, &bytes(&message), route) {
+        match self.socket.get(&operation, libc::RTM_GETROUTE, &bytes(&message), read) {
             Ok(route) => Ok(route.and_then(|route| route.next_hops.first().copied())),
             Err(Error::Kernel { errno: Errno::ENETUNREACH | Errno::EHOSTUNREACH, .. }) => Ok(None),
             // IPv4's answers for a blackhole and a prohibition.
@@ -220,99 +223,153 @@ impl Handle {
     }
 }
 
-/// Reads a route; None for one that [`Route`] cannot express.
-fn route(body: &[u8]) -> Result<Option<Route>, DecodeError> {
-    let message = RouteMessage::parse(body)?;
-    let header = &message.header;
-    let kind = match header.kind {
-        RouteType::Unicast => RouteKind::Unicast,
-        RouteType::BlackHole => RouteKind::Blackhole,
-        RouteType::Unreachable => RouteKind::Unreachable,
+// linux/rtnetlink.h, linux/lwtunnel.h
+const RTN_UNICAST: u8 = 1;
+const RTN_BLACKHOLE: u8 = 6;
+const RTN_UNREACHABLE: u8 = 7;
+const RTA_DST: u16 = 1;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_PRIORITY: u16 = 6;
+const RTA_PREFSRC: u16 = 7;
+const RTA_METRICS: u16 = 8;
+const RTA_MULTIPATH: u16 = 9;
+const RTA_TABLE: u16 = 15;
+const RTA_VIA: u16 = 18;
+const RTA_ENCAP_TYPE: u16 = 21;
+const RTA_ENCAP: u16 = 22;
+const RTAX_MTU: u16 = 2;
+/// struct rtmsg: family, lengths of destination and source, TOS, table, originator, scope, type,
+/// and 32 bits of flags.
+const HEADER: usize = 12;
+/// struct rtnexthop: length (u16), flags, weight, interface (u32), and its attributes.
+const HOP_HEADER: usize = 8;
+
+/// Reads a route of a table; None for one that [`Route`] cannot express.
+pub(crate) fn route(body: &[u8]) -> Result<Option<Route>, DecodeError> {
+    let [_, _, source_length, tos] = array(body, 0)?;
+    // Only for some sources, or one type of service: not for all packets to the destination.
+    if source_length != 0 || tos != 0 { Ok(None) } else { read(body) }
+}
+
+/// Reads a route, or the answer to a look-up, which names the source of the packet asked for.
+/// From the bytes, because tables are long: an allocation for every attribute would be most of the
+/// work.
+fn read(body: &[u8]) -> Result<Option<Route>, DecodeError> {
+    let [family, length, _, _, table, protocol, _, kind] = array(body, 0)?;
+    let kind = match kind {
+        RTN_UNICAST => RouteKind::Unicast,
+        RTN_BLACKHOLE => RouteKind::Blackhole,
+        RTN_UNREACHABLE => RouteKind::Unreachable,
         _ => return Ok(None),
     };
-    let mut destination = match header.address_family {
-        AddressFamily::Inet => IpNet::V4(Ipv4Net::default()),
-        AddressFamily::Inet6 => IpNet::V6(Ipv6Net::default()),
+    let mut destination: IpAddr = match i32::from(family) {
+        libc::AF_INET => Ipv4Addr::UNSPECIFIED.into(),
+        libc::AF_INET6 => Ipv6Addr::UNSPECIFIED.into(),
         _ => return Ok(None),
     };
-    let mut route = Route::new(destination, Vec::new());
-    route.kind = kind;
-    route.protocol = header.protocol.into();
-    route.table = header.table.into();
-    route.priority = 0;
-    let mut hop = NextHop { via: None, interface: 0 };
+    let (mut table, mut priority, mut mtu, mut source) = (u32::from(table), 0, None, None);
+    let mut next_hops = Vec::new();
+    let mut only = Hop::default();
     let mut encap = None;
-    for attribute in &message.attributes {
-        match attribute {
-            RouteAttribute::Destination(address) => {
-                let Some(address) = ip(address) else { return Ok(None) };
-                destination = IpNet::new(address, header.destination_prefix_length)
-                    .map_err(|_| DecodeError::from("a prefix is longer than its address"))?;
-            }
-            RouteAttribute::Table(table) => route.table = *table,
-            RouteAttribute::Priority(priority) => route.priority = *priority,
-            RouteAttribute::PrefSource(source) => route.source = ip(source),
-            RouteAttribute::Metrics(metrics) => {
-                route.mtu = metrics.iter().find_map(|metric| match metric {
-                    RouteMetric::Mtu(mtu) => Some(*mtu),
-                    _ => None,
-                });
-            }
-            RouteAttribute::MultiPath(hops) => {
-                for one in hops {
-                    let mut hop = NextHop { via: None, interface: one.interface_index };
-                    let mut its_encap = None;
-                    for attribute in &one.attributes {
-                        if !read_hop(attribute, &mut hop, &mut its_encap) {
-                            return Ok(None);
-                        }
+    for attribute in each(after(body, HEADER)?) {
+        let attribute = attribute?;
+        let value = attribute.value();
+        match attribute.kind() {
+            RTA_DST => destination = address(value)?,
+            RTA_TABLE => table = u32_at(value, 0)?,
+            RTA_PRIORITY => priority = u32_at(value, 0)?,
+            RTA_PREFSRC => source = Some(address(value)?),
+            RTA_METRICS => {
+                for metric in each(value) {
+                    let metric = metric?;
+                    if metric.kind() == RTAX_MTU {
+                        mtu = Some(u32_at(metric.value(), 0)?);
                     }
-                    if !route.next_hops.is_empty() && its_encap != encap {
+                }
+            }
+            RTA_MULTIPATH => {
+                let mut rest = value;
+                while !rest.is_empty() {
+                    let size = usize::from(u16::from_ne_bytes(array(rest, 0)?));
+                    let one = rest
+                        .get(..size)
+                        .filter(|_| size >= HOP_HEADER)
+                        .ok_or("a next hop is cut off")?;
+                    let mut hop = Hop { interface: u32_at(one, 4)?, ..Hop::default() };
+                    for attribute in each(&one[HOP_HEADER..]) {
+                        let attribute = attribute?;
+                        hop.read(attribute.kind(), attribute.value())?;
+                    }
+                    let Some((hop, its_encap)) = hop.finish() else { return Ok(None) };
+                    // One encapsulation for all is what a route has here.
+                    if !next_hops.is_empty() && its_encap != encap {
                         return Ok(None);
                     }
                     encap = its_encap;
-                    route.next_hops.push(hop);
+                    next_hops.push(hop);
+                    rest = rest.get(size.next_multiple_of(4)..).unwrap_or_default();
                 }
             }
-            attribute => {
-                if !read_hop(attribute, &mut hop, &mut encap) {
-                    return Ok(None);
-                }
-            }
+            kind => only.read(kind, value)?,
         }
     }
-    route.destination = destination;
-    route.encap = encap;
-    if route.kind != RouteKind::Unicast {
+    let Some((hop, its_encap)) = only.finish() else { return Ok(None) };
+    encap = encap.or(its_encap);
+    if kind != RouteKind::Unicast {
         // IPv6 shows them as being on the loopback interface.
-        route.next_hops.clear();
+        next_hops.clear();
     } else if hop.interface != 0 {
-        route.next_hops.push(hop);
+        next_hops.push(hop);
     }
-    Ok(Some(route))
+    let destination = IpNet::new(destination, length)
+        .map_err(|_| DecodeError::from("a prefix is longer than its address"))?;
+    Ok(Some(Route { table, destination, kind, protocol, priority, next_hops, mtu, source, encap }))
 }
 
-/// Reads an attribute of a next hop; false for an encapsulation that [`Encap`] cannot express.
-fn read_hop(attribute: &RouteAttribute, hop: &mut NextHop, encap: &mut Option<Encap>) -> bool {
-    match attribute {
-        RouteAttribute::Gateway(address) => hop.via = ip(address),
-        RouteAttribute::Via(RouteVia::Inet6(address)) => hop.via = Some((*address).into()),
-        RouteAttribute::Oif(interface) => hop.interface = *interface,
-        RouteAttribute::EncapType(RouteLwEnCapType::None) => {}
-        RouteAttribute::Encap(attributes) => {
-            *encap = Encap::from_attributes(attributes);
-            return encap.is_some();
+/// A next hop's attributes, in whatever order they come.
+#[derive(Default)]
+struct Hop {
+    via: Option<IpAddr>,
+    interface: u32,
+    encap_kind: u16,
+    encap: Option<Vec<u8>>,
+    strange: bool,
+}
+
+impl Hop {
+    fn read(&mut self, kind: u16, value: &[u8]) -> Result<(), DecodeError> {
+        match kind {
+            RTA_GATEWAY => self.via = Some(address(value)?),
+            // An IPv4 route over an IPv6 neighbour.
+            RTA_VIA => match i32::from(u16::from_ne_bytes(array(value, 0)?)) {
+                libc::AF_INET6 => self.via = Some(address(after(value, 2)?)?),
+                _ => self.strange = true,
+            },
+            RTA_OIF => self.interface = u32_at(value, 0)?,
+            RTA_ENCAP_TYPE => self.encap_kind = u16::from_ne_bytes(array(value, 0)?),
+            RTA_ENCAP => self.encap = Some(value.to_vec()),
+            _ => {}
         }
-        _ => {}
+        Ok(())
     }
-    true
+
+    /// None for what [`NextHop`] and [`Encap`] cannot express.
+    fn finish(self) -> Option<(NextHop, Option<Encap>)> {
+        let hop = NextHop { via: self.via, interface: self.interface };
+        match (self.encap_kind, self.encap) {
+            _ if self.strange => None,
+            (0, None) => Some((hop, None)),
+            (kind, encap) => Some((hop, Some(Encap::from_attributes(kind, &encap?)?))),
+        }
+    }
 }
 
-fn ip(address: &RouteAddress) -> Option<IpAddr> {
-    match address {
-        RouteAddress::Inet(address) => Some((*address).into()),
-        RouteAddress::Inet6(address) => Some((*address).into()),
-        _ => None,
+/// An address, whose family its length tells.
+pub(crate) fn address(bytes: &[u8]) -> Result<IpAddr, DecodeError> {
+    match bytes.len() {
+        4 => array::<4>(bytes, 0).map(IpAddr::from),
+        _ => array::<16>(bytes, 0).map(IpAddr::from),
     }
 }
 

@@ -8,8 +8,9 @@ use netlink_packet_core::{DecodeError, DefaultNla, Nla, Parseable};
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage, RulePortRange};
 use netlink_packet_route::{AddressFamily, IpProtocol};
 
+use crate::attribute::{after, array, each, u32_at};
 use crate::socket::{CREATE, bytes};
-use crate::{Error, Handle, Request, Result};
+use crate::{Error, Handle, MAIN_TABLE, PROTOCOL, Request, Result};
 
 /// FRA_DSCP (linux/fib_rules.h): the code point's six bits, since Linux 6.13.
 const FRA_DSCP: u16 = 25;
@@ -104,6 +105,86 @@ impl Handle {
     }
 }
 
+impl Handle {
+    /// Whether anybody but Kaido has a say in which table a packet's route is looked up in: a
+    /// rule that is neither Kaido's ([`PROTOCOL`]) nor one that the kernel has by itself (local,
+    /// main, default, and l3mdev for VRFs), or the rule for the local or the main table gone.
+    /// The local table's rule may be behind l3mdev's, where the kernel's manual for VRFs puts it.
+    pub fn has_rules_of_others(&mut self) -> Result<bool> {
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            let mut message = RuleMessage::default();
+            message.header.family = family;
+            let read = |body: &[u8]| owner(body).map(Some);
+            let body = bytes(&message);
+            let found = self.socket.dump("list the rules", libc::RTM_GETRULE, &body, read)?;
+            if found.contains(&Owner::Other)
+                || !found.contains(&Owner::Local)
+                || !found.contains(&Owner::Main)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Whose a rule is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// The kernel's, to the local table.
+    Local,
+    /// The kernel's, to the main table.
+    Main,
+    /// The kernel's: the default table's, or l3mdev.
+    Kernel,
+    /// Kaido's.
+    Own,
+    /// Somebody else's.
+    Other,
+}
+
+// linux/fib_rules.h
+const FRA_PRIORITY: u16 = 6;
+const FRA_SUPPRESS_PREFIXLEN: u16 = 14;
+const FRA_TABLE: u16 = 15;
+const FRA_PAD: u16 = 18;
+const FRA_L3MDEV: u16 = 19;
+const FRA_PROTOCOL: u16 = 21;
+const FR_ACT_TO_TBL: u8 = 1;
+const FIB_RULE_INVERT: u32 = 2;
+/// struct fib_rule_hdr: family, prefix lengths, TOS, table, two reserved bytes, action, flags.
+const HEADER: usize = 12;
+
+/// Reads whose a rule is. Any condition that is not known here makes it somebody else's.
+fn owner(body: &[u8]) -> Result<Owner, DecodeError> {
+    let [_, dst, src, tos, table, _, _, action] = array(body, 0)?;
+    let (mut table, mut priority, mut protocol) = (u32::from(table), 0, 0);
+    let (mut l3mdev, mut plain) = (false, [dst, src, tos] == [0; 3] && action == FR_ACT_TO_TBL);
+    plain &= u32_at(body, 8)? & FIB_RULE_INVERT == 0;
+    for attribute in each(after(body, HEADER)?) {
+        let attribute = attribute?;
+        let value = attribute.value();
+        match attribute.kind() {
+            FRA_PRIORITY => priority = u32_at(value, 0)?,
+            FRA_TABLE => table = u32_at(value, 0)?,
+            FRA_PROTOCOL => [protocol] = array(value, 0)?,
+            FRA_L3MDEV => l3mdev = array(value, 0)? != [0],
+            // The kernel lists "suppress nothing" as all ones.
+            FRA_SUPPRESS_PREFIXLEN => plain &= u32_at(value, 0)? == u32::MAX,
+            FRA_PAD => {}
+            _ => plain = false,
+        }
+    }
+    Ok(match (priority, table, l3mdev) {
+        _ if protocol == PROTOCOL => Owner::Own,
+        _ if !plain => Owner::Other,
+        (0 | 32765, 255, false) => Owner::Local,
+        (32766, MAIN_TABLE, false) => Owner::Main,
+        (32767, 253, false) | (1000, _, true) => Owner::Kernel,
+        _ => Owner::Other,
+    })
+}
+
 /// Reads a rule; None for one that [`Rule`] cannot express.
 fn read(body: &[u8]) -> Result<Option<Rule>, DecodeError> {
     let message = RuleMessage::parse(body)?;
@@ -165,7 +246,6 @@ fn read(body: &[u8]) -> Result<Option<Rule>, DecodeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PROTOCOL;
     use crate::testing::{in_namespace, output};
 
     fn flow(dst: &str) -> Flow {
@@ -242,6 +322,58 @@ mod tests {
             assert!(output("ip", "rule show").contains("to 10.0.0.0/8 lookup 7000"));
         });
     }
+
+    #[test]
+    fn the_rule_of_vrfs_is_the_kernels() {
+        for (l3mdev, expected) in [(1u8, Owner::Kernel), (0, Owner::Other)] {
+            let mut body = vec![libc::AF_INET as u8, 0, 0, 0, 0, 0, 0, FR_ACT_TO_TBL, 0, 0, 0, 0];
+            let mut attributes = crate::attribute::Writer::default();
+            attributes.put(FRA_SUPPRESS_PREFIXLEN, &[0xff; 4]).put(FRA_PROTOCOL, &[2]);
+            attributes.put(FRA_L3MDEV, &[l3mdev]).put(FRA_PRIORITY, &1000u32.to_ne_bytes());
+            body.extend_from_slice(&attributes.0);
+            assert_eq!(owner(&body).unwrap(), expected);
+            body[8] = FIB_RULE_INVERT as u8;
+            assert_eq!(owner(&body).unwrap(), Owner::Other);
+            assert!(owner(&body[..11]).is_err());
+        }
+    }
+
+    #[test]
+    fn root_others_rules_are_noticed() {
+        in_namespace(|| {
+            let mut handle = Handle::new().unwrap();
+            assert!(!handle.has_rules_of_others().unwrap());
+            handle.request("own", add_rule(&rule(flow("10.0.0.0/8"))).unwrap()).unwrap();
+            handle.request("own", add_rule(&rule(flow("fd00::/16"))).unwrap()).unwrap();
+            assert!(!handle.has_rules_of_others().unwrap());
+            for others in [
+                "from 10.0.0.0/8 table 100",
+                "fwmark 1 table 100",
+                "iif lo table 100",
+                "pref 100 to 10.0.0.0/8 blackhole",
+                "pref 100 table main suppress_prefixlength 0",
+                "pref 32766 table 100",
+            ] {
+                for family in ["-4", "-6"] {
+                    let others = if family == "-6" {
+                        others.replace("10.0.0.0/8", "fd00::/16")
+                    } else {
+                        others.into()
+                    };
+                    output("ip", &format!("{family} rule add {others}"));
+                    assert!(handle.has_rules_of_others().unwrap(), "{others}");
+                    output("ip", &format!("{family} rule del {others}"));
+                    assert!(!handle.has_rules_of_others().unwrap(), "{others}");
+                }
+            }
+            output("ip", "rule add pref 32765 table local");
+            output("ip", "rule del pref 0");
+            assert!(!handle.has_rules_of_others().unwrap());
+            output("ip", "rule del pref 32766");
+            assert!(handle.has_rules_of_others().unwrap());
+        });
+    }
+
     #[test]
     fn root_a_code_point_is_matched_alone() {
         in_namespace(|| {

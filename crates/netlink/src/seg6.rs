@@ -1,139 +1,83 @@
 //! SRv6 in the kernel: what a headend pushes (RFC 8986 section 5), what an endpoint does
 //! (section 4), and the outer source address.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+mod endpoint;
+mod headend;
 
-use model::{SegmentList, Sid};
-use netlink_packet_route::route::{
-    RouteLwEnCapType, RouteLwTunnelEncap, RouteSeg6IpTunnel, RouteSeg6LocalTunnel, Seg6Header,
-    Seg6LocalAction, Seg6Mode,
-};
+use std::net::Ipv6Addr;
+
+use model::SegmentList;
 
 use crate::attribute::Writer;
 use crate::{GenericHandle, Result};
 
+pub use endpoint::{Behavior, Flavors, NextCsid};
+pub use headend::Mode;
+
+// linux/lwtunnel.h
+const LWTUNNEL_ENCAP_SEG6: u16 = 5;
+const LWTUNNEL_ENCAP_SEG6_LOCAL: u16 = 7;
+
 /// What a route does to a packet besides forwarding it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Encap {
-    /// The headend's part: an outer IPv6 header and a segment routing header.
+    /// The headend's part: a segment routing header, mostly behind an outer IPv6 header.
     Seg6 {
-        /// Which of the two forms.
+        /// Which form.
         mode: Mode,
         /// The segments, the first to visit first.
         segments: SegmentList,
     },
     /// The endpoint's part, on a route to the SID.
-    Seg6Local(Behavior),
-}
-
-/// How a headend encapsulates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// H.Encaps (RFC 8986 section 5.1).
-    Encap,
-    /// H.Encaps.Red: the first segment is in the destination address alone (section 5.2).
-    EncapRed,
-}
-
-/// SEG6_IPTUN_MODE_ENCAP_RED (linux/seg6_iptunnel.h)
-const MODE_ENCAP_RED: u32 = 3;
-
-/// An endpoint behaviour (RFC 8986 section 4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Behavior {
-    /// End: on to the next segment (section 4.1).
-    End,
-    /// End.X: on to the next segment, over one adjacency (section 4.2). The kernel resolves
-    /// `nh6` by its routes, so it has to be a global address.
-    EndX {
-        /// The neighbour.
-        nh6: Ipv6Addr,
-    },
-    /// End.DX4: decapsulate, forward the IPv4 packet to a neighbour (section 4.5).
-    EndDx4 {
-        /// The neighbour; 0.0.0.0 for a look-up of the packet's own destination.
-        nh4: Ipv4Addr,
-    },
-    /// End.DX6: decapsulate, forward the IPv6 packet to a neighbour (section 4.4).
-    EndDx6 {
-        /// The neighbour; `::` for a look-up of the packet's own destination.
-        nh6: Ipv6Addr,
-    },
-    /// End.DT6: decapsulate, look the IPv6 packet up (section 4.6).
-    EndDt6 {
-        /// The routing table to look it up in.
-        table: u32,
+    Seg6Local {
+        /// What is done.
+        behavior: Behavior,
+        /// Variations of it.
+        flavors: Flavors,
+        /// Whether the kernel counts the SID's packets (`count` to `ip route`).
+        counters: bool,
     },
 }
 
 impl Encap {
-    pub(crate) fn kind(&self) -> RouteLwEnCapType {
+    /// The endpoint's part without flavours or counters.
+    pub fn local(behavior: Behavior) -> Self {
+        Self::Seg6Local { behavior, flavors: Flavors::default(), counters: false }
+    }
+
+    /// RTA_ENCAP_TYPE's value.
+    pub(crate) fn kind(&self) -> u16 {
         match self {
-            Self::Seg6 { .. } => RouteLwEnCapType::Seg6,
-            Self::Seg6Local(_) => RouteLwEnCapType::Seg6Local,
+            Self::Seg6 { .. } => LWTUNNEL_ENCAP_SEG6,
+            Self::Seg6Local { .. } => LWTUNNEL_ENCAP_SEG6_LOCAL,
         }
     }
 
-    pub(crate) fn to_attributes(&self) -> Vec<RouteLwTunnelEncap> {
+    /// The attributes inside RTA_ENCAP.
+    pub(crate) fn to_attributes(&self) -> Vec<u8> {
         match self {
-            // No SRH can hold an empty list; the kernel refuses the empty attribute.
-            Self::Seg6 { segments, .. } if segments.0.is_empty() => Vec::new(),
-            Self::Seg6 { mode, segments } => {
-                let mut header = Seg6Header::default();
-                header.mode = match mode {
-                    Mode::Encap => Seg6Mode::Encap,
-                    Mode::EncapRed => Seg6Mode::Other(MODE_ENCAP_RED),
-                };
-                // The crate reverses the list for the wire (RFC 8754 section 2: Segment List[0]
-                // is the last segment) and back.
-                header.segments = segments.0.iter().map(|sid| sid.0).collect();
-                vec![RouteLwTunnelEncap::Seg6(RouteSeg6IpTunnel::Seg6(header))]
-            }
-            Self::Seg6Local(behavior) => {
-                use RouteSeg6LocalTunnel as Attribute;
-                use Seg6LocalAction as Action;
-                let (action, argument) = match *behavior {
-                    Behavior::End => (Action::End, None),
-                    Behavior::EndX { nh6 } => (Action::EndX, Some(Attribute::Nh6(nh6))),
-                    Behavior::EndDx4 { nh4 } => (Action::EndDx4, Some(Attribute::Nh4(nh4))),
-                    Behavior::EndDx6 { nh6 } => (Action::EndDx6, Some(Attribute::Nh6(nh6))),
-                    Behavior::EndDt6 { table } => (Action::EndDt6, Some(Attribute::Table(table))),
-                };
-                let action = [Attribute::Action(action)];
-                action.into_iter().chain(argument).map(RouteLwTunnelEncap::Seg6Local).collect()
+            Self::Seg6 { mode, segments } => headend::write(*mode, segments),
+            Self::Seg6Local { behavior, flavors, counters } => {
+                endpoint::write(behavior, *flavors, *counters)
             }
         }
     }
 
-    /// None for what this crate never makes.
-    pub(crate) fn from_attributes(attributes: &[RouteLwTunnelEncap]) -> Option<Self> {
-        if let [RouteLwTunnelEncap::Seg6(RouteSeg6IpTunnel::Seg6(header))] = attributes {
-            let mode = match header.mode {
-                Seg6Mode::Encap => Mode::Encap,
-                Seg6Mode::Other(MODE_ENCAP_RED) => Mode::EncapRed,
-                _ => return None,
-            };
-            let segments = SegmentList(header.segments.iter().copied().map(Sid).collect());
-            return Some(Self::Seg6 { mode, segments });
-        }
-        let (mut action, mut nh4, mut nh6, mut table) = (None, None, None, None);
-        for attribute in attributes {
-            match attribute {
-                RouteLwTunnelEncap::Seg6Local(RouteSeg6LocalTunnel::Action(a)) => action = Some(*a),
-                RouteLwTunnelEncap::Seg6Local(RouteSeg6LocalTunnel::Nh4(a)) => nh4 = Some(*a),
-                RouteLwTunnelEncap::Seg6Local(RouteSeg6LocalTunnel::Nh6(a)) => nh6 = Some(*a),
-                RouteLwTunnelEncap::Seg6Local(RouteSeg6LocalTunnel::Table(t)) => table = Some(*t),
-                _ => return None,
+    /// None for what this crate never makes: another kind of tunnel, a header with TLVs.
+    pub(crate) fn from_attributes(kind: u16, attributes: &[u8]) -> Option<Self> {
+        match kind {
+            LWTUNNEL_ENCAP_SEG6 => {
+                headend::read(attributes).map(|(mode, segments)| Self::Seg6 { mode, segments })
             }
+            LWTUNNEL_ENCAP_SEG6_LOCAL => {
+                endpoint::read(attributes).map(|(behavior, flavors, counters)| Self::Seg6Local {
+                    behavior,
+                    flavors,
+                    counters,
+                })
+            }
+            _ => None,
         }
-        Some(Self::Seg6Local(match action? {
-            Seg6LocalAction::End => Behavior::End,
-            Seg6LocalAction::EndX => Behavior::EndX { nh6: nh6? },
-            Seg6LocalAction::EndDx4 => Behavior::EndDx4 { nh4: nh4? },
-            Seg6LocalAction::EndDx6 => Behavior::EndDx6 { nh6: nh6? },
-            Seg6LocalAction::EndDt6 => Behavior::EndDt6 { table: table? },
-            _ => return None,
-        }))
     }
 }
 

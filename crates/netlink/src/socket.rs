@@ -99,15 +99,15 @@ impl Batch {
 }
 
 /// One message of an answer.
-struct Answer<'a> {
-    kind: u16,
-    flags: u16,
+pub(crate) struct Answer<'a> {
+    pub(crate) kind: u16,
+    pub(crate) flags: u16,
     sequence: u32,
-    body: &'a [u8],
+    pub(crate) body: &'a [u8],
 }
 
 /// Splits what one receive brought into its messages.
-fn answers(bytes: &[u8]) -> impl Iterator<Item = Answer<'_>> {
+pub(crate) fn answers(bytes: &[u8]) -> impl Iterator<Item = Answer<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let length = u32_at(rest, 0).ok()? as usize;

@@ -90,7 +90,7 @@ fn chain() -> Chain {
 
     let net = |text: &str| text.parse::<ipnet::IpNet>().unwrap();
     let local = |sid: &str, behavior| Route {
-        encap: Some(Encap::Seg6Local(behavior)),
+        encap: Some(Encap::local(behavior)),
         ..Route::new(net(sid), vec![NextHop { via: None, interface: 10 }])
     };
     let plan = [

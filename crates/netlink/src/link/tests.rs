@@ -1,0 +1,211 @@
+//! Links as `ip` makes them, and as their bytes say.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::*;
+use crate::Errno;
+use crate::attribute::Writer;
+use crate::testing::{in_namespace, output};
+
+fn body(fill: impl FnOnce(&mut Writer)) -> Vec<u8> {
+    let mut attributes = Writer::default();
+    fill(&mut attributes);
+    let mut body = vec![0; HEADER];
+    body[4] = 7;
+    body.extend_from_slice(&attributes.0);
+    body
+}
+
+#[test]
+fn a_vlan_has_its_tag_and_its_parent() {
+    for elsewhere in [false, true] {
+        let bytes = body(|out| {
+            out.put_text(IFLA_IFNAME, "a.100").put(IFLA_LINK, &3u32.to_ne_bytes());
+            if elsewhere {
+                out.put(IFLA_LINK_NETNSID, &[0; 4]);
+            }
+            out.nest(IFLA_LINKINFO, |out| {
+                out.put_text(IFLA_INFO_KIND, "vlan").nest(IFLA_INFO_DATA, |out| {
+                    out.put(IFLA_VLAN_ID, &100u16.to_ne_bytes());
+                    out.put(IFLA_VLAN_PROTOCOL, &[0x88, 0xa8]);
+                });
+            });
+        });
+        let parent = (!elsewhere).then_some(3);
+        let vlan = Vlan { id: 100, protocol: 0x88a8, parent };
+        let found = link(&bytes).unwrap();
+        assert_eq!((found.index, found.vlan, found.vrf_table), (7, Some(vlan), None));
+    }
+}
+
+#[test]
+fn a_vrf_has_its_table_and_another_kind_none() {
+    for (kind, table) in [("vrf", Some(100_000)), ("bond", None)] {
+        let bytes = body(|out| {
+            out.nest(IFLA_LINKINFO, |out| {
+                out.put_text(IFLA_INFO_KIND, kind).nest(IFLA_INFO_DATA, |out| {
+                    out.put(IFLA_VRF_TABLE, &100_000u32.to_ne_bytes());
+                });
+            });
+        });
+        let found = link(&bytes).unwrap();
+        assert_eq!((found.kind.as_str(), found.vrf_table, found.vlan), (kind, table, None));
+    }
+}
+
+#[test]
+fn xdp_has_a_program_for_each_mode() {
+    let bytes = body(|out| {
+        out.put(IFLA_NUM_TX_QUEUES, &4u32.to_ne_bytes());
+        out.put(IFLA_NUM_RX_QUEUES, &8u32.to_ne_bytes());
+        out.nest(IFLA_XDP, |out| {
+            out.put(2, &[4]).put(IFLA_XDP_DRV_PROG_ID, &17u32.to_ne_bytes());
+            out.put(IFLA_XDP_SKB_PROG_ID, &18u32.to_ne_bytes());
+        });
+    });
+    let found = link(&bytes).unwrap();
+    let on = |mode, program| Xdp { mode, program };
+    assert_eq!(found.xdp, [on(XdpMode::Native, 17), on(XdpMode::Generic, 18)]);
+    assert_eq!((found.tx_queues, found.rx_queues), (4, 8));
+}
+
+#[test]
+fn root_queues_and_an_xdp_program_are_seen() {
+    in_namespace(|| {
+        output("ip", "link add name a numtxqueues 3 numrxqueues 2 type veth peer name b");
+        let mut handle = Handle::new().unwrap();
+        let found = handle.link("a").unwrap();
+        assert_eq!((found.tx_queues, found.rx_queues), (3, 2));
+        assert_eq!((found.xdp, found.vrf_table, found.vlan), (vec![], None, None));
+        let program = xdp_pass();
+        for (flags, mode) in [(1 << 2, XdpMode::Native), (1 << 1, XdpMode::Generic)] {
+            handle.request("attach", attach(found.index, program.as_raw_fd(), flags)).unwrap();
+            let [xdp] = handle.link("a").unwrap().xdp[..] else { panic!("no program") };
+            assert_eq!(xdp.mode, mode);
+            let shown = output("ip", "-d link show dev a");
+            assert!(shown.contains(&format!("prog/xdp id {}", xdp.program)), "{shown}");
+            handle.request("detach", attach(found.index, -1, flags)).unwrap();
+            assert_eq!(handle.link("a").unwrap().xdp, []);
+        }
+    });
+}
+
+/// IFLA_XDP_FD, with XDP_FLAGS_SKB_MODE or XDP_FLAGS_DRV_MODE.
+fn attach(interface: u32, program: i32, flags: u32) -> Request {
+    let mut body = vec![0; HEADER];
+    body[4..8].copy_from_slice(&interface.to_ne_bytes());
+    let mut attributes = Writer::default();
+    attributes.nest(IFLA_XDP, |out| {
+        out.put(1, &program.to_ne_bytes()).put(3, &flags.to_ne_bytes());
+    });
+    body.extend_from_slice(&attributes.0);
+    Request::new(libc::RTM_SETLINK, 0, body)
+}
+
+/// Loads the program that passes every packet.
+fn xdp_pass() -> OwnedFd {
+    // r0 = XDP_PASS; exit (struct bpf_insn: code, registers, offset, immediate)
+    let code: [u64; 2] = [2 << 32 | 0xb7, 0x95];
+    let licence = c"GPL";
+    /// union bpf_attr as BPF_PROG_LOAD needs it.
+    #[repr(C)]
+    struct Load {
+        kind: u32,
+        count: u32,
+        code: *const u64,
+        licence: *const libc::c_char,
+        log: [u64; 2],
+    }
+    const BPF_PROG_LOAD: i32 = 5;
+    const BPF_PROG_TYPE_XDP: u32 = 6;
+    let load = Load {
+        kind: BPF_PROG_TYPE_XDP,
+        count: 2,
+        code: code.as_ptr(),
+        licence: licence.as_ptr(),
+        log: [0; 2],
+    };
+    // SAFETY: `load` and what it points to live through the call; the descriptor that it
+    // returns is nobody else's.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_bpf, BPF_PROG_LOAD, &raw const load, size_of::<Load>());
+        assert!(fd >= 0, "{}", Errno::last());
+        OwnedFd::from_raw_fd(fd as i32)
+    }
+}
+
+#[test]
+fn root_vlans_and_vrfs_are_seen_where_the_kernel_has_them() {
+    in_namespace(|| {
+        let mut handle = Handle::new().unwrap();
+        let [a, _] = crate::testing::veth(&mut handle);
+        let made = |arguments: &str| {
+            let arguments = arguments.split_whitespace();
+            let made = std::process::Command::new("ip").args(arguments).output().unwrap();
+            if !made.status.success() {
+                eprintln!("SKIPPED: {}", String::from_utf8_lossy(&made.stderr).trim());
+            }
+            made.status.success()
+        };
+        if made("link add link a name a.7 type vlan proto 802.1ad id 7") {
+            let vlan = Vlan { id: 7, protocol: 0x88a8, parent: Some(a) };
+            assert_eq!(handle.link("a.7").unwrap().vlan, Some(vlan));
+        }
+        if made("link add red type vrf table 100") {
+            assert_eq!(handle.link("red").unwrap().vrf_table, Some(100));
+        }
+    });
+}
+
+#[test]
+fn root_a_veth_pair_appears_in_its_namespaces_only() {
+    in_namespace(|| {
+        let (left, right) = (Namespace::unnamed().unwrap(), Namespace::unnamed().unwrap());
+        let mac = Mac([2, 0, 0, 0, 0, 7]);
+        let a =
+            VethEnd { name: "r1-r2", namespace: &left, mtu: 9000, mac: Some(mac), index: Some(7) };
+        let b = VethEnd { name: "r2-r1", namespace: &right, mtu: 9000, mac: None, index: Some(9) };
+        let mut here = Handle::new().unwrap();
+        here.request("veth", add_veth(&a, &b)).unwrap();
+        assert_eq!(here.links().unwrap().len(), 1);
+
+        let mut inside = Handle::within(&left).unwrap();
+        inside.request("up", set_up(7)).unwrap();
+        let mut other = Handle::within(&right).unwrap();
+        other.request("up", set_up(9)).unwrap();
+        let link = inside.link("r1-r2").unwrap();
+        assert_eq!((link.mtu, link.mac, link.kind.as_str()), (9000, Some(mac), "veth"));
+        assert!(link.up && link.carrier);
+        let mut looks = (0..100_000).map(|_| inside.link("r1-r2").unwrap());
+        assert!(looks.any(|link| link.operational));
+        let shown = left.run(|| output("ip", "-o link show dev r1-r2")).unwrap();
+        assert!(shown.contains("mtu 9000") && shown.contains("02:00:00:00:00:07"), "{shown}");
+
+        let peer = other.link("r2-r1").unwrap();
+        other.request("down", set_down(peer.index)).unwrap();
+        let link = inside.link("r1-r2").unwrap();
+        assert!(link.up && !link.carrier && !link.operational);
+        other.request("up", set_up(peer.index)).unwrap();
+        assert!(inside.link("r1-r2").unwrap().carrier);
+
+        inside.request("delete", delete_link("r1-r2")).unwrap();
+        assert!(other.link("r2-r1").unwrap_err().is_not_found());
+    });
+}
+
+#[test]
+fn root_a_bridge_gets_and_loses_a_port() {
+    in_namespace(|| {
+        let mut handle = Handle::new().unwrap();
+        let here = Namespace::current().unwrap();
+        let end = |name| VethEnd { name, namespace: &here, mtu: 1500, mac: None, index: None };
+        handle.request("bridge", add_bridge("lan0", None)).unwrap();
+        handle.request("veth", add_veth(&end("a"), &end("b"))).unwrap();
+        let (bridge, port) = (handle.link("lan0").unwrap(), handle.link("a").unwrap());
+        assert_eq!(bridge.kind, "bridge");
+        handle.request("enslave", set_master(port.index, Some(bridge.index))).unwrap();
+        assert_eq!(handle.link("a").unwrap().master, Some(bridge.index));
+        handle.request("release", set_master(port.index, None)).unwrap();
+        assert_eq!(handle.link("a").unwrap().master, None);
+    });
+}

@@ -1,0 +1,246 @@
+//! `ip` changes what the monitor then tells.
+
+use super::*;
+use crate::testing::{in_namespace, output};
+use crate::{
+    Batch, Behavior, Encap, NextHop, PROTOCOL, RouteKind, add_neighbour, add_route, delete_route,
+    sysctl,
+};
+
+/// Reads until nothing has come for a while.
+fn quiet(monitor: &mut Monitor) -> Vec<Event> {
+    std::iter::from_fn(|| monitor.wait(Duration::from_millis(300)).unwrap()).collect()
+}
+
+/// A veth pair a (index 7), b (index 8), up, with one address of each family on a. No address is
+/// made up, and no event is a surprise.
+fn links() {
+    sysctl::write("ipv6/conf/default/addr_gen_mode", "1").unwrap();
+    output("ip", "link add name a index 7 type veth peer name b index 8");
+    for command in ["link set dev a up", "link set dev b up", "addr add 10.0.0.1/24 dev a"] {
+        output("ip", command);
+    }
+    output("ip", "addr add fd00:a::1/64 dev a nodad");
+}
+
+fn net(text: &str) -> ipnet::IpNet {
+    text.parse().unwrap()
+}
+
+/// A route that `ip` made.
+fn made(destination: &str, hops: &[&str]) -> Route {
+    let hop = |via: &&str| NextHop { via: via.parse().ok(), interface: 7 };
+    Route { protocol: 3, ..Route::new(net(destination), hops.iter().map(hop).collect()) }
+}
+
+#[test]
+fn root_routes_come_and_go_in_order() {
+    in_namespace(|| {
+        links();
+        let mut monitor = Monitor::new().unwrap();
+        quiet(&mut monitor);
+        let local = |destination, behavior| Route {
+            encap: Some(Encap::local(behavior)),
+            ..made(destination, &[""])
+        };
+        use Event::{Route as Now, RouteGone as Gone};
+        let ecmp = made("fd00:7::/48", &["fd00:a::3", "fd00:a::2"]);
+        let steps = [
+            ("route add 10.7.0.0/16 via 10.0.0.2", Now(made("10.7.0.0/16", &["10.0.0.2"]))),
+            ("route replace 10.7.0.0/16 via 10.0.0.3", Now(made("10.7.0.0/16", &["10.0.0.3"]))),
+            // A second one with the same identity.
+            ("route append 10.7.0.0/16 via 10.0.0.4", Event::RoutesChanged),
+            ("route prepend 10.7.0.0/16 via 10.0.0.5", Event::RoutesChanged),
+            ("route del 10.7.0.0/16 via 10.0.0.3", Gone(made("10.7.0.0/16", &["10.0.0.3"]))),
+            ("route add 10.8.0.0/16 nexthop via 10.0.0.2 nexthop via 10.0.0.3", {
+                Now(made("10.8.0.0/16", &["10.0.0.2", "10.0.0.3"]))
+            }),
+            ("route add fd00:7::/48 via fd00:a::2", Now(made("fd00:7::/48", &["fd00:a::2"]))),
+            ("route append fd00:7::/48 via fd00:a::3", Now(ecmp)),
+            ("route del fd00:7::/48 via fd00:a::2", Gone(made("fd00:7::/48", &["fd00:a::2"]))),
+            ("route del fd00:7::/48", Gone(made("fd00:7::/48", &["fd00:a::3"]))),
+            ("-6 route add fd00:1::/128 encap seg6local action End.DT6 table 254 dev a", {
+                Now(local("fd00:1::/128", Behavior::EndDt6 { table: 254 }))
+            }),
+            ("-6 route replace fd00:1::/128 encap seg6local action End dev a", {
+                Now(local("fd00:1::/128", Behavior::End))
+            }),
+            ("route add blackhole 10.9.0.0/16", {
+                Now(Route { kind: RouteKind::Blackhole, ..made("10.9.0.0/16", &[]) })
+            }),
+            ("route add prohibit 10.10.0.0/16", Event::RoutesChanged),
+            ("route del prohibit 10.10.0.0/16", Event::RoutesChanged),
+            ("route add 10.11.0.0/16 tos 0x10 via 10.0.0.2", Event::RoutesChanged),
+            ("-6 route add fd00:2::/48 encap ip6 dst fd00:9::1 dev a", Event::RoutesChanged),
+            ("rule add pref 100 to 10.0.0.0/8 table 100", Event::Rules),
+            ("-6 rule add pref 100 to fd00::/16 table 100", Event::Rules),
+            ("rule del pref 100", Event::Rules),
+        ];
+        for (command, expected) in steps {
+            output("ip", command);
+            let found = monitor.wait(Duration::from_secs(5)).unwrap();
+            assert_eq!(found, Some(expected), "{command}");
+            assert_eq!(monitor.next().unwrap(), None, "{command}");
+        }
+        // The same again, read at the end: the order is kept.
+        output("ip", "route add 10.12.0.0/16 via 10.0.0.2");
+        output("ip", "route del 10.12.0.0/16");
+        output("ip", "rule add pref 101 table 100");
+        output("ip", "route add 10.12.0.0/16 via 10.0.0.3");
+        let expected = [
+            Now(made("10.12.0.0/16", &["10.0.0.2"])),
+            Gone(made("10.12.0.0/16", &["10.0.0.2"])),
+            Event::Rules,
+            Now(made("10.12.0.0/16", &["10.0.0.3"])),
+        ];
+        assert_eq!(quiet(&mut monitor), expected);
+    });
+}
+
+#[test]
+fn root_what_goes_silently_is_listed_anew() {
+    in_namespace(|| {
+        links();
+        let mut handle = Handle::new().unwrap();
+        let mut monitor = Monitor::new().unwrap();
+        quiet(&mut monitor);
+        let there = |handle: &mut Handle, text: &str| {
+            let routes = handle.routes(Some(254), Some(3)).unwrap();
+            routes.iter().any(|route| route.destination == net(text))
+        };
+        // Where the route is not told to be gone, this event must come, and what is listed right
+        // then must not have the route. Linux 6.18 tells of those of an address; not every kernel may.
+        for (before, route, command) in [
+            ("addr add 10.3.0.1/24 dev b", "dev a src 10.3.0.1", "addr del 10.3.0.1/24 dev b"),
+            ("link set dev b up", "dev b", "link set dev b down"),
+            ("link set dev b up", "dev b", "link del dev b"),
+        ] {
+            output("ip", before);
+            output("ip", &format!("route add 10.6.0.0/16 {route}"));
+            quiet(&mut monitor);
+            assert!(there(&mut handle, "10.6.0.0/16"));
+            output("ip", command);
+            let mut found = Vec::new();
+            while found.last() != Some(&Event::RoutesChanged) {
+                found.push(monitor.wait(Duration::from_secs(5)).unwrap().expect("an event"));
+            }
+            assert!(!there(&mut handle, "10.6.0.0/16"), "{command}");
+            found.extend(quiet(&mut monitor));
+            let told = |event: &Event| matches!(event, Event::RouteGone(gone) if gone.destination == net("10.6.0.0/16"));
+            let tells = command.starts_with("addr");
+            assert!(tells || !found.iter().any(told), "{command}: {found:?}");
+        }
+        // A nexthop object: what routes over it become is not told one by one.
+        output("ip", "link add name c type veth peer name d");
+        output("ip", "link set dev d up");
+        output("ip", "link set dev c up");
+        quiet(&mut monitor);
+        output("ip", "nexthop add id 7 dev c");
+        assert_eq!(quiet(&mut monitor), [Event::RoutesChanged]);
+    });
+}
+
+#[test]
+fn root_links_and_neighbours_come_and_go() {
+    in_namespace(|| {
+        sysctl::write("ipv6/conf/default/addr_gen_mode", "1").unwrap();
+        let mut monitor = Monitor::new().unwrap();
+        output("ip", "link add name a index 7 type veth peer name b index 8");
+        let events = quiet(&mut monitor);
+        let named = |events: &[Event], index: u32| -> Vec<Link> {
+            let links = events.iter().filter_map(|event| match event {
+                Event::Link(link) if link.index == index => Some(link.clone()),
+                _ => None,
+            });
+            links.collect()
+        };
+        assert_eq!(named(&events, 7).last().unwrap().name, "a");
+        assert!(!events.contains(&Event::RoutesChanged), "a new interface has no routes");
+        output("ip", "link set dev b up");
+        output("ip", "link set dev a up mtu 1400");
+        let events = quiet(&mut monitor);
+        let link = named(&events, 7).pop().unwrap();
+        assert!(link.up && link.carrier && link.operational && link.mtu == 1400, "{link:?}");
+        assert_eq!(Handle::new().unwrap().link("a").unwrap().mtu, 1400);
+
+        // A port that leaves its bridge is no interface that is gone.
+        output("ip", "link add br0 type bridge");
+        output("ip", "link set dev a master br0");
+        assert!(named(&quiet(&mut monitor), 7).pop().unwrap().master.is_some());
+        output("ip", "link set dev a nomaster");
+        let events = quiet(&mut monitor);
+        assert_eq!(named(&events, 7).pop().unwrap().master, None);
+        assert!(!events.contains(&Event::LinkGone(7)), "{events:?}");
+        assert!(events.contains(&Event::RoutesChanged), "{events:?}");
+
+        let mut handle = Handle::new().unwrap();
+        for address in ["10.0.0.9", "fe80::9"] {
+            let address = address.parse().unwrap();
+            let mac = crate::Mac([2, 0, 0, 0, 0, 9]);
+            handle.request("neighbour", add_neighbour(7, address, mac)).unwrap();
+            let state = crate::NeighbourState::Permanent;
+            let wanted = Neighbour { interface: 7, address, mac: Some(mac), state };
+            assert_eq!(quiet(&mut monitor), [Event::Neighbour(wanted)]);
+            output("ip", &format!("neigh del {address} dev a"));
+            let gone = Event::NeighbourGone { interface: 7, address };
+            assert_eq!(quiet(&mut monitor).last(), Some(&gone));
+        }
+        output("ip", "link del dev a");
+        let events = quiet(&mut monitor);
+        let at = |wanted: &Event| events.iter().position(|event| event == wanted).unwrap();
+        assert!(at(&Event::RoutesChanged) < at(&Event::LinkGone(7)), "{events:?}");
+        assert!(at(&Event::LinkGone(8)) < events.len());
+    });
+}
+
+#[test]
+fn root_an_overrun_is_told_once_and_the_next_event_comes() {
+    in_namespace(|| {
+        let mut handle = Handle::new().unwrap();
+        let mut monitor = Monitor::open(1).unwrap();
+        quiet(&mut monitor);
+        let routes: Vec<_> = (0..500)
+            .map(|n| {
+                let destination = net(&format!("fd00:{n:x}::/32"));
+                Route::new(destination, vec![NextHop { via: None, interface: 1 }])
+            })
+            .collect();
+        let mut batch = Batch::new();
+        routes.iter().for_each(|route| {
+            batch.push("route", add_route(route));
+        });
+        for round in 0..3 {
+            let mut batch = Batch::new();
+            for route in &routes {
+                let request = if round % 2 == 0 { add_route(route) } else { delete_route(route) };
+                batch.push("route", request);
+            }
+            handle.commit(batch).unwrap();
+            assert_eq!(monitor.wait(Duration::ZERO).unwrap(), Some(Event::Overrun));
+            assert_eq!(monitor.next().unwrap(), None);
+            let there = handle.routes(None, Some(PROTOCOL)).unwrap().len();
+            assert_eq!(there, if round % 2 == 0 { 500 } else { 0 });
+        }
+        handle.request("delete", delete_route(&routes[7])).unwrap();
+        let gone = monitor.wait(Duration::from_secs(5)).unwrap();
+        assert_eq!(gone, Some(Event::RouteGone(routes[7].clone())));
+    });
+}
+
+#[test]
+fn root_it_stays_in_its_namespace_and_waits_as_long_as_it_is_told() {
+    in_namespace(|| {
+        let other = Namespace::unnamed().unwrap();
+        let mut monitor = Monitor::within(&other).unwrap();
+        quiet(&mut monitor);
+        output("ip", "link add name a type veth peer name b");
+        let start = Instant::now();
+        assert_eq!(monitor.wait(Duration::from_millis(20)).unwrap(), None);
+        assert!(start.elapsed() >= Duration::from_millis(20));
+        let mut ready = [PollFd::new(monitor.as_fd(), PollFlags::POLLIN)];
+        assert_eq!(poll(&mut ready, PollTimeout::ZERO).unwrap(), 0);
+        other.run(|| output("ip", "rule add pref 100 table 100")).unwrap();
+        assert_eq!(poll(&mut ready, PollTimeout::from(1000u16)).unwrap(), 1);
+        assert_eq!(monitor.next().unwrap(), Some(Event::Rules));
+    });
+}

@@ -1,0 +1,206 @@
+//! What a headend pushes (RFC 8986 section 5): modes, and the segment routing header as the
+//! kernel's attributes hold it.
+//!
+//! ```text
+//!  0                   1                   2                   3      RFC 8754 section 2
+//! |  Next Header  |  Hdr Ext Len  | Routing Type  | Segments Left |
+//! |  Last Entry   |     Flags     |              Tag              |
+//! |        Segment List[0]: the last segment, 128 bits            |
+//! |        ...                                                    |
+//! |        TLVs                                                   |
+//! ```
+
+use std::net::Ipv6Addr;
+
+use model::{SegmentList, Sid};
+
+use crate::attribute::{Writer, array, each, u32_at};
+
+// linux/seg6_iptunnel.h
+const SEG6_IPTUNNEL_SRH: u16 = 1;
+const MODE_INLINE: u32 = 0;
+const MODE_ENCAP: u32 = 1;
+const MODE_L2ENCAP: u32 = 2;
+const MODE_ENCAP_RED: u32 = 3;
+const MODE_L2ENCAP_RED: u32 = 4;
+
+/// Bytes in front of the segments.
+const SRH: usize = 8;
+const SEGMENT: usize = 16;
+const ROUTING_TYPE: u8 = 4;
+/// The header's length field counts units of 8 bytes, without the first.
+const MOST_SEGMENTS: usize = 127;
+
+/// How a headend puts the segments on a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// H.Insert, of the drafts: no outer header, the segments go into the IPv6 packet's own. The
+    /// packet's destination follows as the last segment, so it is not in the list.
+    Inline,
+    /// H.Encaps (RFC 8986 section 5.1).
+    Encap,
+    /// H.Encaps.Red: the first segment is in the destination address alone (section 5.2).
+    EncapRed,
+    /// H.Encaps.L2: the whole Ethernet frame is inside (section 5.3).
+    L2Encap,
+    /// H.Encaps.L2.Red (section 5.4).
+    L2EncapRed,
+}
+
+impl Mode {
+    fn number(self) -> u32 {
+        match self {
+            Self::Inline => MODE_INLINE,
+            Self::Encap => MODE_ENCAP,
+            Self::EncapRed => MODE_ENCAP_RED,
+            Self::L2Encap => MODE_L2ENCAP,
+            Self::L2EncapRed => MODE_L2ENCAP_RED,
+        }
+    }
+
+    fn from_number(number: u32) -> Option<Self> {
+        Some(match number {
+            MODE_INLINE => Self::Inline,
+            MODE_ENCAP => Self::Encap,
+            MODE_ENCAP_RED => Self::EncapRed,
+            MODE_L2ENCAP => Self::L2Encap,
+            MODE_L2ENCAP_RED => Self::L2EncapRed,
+            _ => return None,
+        })
+    }
+}
+
+/// The attributes inside RTA_ENCAP.
+pub(super) fn write(mode: Mode, segments: &SegmentList) -> Vec<u8> {
+    let mut out = Writer::default();
+    if let Some(srh) = srh(segments, mode == Mode::Inline) {
+        // struct seg6_iptunnel_encap
+        let mut value = mode.number().to_ne_bytes().to_vec();
+        value.extend_from_slice(&srh);
+        out.put(SEG6_IPTUNNEL_SRH, &value);
+    }
+    out.0
+}
+
+/// None for what [`write()`] never makes.
+pub(super) fn read(attributes: &[u8]) -> Option<(Mode, SegmentList)> {
+    let mut found = None;
+    for attribute in each(attributes) {
+        let attribute = attribute.ok()?;
+        // Later kernels may know more (a source address of the route's own): then it is more than
+        // a mode and a list.
+        if attribute.kind() != SEG6_IPTUNNEL_SRH {
+            return None;
+        }
+        let mode = Mode::from_number(u32_at(attribute.value(), 0).ok()?)?;
+        let srh = attribute.value().get(4..)?;
+        found = Some((mode, segments(srh, mode == Mode::Inline)?));
+    }
+    found
+}
+
+/// A list's header; None for a list that no header can hold. The kernel refuses a route without
+/// one, which is the error that the caller gets. To an `inline` header the kernel writes the
+/// packet's own destination as the last segment, and wants the room for it.
+pub(super) fn srh(segments: &SegmentList, inline: bool) -> Option<Vec<u8>> {
+    let room = inline.then_some(Ipv6Addr::UNSPECIFIED);
+    let count = segments.0.len() + usize::from(inline);
+    if segments.0.is_empty() || count > MOST_SEGMENTS {
+        return None;
+    }
+    // At most 127 (MOST_SEGMENTS), so all of them fit into a byte.
+    let count = count as u8;
+    let mut out = vec![0, count * 2, ROUTING_TYPE, count - 1, count - 1, 0, 0, 0];
+    for segment in room.into_iter().chain(segments.0.iter().rev().map(|sid| sid.0)) {
+        out.extend_from_slice(&segment.octets());
+    }
+    Some(out)
+}
+
+/// The list in a header that holds nothing else: no TLV, HMAC, flag or tag.
+pub(super) fn segments(srh: &[u8], inline: bool) -> Option<SegmentList> {
+    let [_, units, kind, left, last, flags, tag @ ..] = array::<SRH>(srh, 0).ok()?;
+    let count = usize::from(last) + 1;
+    let clean = flags == 0 && tag == [0, 0] && kind == ROUTING_TYPE && left == last;
+    let length = SRH + SEGMENT * count;
+    // What is behind the segments is TLVs.
+    if !clean || srh.len() != length || (usize::from(units) + 1) * 8 != length {
+        return None;
+    }
+    let from = if inline { SRH + SEGMENT } else { SRH };
+    let mut list: Vec<Sid> = srh[from..]
+        .chunks_exact(SEGMENT)
+        .filter_map(|segment| array::<SEGMENT>(segment, 0).ok())
+        .map(|octets| Sid(octets.into()))
+        .collect();
+    list.reverse();
+    (!list.is_empty()).then_some(SegmentList(list))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODES: [Mode; 5] =
+        [Mode::Inline, Mode::Encap, Mode::EncapRed, Mode::L2Encap, Mode::L2EncapRed];
+
+    fn sids(count: u16) -> SegmentList {
+        SegmentList((1..=count).map(|n| Sid([0xfd00, 0, n, 1, 0, 0, 0, 0].into())).collect())
+    }
+
+    #[test]
+    fn the_last_segment_is_first_on_the_wire() {
+        let bytes = srh(&sids(2), false).unwrap();
+        assert_eq!(bytes[..8], [0, 4, 4, 1, 1, 0, 0, 0]);
+        assert_eq!(bytes[8..16], [0xfd, 0, 0, 0, 0, 2, 0, 1]);
+        assert_eq!(bytes[24..32], [0xfd, 0, 0, 0, 0, 1, 0, 1]);
+        // Inline: the room for the packet's own destination is the last segment.
+        let bytes = srh(&sids(1), true).unwrap();
+        assert_eq!(bytes[..8], [0, 4, 4, 1, 1, 0, 0, 0]);
+        assert_eq!(bytes[8..24], [0; 16]);
+    }
+
+    #[test]
+    fn every_mode_and_length_is_read_back_equal() {
+        for mode in MODES {
+            for count in [1, 2, 10, 126] {
+                let list = sids(count);
+                assert_eq!(read(&write(mode, &list)), Some((mode, list)), "{mode:?}");
+            }
+            assert!(write(mode, &sids(0)).is_empty());
+            assert!(write(mode, &sids(128)).is_empty());
+        }
+        assert!(srh(&sids(127), false).is_some() && srh(&sids(127), true).is_none());
+    }
+
+    #[test]
+    fn what_a_list_cannot_express_is_not_read() {
+        let good = srh(&sids(2), false).unwrap();
+        assert!(segments(&good, false).is_some());
+        // Type, segments left, last entry, flags (HMAC), tag.
+        for (at, value) in [(2, 3), (3, 0), (4, 0), (4, 2), (5, 8), (6, 1), (7, 1)] {
+            let mut bad = good.clone();
+            bad[at] = value;
+            assert_eq!(segments(&bad, false), None, "{at}");
+        }
+        // A TLV behind the segments, of 8 bytes and of a segment's length.
+        for (units, tlv) in [(5, 8), (6, 16)] {
+            let mut bad = good.clone();
+            bad[1] = units;
+            bad.resize(good.len() + tlv, 4);
+            assert_eq!(segments(&bad, false), None);
+        }
+        for length in 0..good.len() {
+            assert_eq!(segments(&good[..length], false), None, "{length}");
+        }
+        // Nothing but the room for the destination.
+        assert_eq!(segments(&srh(&sids(1), false).unwrap(), true), None);
+        let mut unknown = write(Mode::Encap, &sids(1));
+        unknown[4] = 9;
+        assert_eq!(read(&unknown), None);
+        let mut source = Writer(write(Mode::Encap, &sids(1)));
+        source.put(2, &[0; 16]);
+        assert_eq!(read(&source.0), None);
+        assert_eq!(read(&[]), None);
+    }
+}
