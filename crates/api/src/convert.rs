@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use model::{
     Adjacency, AnnouncedInterface, Announcement, Application, Assignment, Bandwidth, Class, Color,
     Decision, Destination, Dscp, Flow, InterfaceLoad, NodeSids, Placement, Policy, PortRange,
-    Protocol, SegmentList, Sid, Step, Telemetry,
+    Protocol, SegmentList, Sid, Step, Telemetry, is_node_name,
 };
 
 use crate::v1;
@@ -37,6 +37,15 @@ fn parse<T: std::str::FromStr>(field: &'static str, text: &str) -> Result<T, Con
 
 fn sid(field: &'static str, text: &str) -> Result<Sid, ConvertError> {
     parse::<Ipv6Addr>(field, text).map(Sid)
+}
+
+/// Names are as in the topology file; what is quoted of another one is as short.
+fn node_name(field: &'static str, text: &str) -> Result<(), ConvertError> {
+    if is_node_name(text) {
+        return Ok(());
+    }
+    let beginning: String = text.chars().take(12).collect();
+    Err(invalid(field, beginning.escape_debug()))
 }
 
 /// The SIDs of a list as text.
@@ -101,6 +110,7 @@ impl TryFrom<v1::Interface> for AnnouncedInterface {
                 "" => None,
                 text => Some(sid("end_x", text)?),
             };
+            node_name("neighbour", &adjacency.neighbour)?;
             Ok(Adjacency { neighbour: adjacency.neighbour, cost: adjacency.cost, end_x })
         };
         Ok(Self {
@@ -138,6 +148,7 @@ impl TryFrom<&v1::Hello> for Announcement {
         if hello.node.is_empty() {
             return Err(ConvertError::Missing("node"));
         }
+        node_name("node", &hello.node)?;
         let addresses = hello.addresses.iter().map(|text| parse("addresses", text));
         let interfaces = hello.interfaces.iter().cloned().map(TryInto::try_into);
         Ok(Self {
@@ -431,6 +442,27 @@ mod tests {
             ipv6: SegmentList(vec![Sid("fd00:0:5:d6::".parse().unwrap())]),
         };
         assert_eq!(Policy::try_from(v1::Policy::from(&policy)), Ok(policy));
+    }
+
+    #[test]
+    fn a_hello_names_nodes_as_the_topology_file_does() {
+        let adjacency = |neighbour: &str| v1::Interface {
+            adjacencies: vec![v1::Adjacency { neighbour: neighbour.into(), ..Default::default() }],
+            ..Default::default()
+        };
+        let hello = |node: &str, neighbour: &str| {
+            let interfaces = vec![adjacency(neighbour)];
+            let hello = v1::Hello { node: node.into(), interfaces, ..Default::default() };
+            Announcement::try_from(&hello).map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(hello("Tokyo_East1", "r2"), Ok(()));
+        assert_eq!(hello("a".repeat(11).as_str(), "r2"), Ok(()));
+        let said = |field, value| Err(format!("`{field}`: `{value}` is not valid"));
+        assert_eq!(hello(&"a".repeat(1 << 20), "r2"), said("node", "aaaaaaaaaaaa"));
+        assert_eq!(hello("r 1", "r2"), said("node", "r 1"));
+        assert_eq!(hello("r\n1", "r2"), said("node", "r\\n1"));
+        assert_eq!(hello("r1", "../r2"), said("neighbour", "../r2"));
+        assert_eq!(hello("", "r2"), Err("`node` is missing".into()));
     }
 
     #[test]

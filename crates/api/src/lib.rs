@@ -10,7 +10,7 @@ mod wait;
 
 pub use convert::{ConvertError, sids_from_text, sids_to_text};
 pub use endpoint::{ConnectError, connect, in_one_line, now_ns};
-pub use wait::{Incomplete, wait_until_complete};
+pub use wait::missing;
 
 /// The interface's version. It changes when an older peer would misunderstand a newer one.
 pub const VERSION: u32 = 1;

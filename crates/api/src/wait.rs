@@ -1,40 +1,21 @@
-//! Waiting for a controller to know its domain.
+//! What a controller still lacks.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::v1::{self, State};
 
-/// What a controller still lacks when patience ends.
-#[derive(Debug, thiserror::Error)]
-#[error("after {} s the controller still waits for {}", limit.as_secs(), missing.join(", "))]
-pub struct Incomplete {
-    /// How long it was waited for.
-    pub limit: Duration,
-    /// Nodes that are not alive, applications that are not placed.
-    pub missing: Vec<String>,
-}
+/// How long a look may take.
+const LIMIT: Duration = Duration::from_secs(2);
 
-/// Waits until all of `nodes` are alive and every application has been decided on.
-pub async fn wait_until_complete(
-    socket: &Path,
-    nodes: &[String],
-    limit: Duration,
-) -> Result<(), Incomplete> {
-    let started = Instant::now();
-    loop {
-        let missing = match look(socket, nodes).await {
-            Ok(missing) => missing,
-            Err(_) => vec!["its first answer".into()],
-        };
-        if missing.is_empty() {
-            return Ok(());
-        }
-        if started.elapsed() > limit {
-            return Err(Incomplete { limit, missing });
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+/// What the controller still waits for, in words: those of `nodes` that are not alive, and the
+/// applications that it has not decided on. It blocks: asynchronous code must not call it.
+pub fn missing(socket: &Path, nodes: &[String]) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let looked = runtime.ok().and_then(|runtime| {
+        runtime.block_on(async { tokio::time::timeout(LIMIT, look(socket, nodes)).await.ok() })
+    });
+    looked.and_then(Result::ok).unwrap_or_else(|| vec!["its first answer".into()])
 }
 
 async fn look(

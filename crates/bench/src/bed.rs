@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, bail};
 use api::v1;
 use api::v1::controller_client::ControllerClient;
-use lab::{Lab, Options};
+use lab::{Daemons, Lab, Options};
 use model::topology;
 use tokio::runtime::Runtime;
 use tonic::transport::Channel;
@@ -74,7 +74,7 @@ impl<'c> Bed<'c> {
         let topology = topology::parse("labs/paper-path.yaml", &text)?;
         let options = Options {
             name: Some(name.into()),
-            program: Some(context.program.clone()),
+            daemons: Some(Daemons { program: context.program.clone(), missing: api::missing }),
             ..Options::default()
         };
         let mut stage = None;
@@ -90,17 +90,7 @@ impl<'c> Bed<'c> {
         let sink = sink.interfaces[0].ipv4.addr();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let bed = Self { context, scale, lab, sink, runtime };
-        bed.wait_for_controller()?;
-        Ok(bed)
-    }
-
-    fn wait_for_controller(&self) -> Result<()> {
-        const LIMIT: Duration = Duration::from_secs(20);
-        let nodes: Vec<String> =
-            self.lab.topology().nodes.iter().map(|node| node.name.clone()).collect();
-        let socket = self.lab.controller_socket();
-        Ok(self.runtime.block_on(api::wait_until_complete(&socket, &nodes, LIMIT))?)
+        Ok(Self { context, scale, lab, sink, runtime })
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {

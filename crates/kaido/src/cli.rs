@@ -165,10 +165,13 @@ pub(crate) enum Setting {
 
 fn setting(text: &str) -> Result<Setting, String> {
     match text.split_once('=') {
-        Some(("rate", value)) => value
-            .parse()
-            .map(Setting::Rate)
-            .map_err(|error: model::BandwidthError| error.to_string()),
+        Some(("rate", value)) => match value.parse::<Bandwidth>() {
+            // The kernel's queues count bytes.
+            Ok(rate) if rate.bytes_per_second() == 0 => {
+                Err(format!("a link's rate is at least 8bit, and {rate} is less"))
+            }
+            rate => rate.map(Setting::Rate).map_err(|error| error.to_string()),
+        },
         Some((
             key @ ("delay" | "jitter" | "loss" | "queue" | "reorder" | "duplicate" | "corrupt"),
             _,

@@ -30,7 +30,9 @@ impl Output {
     /// Prints a value as JSON, or what `text` makes of it.
     pub(crate) fn print<T: Serialize>(&self, value: &T, text: impl FnOnce(&T) -> String) {
         let text = if self.json {
-            serde_json::to_string_pretty(value).expect("output has no map with odd keys")
+            serde_json::to_string_pretty(value).expect(
+                "output has no map with odd keys, and its paths come from JSON or are texts",
+            )
         } else {
             text(value)
         };

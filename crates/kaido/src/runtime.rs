@@ -1,7 +1,10 @@
 //! Tokio, signals, and blocking work that can be stopped.
 
 use std::future::Future;
+use std::os::fd::AsFd;
+use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
@@ -18,6 +21,29 @@ pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure>
 /// Completes when the process is asked to end: Ctrl-C, SIGTERM, or its terminal has gone.
 pub(crate) async fn asked_to_end() {
     listen().await;
+}
+
+/// Completes when nobody reads what is printed any more (`| head`), or the process is asked to
+/// end: the end of what goes on for ever.
+pub(crate) async fn nobody_watches() {
+    const LOOK: Duration = Duration::from_millis(200);
+    let reader_gone = async {
+        while !is_closed(std::io::stdout().as_fd()) {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        () = asked_to_end() => {}
+        () = reader_gone => {}
+    }
+}
+
+/// Whether this is a pipe or a socket whose other end is closed.
+fn is_closed(output: std::os::fd::BorrowedFd<'_>) -> bool {
+    let mut looked_at = [PollFd::new(output, PollFlags::empty())];
+    let closed = PollFlags::POLLERR | PollFlags::POLLHUP;
+    poll(&mut looked_at, PollTimeout::ZERO).is_ok()
+        && looked_at[0].revents().is_some_and(|seen| seen.intersects(closed))
 }
 
 /// Takes the signals over at once, within a runtime; the future completes with the first one.

@@ -1,6 +1,7 @@
 //! Kaido's own daemons in a lab: a node on every node, one controller.
 
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::announce::announcement;
 use crate::enter::enter;
 use crate::frr::tail;
-use crate::processes::pause;
-use crate::state::{INFRASTRUCTURE, Lab, lock, node_folder};
+use crate::processes::{pause, processes};
+use crate::state::{INFRASTRUCTURE, Lab, Lock, SOCKET, is_lab, lock, node_folder};
 use crate::{Cancel, Error};
 
 /// The configuration of `kaido node`, as JSON.
@@ -41,67 +42,161 @@ pub struct ControllerConfig {
     pub applications: Vec<Application>,
 }
 
+/// Kaido's own daemons, as those above this crate know them.
+#[derive(Debug, Clone)]
+pub struct Daemons {
+    /// The program to run as `kaido node` and `kaido controller`.
+    pub program: PathBuf,
+    /// Asks the controller on a socket what it still lacks of these nodes and of its applications,
+    /// in words; one that lacks nothing is complete.
+    pub missing: fn(&Path, &[String]) -> Vec<String>,
+}
+
+/// A daemon that was started.
+pub(crate) struct Started {
+    daemon: String,
+    log: PathBuf,
+    process: Child,
+}
+
+impl Started {
+    /// An error if the daemon has ended.
+    fn check(&mut self) -> Result<(), Error> {
+        match self.process.try_wait() {
+            Ok(None) => Ok(()),
+            _ => Err(self.failed("has ended")),
+        }
+    }
+
+    fn failed(&self, what: &str) -> Error {
+        let (daemon, what) = (self.daemon.clone(), what.into());
+        Error::Daemon { daemon, what, log: tail(&self.log, 5) }
+    }
+}
+
 /// Starts the controller and a node daemon on every node.
 pub(crate) fn start_all(
     folder: &Path,
     topology: &Topology,
     program: &Path,
     cancel: &Cancel,
-) -> Result<(), Error> {
+) -> Result<Vec<Started>, Error> {
     let config = ControllerConfig {
-        socket: folder.join("controller.sock"),
+        socket: folder.join(SOCKET),
         store: folder.join("controller.store"),
         applications: topology.applications.clone(),
     };
     write(&folder.join("controller.json"), &config)?;
-    let controller = start_controller(folder, program)?;
-    wait_for_socket(folder, controller, cancel)?;
+    let mut controller = start_controller(folder, program)?;
+    wait_for_socket(folder, &mut controller, cancel)?;
+    let mut started = vec![controller];
     for at in 0..topology.nodes.len() {
         let files = node_folder(folder, &topology.nodes[at].name);
         fs::create_dir_all(&files).map_err(Error::file("make", &files))?;
         let config = NodeConfig {
-            controller: folder.join("controller.sock"),
+            controller: folder.join(SOCKET),
             mtu: topology.mtu,
             announcement: announcement(topology, at),
         };
         write(&files.join("node.json"), &config)?;
-        start_node(folder, &topology.nodes[at].name, program)?;
+        started.push(start_node(folder, &topology.nodes[at].name, program)?);
     }
-    Ok(())
+    Ok(started)
+}
+
+/// Waits until the controller is complete, as long as all daemons live.
+pub(crate) fn wait(
+    folder: &Path,
+    topology: &Topology,
+    mut started: Vec<Started>,
+    missing: fn(&Path, &[String]) -> Vec<String>,
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    const LIMIT: Duration = Duration::from_secs(20);
+    let nodes: Vec<String> = topology.nodes.iter().map(|node| node.name.clone()).collect();
+    let socket = folder.join(SOCKET);
+    let since = Instant::now();
+    loop {
+        cancel.check()?;
+        started.iter_mut().try_for_each(Started::check)?;
+        let missing = missing(&socket, &nodes);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        if since.elapsed() > LIMIT {
+            return Err(Error::Incomplete { seconds: LIMIT.as_secs(), missing });
+        }
+        pause(Duration::from_millis(20));
+    }
 }
 
 impl Lab {
     /// Starts the lab's controller again after it has ended.
     pub fn start_controller(&self, program: &Path) -> Result<(), Error> {
+        let _lock = self.lock_to_start()?;
         self.check_not_running("controller", &self.folder.join("controller.json"))?;
-        let child = start_controller(&self.folder, program)?;
-        wait_for_socket(&self.folder, child, &Cancel::default())
+        let mut controller = start_controller(&self.folder, program)?;
+        wait_for_socket(&self.folder, &mut controller, &Cancel::default())
     }
 
     /// Starts a node's daemon again after it has ended.
     pub fn start_node(&self, node: &str, program: &Path) -> Result<(), Error> {
         self.node(node)?;
+        let _lock = self.lock_to_start()?;
         self.check_not_running(node, &node_folder(&self.folder, node).join("node.json"))?;
         start_node(&self.folder, node, program).map(drop)
     }
 
-    /// A daemon holds a lock on its configuration as long as it lives.
-    fn check_not_running(&self, daemon: &str, config: &Path) -> Result<(), Error> {
+    /// The lab's lock; whoever else is starting a daemon is soon done.
+    fn lock_to_start(&self) -> Result<Lock, Error> {
+        const LIMIT: Duration = Duration::from_secs(15);
         if !self.topology.controller {
             return Err(Error::NoController(self.name.clone()));
         }
-        lock(config).map(drop).ok_or_else(|| Error::Running(daemon.into()))
+        let since = Instant::now();
+        loop {
+            match lock(&self.folder) {
+                Some(lock) => return Ok(lock),
+                // It may have been `down` that held it.
+                None if !is_lab(&self.folder) => {
+                    return Err(Error::NoLab { name: self.name.clone(), known: Vec::new() });
+                }
+                None if since.elapsed() > LIMIT => return Err(Error::Busy(self.name.clone())),
+                None => pause(Duration::from_millis(10)),
+            }
+        }
+    }
+
+    /// A daemon holds a lock on its configuration as long as it lives, and is one of the lab's
+    /// processes before it does: one that has just been started must not find the lock taken by
+    /// this look at it.
+    fn check_not_running(&self, daemon: &str, config: &Path) -> Result<(), Error> {
+        let runs = processes(&self.folder).iter().any(|&pid| has_config(pid, config));
+        if runs || lock(config).is_none() {
+            return Err(Error::Running(daemon.into()));
+        }
+        Ok(())
     }
 }
 
-fn start_controller(folder: &Path, program: &Path) -> Result<Child, Error> {
-    let config = folder.join("controller.json");
-    spawn(folder, INFRASTRUCTURE, &folder.join("controller.log"), program, "controller", &config)
+/// Whether a process was started with this configuration.
+fn has_config(pid: i32, path: &Path) -> bool {
+    let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let arguments: Vec<&[u8]> = arguments.split(|byte| *byte == 0).collect();
+    arguments.windows(2).any(|pair| pair == [b"--config", path.as_os_str().as_bytes()])
 }
 
-fn start_node(folder: &Path, node: &str, program: &Path) -> Result<Child, Error> {
+fn start_controller(folder: &Path, program: &Path) -> Result<Started, Error> {
+    let (config, log) = (folder.join("controller.json"), folder.join("controller.log"));
+    let process = spawn(folder, INFRASTRUCTURE, &log, program, "controller", &config)?;
+    Ok(Started { daemon: "the controller".into(), log, process })
+}
+
+fn start_node(folder: &Path, node: &str, program: &Path) -> Result<Started, Error> {
     let files = node_folder(folder, node);
-    spawn(folder, node, &files.join("node.log"), program, "node", &files.join("node.json"))
+    let (config, log) = (files.join("node.json"), files.join("node.log"));
+    let process = spawn(folder, node, &log, program, "node", &config)?;
+    Ok(Started { daemon: format!("the daemon of node {node}"), log, process })
 }
 
 /// Starts a daemon where it belongs. Its parent's thread is there already when it is born, so
@@ -131,22 +226,15 @@ fn spawn(
     })
 }
 
-fn wait_for_socket(folder: &Path, mut controller: Child, cancel: &Cancel) -> Result<(), Error> {
+fn wait_for_socket(folder: &Path, controller: &mut Started, cancel: &Cancel) -> Result<(), Error> {
     const LIMIT: Duration = Duration::from_secs(10);
-    let socket = folder.join("controller.sock");
-    let started = Instant::now();
-    let failed = |what: &str| Error::Daemon {
-        daemon: "the controller".into(),
-        what: what.into(),
-        log: tail(&folder.join("controller.log"), 5),
-    };
+    let socket = folder.join(SOCKET);
+    let since = Instant::now();
     while std::os::unix::net::UnixStream::connect(&socket).is_err() {
         cancel.check()?;
-        if !matches!(controller.try_wait(), Ok(None)) {
-            return Err(failed("has ended"));
-        }
-        if started.elapsed() > LIMIT {
-            return Err(failed("does not answer"));
+        controller.check()?;
+        if since.elapsed() > LIMIT {
+            return Err(controller.failed("does not answer"));
         }
         pause(Duration::from_millis(10));
     }
@@ -154,6 +242,7 @@ fn wait_for_socket(folder: &Path, mut controller: Child, cancel: &Cancel) -> Res
 }
 
 fn write(path: &Path, config: &impl Serialize) -> Result<(), Error> {
-    let json = serde_json::to_vec_pretty(config).expect("a configuration has no odd keys");
+    let json = serde_json::to_vec_pretty(config)
+        .expect("no odd keys, and `up` refuses paths that are not UTF-8");
     fs::write(path, json).map_err(Error::file("write", path))
 }

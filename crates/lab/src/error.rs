@@ -32,6 +32,21 @@ pub enum Error {
     /// A lab's name is not one.
     #[error("`{0}` is no name of a lab: use up to 31 of a-z, 0-9 and -, beginning with a letter")]
     BadName(String),
+    /// The socket of the lab's controller would have a path that no socket can have.
+    #[error(
+        "{} is {} bytes long, and a Unix socket's path has at most {most}: set KAIDO_RUN to a \
+         shorter folder",
+        path.display(), path.as_os_str().len()
+    )]
+    PathTooLong {
+        /// The socket.
+        path: PathBuf,
+        /// How long it may be.
+        most: usize,
+    },
+    /// The labs' folder has a name that a configuration cannot hold.
+    #[error("{} is not UTF-8: set KAIDO_RUN to another folder", .0.display())]
+    NotUtf8(PathBuf),
     /// Another command works on the lab.
     #[error("another command is working on the lab `{0}`: wait until it has finished")]
     Busy(String),
@@ -123,6 +138,14 @@ pub enum Error {
         /// The last lines of its log.
         log: String,
     },
+    /// The controller does not know all of its domain.
+    #[error("after {seconds} s the controller still waits for {}", .missing.join(", "))]
+    Incomplete {
+        /// How long it was waited for.
+        seconds: u64,
+        /// What it lacks.
+        missing: Vec<String>,
+    },
     /// Routing did not converge.
     #[error("routing has not converged after {seconds} s:{}", lines(.missing))]
     NotConverged {
@@ -171,6 +194,8 @@ impl Error {
                 | Self::NoLab { .. }
                 | Self::WhichLab { .. }
                 | Self::BadName(_)
+                | Self::PathTooLong { .. }
+                | Self::NotUtf8(_)
                 | Self::Running(_)
                 | Self::Inside(_)
                 | Self::NoController(_)

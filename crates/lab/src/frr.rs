@@ -1,20 +1,27 @@
 //! FRR's daemons on a lab's routers, from the distribution's package.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read, Seek};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use model::topology::{Routing, Topology};
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::User;
 
-use crate::Error;
 use crate::enter::{FRR_RUN, enter};
 use crate::frr_config::{OWN_LINES, config};
+use crate::processes::pause;
 use crate::state::node_folder;
+use crate::{Cancel, Error};
 
 /// Where the package has its daemons, and where others have them.
 const FOLDERS: [&str; 3] = ["/usr/lib/frr", "/usr/libexec/frr", "/usr/sbin"];
+
+/// How long a daemon may take to start, and vtysh to load a configuration.
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// The daemons of a router; zebra first, the others talk to it.
 fn daemons(topology: &Topology, at: usize) -> Vec<&'static str> {
@@ -60,7 +67,13 @@ impl Frr {
     }
 
     /// Starts a router's daemons and loads its configuration.
-    pub(crate) fn start(&self, folder: &Path, topology: &Topology, at: usize) -> Result<(), Error> {
+    pub(crate) fn start(
+        &self,
+        folder: &Path,
+        topology: &Topology,
+        at: usize,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
         let node = &topology.nodes[at].name;
         self.write_files(folder, topology, at)?;
         // A process is born where its parent's thread is: whoever kills this one finds what it
@@ -69,9 +82,9 @@ impl Frr {
             let work = || {
                 enter(folder, node, true)?;
                 for daemon in daemons(topology, at) {
-                    self.start_daemon(folder, node, daemon)?;
+                    self.start_daemon(folder, node, daemon, cancel)?;
                 }
-                load(topology, at)
+                load(folder, topology, at, cancel)
             };
             scope.spawn(work).join().expect("starting FRR does not panic")
         })
@@ -97,31 +110,48 @@ impl Frr {
         Ok(())
     }
 
-    fn start_daemon(&self, folder: &Path, node: &str, daemon: &str) -> Result<(), Error> {
+    fn start_daemon(
+        &self,
+        folder: &Path,
+        node: &str,
+        daemon: &str,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
         let program = self.programs.join(daemon);
         let log = format!("file:{FRR_RUN}/{daemon}.log");
         // -P 0: no port for telnet; vtysh uses the socket. The configuration comes from vtysh.
-        let output =
-            run(Command::new(&program).args(["-d", "-P", "0", "-f", "/dev/null", "--log", &log]))?;
-        if output.status.success() {
+        let mut command = Command::new(&program);
+        command.args(["-d", "-P", "0", "-f", "/dev/null", "--log", &log]);
+        let (ended, said) = run(&mut command, LIMIT, cancel)?;
+        if ended.is_some_and(|status| status.success()) {
             return Ok(());
         }
+        let how = ended.map_or_else(too_late, |status| status.to_string());
         Err(Error::Frr {
             node: node.into(),
             daemon: daemon.into(),
-            what: format!("did not start ({})", output.status),
-            log: [text(&output), last_lines(folder, node, daemon)].join("\n").trim().into(),
+            what: format!("did not start ({how})"),
+            log: [said, last_lines(folder, node, daemon, 5)].join("\n").trim().into(),
         })
     }
 }
 
 /// Loads frr.conf into all daemons. vtysh says on standard output which line it refuses.
-fn load(topology: &Topology, at: usize) -> Result<(), Error> {
+fn load(folder: &Path, topology: &Topology, at: usize, cancel: &Cancel) -> Result<(), Error> {
     let node = topology.nodes[at].name.clone();
-    let output = run(Command::new("vtysh").arg("-b"))?;
-    let said = text(&output);
+    let (ended, said) = run(Command::new("vtysh").arg("-b"), LIMIT, cancel)?;
+    let Some(status) = ended else {
+        // It waits for a daemon, which has ended, or whose log may say why it does not answer.
+        check(folder, topology, at)?;
+        let last = |daemon: &str| format!("{daemon}: {}", last_lines(folder, &node, daemon, 1));
+        let lasts = daemons(topology, at).into_iter().map(last);
+        let log: Vec<String> =
+            std::iter::once(said).filter(|s| !s.is_empty()).chain(lasts).collect();
+        let what = format!("did not load the configuration ({})", too_late());
+        return Err(Error::Frr { node, daemon: "vtysh".into(), what, log: log.join("\n") });
+    };
     let refused: Vec<usize> = said.lines().filter_map(line_number).collect();
-    if output.status.success() && refused.is_empty() && !said.contains("% ") {
+    if status.success() && refused.is_empty() && !said.contains("% ") {
         return Ok(());
     }
     let config = config(topology, at);
@@ -151,29 +181,55 @@ pub(crate) fn check(folder: &Path, topology: &Topology, at: usize) -> Result<(),
                 node: node.clone(),
                 daemon: daemon.into(),
                 what: "has ended".into(),
-                log: last_lines(folder, node, daemon),
+                log: last_lines(folder, node, daemon, 5),
             });
         }
     }
     Ok(())
 }
 
-fn run(command: &mut Command) -> Result<Output, Error> {
+/// Runs a program to its end, or ends it after `limit`: how it ended by itself, and what it said.
+fn run(
+    command: &mut Command,
+    limit: Duration,
+    cancel: &Cancel,
+) -> Result<(Option<ExitStatus>, String), Error> {
     let program = command.get_program().to_string_lossy().into_owned();
-    command
-        .stdin(std::process::Stdio::null())
-        .output()
-        .map_err(|source| Error::Command { command: program, source })
+    let failed = |source| Error::Command { command: program.clone(), source };
+    // A pipe would be open as long as the daemon is, and a file needs room on the disk.
+    let said =
+        memfd_create(c"said", MFdFlags::MFD_CLOEXEC).map_err(|errno| failed(errno.into()))?;
+    let mut said = File::from(said);
+    let (output, errors) = (said.try_clone().map_err(failed)?, said.try_clone().map_err(failed)?);
+    command.stdin(Stdio::null()).stdout(output).stderr(errors);
+    let mut child = command.spawn().map_err(failed)?;
+    let started = Instant::now();
+    let ended = loop {
+        let ended = child.try_wait().map_err(failed)?;
+        if ended.is_some() {
+            break ended;
+        }
+        if started.elapsed() > limit || cancel.check().is_err() {
+            // It may have ended by itself just now.
+            let _ = child.kill();
+            child.wait().map_err(failed)?;
+            break None;
+        }
+        pause(Duration::from_millis(2));
+    };
+    cancel.check()?;
+    let mut text = Vec::new();
+    said.rewind().and_then(|()| said.read_to_end(&mut text)).map_err(failed)?;
+    Ok((ended, String::from_utf8_lossy(&text).trim().to_owned()))
 }
 
-fn text(output: &Output) -> String {
-    let both = [&output.stdout[..], &output.stderr[..]].concat();
-    String::from_utf8_lossy(&both).trim().to_owned()
+fn too_late() -> String {
+    format!("not within {} s", LIMIT.as_secs())
 }
 
-fn last_lines(folder: &Path, node: &str, daemon: &str) -> String {
+fn last_lines(folder: &Path, node: &str, daemon: &str, lines: usize) -> String {
     let log = node_folder(folder, node).join("run").join(format!("{daemon}.log"));
-    tail(&log, 5)
+    tail(&log, lines)
 }
 
 /// The last lines of a file that may not be there.
@@ -185,7 +241,23 @@ pub(crate) fn tail(path: &Path, lines: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::line_number;
+    use super::*;
+
+    #[test]
+    fn a_program_that_hangs_is_ended() {
+        let shell = |script: &str, limit: u64| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script]);
+            run(&mut shell, Duration::from_millis(limit), &Cancel::default()).unwrap()
+        };
+        let started = Instant::now();
+        assert_eq!(shell("echo hangs; exec sleep 60", 300), (None, "hangs".into()));
+        assert!(started.elapsed() < Duration::from_secs(30));
+        let (ended, said) = shell("echo one; echo two >&2; exit 3", 20_000);
+        assert_eq!((ended.unwrap().code(), said.as_str()), (Some(3), "one\ntwo"));
+        // What it leaves running is not waited for.
+        assert_eq!(shell("sleep 3 & echo done", 2000).1, "done");
+    }
 
     #[test]
     fn refused_lines_have_numbers() {

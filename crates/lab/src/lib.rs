@@ -26,7 +26,7 @@ mod up;
 
 pub use announce::announcement;
 pub use cancel::Cancel;
-pub use daemons::{ControllerConfig, NodeConfig};
+pub use daemons::{ControllerConfig, Daemons, NodeConfig};
 pub use draw::draw;
 pub use error::Error;
 pub use frr_config::config as frr_config;

@@ -204,7 +204,7 @@ impl Lab {
 
     /// The socket of the lab's controller.
     pub fn controller_socket(&self) -> PathBuf {
-        self.folder.join("controller.sock")
+        self.folder.join(SOCKET)
     }
 
     /// The namespace of a node.
@@ -237,6 +237,9 @@ pub(crate) const UNNAMED: &str = ".new-";
 /// The namespace of LANs' bridges and of the controller. No node is called so: names have no dot.
 pub(crate) const INFRASTRUCTURE: &str = ".infrastructure";
 
+/// The socket of a lab's controller, in its folder.
+pub(crate) const SOCKET: &str = "controller.sock";
+
 pub(crate) fn namespaces_folder(folder: &Path) -> PathBuf {
     folder.join("netns")
 }
@@ -257,7 +260,9 @@ fn read_topology(folder: &Path) -> Option<Topology> {
 impl State {
     pub(crate) fn new(file: &Path) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self { phase: Phase::Starting, file: file.into(), started: now.as_secs() }
+        // JSON has no other text than UTF-8, and the path is only shown.
+        let file = file.to_string_lossy().into_owned().into();
+        Self { phase: Phase::Starting, file, started: now.as_secs() }
     }
 
     pub(crate) fn read(folder: &Path) -> Option<Self> {
@@ -267,7 +272,7 @@ impl State {
     /// Written beside and renamed: a reader sees the old or the new one, whole.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
         let (path, new) = (folder.join("state.json"), folder.join("state.json.new"));
-        let json = serde_json::to_vec(self).expect("a state has no map with odd keys");
+        let json = serde_json::to_vec(self).expect("a state has no map, and its path is UTF-8");
         fs::write(&new, json).map_err(Error::file("write", &new))?;
         fs::rename(&new, &path).map_err(Error::file("rename", &new))
     }

@@ -9,12 +9,12 @@ use netlink::{Handle, Namespace};
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 
 use crate::build;
-use crate::daemons;
+use crate::daemons::{self, Daemons};
 use crate::frr::Frr;
 use crate::processes::processes;
 use crate::ready;
 use crate::routes::Routes;
-use crate::state::{Lab, Labs, Lock, MARKER, Phase, State, UNNAMED};
+use crate::state::{Lab, Labs, Lock, MARKER, Phase, SOCKET, State, UNNAMED};
 use crate::{Cancel, Error};
 
 /// How a lab is brought up.
@@ -22,15 +22,15 @@ use crate::{Cancel, Error};
 pub struct Options {
     /// The lab's name; the file's own when absent.
     pub name: Option<String>,
-    /// The program to run as `kaido node` and `kaido controller`; without it a lab has none.
-    pub program: Option<PathBuf>,
+    /// Kaido's own daemons; without them a lab has none.
+    pub daemons: Option<Daemons>,
     /// How long routing may take to converge.
     pub limit: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { name: None, program: None, limit: Duration::from_secs(120) }
+        Self { name: None, daemons: None, limit: Duration::from_secs(120) }
     }
 }
 
@@ -70,7 +70,8 @@ pub type Progress<'p> = &'p mut dyn FnMut(Stage, usize, usize);
 
 impl Labs {
     /// Brings up the lab that `text`, the content of `file`, describes; it returns when routing
-    /// has converged. If anything fails, or the work is cancelled, nothing of it is left.
+    /// has converged, and its controller, if it has one, knows its nodes and has decided. If
+    /// anything fails, or the work is cancelled, nothing of it is left.
     pub fn up(
         &self,
         topology: Topology,
@@ -84,6 +85,7 @@ impl Labs {
         if !model::is_lab_name(&name) {
             return Err(Error::BadName(name));
         }
+        check_path(&self.folder(&name).join(SOCKET))?;
         let frr = check_machine(&topology)?;
         let (folder, lock) = self.claim(&name, text, file)?;
         let lab = Lab { name, folder, topology };
@@ -200,11 +202,12 @@ impl Lab {
             let limit = options.limit;
             ready::wait(&self.folder, topology, &namespaces, limit, cancel, &mut converging)?;
         }
-        if let Some(program) = &options.program
+        if let Some(daemons) = &options.daemons
             && topology.controller
         {
             progress(Stage::Daemons, 0, total);
-            daemons::start_all(&self.folder, topology, program, cancel)?;
+            let started = daemons::start_all(&self.folder, topology, &daemons.program, cancel)?;
+            daemons::wait(&self.folder, topology, started, daemons.missing, cancel)?;
         }
         cancel.check()?;
         let mut state =
@@ -250,7 +253,8 @@ impl Lab {
             progress(Stage::Routers, done * 2, routers.len());
             // Two at a time: starting a daemon is waiting for most of its time.
             std::thread::scope(|scope| {
-                let start = |&at| scope.spawn(move || frr.start(&self.folder, &self.topology, at));
+                let start =
+                    |&at| scope.spawn(move || frr.start(&self.folder, &self.topology, at, cancel));
                 let started: Vec<_> = pair.iter().map(start).collect();
                 started
                     .into_iter()
@@ -259,6 +263,19 @@ impl Lab {
         }
         Ok(())
     }
+}
+
+/// Whether a socket can have this path, and a configuration can name it.
+fn check_path(socket: &Path) -> Result<(), Error> {
+    // `sun_path` of `sockaddr_un` has 108 bytes, the last one zero.
+    const MOST: usize = 107;
+    if socket.to_str().is_none() {
+        return Err(Error::NotUtf8(socket.into()));
+    }
+    if socket.as_os_str().len() > MOST {
+        return Err(Error::PathTooLong { path: socket.into(), most: MOST });
+    }
+    Ok(())
 }
 
 /// What the machine must have for this topology; FRR if a router runs it.
@@ -276,4 +293,23 @@ fn check_machine(topology: &Topology) -> Result<Option<Frr>, Error> {
     let needs_frr =
         topology.nodes.iter().any(|node| node.kind == NodeKind::Router(RouterKind::Frr));
     needs_frr.then(Frr::find).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn a_controllers_socket_has_a_path_that_sockets_can_have() {
+        let of_length = |length: usize| check_path(Path::new(&"x".repeat(length)));
+        assert!(of_length(107).is_ok());
+        let error = of_length(108).unwrap_err();
+        assert!(error.is_usage());
+        assert!(error.to_string().contains("108 bytes long"), "{error}");
+        let odd = Path::new(OsStr::from_bytes(b"/run/\xff/labs"));
+        assert!(matches!(check_path(odd), Err(Error::NotUtf8(_))));
+    }
 }

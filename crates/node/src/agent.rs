@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use api::v1;
 use bpf::Meter;
 use dataplane::{Dataplane, normalized};
-use model::{Announcement, Assignment, Color, Flow, Policy, Telemetry};
+use model::{Announcement, Assignment, Color, Flow, Telemetry};
 
+use crate::Error;
 use crate::measure::Measure;
-use crate::{Config, Error};
 
 /// The node's state, between sessions as well.
 pub(crate) struct Agent {
-    pub(crate) config: Config,
+    announcement: Announcement,
     dataplane: Box<dyn Dataplane>,
     meter: Meter,
     measure: Measure,
@@ -21,28 +22,24 @@ pub(crate) struct Agent {
 
 impl Agent {
     pub(crate) fn new(
-        config: Config,
+        announcement: Announcement,
         dataplane: Box<dyn Dataplane>,
         meter: Meter,
     ) -> Result<Self, Error> {
-        let measure = Measure::new(&config.announcement)?;
-        Ok(Self { config, dataplane, meter, measure, assignments: BTreeMap::new() })
+        let measure = Measure::new(&announcement)?;
+        Ok(Self { announcement, dataplane, meter, measure, assignments: BTreeMap::new() })
     }
 
-    /// What the node says of itself, with its interfaces as they are now.
-    pub(crate) fn announcement(&mut self) -> Result<Announcement, Error> {
-        let mut announcement = self.config.announcement.clone();
+    /// What a session begins with: the node as it is now, and what its kernel has, whoever put it
+    /// there under Kaido's tag.
+    pub(crate) fn hello(&mut self) -> Result<v1::Hello, Error> {
+        let mut announcement = self.announcement.clone();
         self.measure.describe(&mut announcement)?;
-        Ok(announcement)
-    }
-
-    /// What the kernel has, whoever put it there under Kaido's tag.
-    pub(crate) fn installed(&mut self) -> Result<Vec<Policy>, Error> {
-        Ok(self.dataplane.installed()?)
-    }
-
-    pub(crate) fn assignments(&self) -> impl Iterator<Item = &Assignment> {
-        self.assignments.values()
+        Ok(v1::Hello {
+            installed: self.dataplane.installed()?.iter().map(Into::into).collect(),
+            assignments: self.assignments.values().map(Into::into).collect(),
+            ..(&announcement).into()
+        })
     }
 
     /// Steers and counts an application as told. What went wrong is for the controller to know:

@@ -7,6 +7,7 @@
 mod agent;
 mod measure;
 mod session;
+mod worker;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ use model::Announcement;
 use netlink::Handle;
 
 use crate::agent::Agent;
+use crate::worker::Worker;
 
 /// What a node needs to know before it starts.
 #[derive(Debug, Clone)]
@@ -51,25 +53,41 @@ pub enum Error {
     /// The controller refuses the node for good.
     #[error("the controller refuses this node: {0}")]
     Refused(String),
+    /// A defect: the work in the kernel has panicked, and the log says where.
+    #[error("the node has panicked: start it again, and report what its log says")]
+    Panicked,
 }
 
 /// Runs a node in the calling process's network namespace until `stop` completes. What it has
 /// installed stays: packets flow on, and the next start finds it.
 pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), Error> {
+    let controller = config.controller.clone();
+    let (worker, orders) = Worker::new();
+    let (thread, ready) = worker::start(orders, move || agent(config));
+    let ended = tokio::select! {
+        ended = async {
+            ready.await.map_err(|_| Error::Panicked)??;
+            session::run(&controller, &worker).await
+        } => ended,
+        () = stop => Ok(()),
+    };
+    // Without orders the thread ends, and takes its meter off the links.
+    drop(worker);
+    thread.join().map_err(|_| Error::Panicked)?;
+    ended
+}
+
+fn agent(config: Config) -> Result<Agent, Error> {
+    let Config { mtu, announcement, .. } = config;
     let links = Handle::new()?.links()?;
     let mut uplinks = Vec::new();
-    for interface in &config.announcement.interfaces {
+    for interface in &announcement.interfaces {
         let link = links.iter().find(|link| link.name == interface.name);
         uplinks.push(link.ok_or_else(|| Error::NoInterface {
-            node: config.announcement.node.clone(),
+            node: announcement.node.clone(),
             interface: interface.name.clone(),
         })?);
     }
     let meter = Meter::attach(uplinks.iter().map(|link| link.index as i32))?;
-    let dataplane = KernelSeg6::new(config.mtu)?;
-    let agent = Agent::new(config, Box::new(dataplane), meter)?;
-    tokio::select! {
-        ended = session::run(agent) => ended,
-        () = stop => Ok(()),
-    }
+    Agent::new(announcement, Box::new(KernelSeg6::new(mtu)?), meter)
 }

@@ -11,7 +11,7 @@ use crate::Error;
 
 /// How often the counters are read.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
-/// How often everything is pushed, changed or not: it is the node's sign of life as well.
+/// How often everything is pushed, changed or not.
 const PUSH_ALL: u32 = 10;
 /// A rate that changed by this part of the interface's capacity is pushed at once.
 const STEP: f64 = 0.02;

@@ -1,24 +1,28 @@
 //! The session with the controller: found again whenever it is lost.
 
+use std::path::Path;
 use std::time::Duration;
 
-use api::v1::{FromNode, from_node, to_node};
-use api::{in_one_line, now_ns, v1};
-use model::{Assignment, Color};
+use api::v1::{self, FromNode, from_node};
+use api::{in_one_line, now_ns};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
 use tonic::{Code, Status};
 
 use crate::Error;
-use crate::agent::Agent;
-use crate::measure::INTERVAL;
+use crate::worker::{Order, Worker};
 
 /// How long until the next try: a controller that starts again should find its nodes at once.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// How many messages wait for a controller that does not read them: some seconds of telemetry.
 const WAITING: usize = 64;
+
+/// A session in which nothing was said for this long gets a sign of life: measuring can take
+/// longer than the controller waits for a node.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
 /// Why a session ended.
 enum Ended {
@@ -48,14 +52,14 @@ impl From<Status> for Ended {
 }
 
 /// Runs sessions until one fails for good.
-pub(crate) async fn run(mut agent: Agent) -> Result<(), Error> {
+pub(crate) async fn run(controller: &Path, worker: &Worker) -> Result<(), Error> {
     let mut said = false;
     loop {
-        match session(&mut agent, &mut said).await {
+        match session(controller, worker, &mut said).await {
             Err(Ended::Failed(error)) => return Err(error),
             Ok(()) | Err(Ended::Lost) => {
                 if !std::mem::replace(&mut said, true) {
-                    let socket = agent.config.controller.display();
+                    let socket = controller.display();
                     tracing::warn!("no controller on {socket}: what is installed stays");
                 }
             }
@@ -65,86 +69,102 @@ pub(crate) async fn run(mut agent: Agent) -> Result<(), Error> {
 }
 
 /// One session, from hello to its end.
-async fn session(agent: &mut Agent, said: &mut bool) -> Result<(), Ended> {
-    let mut client = api::connect(&agent.config.controller).await.map_err(|_| Ended::Lost)?;
-    let (to_controller, outbound) = mpsc::channel(WAITING);
-    let say = async |message: from_node::Message| {
-        to_controller.send(FromNode { message: Some(message) }).await.map_err(|_| Ended::Lost)
-    };
-    let hello = hello(agent).map_err(|error| {
+async fn session(controller: &Path, worker: &Worker, said: &mut bool) -> Result<(), Ended> {
+    let mut client = api::connect(controller).await.map_err(|_| Ended::Lost)?;
+    let hello = worker.announce().await?.map_err(|error| {
         // The kernel's tables change while they are read, and links come and go.
         tracing::warn!("nothing to announce yet: {}", in_one_line(&error));
         Ended::Lost
     })?;
-    say(from_node::Message::Hello(hello)).await?;
-    let mut inbound = client.session(ReceiverStream::new(outbound)).await?.into_inner();
+    let (to_controller, outbound) = mpsc::channel(WAITING);
+    let hello = from_node(from_node::Message::Hello(hello));
+    to_controller.send(hello).await.map_err(|_| Ended::Lost)?;
+    let inbound = client.session(ReceiverStream::new(outbound)).await?.into_inner();
     tracing::info!("the controller answers");
     *said = false;
-    agent.new_controller();
-    let mut sampling = tokio::time::interval(INTERVAL);
-    // After a pause the next sample is due an interval later: two at once would measure nothing.
-    sampling.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    converse(inbound, &to_controller, worker).await
+}
+
+fn from_node(message: from_node::Message) -> FromNode {
+    FromNode { message: Some(message) }
+}
+
+/// A session that has begun. It never waits for the worker.
+async fn converse(
+    mut inbound: impl Stream<Item = Result<v1::ToNode, Status>> + Unpin,
+    to_controller: &mpsc::Sender<FromNode>,
+    worker: &Worker,
+) -> Result<(), Ended> {
+    // One: what waits for the controller waits in one place.
+    let (reports, mut reported) = mpsc::channel(1);
+    worker.order(Order::Report(reports))?;
+    let mut silence = tokio::time::interval(SIGN_OF_LIFE);
+    silence.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    silence.reset();
     loop {
+        let report = async {
+            let room = to_controller.reserve().await.map_err(|_| Ended::Lost)?;
+            let report = reported.recv().await.ok_or(Ended::Failed(Error::Panicked))?;
+            room.send(from_node(report));
+            Ok::<(), Ended>(())
+        };
         tokio::select! {
             // What the controller says comes first: packets wait for it.
             biased;
-            message = inbound.message() => {
-                let Some(message) = message? else { return Ok(()) };
-                if let Some(answer) = obey(agent, message) {
-                    say(answer).await?;
-                }
+            message = inbound.next() => {
+                let Some(message) = message else { return Ok(()) };
+                worker.order(Order::Obey(Box::new(message?), now_ns()))?;
             }
-            _ = sampling.tick() => {
-                if to_controller.capacity() == 0 {
-                    // What waits is stale already: the next push that finds room says everything.
-                    agent.push_all();
-                    continue;
-                }
-                match agent.tick() {
-                    Ok(Some(telemetry)) => {
-                        say(from_node::Message::Telemetry((&telemetry).into())).await?;
-                    }
-                    Ok(None) => {}
-                    // The next sample may succeed; a node that stays silent is taken for dead.
-                    Err(error) => tracing::warn!("not measured: {}", in_one_line(&error)),
-                }
+            done = report => {
+                done?;
+                silence.reset();
+            }
+            _ = silence.tick() => {
+                let telemetry =
+                    v1::Telemetry { sampled_at_ns: now_ns(), ..v1::Telemetry::default() };
+                // Without room the controller has yet to read what was said before.
+                let _ = to_controller.try_send(from_node(from_node::Message::Telemetry(telemetry)));
             }
         }
     }
 }
 
-fn hello(agent: &mut Agent) -> Result<v1::Hello, Error> {
-    Ok(v1::Hello {
-        installed: agent.installed()?.iter().map(Into::into).collect(),
-        assignments: agent.assignments().map(Into::into).collect(),
-        ..(&agent.announcement()?).into()
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Does what the controller says; the answer tells how it went.
-fn obey(agent: &mut Agent, message: v1::ToNode) -> Option<from_node::Message> {
-    let received_at_ns = now_ns();
-    match message.message? {
-        to_node::Message::Welcome(_) => None,
-        to_node::Message::Retract(retract) => {
-            if let Err(error) = agent.retract(Color(retract.color)) {
-                tracing::error!("not removed: {}", in_one_line(&error));
+    #[test]
+    fn a_node_whose_worker_is_stuck_gives_signs_of_life() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (worker, orders) = Worker::new();
+        let (to_controller, mut said) = mpsc::channel(WAITING);
+        // Nobody takes the orders, and the controller only listens.
+        let talk = converse(tokio_stream::pending(), &to_controller, &worker);
+        let listen = async {
+            for _ in 0..2 {
+                let message = said.recv().await.unwrap().message.unwrap();
+                let from_node::Message::Telemetry(telemetry) = message else {
+                    panic!("{message:?}")
+                };
+                assert!(telemetry.interfaces.is_empty() && telemetry.applications.is_empty());
             }
-            None
-        }
-        to_node::Message::Assign(assign) => {
-            let serial = assign.serial;
-            let color = assign.policy.as_ref().map_or(0, |policy| policy.color);
-            let done = Assignment::try_from(assign)
-                .map_err(|error| error.to_string())
-                .and_then(|a| agent.assign(a).map_err(|error| in_one_line(&error)));
-            Some(from_node::Message::Assigned(v1::Assigned {
-                color,
-                serial,
-                error: done.err().unwrap_or_default(),
-                received_at_ns,
-                installed_at_ns: now_ns(),
-            }))
-        }
+        };
+        runtime.block_on(async {
+            tokio::select! {
+                _ = talk => panic!("the session ended"),
+                heard = tokio::time::timeout(3 * SIGN_OF_LIFE, listen) => heard.unwrap(),
+            }
+        });
+        assert!(matches!(orders.try_recv(), Ok(Order::Report(_))));
+    }
+
+    #[test]
+    fn a_session_ends_with_its_worker() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (worker, orders) = Worker::new();
+        let (to_controller, _said) = mpsc::channel(WAITING);
+        drop(orders);
+        let ended = runtime.block_on(converse(tokio_stream::pending(), &to_controller, &worker));
+        assert!(matches!(ended, Err(Ended::Failed(Error::Panicked))));
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::cli::{AddOptions, AppCommand, WhichController};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
-use crate::runtime::{asked_to_end, block_on};
+use crate::runtime::{block_on, nobody_watches};
 
 pub(crate) fn run(command: AppCommand, output: &Output) -> Done {
     match command {
@@ -263,7 +263,7 @@ fn watch(which: &WhichController, output: &Output) -> Done {
     block_on(async {
         tokio::select! {
             ended = watching => ended,
-            () = asked_to_end() => Ok(()),
+            () = nobody_watches() => Ok(()),
         }
     })??;
     Ok(ExitCode::SUCCESS)

@@ -1,5 +1,6 @@
 //! `kaido demo` and `kaido bench`.
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ fn demo_text(outcome: &Outcome) -> String {
     } else {
         "NOT AS IT SHOULD BE: the application must move once under full load, and stay under half."
     };
-    text + &format!("\n{verdict}\nThe report: {}", outcome.report.display())
+    text + &format!("\n{verdict}\nThe report: {}", outcome.report)
 }
 
 pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
@@ -101,7 +102,8 @@ fn tell(output: &Output, bar: &ProgressBar, what: &str) {
     if output.is_watched() {
         bar.set_message(what.to_owned());
     } else if !output.is_json() {
-        eprintln!("{what}");
+        // A reader that has gone away is no error of the experiment's.
+        let _ = writeln!(std::io::stderr(), "{what}");
     }
 }
 

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::{Cancel, Change, Labs, Options, Stage};
+use lab::{Cancel, Change, Daemons, Labs, Options, Stage};
 use model::topology::{self, Topology};
 use serde_json::json;
 
 use crate::cli::{LabCommand, LinkChange, Setting};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
-use crate::runtime::{block_on, cancellable};
+use crate::runtime::cancellable;
 
 /// A topology file is small; something else may be endless.
 const LARGEST_FILE: u64 = 5 << 20;
@@ -162,7 +162,8 @@ fn check(file: &Path, output: &Output) -> Done {
 fn up(labs: &Labs, file: &Path, name: Option<String>, limit: Duration, output: &Output) -> Done {
     let (text, topology) = read_topology(file, output)?;
     let started = Instant::now();
-    let options = Options { name, program: Some(program()?), limit };
+    let daemons = Daemons { program: program()?, missing: api::missing };
+    let options = Options { name, daemons: Some(daemons), limit };
     let cancel = Cancel::default();
     let bar = progress_bar(output);
     let mut progress = |stage: Stage, done: usize, total: usize| {
@@ -171,16 +172,8 @@ fn up(labs: &Labs, file: &Path, name: Option<String>, limit: Duration, output: &
         bar.set_position(done as u64);
     };
     let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
-    let brought_up = cancellable(&cancel, || {
-        let lab = labs.up(topology, &text, &path, &options, &cancel, &mut progress)?;
-        match wait_for_controller(&lab, &cancel) {
-            Ok(()) => Ok(lab),
-            Err(failure) => {
-                labs.down(lab.name())?;
-                Err(failure)
-            }
-        }
-    })?;
+    let brought_up =
+        cancellable(&cancel, || labs.up(topology, &text, &path, &options, &cancel, &mut progress))?;
     bar.finish_and_clear();
     let lab = brought_up?;
     let seconds = started.elapsed().as_secs_f64();
@@ -189,31 +182,6 @@ fn up(labs: &Labs, file: &Path, name: Option<String>, limit: Duration, output: &
         format!("lab {} is ready: {nodes} nodes, {seconds:.1} s", lab.name())
     });
     Ok(ExitCode::SUCCESS)
-}
-
-/// A lab with a controller is ready when that knows its nodes and has decided.
-fn wait_for_controller(lab: &lab::Lab, cancel: &Cancel) -> Result<(), Failure> {
-    const LIMIT: Duration = Duration::from_secs(20);
-    const LOOK: Duration = Duration::from_millis(50);
-    if !lab.topology().controller {
-        return Ok(());
-    }
-    let nodes: Vec<String> = lab.topology().nodes.iter().map(|node| node.name.clone()).collect();
-    let socket = lab.controller_socket();
-    let stopped = async {
-        loop {
-            if let Err(error) = cancel.check() {
-                return Failure::from(error);
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-    };
-    block_on(async {
-        tokio::select! {
-            done = api::wait_until_complete(&socket, &nodes, LIMIT) => done.map_err(Failure::failed),
-            failure = stopped => Err(failure),
-        }
-    })?
 }
 
 fn ls(labs: &Labs, output: &Output) -> Done {

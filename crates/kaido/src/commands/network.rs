@@ -11,7 +11,7 @@ use super::app::{rate, socket};
 use crate::cli::NetworkCommand;
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
-use crate::runtime::{asked_to_end, block_on};
+use crate::runtime::{block_on, nobody_watches};
 
 const REFRESH: Duration = Duration::from_millis(500);
 /// Cursor home and clear: what every terminal since the VT100 understands.
@@ -34,7 +34,7 @@ pub(crate) fn run(command: NetworkCommand, output: &Output) -> Done {
         };
         tokio::select! {
             ended = watching => ended,
-            () = asked_to_end() => Ok(()),
+            () = nobody_watches() => Ok(()),
         }
     })?
     .map(|()| ExitCode::SUCCESS)

@@ -1,14 +1,19 @@
 //! Machines that lack something, and daemons that die while a lab comes up.
 
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
 use std::time::Duration;
 
+use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use testkit::{Kaido, Machine, Said, until};
 
-use crate::kaido;
 use crate::topologies::{CHAIN, FRR, frr_ring};
+use crate::{file_in_labs, kaido};
 
 /// Runs `up` where `script` has changed the machine's look; it must fail, and leave nothing.
 fn up_fails(kaido: &Kaido, topology: &str, script: &str, words: &[&str]) {
@@ -144,6 +149,65 @@ fn root_a_daemon_that_dies_during_up_is_named() {
     }
 }
 
+/// A socket that a node's daemon needs, taken by somebody else.
+fn take_the_nodes_socket(namespace: &Path) -> Option<UnixListener> {
+    let namespace = std::fs::File::open(namespace).ok()?;
+    let taken = std::thread::spawn(move || {
+        // It fails until a namespace is mounted on the file.
+        setns(namespace, CloneFlags::CLONE_NEWNET).ok()?;
+        let address = SocketAddr::from_abstract_name("kaido-node").unwrap();
+        Some(UnixListener::bind_addr(&address).unwrap())
+    });
+    taken.join().unwrap()
+}
+
+#[test]
+fn root_a_node_that_ends_at_once_is_named_at_once() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let up = kaido.start(&["lab", "up", &file_in_labs("paper-path.yaml")]);
+    let namespace = kaido.run_folder().join("labs/paper-path/netns/r3");
+    // FRR is still starting, and its routes take a second at least.
+    let taken = until(
+        Duration::from_secs(20),
+        || take_the_nodes_socket(&namespace),
+        || "the namespace does not come".into(),
+    );
+    let said = Said::from_output("up".into(), up.wait_with_output().unwrap());
+    let why = "a node runs in this network namespace already";
+    said.failed(1, &["the daemon of node r3 has ended", why]);
+    drop(taken);
+    before.assert_restored(&kaido);
+}
+
+#[test]
+fn root_a_folder_that_is_too_deep_for_sockets_is_refused() {
+    let kaido = kaido();
+    let deep = kaido.folder().join("x".repeat(100));
+    let file = kaido.file("lab.yaml", CHAIN);
+    let up = ["lab", "up", file.as_str()];
+    for command in [&up[..], &["bench", "path", "--quick"], &["bench", "lab"], &["demo"]] {
+        let said = Said::of(kaido.command(command).env("KAIDO_RUN", &deep));
+        said.failed(2, &["a Unix socket's path has at most 107", "KAIDO_RUN"]);
+        assert!(!deep.exists(), "{command:?}");
+    }
+}
+
+/// What JSON cannot hold is said otherwise, and breaks nothing.
+#[test]
+fn root_a_file_with_an_odd_name_is_brought_up() {
+    let kaido = kaido();
+    let file = kaido.folder().join(std::ffi::OsStr::from_bytes(b"odd-\xff.yaml"));
+    std::fs::write(&file, CHAIN).unwrap();
+    Said::of(kaido.command(&["lab", "up"]).arg(&file)).ok();
+    let labs = kaido.json(&["lab", "ls"]);
+    assert!(labs[0]["file"].as_str().unwrap().ends_with("odd-\u{fffd}.yaml"), "{labs}");
+    kaido.ok(&["lab", "down", "chain"]);
+    let odd = kaido.folder().join(std::ffi::OsStr::from_bytes(b"odd-\xff"));
+    let said = Said::of(kaido.command(&["lab", "up"]).arg(&file).env("KAIDO_RUN", &odd));
+    said.failed(2, &["is not UTF-8", "KAIDO_RUN"]);
+}
+
 #[test]
 fn root_routes_that_never_come_are_named() {
     let kaido = kaido();
@@ -158,7 +222,7 @@ fn root_routes_that_never_come_are_named() {
 fn root_a_socket_in_use_is_named() {
     let kaido = kaido();
     let socket = kaido.folder().join("in-use.sock");
-    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let _listener = UnixListener::bind(&socket).unwrap();
     let config = serde_json::json!({ "socket": socket, "store": kaido.folder().join("store") });
     let config = kaido.file("controller.json", &config.to_string());
     let said = kaido.run(&["controller", "--config", &config]);

@@ -93,6 +93,7 @@ fn root_a_link_takes_what_is_built_and_says_what_is_not() {
     set("colour=red").failed(2, &["a link has no `colour`"]);
     set("rate=fast").failed(2, &["rate"]);
     set("rate").failed(2, &["KEY=VALUE"]);
+    set("rate=7bit").failed(2, &["at least 8bit", "7bit is less"]);
     // Where one setting is wrong, none is made.
     let both = kaido.run(&["lab", "link", "r1-r2", "set", "rate=10mbit", "delay=10ms"]);
     both.failed(2, &["`delay` is not built yet"]);

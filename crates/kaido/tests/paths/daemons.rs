@@ -1,12 +1,13 @@
 //! The controller's files and sockets, and peers that speak another version.
 
+use std::io::Read;
 use std::net::IpAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::json;
-use testkit::{Kaido, pause, until};
+use testkit::{Kaido, Said, pause, until};
 
 use crate::fake_controller::FakeController;
 use crate::monitor::Monitor;
@@ -129,6 +130,60 @@ fn root_a_controller_that_is_asked_to_end_does_so_at_once() {
     watch.wait().unwrap();
     network.start_daemon("controller");
     network.wait_until_complete();
+}
+
+#[test]
+fn root_ready_means_that_the_controller_knows_its_nodes() {
+    let kaido = kaido();
+    let file = kaido.file("lab.yaml", BRANCHES);
+    let up = kaido.start(&["lab", "up", &file]);
+    let state = kaido.run_folder().join("labs/branches/state.json");
+    let ready = || std::fs::read_to_string(&state).ok().filter(|text| text.contains("\"ready\""));
+    until(PATIENCE, ready, || "the lab is not ready".into());
+    let nodes = kaido.json(&["network"]);
+    let alive = nodes.as_array().unwrap().iter().filter(|node| node["alive"] == true).count();
+    assert_eq!((alive, &kaido.json(&["app", "ls"])[0]["state"]), (8, &json!("admitted")));
+    Said::from_output("up".into(), up.wait_with_output().unwrap()).ok();
+}
+
+#[test]
+fn root_of_many_starts_at_once_one_starts_the_daemon() {
+    let kaido = kaido();
+    let network = Network::up(&kaido, BRANCHES);
+    for daemon in ["r3", "controller"] {
+        network.kill(daemon);
+        let starts: Vec<_> = (0..4).map(|_| kaido.start(&["lab", "start", daemon])).collect();
+        let said = starts
+            .into_iter()
+            .map(|start| Said::from_output("start".into(), start.wait_with_output().unwrap()));
+        let (started, refused): (Vec<Said>, Vec<Said>) = said.partition(|s| s.code == Some(0));
+        assert_eq!(started.len(), 1, "{started:#?}");
+        for said in refused {
+            said.failed(2, &[daemon, "is running already"]);
+        }
+        network.wait_until_complete();
+    }
+}
+
+#[test]
+fn root_a_watch_ends_with_its_reader() {
+    let kaido = kaido();
+    let _network = Network::up(&kaido, BRANCHES);
+    // The one has much to say, the other nothing.
+    for watch in [&["network", "--watch"][..], &["app", "watch"]] {
+        let mut watching = kaido.start(watch);
+        let mut output = watching.stdout.take().unwrap();
+        if watch[0] == "network" {
+            output.read_exact(&mut [0; 100]).unwrap();
+        }
+        pause(Duration::from_millis(300));
+        assert!(watching.try_wait().unwrap().is_none());
+        drop(output);
+        let ended = || watching.try_wait().unwrap();
+        let status = until(PATIENCE, ended, || format!("{watch:?} goes on"));
+        let said = Said::from_output("watch".into(), watching.wait_with_output().unwrap());
+        assert_eq!((status.code(), said.stderr.as_str()), (Some(0), ""));
+    }
 }
 
 #[test]

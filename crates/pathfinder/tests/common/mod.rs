@@ -2,6 +2,7 @@
 // Each test binary uses its own part of this.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod scenario;
 pub mod world;
 
 use std::collections::BTreeSet;
