@@ -42,4 +42,288 @@ struct meter_count {
 };
 _Static_assert(sizeof(struct meter_count) == 16, "no hidden padding");
 
+/*
+ * The SRv6 data plane. VLAN tags are in host byte order, 0 for none; lengths in bytes. A zeroed
+ * entry means nothing. IPv6 addresses are pairs of words that hold the bytes as the wire has them:
+ * one load each, where four of half the size would have to be put together again.
+ */
+
+enum limit {
+	/* Ports, found by the low bits of their interface index: two that share them are refused.
+	 * A power of two. */
+	LIMIT_PORTS = 16384,
+	/* How many routes a processor remembers: two to the power of this. */
+	LIMIT_ADJACENCY_BITS = 14,
+	/* The longest outer header: IPv6 and an SRH of ten segments. With its link header it fills
+	 * the 216 bytes by which XDP lets a frame on a veth grow; other drivers give as much. */
+	LIMIT_OUTER = 208,
+	/* Over how many places a policy with several lists spreads its flows. A power of two. */
+	LIMIT_SPREAD = 64,
+	/* How long a generation lasts that nobody watches over. */
+	LIMIT_TICK_NS = 100000000,
+	/* The first counters are the reasons': left to the kernel, then dropped. */
+	LIMIT_REASONS = 64,
+};
+
+/* Distinct prefix lengths: an address's bits and the default route. */
+#define LENGTHS4 33
+#define LENGTHS6 129
+
+/* Why a packet was not forwarded by the program. Each is counted twice: left to the kernel, which
+ * decides what becomes of it, and dropped, where the kernel has no such entry and would let the
+ * packet escape. */
+enum reason {
+	/* No entry concerns the packet: most of what a server receives for itself. */
+	REASON_NO_ENTRY,
+	/* The frame is for another link-layer address, or for many. */
+	REASON_OTHER_STATION,
+	/* An extension header that is no segment routing header. */
+	REASON_EXTENSION,
+	/* The segment routing header has TLVs; the kernel verifies an HMAC. */
+	REASON_TLV,
+	/* No segment routing header where one is needed: OAM to a SID (RFC 9259). */
+	REASON_NO_SRH,
+	/* No segment is left, and the SID has no flavour for that. */
+	REASON_LAST_SEGMENT,
+	/* The packet may pass no further router: the kernel answers. */
+	REASON_HOP_LIMIT,
+	/* Larger than the route takes: the kernel answers. */
+	REASON_TOO_BIG,
+	/* No route, one to this node itself, or one that the kernel alone can follow. */
+	REASON_NO_ROUTE,
+	/* The next hop's link-layer address is not known yet. */
+	REASON_NO_NEIGHBOUR,
+	/* The route leaves by an interface that is not one of the data plane's. */
+	REASON_OTHER_PORT,
+	/* The frame has no room for the outer header. */
+	REASON_NO_HEADROOM,
+	/* The inner header needs more than forwarding: options, a special source, a bad checksum. */
+	REASON_IRREGULAR,
+	/* The tenant has no policy for the destination. */
+	REASON_NO_POLICY,
+	/* A segment routing header that contradicts itself (RFC 8754 section 2). */
+	REASON_MALFORMED,
+	/* The packet is shorter than its headers say. */
+	REASON_TRUNCATED,
+	/* The SID decapsulates another kind of packet. */
+	REASON_WRONG_PAYLOAD,
+	REASONS,
+};
+
+_Static_assert(REASONS * 2 <= LIMIT_REASONS, "room for every reason twice");
+
+/* What was counted, by one processor. */
+struct count {
+	__u64 packets;
+	__u64 bytes; /* of layer 3, as the packet came */
+};
+_Static_assert(sizeof(struct count) == 16, "no hidden padding");
+
+/* An interface that the program is attached to or may send by. */
+struct port {
+	__u32 ifindex;
+	__u8 mac[6];
+	__u16 pad;
+	__u32 tenant;  /* of frames without a tag; 0 for none */
+	__u32 list;    /* of frames without a tag, for H.Encaps.L2; 0 for none */
+	__u32 counter; /* of that list's policy */
+	__u32 tagged;  /* whether an attachment may exist for tagged frames */
+};
+_Static_assert(sizeof(struct port) == 28, "no hidden padding");
+
+/* Tagged frames of a port (802.1Q, 802.1ad). */
+struct attachment_key {
+	__u32 ifindex;
+	__u16 outer;
+	__u16 inner;
+};
+_Static_assert(sizeof(struct attachment_key) == 8, "no hidden padding");
+
+/* To whom they belong. */
+struct attachment {
+	__u32 tenant;  /* 0 for none */
+	__u32 list;    /* for H.Encaps.L2; 0 for none */
+	__u32 counter; /* of that list's policy */
+};
+_Static_assert(sizeof(struct attachment) == 12, "no hidden padding");
+
+/* The lengths of a table's prefixes, longest first: each is one look-up. */
+struct lengths4 {
+	__u8 count;
+	__u8 length[LENGTHS4];
+};
+_Static_assert(sizeof(struct lengths4) == 34, "no hidden padding");
+
+struct lengths6 {
+	__u8 count;
+	__u8 length[LENGTHS6];
+};
+_Static_assert(sizeof(struct lengths6) == 130, "no hidden padding");
+
+/* A tenant's own address space: its prefixes' lengths, twice, since what packets read meanwhile
+ * cannot be written. */
+struct tenant {
+	struct lengths4 ipv4[2];
+	struct lengths6 ipv6[2];
+	__u32 active; /* 0 or 1 */
+};
+_Static_assert(sizeof(struct tenant) == 332, "no hidden padding");
+
+/*
+ * An index finds a record's number by a hash of its key: two buckets come into question, each one
+ * cache line, and the tag in front of a number spares most of the looks at other records. User
+ * space puts a new record where more room is. Records are written before an index leads to them,
+ * and used for another key only when no packet can be on the way to them any more.
+ */
+enum index {
+	/* What one bucket holds. */
+	INDEX_ENTRIES = 8,
+};
+
+struct bucket {
+	__u16 tag[INDEX_ENTRIES]; /* 0 for a free place */
+	__u32 record[INDEX_ENTRIES];
+	__u8 pad[16];
+};
+_Static_assert(sizeof(struct bucket) == 64, "one cache line");
+
+/* A prefix within a tenant, and its policy. The address is masked. */
+struct prefix4 {
+	__be32 address;
+	__u32 tenant;
+	__u32 length;
+	__u32 policy;
+};
+_Static_assert(sizeof(struct prefix4) == 16, "no hidden padding");
+
+struct prefix6 {
+	__u64 address[2];
+	__u32 tenant;
+	__u32 length;
+	__u32 policy;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct prefix6) == 32, "no hidden padding");
+
+/* What the packets of a prefix meet (RFC 9256): one list, or several by the flow's hash. A policy is
+ * one tenant's. */
+struct policy {
+	__u32 list;    /* the outer header; 0 for none yet */
+	__u32 spread;  /* if not 0, the weighted lists instead */
+	__u32 counter;
+	__u32 in_kernel; /* whether the kernel has this policy too */
+};
+_Static_assert(sizeof(struct policy) == 16, "no hidden padding");
+
+struct spread {
+	__u32 list[LIMIT_SPREAD];
+};
+_Static_assert(sizeof(struct spread) == 256, "no hidden padding");
+
+/* A segment list, as the outer header that it becomes (RFC 8986 section 5): IPv6, then the SRH if
+ * there is one. The payload length, the flow label, the hop limit and the next header are those of
+ * no packet yet: zero. */
+struct outer {
+	__u16 length;    /* of the header below; 0 for none */
+	__u8 has_srh;
+	__u8 pad[5];
+	__u8 header[LIMIT_OUTER];
+	__u8 rest[40];
+};
+_Static_assert(sizeof(struct outer) == 256, "whole cache lines: a list of one needs but the first");
+
+/* An endpoint behaviour (RFC 8986 section 4). */
+enum behaviour {
+	BEHAVIOUR_NONE,
+	BEHAVIOUR_END,
+	BEHAVIOUR_END_X,
+	BEHAVIOUR_END_T,
+	BEHAVIOUR_END_DX2,
+	BEHAVIOUR_END_DX4,
+	BEHAVIOUR_END_DX6,
+	BEHAVIOUR_END_DT4,
+	BEHAVIOUR_END_DT6,
+	BEHAVIOUR_END_DT46,
+	BEHAVIOUR_END_B6_ENCAPS,
+};
+
+/* Bits of a SID's flavours (RFC 8986 section 4.16, RFC 9800 section 4.1). */
+enum flavour {
+	FLAVOUR_PSP = 1,
+	FLAVOUR_USP = 2,
+	FLAVOUR_USD = 4,
+	FLAVOUR_NEXT_CSID = 8,
+};
+
+/* A SID and its behaviour. SIDs are prefixes: mostly of 128 bits; less where an argument follows.
+ * The address is masked. */
+struct sid {
+	__u64 address[2];
+	__u32 length;
+	__u32 counter;
+	__u64 next_hop[2]; /* X, DX4 (first 4 bytes), DX6; zero for the packet's own destination */
+	__u8 behaviour;
+	__u8 flavours;
+	__u8 block;     /* of NEXT-C-SID: the locator block's bytes */
+	__u8 node;      /* of NEXT-C-SID: the node's and function's bytes */
+	__u16 outer;    /* tags to put on what is decapsulated */
+	__u16 inner;
+	__u32 table;    /* T, DT4, DT6, DT46: the routing table; 0 where `device` says it */
+	__u32 device;   /* the VRF to look up in; DX2: the interface to send by */
+	__u32 list;     /* B6.Encaps */
+	__u32 in_kernel; /* whether the kernel has this SID too */
+};
+_Static_assert(sizeof(struct sid) == 64, "one cache line");
+
+/* An interface above a port, such as a VLAN's: packets routed to it leave by the port, tagged. */
+struct upper {
+	__u32 ifindex;
+	__u16 outer;
+	__u16 inner;
+};
+_Static_assert(sizeof(struct upper) == 8, "no hidden padding");
+
+/* What a route look-up depends on. Whole words, so that comparing needs no partial ones. */
+struct route_key {
+	__u64 dst[2]; /* IPv4 in the first 4 bytes, the others zero */
+	__u64 src[2];
+	__u64 flow;  /* ROUTE_FLOW: what else chooses among rules and among equal paths */
+	__u64 table; /* ROUTE_TABLE: which table, by which rules */
+};
+_Static_assert(sizeof(struct route_key) == 48, "no hidden padding");
+
+/* Where a packet goes, as the kernel's tables say. One processor's; nobody else reads or writes
+ * it. */
+struct adjacency {
+	struct route_key key;
+	__u32 generation; /* valid while it is the control's */
+	__u32 ifindex;    /* the port to send by */
+	__u8 stations[12]; /* link-layer addresses: the next hop's, then the port's */
+	__u16 mtu;
+	__u16 outer;
+	__u16 inner;
+	__u8 pad[6];
+};
+_Static_assert(sizeof(struct adjacency) == 80, "no hidden padding");
+
+/* What the daemon tells every packet. */
+struct control {
+	/* Adjacencies of another generation are looked up anew. It changes with every route, rule,
+	 * neighbour and link; if nobody watches those, LIMIT_TICK_NS after LIMIT_TICK_NS. Never 0. */
+	__u32 generation;
+	/* Counts up while somebody watches. */
+	__u32 heartbeat;
+	/* Counters in each processor's row. */
+	__u32 counters;
+	/* The indexes' numbers of buckets, less one: powers of two. */
+	__u32 sid_buckets;
+	__u32 prefix4_buckets;
+	__u32 prefix6_buckets;
+	/* Which of the two below. */
+	__u32 active;
+	/* The lengths of the SIDs' prefixes. */
+	struct lengths6 sids[2];
+};
+_Static_assert(sizeof(struct control) == 288, "no hidden padding");
+
 #endif

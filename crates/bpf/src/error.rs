@@ -37,7 +37,26 @@ pub enum Error {
         #[source]
         source: libbpf_rs::Error,
     },
-    /// More flows or applications than there is room for.
-    #[error("a node counts at most {0} {1}")]
+    /// A program cannot be run on a packet.
+    #[error("the kernel does not run the program on a packet (BPF_PROG_TEST_RUN)")]
+    Run {
+        /// Why.
+        #[source]
+        source: libbpf_rs::Error,
+    },
+    /// A program that measures did not come to its end.
+    #[error("the program `{program}` gave up: the packet is not the template's")]
+    Aborted {
+        /// The program.
+        program: &'static str,
+    },
+    /// Too many keys with the same hash; not to be expected.
+    #[error("the index of {index} has no room for one more: give the table a larger size")]
+    IndexFull {
+        /// The index.
+        index: &'static str,
+    },
+    /// More entries than there is room for.
+    #[error("there is room for at most {0} {1}")]
     Full(usize, &'static str),
 }

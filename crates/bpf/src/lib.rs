@@ -3,8 +3,19 @@
 //! The sources are in `bpf/` at the top of the repository; their types arrive here through the
 //! skeletons that are generated from the objects' BTF.
 
+mod abi;
 mod error;
+mod index;
+pub mod measure;
 mod meter;
+mod records;
+pub mod srv6;
+mod table;
 
+pub use abi::Abi;
 pub use error::Error;
+pub use measure::{Measure, Template};
 pub use meter::{Count, Meter};
+pub use records::{Indexed, Numbered};
+pub use srv6::Srv6;
+pub use table::{Mapped, Table};

@@ -63,4 +63,15 @@ pub enum Error {
     /// A [`crate::Fake`] was told to fail.
     #[error("failing as told")]
     Told,
+    /// A segment list without a segment.
+    #[error("a segment list needs at least one segment")]
+    EmptyList,
+    /// More segments than XDP has room for in front of a packet.
+    #[error("{segments} has more than the {most} segments that XDP has room for")]
+    ListTooLong {
+        /// The list.
+        segments: SegmentList,
+        /// The most.
+        most: usize,
+    },
 }

@@ -8,6 +8,7 @@ mod error;
 mod fake;
 mod kernel;
 mod normal;
+pub mod xdp;
 
 use model::{Color, Policy};
 

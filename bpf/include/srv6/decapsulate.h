@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * End.DX4, DX6, DT4, DT6, DT46 (RFC 8986 sections 4.4 to 4.8) and USD (section 4.16.3): the outer
+ * header and its SRH go, the inner packet is forwarded.
+ *
+ * As in the kernel, nothing of the outer header comes into the inner one, and the inner packet
+ * passes one router.
+ */
+#ifndef KAIDO_SRV6_DECAPSULATE_H
+#define KAIDO_SRV6_DECAPSULATE_H
+
+#include "send.h"
+#include "srh.h"
+
+/* Where the inner packet of a SID is looked up. */
+static __always_inline __u64 inner_table(const struct frame *frame, const struct sid *sid,
+					 int family)
+{
+	if (sid->device)
+		return ROUTE_TABLE(family, sid->device, ROUTE_IN_VRF);
+	return ROUTE_TABLE(family, frame->port->ifindex, sid->table);
+}
+
+/* The tags of what leaves: the SID's, or else those of the interface that the route names. */
+static __always_inline struct tags inner_tags(const struct sid *sid,
+					      const struct adjacency *adjacency)
+{
+	return sid->outer ? (struct tags){sid->outer, sid->inner} : tags_of(adjacency);
+}
+
+/* `at`: where the IPv4 packet begins, from the beginning of layer 3. */
+static __always_inline int decapsulate4(const struct frame *frame, const struct sid *sid, __u32 at)
+{
+	const struct iphdr *ip = data_of(frame) + ETH_HLEN + at;
+	__be32 dst = sid->next_hop[0];
+	int reason;
+
+	if ((void *)(ip + 1) > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	if (ip->version != 4 || ip->ihl != 5 || bpf_ntohs(ip->tot_len) != frame->length - at ||
+	    is_special4(ip->saddr) || is_special4(ip->daddr))
+		return leave(frame, REASON_IRREGULAR, sid->in_kernel);
+	if (ip->ttl <= 1)
+		return leave(frame, REASON_HOP_LIMIT, sid->in_kernel);
+	const struct adjacency *adjacency =
+		route(frame, dst ? dst : ip->daddr, 0, ip->saddr, 0,
+		      ROUTE_FLOW(ip->tos, ip->protocol), inner_table(frame, sid, AF_INET), &reason);
+
+	if (!adjacency)
+		return leave(frame, reason, sid->in_kernel);
+	if (frame->length - at > adjacency->mtu)
+		return leave(frame, REASON_TOO_BIG, sid->in_kernel);
+	struct tags tags = inner_tags(sid, adjacency);
+
+	if (cut_head(frame, at, tags))
+		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
+	add_to(frame, sid->counter);
+	struct iphdr *inner = data_of(frame) + link_header(tags);
+
+	if ((void *)(inner + 1) > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	/* As the kernel's ip_decrease_ttl(): RFC 1624, a decrement of the first byte of a word. */
+	__u32 check = inner->check + bpf_htons(0x0100);
+
+	inner->check = check + (check >= 0xffff);
+	inner->ttl--;
+	return send(frame, adjacency, tags, bpf_htons(ETH_P_IP));
+}
+
+static __always_inline int decapsulate6(const struct frame *frame, const struct sid *sid, __u32 at)
+{
+	const struct ipv6hdr *ip = data_of(frame) + ETH_HLEN + at;
+	__u64 dst0 = sid->next_hop[0], dst1 = sid->next_hop[1];
+	int reason;
+
+	if ((void *)(ip + 1) > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	if (ip->version != 6 ||
+	    bpf_ntohs(ip->payload_len) + sizeof(*ip) != frame->length - at ||
+	    ip->nexthdr == IPPROTO_HOPOPTS || is_special6(high(&ip->saddr), low(&ip->saddr)) ||
+	    is_special6(high(&ip->daddr), low(&ip->daddr)))
+		return leave(frame, REASON_IRREGULAR, sid->in_kernel);
+	if (ip->hop_limit <= 1)
+		return leave(frame, REASON_HOP_LIMIT, sid->in_kernel);
+	if (!dst0 && !dst1) {
+		dst0 = high(&ip->daddr);
+		dst1 = low(&ip->daddr);
+	}
+	const struct adjacency *adjacency =
+		route(frame, dst0, dst1, high(&ip->saddr), low(&ip->saddr),
+		      ROUTE_FLOW(*(__be32 *)ip & FLOW_MASK, ip->nexthdr),
+		      inner_table(frame, sid, AF_INET6), &reason);
+
+	if (!adjacency)
+		return leave(frame, reason, sid->in_kernel);
+	if (frame->length - at > adjacency->mtu)
+		return leave(frame, REASON_TOO_BIG, sid->in_kernel);
+	struct tags tags = inner_tags(sid, adjacency);
+
+	if (cut_head(frame, at, tags))
+		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
+	add_to(frame, sid->counter);
+	struct ipv6hdr *inner = data_of(frame) + link_header(tags);
+
+	if ((void *)(inner + 1) > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	inner->hop_limit--;
+	return send(frame, adjacency, tags, bpf_htons(ETH_P_IPV6));
+}
+
+/* `at`: where the inner packet begins, from the beginning of layer 3; `protocol`: what it is. */
+static __always_inline int decapsulate(const struct frame *frame, const struct sid *sid,
+				       __u8 protocol, __u32 at, int takes4, int takes6)
+{
+	if (protocol == IPPROTO_IPIP && takes4)
+		return decapsulate4(frame, sid, at);
+	if (protocol == IPPROTO_IPV6 && takes6)
+		return decapsulate6(frame, sid, at);
+	return drop(frame, REASON_WRONG_PAYLOAD);
+}
+
+/* End.DX2 (RFC 8986 section 4.9): the inner frame leaves as it is by the SID's port. */
+static __always_inline int decapsulate2(const struct frame *frame, const struct sid *sid,
+					__u8 protocol, __u32 at)
+{
+	__u32 slot = sid->device & (LIMIT_PORTS - 1);
+
+	if (protocol != IPPROTO_ETHERNET)
+		return drop(frame, REASON_WRONG_PAYLOAD);
+	if (frame->length < at + ETH_HLEN)
+		return drop(frame, REASON_TRUNCATED);
+	if (bpf_xdp_adjust_head(frame->ctx, frame->l3 + at))
+		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
+	add_to(frame, sid->counter);
+	return bpf_redirect_map(&devices, slot, XDP_DROP);
+}
+
+#endif

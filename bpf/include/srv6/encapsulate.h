@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * H.Encaps, H.Encaps.Red, H.Encaps.L2 and .L2.Red (RFC 8986 sections 5.1 to 5.4), End.B6.Encaps
+ * and .Red (sections 4.13, 4.14): an outer header, made beforehand, in front of the packet.
+ *
+ * As in the kernel: the traffic class and the hop limit of an IPv6 packet are copied outwards, those
+ * of IPv4 are 0 and 64; the outer packet passes one router, the inner one none. Unlike in the
+ * kernel, the flow label is a hash of the inner flow for every kind of packet (RFC 6437), so that
+ * the network spreads flows over equal paths.
+ */
+#ifndef KAIDO_SRV6_ENCAPSULATE_H
+#define KAIDO_SRV6_ENCAPSULATE_H
+
+#include "prefix.h"
+#include "send.h"
+
+/* The kernel's default hop limit for a packet that it makes, one router passed. */
+#define HOP_LIMIT4 63
+#define FLOW_LABEL_BITS 20
+
+/* What of the inner packet goes into the outer header. */
+struct inner {
+	__u32 at;      /* where the inner packet begins in the frame: what is in front goes */
+	__u32 length;
+	__u8 protocol; /* as a next header */
+	__u8 hop_limit;
+	__u8 traffic_class;
+	__u64 hash;    /* of the flow */
+};
+
+/* Copies the header to the frame's `to`, eight bytes at a time: all but two lengths are multiples
+ * of eight. Returns -1 where the frame is too short. */
+static __always_inline int copy_outer(const struct frame *frame, void *to,
+				      const struct outer *outer)
+{
+	const void *end = end_of(frame);
+	__u64 *word = to;
+	const __u64 *from = (const __u64 *)outer->header;
+
+	if (to + sizeof(struct ipv6hdr) > end)
+		return -1;
+	for (int i = 0; i < 5; i++)
+		word[i] = from[i];
+	for (int i = 5; i < LIMIT_OUTER / 8; i++) {
+		if (i * 8 >= outer->length)
+			break;
+		if ((void *)(word + i + 1) > end)
+			return -1;
+		word[i] = from[i];
+	}
+	return 0;
+}
+
+/* Puts the list's header in front of the inner packet and sends. */
+static __always_inline int encapsulate(const struct frame *frame, const struct outer *outer,
+				       const struct inner *inner, __u32 counter, int in_kernel)
+{
+	__u32 label = inner->hash >> (64 - FLOW_LABEL_BITS);
+	__be32 flow = bpf_htonl((__u32)inner->traffic_class << FLOW_LABEL_BITS | label);
+	const struct ipv6hdr *header = (const void *)outer->header;
+	__u8 next_header = outer->has_srh ? IPPROTO_ROUTING : inner->protocol;
+	__u32 length = outer->length + inner->length;
+	int reason;
+
+	if (!outer->length)
+		return leave(frame, REASON_NO_ROUTE, in_kernel);
+	const struct adjacency *adjacency =
+		route(frame, high(&header->daddr), low(&header->daddr), high(&header->saddr),
+		      low(&header->saddr), ROUTE_FLOW(flow, next_header),
+		      ROUTE_TABLE(AF_INET6, frame->port->ifindex, 0), &reason);
+
+	if (!adjacency)
+		return leave(frame, reason, in_kernel);
+	if (length > adjacency->mtu)
+		return leave(frame, REASON_TOO_BIG, in_kernel);
+	struct tags tags = tags_of(adjacency);
+	int cut = (int)inner->at - (int)frame->l3 - outer->length;
+
+	if (cut_head(frame, cut, tags))
+		return leave(frame, REASON_NO_HEADROOM, in_kernel);
+	struct ipv6hdr *ip = data_of(frame) + link_header(tags);
+
+	if (copy_outer(frame, ip, outer))
+		return drop(frame, REASON_TRUNCATED);
+	/* The version is in the first four bits. */
+	*(__be32 *)ip = flow | bpf_htonl(0x60000000);
+	ip->payload_len = bpf_htons(length - sizeof(*ip));
+	ip->hop_limit = inner->hop_limit;
+	if (outer->has_srh) {
+		__u8 *next = (__u8 *)(ip + 1);
+
+		if ((void *)(next + 1) > end_of(frame))
+			return drop(frame, REASON_TRUNCATED);
+		*next = inner->protocol;
+	} else {
+		ip->nexthdr = inner->protocol;
+	}
+	add_to(frame, counter);
+	return send(frame, adjacency, tags, bpf_htons(ETH_P_IPV6));
+}
+
+/* The list of a policy that a flow takes. */
+static __always_inline const struct outer *list_of(const struct policy *policy, __u64 hash)
+{
+	__u32 list = policy->list;
+
+	if (policy->spread) {
+		__u32 at = policy->spread;
+		const struct spread *spread = bpf_map_lookup_elem(&spreads, &at);
+
+		if (!spread)
+			return 0;
+		/* Other bits than the flow label's. */
+		list = spread->list[hash >> 32 & (LIMIT_SPREAD - 1)];
+	}
+	return bpf_map_lookup_elem(&lists, &list);
+}
+
+/* Steers the inner packet as the policy says. */
+static __always_inline int steer(const struct frame *frame, __u32 number,
+				 const struct inner *inner)
+{
+	const struct policy *policy = bpf_map_lookup_elem(&policies, &number);
+
+	if (!policy)
+		return pass(frame, REASON_NO_POLICY);
+	const struct outer *outer = list_of(policy, inner->hash);
+
+	if (!outer)
+		return leave(frame, REASON_NO_POLICY, policy->in_kernel);
+	return encapsulate(frame, outer, inner, policy->counter, policy->in_kernel);
+}
+
+/* TCP and UDP ports, both in one word; 0 where a fragment may lack them: all of a packet's
+ * fragments take one way. */
+static __always_inline __u32 ports_at(const struct frame *frame, const void *at, __u8 protocol)
+{
+	if ((protocol != IPPROTO_TCP && protocol != IPPROTO_UDP) || at + 4 > end_of(frame))
+		return 0;
+	return *(__u32 *)at;
+}
+
+/* The ones' complement sum of a header of 20 bytes; 0xffff for a correct one. */
+static __always_inline __u16 header_sum(const struct iphdr *ip)
+{
+	const __u32 *word = (const __u32 *)ip;
+	__u64 sum = (__u64)word[0] + word[1] + word[2] + word[3] + word[4];
+
+	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return sum + (sum >> 16);
+}
+
+static __always_inline int headend4(struct frame *frame, __u32 number, const struct tenant *tenant)
+{
+	const struct iphdr *ip = data_of(frame) + frame->l3;
+
+	if ((void *)(ip + 1) > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	__u32 policy = find_policy4(frame->control, number, tenant, ip->daddr);
+
+	if (!policy)
+		return pass(frame, REASON_NO_POLICY);
+	frame->length = bpf_ntohs(ip->tot_len);
+	if (ip->version != 4 || ip->ihl != 5 || frame->length < sizeof(*ip) ||
+	    is_special4(ip->saddr) || is_special4(ip->daddr) || header_sum(ip) != 0xffff)
+		return pass(frame, REASON_IRREGULAR);
+	if (fit(frame))
+		return drop(frame, REASON_TRUNCATED);
+	ip = data_of(frame) + frame->l3;
+	if ((void *)(ip + 1) > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	__u32 fragment = ip->frag_off & bpf_htons(0x3fff);
+	__u32 ports = fragment ? 0 : ports_at(frame, ip + 1, ip->protocol);
+	struct inner inner = {
+		.at = frame->l3,
+		.length = frame->length,
+		.protocol = IPPROTO_IPIP,
+		.hop_limit = HOP_LIMIT4,
+		.hash = mix(ip->saddr, ip->daddr, (__u64)ports << 32 | ip->protocol),
+	};
+
+	return steer(frame, policy, &inner);
+}
+
+static __always_inline int headend6(struct frame *frame, __u32 number, const struct tenant *tenant)
+{
+	const struct ipv6hdr *ip = data_of(frame) + frame->l3;
+
+	if ((void *)(ip + 1) > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	__u32 policy = find_policy6(frame->control, number, tenant, high(&ip->daddr),
+				    low(&ip->daddr));
+
+	if (!policy)
+		return pass(frame, REASON_NO_POLICY);
+	frame->length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
+	if (ip->version != 6 || ip->nexthdr == IPPROTO_HOPOPTS ||
+	    is_special6(high(&ip->saddr), low(&ip->saddr)) ||
+	    is_special6(high(&ip->daddr), low(&ip->daddr)))
+		return pass(frame, REASON_IRREGULAR);
+	if (ip->hop_limit <= 1)
+		return pass(frame, REASON_HOP_LIMIT);
+	if (fit(frame))
+		return drop(frame, REASON_TRUNCATED);
+	ip = data_of(frame) + frame->l3;
+	if ((void *)(ip + 1) > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	__u32 ports = ports_at(frame, ip + 1, ip->nexthdr);
+	struct inner inner = {
+		.at = frame->l3,
+		.length = frame->length,
+		.protocol = IPPROTO_IPV6,
+		.hop_limit = ip->hop_limit - 1,
+		.traffic_class = bpf_ntohs(*(__be16 *)ip) >> 4,
+		.hash = mix(high(&ip->saddr) ^ low(&ip->daddr),
+				low(&ip->saddr) + high(&ip->daddr),
+				(__u64)ports << 32 | ip->nexthdr),
+	};
+
+	return steer(frame, policy, &inner);
+}
+
+/* H.Encaps.L2: the whole frame, tags included, goes into the list of its attachment. */
+static __always_inline int headend2(struct frame *frame, __u32 list, __u32 counter)
+{
+	const void *ethernet = data_of(frame);
+	const struct outer *outer = bpf_map_lookup_elem(&lists, &list);
+	__u32 whole = bpf_xdp_get_buff_len(frame->ctx);
+
+	if (!outer || ethernet + ETH_HLEN > end_of(frame))
+		return drop(frame, REASON_NO_POLICY);
+	frame->length = whole;
+	struct inner inner = {
+		.at = 0,
+		.length = whole,
+		.protocol = IPPROTO_ETHERNET,
+		.hop_limit = HOP_LIMIT4,
+		.hash = mix(high(ethernet), load32(ethernet + 8), ethertype_of(ethernet)),
+	};
+
+	return encapsulate(frame, outer, &inner, counter, 0);
+}
+
+#endif

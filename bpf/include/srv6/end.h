@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * End, End.X and End.T (RFC 8986 sections 4.1 to 4.3), PSP (section 4.16.1) and NEXT-C-SID
+ * (RFC 9800 section 4.1): on to the next segment.
+ *
+ * The three differ in what is looked up: the next segment, a neighbour, the next segment in a
+ * table of its own.
+ */
+#ifndef KAIDO_SRV6_END_H
+#define KAIDO_SRV6_END_H
+
+#include "send.h"
+#include "srh.h"
+
+/* Bits of a 128-bit number in host byte order, as two words. */
+struct bits {
+	__u64 high;
+	__u64 low;
+};
+
+static __always_inline struct bits shifted_left(struct bits bits, __u32 by)
+{
+	if (by >= 128)
+		return (struct bits){0, 0};
+	if (by >= 64)
+		return (struct bits){bits.low << (by - 64), 0};
+	if (!by)
+		return bits;
+	return (struct bits){bits.high << by | bits.low >> (64 - by), bits.low << by};
+}
+
+/*
+ * The next compressed SID (RFC 9800 section 4.1.1): the block stays, the argument moves to the
+ * front, zeros follow. Returns 0 when the argument is all zero: then the SRH has the next segment.
+ */
+static __always_inline int next_csid(const struct sid *sid, struct bits *address)
+{
+	__u32 block = sid->block * 8, node = sid->node * 8;
+	struct bits argument = shifted_left(*address, block + node);
+
+	if (!argument.high && !argument.low)
+		return 0;
+	/* The block alone: everything that is not in the address moved left by it. */
+	__u64 block_high = block >= 64 ? ~0ull : block ? ~0ull << (64 - block) : 0;
+	__u64 block_low = block > 64 && block < 128 ? ~0ull << (128 - block) : 0;
+	struct bits moved = shifted_left(*address, node);
+
+	address->high = (address->high & block_high) | (moved.high & ~block_high);
+	address->low = (address->low & block_low) | (moved.low & ~block_low);
+	return 1;
+}
+
+/* The adjacency of a packet whose IPv6 header is `ip` and whose next segment is `dst`. */
+static __always_inline const struct adjacency *route_onwards(const struct frame *frame,
+							     const struct sid *sid,
+							     const struct ipv6hdr *ip, __u64 dst0,
+							     __u64 dst1, int *reason)
+{
+	__u32 device = frame->port->ifindex, table = 0;
+
+	if (sid->behaviour == BEHAVIOUR_END_X) {
+		dst0 = sid->next_hop[0];
+		dst1 = sid->next_hop[1];
+	} else if (sid->behaviour == BEHAVIOUR_END_T) {
+		table = sid->table;
+		if (sid->device) {
+			device = sid->device;
+			table = ROUTE_IN_VRF;
+		}
+	}
+	return route(frame, dst0, dst1, high(&ip->saddr), low(&ip->saddr),
+		     ROUTE_FLOW(*(__be32 *)ip & FLOW_MASK, ip->nexthdr),
+		     ROUTE_TABLE(AF_INET6, device, table), reason);
+}
+
+/* Removes the SRH behind the header and sends; `srh` is its length in bytes. */
+static __always_inline int pop_and_send(const struct frame *frame, const struct sid *sid,
+					const struct adjacency *adjacency, __u32 srh, __u64 dst0,
+					__u64 dst1, __u8 next_header)
+{
+	const struct ipv6hdr *old = data_of(frame) + ETH_HLEN;
+	struct tags tags = tags_of(adjacency);
+	struct ipv6hdr copy;
+
+	if ((void *)(old + 1) > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	copy = *old;
+	if (cut_head(frame, srh, tags))
+		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
+	struct ipv6hdr *ip = data_of(frame) + link_header(tags);
+
+	if ((void *)(ip + 1) > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	*ip = copy;
+	ip->nexthdr = next_header;
+	ip->payload_len = bpf_htons(bpf_ntohs(copy.payload_len) - srh);
+	ip->hop_limit--;
+	((__u64 *)&ip->daddr)[0] = dst0;
+	((__u64 *)&ip->daddr)[1] = dst1;
+	return send(frame, adjacency, tags, bpf_htons(ETH_P_IPV6));
+}
+
+/* On to the next segment. `srh` is null where the address itself has it (NEXT-C-SID). */
+static __always_inline int forward(const struct frame *frame, const struct sid *sid,
+				   const struct srh *srh, __u64 dst0, __u64 dst1)
+{
+	const struct ipv6hdr *ip = data_of(frame) + ETH_HLEN;
+	__u32 removed = 0;
+	int reason;
+
+	if ((void *)(ip + 1) > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	if (ip->hop_limit <= 1)
+		return leave(frame, REASON_HOP_LIMIT, sid->in_kernel);
+	if (is_special6(high(&ip->saddr), low(&ip->saddr)))
+		return leave(frame, REASON_IRREGULAR, sid->in_kernel);
+	const struct adjacency *adjacency = route_onwards(frame, sid, ip, dst0, dst1, &reason);
+
+	if (!adjacency)
+		return leave(frame, reason, sid->in_kernel);
+	if (srh && srh->segments_left == 1 && sid->flavours & FLAVOUR_PSP)
+		removed = 8 + 8 * srh->length;
+	if (frame->length - removed > adjacency->mtu)
+		return leave(frame, REASON_TOO_BIG, sid->in_kernel);
+	add_to(frame, sid->counter);
+	if (removed)
+		return pop_and_send(frame, sid, adjacency, removed, dst0, dst1, srh->next_header);
+
+	struct tags tags = tags_of(adjacency);
+
+	/* Tags are put in front; without, the frame stays as long as it is. */
+	if (tags.outer && cut_head(frame, 0, tags))
+		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
+	struct ipv6hdr *to = data_of(frame) + link_header(tags);
+	struct srh *left = (void *)(to + 1);
+
+	if ((void *)(to + 1) > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	if (srh) {
+		if ((void *)(left + 1) > end_of(frame))
+			return drop(frame, REASON_TRUNCATED);
+		left->segments_left--;
+	}
+	to->hop_limit--;
+	((__u64 *)&to->daddr)[0] = dst0;
+	((__u64 *)&to->daddr)[1] = dst1;
+	return send(frame, adjacency, tags, bpf_htons(ETH_P_IPV6));
+}
+
+#endif

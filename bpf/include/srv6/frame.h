@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * A frame on its way through the program: where its headers are, what is counted, and the ways out
+ * that forward nothing.
+ *
+ * The program decides before it writes: whoever calls leave() has not changed a byte, but for
+ * Ethernet's padding.
+ */
+#ifndef KAIDO_SRV6_FRAME_H
+#define KAIDO_SRV6_FRAME_H
+
+#include "maps.h"
+
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <bpf/bpf_endian.h>
+
+struct frame {
+	struct xdp_md *ctx;
+	const struct control *control;
+	const struct port *port;
+	__u32 row;    /* this processor's, of counters and adjacencies */
+	__u32 l3;     /* where layer 3 begins: 14, or 4 or 8 more with tags */
+	__u32 length; /* of layer 3, as its header says */
+};
+
+static __always_inline void *data_of(const struct frame *frame)
+{
+	return (void *)(long)frame->ctx->data;
+}
+
+static __always_inline void *end_of(const struct frame *frame)
+{
+	return (void *)(long)frame->ctx->data_end;
+}
+
+/* Loads and stores of unaligned words, each one instruction. Through a packed structure such as
+ * ethhdr, and for memcpy(), the compiler goes byte by byte. */
+static __always_inline __u16 load16(const void *from)
+{
+	return *(const __u16 *)from;
+}
+
+static __always_inline __u32 load32(const void *from)
+{
+	return *(const __u32 *)from;
+}
+
+static __always_inline void store16(void *to, __u16 value)
+{
+	*(__u16 *)to = value;
+}
+
+static __always_inline void add_to(const struct frame *frame, __u32 counter)
+{
+	__u32 at = frame->row * frame->control->counters + counter;
+	struct count *count = bpf_map_lookup_elem(&counts, &at);
+
+	if (count) {
+		count->packets++;
+		count->bytes += frame->length;
+	}
+}
+
+/* To the kernel if it has the same entry, so that it decides as it would have without the program;
+ * else nowhere. */
+static __always_inline int leave(const struct frame *frame, enum reason reason, int in_kernel)
+{
+	add_to(frame, in_kernel ? reason : REASONS + reason);
+	return in_kernel ? XDP_PASS : XDP_DROP;
+}
+
+static __always_inline int pass(const struct frame *frame, enum reason reason)
+{
+	return leave(frame, reason, 1);
+}
+
+static __always_inline int drop(const struct frame *frame, enum reason reason)
+{
+	return leave(frame, reason, 0);
+}
+
+/* The ethertype of a frame that begins at `ethernet`. */
+static __always_inline __be16 ethertype_of(const void *ethernet)
+{
+	return load16(ethernet + 2 * ETH_ALEN);
+}
+
+/* Takes Ethernet's padding off, as the kernel does. Returns -1 for a frame that is shorter than
+ * its packet. Pointers into the frame have to be taken anew afterwards. */
+static __always_inline int fit(const struct frame *frame)
+{
+	__u32 linear = end_of(frame) - data_of(frame);
+	__u32 wanted = frame->l3 + frame->length;
+
+	if (linear == wanted)
+		return 0;
+	/* Perhaps the rest is in fragments (xdp.frags). */
+	__u32 whole = bpf_xdp_get_buff_len(frame->ctx);
+
+	if (whole < wanted)
+		return -1;
+	return whole > wanted ? bpf_xdp_adjust_tail(frame->ctx, (int)wanted - (int)whole) : 0;
+}
+
+/* An address's two words. */
+static __always_inline __u64 high(const void *address)
+{
+	return *(const __u64 *)address;
+}
+
+static __always_inline __u64 low(const void *address)
+{
+	return *(const __u64 *)(address + 8);
+}
+
+/* Addresses that the kernel does not forward from or to, or not as others: unspecified, loopback,
+ * link-local, multicast (RFC 4291 section 2). */
+static __always_inline int is_special6(__u64 high, __u64 low)
+{
+	__u16 first = bpf_ntohs((__u16)high);
+
+	if (high && first < 0xfe80)
+		return 0;
+	return !high ? low == 0 || low == bpf_cpu_to_be64(1) :
+		       first >= 0xff00 || (first & 0xffc0) == 0xfe80;
+}
+
+/* The same for IPv4: this network, loopback, multicast and above (RFC 6890). */
+static __always_inline int is_special4(__be32 address)
+{
+	__u8 first = address & 0xff;
+
+	return first == 0 || first == 127 || first >= 224;
+}
+
+#endif

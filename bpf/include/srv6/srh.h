@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * The segment routing header (RFC 8754 section 2), and what is in front of an inner packet.
+ *
+ *  0                   1                   2                   3
+ * +---------------+---------------+---------------+---------------+
+ * |  Next Header  |  Hdr Ext Len  |  Routing Type | Segments Left |
+ * +---------------+---------------+---------------+---------------+
+ * |  Last Entry   |     Flags     |              Tag              |
+ * +---------------+---------------+---------------+---------------+
+ * |  Segment List[0], the last to be visited: 16 bytes            |
+ */
+#ifndef KAIDO_SRV6_SRH_H
+#define KAIDO_SRV6_SRH_H
+
+#include "frame.h"
+
+#define ROUTING_SRH 4
+
+struct srh {
+	__u8 next_header;
+	__u8 length; /* in units of 8 bytes, the first 8 not counted */
+	__u8 type;
+	__u8 segments_left;
+	__u8 last_entry;
+	__u8 flags;
+	__be16 tag;
+};
+
+/* The routing headers that the program reads: one SRH right behind the IPv6 header. */
+enum srh_found {
+	SRH_NONE, /* another header, or none, follows the IPv6 header */
+	SRH_GOOD, /* a whole SRH without TLVs */
+	SRH_OTHER, /* the reason says what */
+};
+
+/*
+ * Looks behind the IPv6 header at `ip`. SRH_GOOD means that the segment list is complete, ends with
+ * the header, and has the segment that is left, or one less if it is reduced (section 4.1.1).
+ */
+static __always_inline enum srh_found find_srh(const struct frame *frame, const struct ipv6hdr *ip,
+					       enum reason *reason)
+{
+	const struct srh *srh = (const void *)(ip + 1);
+	const void *end = end_of(frame);
+
+	if (ip->nexthdr != IPPROTO_ROUTING) {
+		*reason = ip->nexthdr == IPPROTO_HOPOPTS || ip->nexthdr == IPPROTO_DSTOPTS ||
+					  ip->nexthdr == IPPROTO_FRAGMENT ?
+				  REASON_EXTENSION :
+				  REASON_NO_SRH;
+		return SRH_NONE;
+	}
+	if ((void *)(srh + 1) > end) {
+		*reason = REASON_TRUNCATED;
+		return SRH_OTHER;
+	}
+	if (srh->type != ROUTING_SRH) {
+		*reason = REASON_EXTENSION;
+		return SRH_OTHER;
+	}
+	__u32 list = 2 * (srh->last_entry + 1);
+
+	if (srh->length != list || srh->segments_left > srh->last_entry + 1) {
+		/* What is longer than its list has TLVs behind it. */
+		*reason = srh->length > list && srh->segments_left <= srh->last_entry + 1 ?
+				  REASON_TLV :
+				  REASON_MALFORMED;
+		return SRH_OTHER;
+	}
+	if ((void *)(srh + 1) + 8 * srh->length > end) {
+		*reason = REASON_TRUNCATED;
+		return SRH_OTHER;
+	}
+	return SRH_GOOD;
+}
+
+/* What an SRH that cannot be used here means for the packet: the kernel verifies HMACs and knows
+ * more extension headers; it drops as we do what contradicts itself. */
+static __always_inline int leave_srh(const struct frame *frame, enum reason reason, int in_kernel)
+{
+	if (reason == REASON_MALFORMED || reason == REASON_TRUNCATED)
+		return drop(frame, reason);
+	return leave(frame, reason, in_kernel);
+}
+
+#endif

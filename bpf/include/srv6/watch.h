@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * The timer that ends generations while nobody watches over them: packets go on being forwarded
+ * when the daemon is gone, by routes that are at most LIMIT_TICK_NS old.
+ */
+#ifndef KAIDO_SRV6_WATCH_H
+#define KAIDO_SRV6_WATCH_H
+
+#include "maps.h"
+
+#define CLOCK_MONOTONIC 1
+
+struct watch {
+	struct bpf_timer timer;
+	__u32 heartbeat; /* the last that was seen */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct watch);
+} watches SEC(".maps");
+
+static int tick(void *map, __u32 *key, struct watch *watch)
+{
+	struct control *state = bpf_map_lookup_elem(&control, key);
+
+	if (!state)
+		return 0;
+	if (state->heartbeat == watch->heartbeat &&
+	    __sync_add_and_fetch(&state->generation, 1) == 0)
+		__sync_fetch_and_add(&state->generation, 1);
+	watch->heartbeat = state->heartbeat;
+	bpf_timer_start(&watch->timer, LIMIT_TICK_NS, 0);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * What the benchmarks load: a generator, a sink, a way to run a program on the same packet again
+ * and again, and a plain program to compare with.
+ */
+#include "include/srv6/srh.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* Of a template; what is behind it in a frame is never changed. */
+#define HEAD 142
+
+#define AF_INET6 10
+
+struct template {
+	__u32 length; /* of the whole frame */
+	__u32 head;   /* how much of it is below: 14 and a multiple of 8 */
+	__u32 egress; /* the interface that generate() sends by */
+	__u32 flows;  /* generate() counts the 32 bits at `flow_at` up to this, and begins anew */
+	__u32 flow_at;
+	__u32 checksum_at; /* of an IPv4 header whose destination is what is counted; 0 for none */
+	__u8 bytes[HEAD];
+	__u8 pad[2];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct template);
+} template SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} target SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} received SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} position SEC(".maps");
+
+/* The SID of plain_end(). */
+const volatile __u64 plain_sid[2] = {};
+
+/* Copies the template's head over the frame's, in the pieces in which headers are read: a load that
+ * straddles two stores waits for both, which no packet from a wire makes it do. */
+static __always_inline int write_head(struct xdp_md *ctx, const struct template *from)
+{
+	void *to = (void *)(long)ctx->data;
+	const void *end = (void *)(long)ctx->data_end;
+	const void *bytes = from->bytes;
+
+	if (to + ETH_HLEN > end)
+		return -1;
+	*(__u64 *)to = *(const __u64 *)bytes;
+	*(__u32 *)(to + 8) = *(const __u32 *)(bytes + 8);
+	*(__u16 *)(to + 12) = *(const __u16 *)(bytes + 12);
+	for (int at = ETH_HLEN; at + 8 <= HEAD; at += 8) {
+		if (at + 8 > from->head)
+			break;
+		if (to + at + 8 > end)
+			return -1;
+		*(__u64 *)(to + at) = *(const __u64 *)(bytes + at);
+	}
+	return 0;
+}
+
+/* The packet as it was at first, then the program that is measured. */
+SEC("xdp.frags")
+int restore(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	const struct template *from = bpf_map_lookup_elem(&template, &zero);
+
+	if (!from)
+		return XDP_ABORTED;
+	int longer = (int)(ctx->data_end - ctx->data) - (int)from->length;
+
+	if (longer && bpf_xdp_adjust_head(ctx, longer))
+		return XDP_ABORTED;
+	if (write_head(ctx, from))
+		return XDP_ABORTED;
+	bpf_tail_call(ctx, &target, 0);
+	return XDP_ABORTED;
+}
+
+/* What restore() and the tail call cost. */
+SEC("xdp.frags")
+int nothing(struct xdp_md *ctx)
+{
+	return XDP_PASS;
+}
+
+/* End as one writes it in an afternoon: the kernel's table is asked for each packet. */
+SEC("xdp.frags")
+int plain_end(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct ethhdr *ethernet = data;
+	struct ipv6hdr *ip = (void *)(ethernet + 1);
+	struct srh *srh = (void *)(ip + 1);
+	struct bpf_fib_lookup fib = {.family = AF_INET6};
+
+	if ((void *)(srh + 1) > end || ethernet->h_proto != bpf_htons(ETH_P_IPV6) ||
+	    ip->nexthdr != IPPROTO_ROUTING || srh->type != ROUTING_SRH)
+		return XDP_PASS;
+	if (high(&ip->daddr) != plain_sid[0] || low(&ip->daddr) != plain_sid[1])
+		return XDP_PASS;
+	if (!srh->segments_left || ip->hop_limit <= 1)
+		return XDP_PASS;
+	void *segment = (void *)(srh + 1) + 16 * (srh->segments_left - 1);
+
+	if (segment + 16 > end)
+		return XDP_DROP;
+	fib.ifindex = ctx->ingress_ifindex;
+	fib.tot_len = bpf_ntohs(ip->payload_len) + sizeof(*ip);
+	__builtin_memcpy(fib.ipv6_src, &ip->saddr, 16);
+	__builtin_memcpy(fib.ipv6_dst, segment, 16);
+	if (bpf_fib_lookup(ctx, &fib, sizeof(fib), 0))
+		return XDP_PASS;
+	srh->segments_left--;
+	ip->hop_limit--;
+	__builtin_memcpy(&ip->daddr, segment, 16);
+	__builtin_memcpy(ethernet->h_dest, fib.dmac, ETH_ALEN);
+	__builtin_memcpy(ethernet->h_source, fib.smac, ETH_ALEN);
+	return bpf_redirect(fib.ifindex, 0);
+}
+
+/* Generates: the frames of BPF_F_TEST_XDP_LIVE_FRAMES come back as whoever had them last left
+ * them, so each is written afresh. */
+SEC("xdp")
+int generate(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	const struct template *from = bpf_map_lookup_elem(&template, &zero);
+	__u32 *flow = bpf_map_lookup_elem(&position, &zero);
+
+	if (!from || !flow)
+		return XDP_ABORTED;
+	int longer = (int)(ctx->data_end - ctx->data) - (int)from->length;
+
+	if (longer && bpf_xdp_adjust_head(ctx, longer))
+		return XDP_ABORTED;
+	if (write_head(ctx, from))
+		return XDP_ABORTED;
+	if (from->flows > 1) {
+		void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+		__u32 at = from->flow_at, sum_at = from->checksum_at;
+
+		*flow = *flow + 1 < from->flows ? *flow + 1 : 0;
+		if (at > HEAD || sum_at > HEAD || data + at + 4 > end)
+			return XDP_ABORTED;
+		__be32 *counted = data + at;
+		__be32 before = *counted;
+		__be32 after = bpf_htonl(bpf_ntohl(before) + *flow);
+
+		*counted = after;
+		if (sum_at) {
+			__be16 *check = data + sum_at;
+
+			if ((void *)(check + 1) > end)
+				return XDP_ABORTED;
+			/* RFC 1624, equation 3. */
+			__u64 sum = (__u16)~*check + (__u64)(__u16)~before +
+				    (__u16)(~before >> 16) + (__u16)after + (after >> 16);
+
+			sum = (sum & 0xffff) + (sum >> 16);
+			*check = ~(__u16)(sum + (sum >> 16));
+		}
+	}
+	return bpf_redirect(from->egress, 0);
+}
+
+/* Counts what arrives, and keeps nothing. */
+SEC("xdp.frags")
+int sink(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	__u64 *count = bpf_map_lookup_elem(&received, &zero);
+
+	if (count)
+		(*count)++;
+	return XDP_DROP;
+}

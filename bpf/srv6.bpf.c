@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * The SRv6 data plane of a port: endpoint behaviours of this node's SIDs, and the headend for
+ * tenants' packets. Everything else goes to the kernel, unchanged.
+ */
+#include "include/srv6/decapsulate.h"
+#include "include/srv6/encapsulate.h"
+#include "include/srv6/end.h"
+#include "include/srv6/watch.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* User space takes these numbers from here: enumerations that nothing of the object's data has
+ * leave no trace in the types that it sees. */
+const volatile struct {
+	enum limit limit;
+	enum reason reason;
+	enum behaviour behaviour;
+	enum flavour flavour;
+	enum index index;
+} vocabulary = {};
+
+/* A packet without a usable next segment: USP and USD (RFC 8986 section 4.16) take the headers in
+ * front of an inner packet off. `at`: where what follows them begins. */
+static __always_inline int last_segment(const struct frame *frame, const struct sid *sid,
+					__u8 protocol, __u32 at, enum reason otherwise)
+{
+	int is_inner = protocol == IPPROTO_IPIP || protocol == IPPROTO_IPV6;
+
+	if (sid->flavours & FLAVOUR_USD && is_inner)
+		return decapsulate(frame, sid, protocol, at, sid->behaviour != BEHAVIOUR_END_X, 1);
+	return leave(frame, otherwise, sid->in_kernel);
+}
+
+/* End, End.X, End.T: the next segment is in the address (NEXT-C-SID) or in the SRH. */
+static __always_inline int onwards(const struct frame *frame, const struct sid *sid,
+				   const struct ipv6hdr *ip)
+{
+	const struct srh *srh = (const void *)(ip + 1);
+	enum reason reason = REASON_NO_SRH;
+
+	if (sid->flavours & FLAVOUR_NEXT_CSID) {
+		struct bits address = {bpf_be64_to_cpu(high(&ip->daddr)),
+				       bpf_be64_to_cpu(low(&ip->daddr))};
+
+		if (next_csid(sid, &address))
+			return forward(frame, sid, 0, bpf_cpu_to_be64(address.high),
+				       bpf_cpu_to_be64(address.low));
+	}
+	enum srh_found found = find_srh(frame, ip, &reason);
+
+	if (found == SRH_NONE)
+		return last_segment(frame, sid, ip->nexthdr, sizeof(*ip), reason);
+	if (found == SRH_OTHER)
+		return leave_srh(frame, reason, sid->in_kernel);
+	if (!srh->segments_left)
+		return last_segment(frame, sid, srh->next_header,
+				    sizeof(*ip) + 8 + 8 * srh->length, REASON_LAST_SEGMENT);
+	const void *segment = (const void *)(srh + 1) + 16 * (srh->segments_left - 1);
+
+	if (segment + 16 > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	return forward(frame, sid, srh, high(segment), low(segment));
+}
+
+/* End.DX* and End.DT*: what is inside comes out. */
+static __always_inline int inwards(const struct frame *frame, const struct sid *sid,
+				   const struct ipv6hdr *ip)
+{
+	const struct srh *srh = (const void *)(ip + 1);
+	__u8 behaviour = sid->behaviour, protocol = ip->nexthdr;
+	enum reason reason = REASON_NO_SRH;
+	__u32 at = sizeof(*ip);
+	enum srh_found found = find_srh(frame, ip, &reason);
+
+	if (found == SRH_OTHER)
+		return leave_srh(frame, reason, sid->in_kernel);
+	if (found == SRH_GOOD) {
+		if (srh->segments_left)
+			return leave(frame, REASON_WRONG_PAYLOAD, sid->in_kernel);
+		protocol = srh->next_header;
+		at += 8 + 8 * srh->length;
+	} else if (protocol != IPPROTO_IPIP && protocol != IPPROTO_IPV6 &&
+		   protocol != IPPROTO_ETHERNET) {
+		return leave(frame, reason, sid->in_kernel);
+	}
+	if (behaviour == BEHAVIOUR_END_DX2)
+		return decapsulate2(frame, sid, protocol, at);
+	return decapsulate(frame, sid, protocol, at,
+			   behaviour == BEHAVIOUR_END_DX4 || behaviour == BEHAVIOUR_END_DT4 ||
+				   behaviour == BEHAVIOUR_END_DT46,
+			   behaviour == BEHAVIOUR_END_DX6 || behaviour == BEHAVIOUR_END_DT6 ||
+				   behaviour == BEHAVIOUR_END_DT46);
+}
+
+/* A packet to one of this node's SIDs. */
+static __always_inline int endpoint(struct frame *frame, const struct sid *sid)
+{
+	const struct ipv6hdr *ip = data_of(frame) + ETH_HLEN;
+
+	if ((void *)(ip + 1) > end_of(frame))
+		return pass(frame, REASON_TRUNCATED);
+	frame->length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
+	if (ip->version != 6 || fit(frame))
+		return drop(frame, REASON_TRUNCATED);
+	ip = data_of(frame) + ETH_HLEN;
+	if ((void *)(ip + 1) > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	if (sid->behaviour <= BEHAVIOUR_END_T)
+		return onwards(frame, sid, ip);
+	return inwards(frame, sid, ip);
+}
+
+/* A frame that is to no SID: perhaps a tenant's. */
+static __always_inline int headend(struct frame *frame)
+{
+	struct attachment attachment = {frame->port->tenant, frame->port->list,
+					frame->port->counter};
+	const void *ethernet = data_of(frame);
+	__be16 protocol;
+
+	if (ethernet + ETH_HLEN > end_of(frame))
+		return pass(frame, REASON_NO_ENTRY);
+	protocol = ethertype_of(ethernet);
+	if (frame->port->tagged &&
+	    (protocol == bpf_htons(ETH_P_8021Q) || protocol == bpf_htons(ETH_P_8021AD))) {
+		const struct vlan_header *vlan = ethernet + ETH_HLEN;
+		struct attachment_key key = {.ifindex = frame->port->ifindex};
+
+		if ((void *)(vlan + 2) > end_of(frame))
+			return pass(frame, REASON_NO_ENTRY);
+		key.outer = bpf_ntohs(vlan->tag) & 0xfff;
+		protocol = vlan->protocol;
+		frame->l3 += 4;
+		if (protocol == bpf_htons(ETH_P_8021Q)) {
+			key.inner = bpf_ntohs(vlan[1].tag) & 0xfff;
+			protocol = vlan[1].protocol;
+			frame->l3 += 4;
+		}
+		const struct attachment *found = bpf_map_lookup_elem(&attachments, &key);
+
+		if (!found)
+			return pass(frame, REASON_NO_ENTRY);
+		attachment = *found;
+	}
+	if (attachment.list)
+		return headend2(frame, attachment.list, attachment.counter);
+	const struct tenant *tenant = bpf_map_lookup_elem(&tenants, &attachment.tenant);
+
+	if (!attachment.tenant || !tenant)
+		return pass(frame, REASON_NO_ENTRY);
+	if (protocol == bpf_htons(ETH_P_IP))
+		return headend4(frame, attachment.tenant, tenant);
+	if (protocol == bpf_htons(ETH_P_IPV6))
+		return headend6(frame, attachment.tenant, tenant);
+	return pass(frame, REASON_NO_ENTRY);
+}
+
+/* Whether the frame is for this port, and for nobody else. */
+static __always_inline int is_for(const struct port *port, const void *ethernet)
+{
+	return load32(ethernet) == load32(port->mac) &&
+	       load16(ethernet + 4) == load16(port->mac + 4);
+}
+
+SEC("xdp.frags")
+int srv6(struct xdp_md *ctx)
+{
+	__u32 zero = 0, slot = ctx->ingress_ifindex & (LIMIT_PORTS - 1);
+	struct frame frame = {.ctx = ctx, .l3 = ETH_HLEN};
+
+	frame.control = bpf_map_lookup_elem(&control, &zero);
+	frame.port = bpf_map_lookup_elem(&ports, &slot);
+	if (!frame.control || !frame.port || frame.port->ifindex != ctx->ingress_ifindex)
+		return XDP_PASS;
+	frame.row = bpf_get_smp_processor_id();
+
+	const void *ethernet = data_of(&frame);
+	const struct ipv6hdr *ip = ethernet + ETH_HLEN;
+
+	if ((void *)ip > end_of(&frame))
+		return XDP_PASS;
+	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && (void *)(ip + 1) <= end_of(&frame)) {
+		const struct sid *sid =
+			find_sid(frame.control, high(&ip->daddr), low(&ip->daddr));
+
+		if (sid && is_for(frame.port, ethernet))
+			return endpoint(&frame, sid);
+	}
+	/* An attachment of layer 2 takes frames for everybody. */
+	if (!frame.port->list && !frame.port->tagged && !is_for(frame.port, ethernet))
+		return pass(&frame, REASON_OTHER_STATION);
+	return headend(&frame);
+}
+
+/* Starts the timer. Run once, by whoever loads the program. */
+SEC("syscall")
+int start_watch(void *ctx)
+{
+	__u32 zero = 0;
+	struct watch *watch = bpf_map_lookup_elem(&watches, &zero);
+
+	if (!watch)
+		return -1;
+	long failed = bpf_timer_init(&watch->timer, &watches, CLOCK_MONOTONIC);
+
+	if (!failed)
+		failed = bpf_timer_set_callback(&watch->timer, tick);
+	return failed ? failed : bpf_timer_start(&watch->timer, LIMIT_TICK_NS, 0);
+}

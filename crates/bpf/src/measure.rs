@@ -1,0 +1,232 @@
+//! Running a program on a packet of one's own: once, to see what it does; again and again, to see
+//! what it costs; and live, as a generator (BPF_PROG_TEST_RUN).
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags};
+
+use crate::Error;
+use crate::abi::{Abi, bytes_of, value_of};
+
+#[allow(missing_docs, unreachable_pub, dead_code)]
+#[allow(clippy::all, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
+mod skel {
+    include!(concat!(env!("OUT_DIR"), "/measure.skel.rs"));
+}
+
+/// A frame that programs are run on, and how [`Measure::generate`] varies it.
+pub use skel::types::template as Template;
+
+// SAFETY: `struct template` is repr(C) integers without padding.
+unsafe impl Abi for Template {}
+
+const PROGRAM: &str = "measure";
+
+/// An Ethernet header.
+const ETHERNET: usize = 14;
+
+/// The head that a [`Template`] keeps of a frame.
+pub const HEAD: usize = 142;
+
+/// What a program made of one packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// XDP_PASS and the like.
+    pub verdict: u32,
+    /// The frame afterwards.
+    pub frame: Vec<u8>,
+}
+
+/// XDP's verdicts (linux/bpf.h).
+pub mod verdict {
+    /// An error in the program.
+    pub const ABORTED: u32 = 0;
+    /// The frame ends here.
+    pub const DROP: u32 = 1;
+    /// To the kernel.
+    pub const PASS: u32 = 2;
+    /// To another port.
+    pub const REDIRECT: u32 = 4;
+}
+
+/// struct xdp_md (linux/bpf.h), as far as a run may say it.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Context {
+    data: u32,
+    data_end: u32,
+    data_meta: u32,
+    ingress_ifindex: u32,
+    rx_queue_index: u32,
+    egress_ifindex: u32,
+}
+
+// SAFETY: repr(C) integers without padding.
+unsafe impl Abi for Context {}
+
+/// How a program is run.
+#[derive(Debug, Clone, Copy, Default)]
+struct How {
+    repeat: u32,
+    flags: u32,
+    batch: u32,
+}
+
+fn run(
+    program: BorrowedFd<'_>,
+    interface: u32,
+    frame: &[u8],
+    out: &mut [u8],
+    how: How,
+) -> Result<(u32, usize, Duration), Error> {
+    let context =
+        Context { data_end: frame.len() as u32, ingress_ifindex: interface, ..Context::default() };
+    // SAFETY: bpf_test_run_opts is plain C data, and all zeros is its default.
+    let mut opts: libbpf_sys::bpf_test_run_opts = unsafe { std::mem::zeroed() };
+    opts.sz = size_of_val(&opts) as _;
+    opts.ctx_in = (&raw const context).cast();
+    opts.ctx_size_in = size_of_val(&context) as u32;
+    opts.data_in = frame.as_ptr().cast();
+    opts.data_size_in = frame.len() as u32;
+    if !out.is_empty() {
+        opts.data_out = out.as_mut_ptr().cast();
+        opts.data_size_out = out.len() as u32;
+    }
+    opts.repeat = how.repeat as i32;
+    opts.flags = how.flags;
+    opts.batch_size = how.batch;
+    // SAFETY: the pointers are to buffers of the given sizes that live until the call returns.
+    let result = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut opts) };
+    if result < 0 {
+        let source = std::io::Error::from_raw_os_error(-result).into();
+        return Err(Error::Run { source });
+    }
+    let duration = Duration::from_nanos(opts.duration.into());
+    Ok((opts.retval, opts.data_size_out as usize, duration))
+}
+
+/// Runs a program of the kind that is run once for its effect (SEC("syscall")).
+pub(crate) fn run_syscall(program: BorrowedFd<'_>) -> Result<(), Error> {
+    // SAFETY: as in `run`; such a program takes no packet.
+    let mut opts: libbpf_sys::bpf_test_run_opts = unsafe { std::mem::zeroed() };
+    opts.sz = size_of_val(&opts) as _;
+    // SAFETY: no pointer is in the options.
+    let result = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut opts) };
+    let failed = if result < 0 { -result } else { -(opts.retval as i32) };
+    if failed != 0 {
+        return Err(Error::Run { source: std::io::Error::from_raw_os_error(failed).into() });
+    }
+    Ok(())
+}
+
+/// Runs an XDP program once on `frame`, as if it came in by `interface` of the caller's namespace.
+pub fn run_once(program: BorrowedFd<'_>, interface: u32, frame: &[u8]) -> Result<Run, Error> {
+    // A frame grows by 256 bytes at most.
+    let mut out = vec![0; frame.len() + 256];
+    let how = How { repeat: 1, ..How::default() };
+    let (verdict, length, _) = run(program, interface, frame, &mut out, how)?;
+    out.truncate(length);
+    Ok(Run { verdict, frame: out })
+}
+
+/// The programs of the benchmarks.
+pub struct Measure {
+    skel: skel::MeasureSkel<'static>,
+}
+
+impl Measure {
+    /// Loads them; `plain_sid` is the SID of the plain End to compare with.
+    pub fn load(plain_sid: std::net::Ipv6Addr) -> Result<Self, Error> {
+        let failed = |source| Error::Load { program: PROGRAM, source };
+        // Benchmarks load them a few times in a process; the object has to outlive the skeleton.
+        let object = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = skel::MeasureSkelBuilder::default().open(object).map_err(failed)?;
+        if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
+            rodata.plain_sid = words(plain_sid);
+        }
+        Ok(Self { skel: open.load().map_err(failed)? })
+    }
+
+    /// Sets the frame that [`Measure::cost`] runs programs on and [`Measure::generate`] sends.
+    pub fn set_template(&self, template: &Template) -> Result<(), Error> {
+        let key = 0_u32.to_ne_bytes();
+        let written = self.skel.maps.template.update(&key, bytes_of(template), MapFlags::ANY);
+        written.map_err(|source| Error::Map { map: "template", doing: "write", source })
+    }
+
+    /// End, asking the kernel's table for every packet.
+    pub fn plain_end(&self) -> BorrowedFd<'_> {
+        self.skel.progs.plain_end.as_fd()
+    }
+
+    /// A program that does nothing.
+    pub fn nothing(&self) -> BorrowedFd<'_> {
+        self.skel.progs.nothing.as_fd()
+    }
+
+    /// The sink.
+    pub fn sink(&self) -> BorrowedFd<'_> {
+        self.skel.progs.sink.as_fd()
+    }
+
+    /// The time that `program` takes for one packet, together with restoring the packet: take off
+    /// what [`Measure::nothing`] takes.
+    pub fn cost(
+        &self,
+        program: BorrowedFd<'_>,
+        interface: u32,
+        frame: &[u8],
+        repeat: u32,
+    ) -> Result<Duration, Error> {
+        let (key, value) = (0_u32.to_ne_bytes(), program.as_raw_fd().to_ne_bytes());
+        let target = self.skel.maps.target.update(&key, &value, MapFlags::ANY);
+        target.map_err(|source| Error::Map { map: "target", doing: "write", source })?;
+        let restore = self.skel.progs.restore.as_fd();
+        let how = How { repeat, ..How::default() };
+        let (verdict, _, duration) = run(restore, interface, frame, &mut [], how)?;
+        if verdict == verdict::ABORTED {
+            return Err(Error::Aborted { program: "restore" });
+        }
+        Ok(duration)
+    }
+
+    /// Sends `count` frames, in batches, by the template's interface, from the calling thread's
+    /// processor and namespace.
+    pub fn generate(&self, interface: u32, frame: &[u8], count: u32) -> Result<(), Error> {
+        const BATCH: u32 = 64;
+        let program = self.skel.progs.generate.as_fd();
+        let flags = libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES;
+        let how = How { repeat: count, flags, batch: BATCH };
+        run(program, interface, frame, &mut [], how).map(|_| ())
+    }
+
+    /// How many frames the sink took since it was loaded.
+    pub fn received(&self) -> Result<u64, Error> {
+        let failed = |source| Error::Map { map: "received", doing: "read", source };
+        let key = 0_u32.to_ne_bytes();
+        let found = self.skel.maps.received.lookup_percpu(&key, MapFlags::ANY).map_err(failed)?;
+        Ok(found.unwrap_or_default().iter().filter_map(|bytes| value_of::<u64>(bytes)).sum())
+    }
+}
+
+impl Template {
+    /// The template of a frame, sent by `egress`, always the same.
+    pub fn of(frame: &[u8], egress: u32) -> Self {
+        let mut template = Self { length: frame.len() as u32, egress, ..Self::default() };
+        let head = ETHERNET + (frame.len().min(HEAD) - ETHERNET) / 8 * 8;
+        template.head = head as u32;
+        template.bytes[..head].copy_from_slice(&frame[..head]);
+        template
+    }
+}
+
+/// An address as the programs hold it.
+pub(crate) fn words(address: std::net::Ipv6Addr) -> [u64; 2] {
+    let bytes = address.octets();
+    let word =
+        |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 of the 16 bytes"));
+    [word(0), word(8)]
+}

@@ -1,0 +1,160 @@
+//! Numbered records in the kernel's memory: given out, replaced, used again.
+
+use crate::abi::Abi;
+use crate::index::Index;
+use crate::{Error, Mapped};
+
+/// An array whose entries are given out. Entry 0 is never: it stands for none.
+#[derive(Debug)]
+pub(crate) struct Records<V> {
+    entries: Mapped<V>,
+    name: &'static str,
+    /// The first that has never been given out.
+    fresh: u32,
+    /// Free, and no packet reads them.
+    free: Vec<u32>,
+    /// Free, but a packet that found them earlier may still read them.
+    retired: Vec<u32>,
+}
+
+impl<V: Abi> Records<V> {
+    pub(crate) fn new(name: &'static str, entries: Mapped<V>) -> Self {
+        Self { entries, name, fresh: 1, free: Vec::new(), retired: Vec::new() }
+    }
+
+    /// A new record with this value.
+    pub(crate) fn add(&mut self, value: V) -> Result<u32, Error> {
+        let number = self.take()?;
+        self.entries.write(number as usize, value);
+        Ok(number)
+    }
+
+    fn take(&mut self) -> Result<u32, Error> {
+        if self.free.is_empty() && (self.fresh as usize) < self.entries.len() {
+            self.fresh += 1;
+            return Ok(self.fresh - 1);
+        }
+        if self.free.is_empty() && !self.retired.is_empty() {
+            wait_for_packets();
+            self.free.append(&mut self.retired);
+        }
+        self.free.pop().ok_or(Error::Full(self.entries.len() - 1, self.name))
+    }
+
+    /// Gives up a record that nothing leads to any more.
+    pub(crate) fn retire(&mut self, number: u32) {
+        self.retired.push(number);
+    }
+
+    pub(crate) fn get(&self, number: u32) -> V {
+        self.entries.read(number as usize)
+    }
+
+    /// Changes a record in place: only for what is one word.
+    pub(crate) fn entries(&self) -> &Mapped<V> {
+        &self.entries
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.entries.len() - 1
+    }
+}
+
+/// Returns when no packet that was in a program before is there any more: the kernel carries
+/// MEMBARRIER_CMD_GLOBAL out as a grace period of RCU, under which XDP programs run.
+fn wait_for_packets() {
+    const MEMBARRIER_CMD_GLOBAL: i32 = 1;
+    // SAFETY: the call takes three integers and touches no memory of this process. It fails only
+    // where the kernel has no membarrier, which is since 4.3.
+    unsafe { nix::libc::syscall(nix::libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+}
+
+/// A value that is found by its own key.
+pub(crate) trait Keyed: Abi {
+    /// What packets look it up by.
+    fn hash(&self) -> u64;
+}
+
+/// Records and the index that leads to them.
+#[derive(Debug)]
+pub struct Indexed<V> {
+    records: Records<V>,
+    index: Index,
+}
+
+#[allow(private_bounds)]
+impl<V: Keyed> Indexed<V> {
+    pub(crate) fn new(records: Records<V>, index: Index) -> Self {
+        Self { records, index }
+    }
+
+    /// Adds a value whose key is not there yet. Returns its number.
+    pub fn add(&mut self, value: V) -> Result<u32, Error> {
+        let number = self.records.add(value)?;
+        if let Err(error) = self.index.insert(value.hash(), number) {
+            self.records.retire(number);
+            return Err(error);
+        }
+        Ok(number)
+    }
+
+    /// Puts a value with the same key in place of record `old`: a packet meets the one or the
+    /// other. Returns its number.
+    pub fn replace(&mut self, old: u32, value: V) -> Result<u32, Error> {
+        let number = self.records.add(value)?;
+        self.index.replace(value.hash(), old, number);
+        self.records.retire(old);
+        Ok(number)
+    }
+
+    /// Takes record `number` out.
+    pub fn remove(&mut self, number: u32) {
+        self.index.remove(self.get(number).hash(), number);
+        self.records.retire(number);
+    }
+
+    /// The record.
+    pub fn get(&self, number: u32) -> V {
+        self.records.get(number)
+    }
+
+    /// The most records that there is room for.
+    pub fn capacity(&self) -> usize {
+        self.records.capacity()
+    }
+}
+
+/// Records that are found by their numbers alone.
+#[derive(Debug)]
+pub struct Numbered<V>(Records<V>);
+
+impl<V: Abi> Numbered<V> {
+    pub(crate) fn new(name: &'static str, entries: Mapped<V>) -> Self {
+        Self(Records::new(name, entries))
+    }
+
+    /// Adds a value. Returns its number.
+    pub fn add(&mut self, value: V) -> Result<u32, Error> {
+        self.0.add(value)
+    }
+
+    /// Gives up a record that nothing leads to any more.
+    pub fn remove(&mut self, number: u32) {
+        self.0.retire(number);
+    }
+
+    /// The record.
+    pub fn get(&self, number: u32) -> V {
+        self.0.get(number)
+    }
+
+    /// The records as they are in memory: for changing one word of one.
+    pub fn entries(&self) -> &Mapped<V> {
+        self.0.entries()
+    }
+
+    /// The most records that there is room for.
+    pub fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+}

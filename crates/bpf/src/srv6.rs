@@ -1,0 +1,234 @@
+//! The SRv6 data plane's program and its tables.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Map, MapHandle};
+
+use crate::abi::Abi;
+use crate::index::{Index, buckets_for, mix};
+use crate::records::{Indexed, Keyed, Numbered, Records};
+use crate::table::{Mapped, Table};
+use crate::{Count, Error};
+
+#[allow(missing_docs, unreachable_pub, dead_code)]
+#[allow(clippy::all, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
+mod skel {
+    include!(concat!(env!("OUT_DIR"), "/srv6.skel.rs"));
+}
+
+/// The values of the tables, as `abi.h` defines them.
+pub use skel::types;
+
+const PROGRAM: &str = "srv6";
+
+/// How many entries the tables hold. Memory is taken for each list, policy and counter of them, and
+/// for each SID and prefix that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// SIDs.
+    pub sids: u32,
+    /// Prefixes, of each address family.
+    pub prefixes: u32,
+    /// Policies.
+    pub policies: u32,
+    /// Segment lists.
+    pub lists: u32,
+    /// Policies with more than one list.
+    pub spreads: u32,
+    /// Tenants.
+    pub tenants: u32,
+    /// Attachments of tagged frames.
+    pub attachments: u32,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        let some = 4096;
+        Self {
+            sids: some,
+            prefixes: some,
+            policies: some,
+            lists: some,
+            spreads: 256,
+            tenants: 256,
+            attachments: some,
+        }
+    }
+}
+
+impl Sizes {
+    /// The counters of one processor: the reasons', and one for each SID and policy.
+    pub fn counters(&self) -> u32 {
+        types::limit::LIMIT_REASONS.0 + self.sids + self.policies
+    }
+}
+
+/// The loaded program and its tables. See `abi.h` for what the entries mean.
+pub struct Srv6 {
+    skel: skel::Srv6Skel<'static>,
+    /// What every packet reads.
+    pub control: Mapped<types::control>,
+    /// Ports by slot.
+    pub ports: Table<u32, types::port>,
+    /// What to send by, by the same slots.
+    pub devices: Table<u32, u32>,
+    /// Interfaces above ports, by their index.
+    pub uppers: Table<u32, types::upper>,
+    /// Tenants' tagged frames.
+    pub attachments: Table<types::attachment_key, types::attachment>,
+    /// Tenants by number.
+    pub tenants: Mapped<types::tenant>,
+    /// IPv4 destinations of tenants.
+    pub prefixes4: Indexed<types::prefix4>,
+    /// IPv6 destinations of tenants.
+    pub prefixes6: Indexed<types::prefix6>,
+    /// Policies.
+    pub policies: Numbered<types::policy>,
+    /// Weighted lists.
+    pub spreads: Numbered<types::spread>,
+    /// Segment lists as outer headers.
+    pub lists: Numbered<types::outer>,
+    /// Endpoint behaviours.
+    pub sids: Indexed<types::sid>,
+    /// A row of counters for each processor.
+    counts: Mapped<types::count>,
+    sizes: Sizes,
+}
+
+impl Srv6 {
+    /// Loads the program with tables for so many entries.
+    pub fn load(sizes: Sizes) -> Result<Self, Error> {
+        let failed = |source| Error::Load { program: PROGRAM, source };
+        let cpus = libbpf_rs::num_possible_cpus().map_err(failed)? as u32;
+        // A daemon has one data plane for its whole life; the object has to outlive the skeleton.
+        let object = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = skel::Srv6SkelBuilder::default().open(object).map_err(failed)?;
+        let maps = &mut open.maps;
+        // Record 0 of each stands for none.
+        for (map, entries) in [
+            (&mut maps.sids, sizes.sids + 1),
+            (&mut maps.sid_index, buckets_for(sizes.sids)),
+            (&mut maps.prefixes4, sizes.prefixes + 1),
+            (&mut maps.prefix4_index, buckets_for(sizes.prefixes)),
+            (&mut maps.prefixes6, sizes.prefixes + 1),
+            (&mut maps.prefix6_index, buckets_for(sizes.prefixes)),
+            (&mut maps.policies, sizes.policies + 1),
+            (&mut maps.lists, sizes.lists + 1),
+            (&mut maps.spreads, sizes.spreads + 1),
+            (&mut maps.tenants, sizes.tenants + 1),
+            (&mut maps.attachments, sizes.attachments),
+            (&mut maps.counts, sizes.counters() * cpus),
+            (&mut maps.adjacencies, cpus << types::limit::LIMIT_ADJACENCY_BITS.0),
+        ] {
+            map.set_max_entries(entries).map_err(failed)?;
+        }
+        let skel = open.load().map_err(failed)?;
+        let maps = &skel.maps;
+        let sid_index = mapped("sid_index", &maps.sid_index)?;
+        let prefix4_index = mapped("prefix4_index", &maps.prefix4_index)?;
+        let prefix6_index = mapped("prefix6_index", &maps.prefix6_index)?;
+        let control = mapped("control", &maps.control)?;
+        control.write(
+            0,
+            types::control {
+                generation: 1,
+                counters: sizes.counters(),
+                sid_buckets: sid_index.len() as u32 - 1,
+                prefix4_buckets: prefix4_index.len() as u32 - 1,
+                prefix6_buckets: prefix6_index.len() as u32 - 1,
+                ..types::control::default()
+            },
+        );
+        let loaded = Self {
+            control,
+            ports: table("ports", &maps.ports)?,
+            devices: table("devices", &maps.devices)?,
+            uppers: table("uppers", &maps.uppers)?,
+            attachments: table("attachments", &maps.attachments)?,
+            tenants: mapped("tenants", &maps.tenants)?,
+            prefixes4: indexed("prefixes4", &maps.prefixes4, prefix4_index)?,
+            prefixes6: indexed("prefixes6", &maps.prefixes6, prefix6_index)?,
+            policies: Numbered::new("policies", mapped("policies", &maps.policies)?),
+            spreads: Numbered::new("weighted policies", mapped("spreads", &maps.spreads)?),
+            lists: Numbered::new("segment lists", mapped("lists", &maps.lists)?),
+            sids: indexed("SIDs", &maps.sids, sid_index)?,
+            counts: mapped("counts", &maps.counts)?,
+            sizes,
+            skel,
+        };
+        crate::measure::run_syscall(loaded.skel.progs.start_watch.as_fd())?;
+        Ok(loaded)
+    }
+
+    /// How many entries the tables hold.
+    pub fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    /// What a counter has counted on all processors, in bytes of layer 3.
+    pub fn count(&self, counter: u32) -> Count {
+        let rows = self.counts.len() / self.sizes.counters() as usize;
+        let at = |row: usize| row * self.sizes.counters() as usize + counter as usize;
+        (0..rows).map(|row| self.counts.read(at(row))).fold(Count::default(), |sum, one| Count {
+            packets: sum.packets + one.packets,
+            bytes: sum.bytes + one.bytes,
+        })
+    }
+
+    /// The program.
+    pub fn program(&self) -> BorrowedFd<'_> {
+        self.skel.progs.srv6.as_fd()
+    }
+}
+
+fn table<K: Abi, V: Abi>(name: &'static str, map: &Map<'_>) -> Result<Table<K, V>, Error> {
+    Ok(Table::new(name, handle(name, map)?))
+}
+
+fn mapped<V: Abi>(name: &'static str, map: &Map<'_>) -> Result<Mapped<V>, Error> {
+    Mapped::new(name, &handle(name, map)?)
+}
+
+fn indexed<V: Keyed>(
+    name: &'static str,
+    records: &Map<'_>,
+    index: Mapped<types::bucket>,
+) -> Result<Indexed<V>, Error> {
+    Ok(Indexed::new(Records::new(name, mapped(name, records)?), Index::new(name, index)))
+}
+
+fn handle(name: &'static str, map: &Map<'_>) -> Result<MapHandle, Error> {
+    MapHandle::try_from(map).map_err(|source| Error::Map { map: name, doing: "open", source })
+}
+
+impl Keyed for types::sid {
+    fn hash(&self) -> u64 {
+        mix(self.address[0], self.address[1], u64::from(self.length))
+    }
+}
+
+impl Keyed for types::prefix4 {
+    fn hash(&self) -> u64 {
+        mix(u64::from(self.address), u64::from(self.tenant), u64::from(self.length))
+    }
+}
+
+impl Keyed for types::prefix6 {
+    fn hash(&self) -> u64 {
+        let owner = u64::from(self.tenant) << 32 | u64::from(self.length);
+        mix(self.address[0], self.address[1], owner)
+    }
+}
+
+/// Says of types of `abi.h` that their bytes may be copied.
+macro_rules! plain {
+    ($($name:ident)*) => {$(
+        // SAFETY: the types of `abi.h` are repr(C) integers and arrays of them, and each has an
+        // assertion there that its fields fill it.
+        unsafe impl Abi for types::$name {}
+    )*};
+}
+plain!(control port upper attachment_key attachment tenant prefix4 prefix6);
+plain!(policy spread outer bucket sid count);

@@ -1,0 +1,153 @@
+//! A node with two ports, and packets to it:
+//!
+//! ```text
+//!  left (fd00:a::2) ---- l  node  r ---- right (fd00:b::2)
+//!                   fd00:a::1   fd00:b::1
+//! ```
+//! Neighbours are permanent: what is measured and compared is forwarding.
+
+use std::net::Ipv6Addr;
+use std::process::Command;
+
+use bpf::Srv6;
+use bpf::srv6::{Sizes, types};
+use wire::{Ethernet, Ipv4, Ipv6, Srh, Udp, ethertype, protocol};
+
+pub(crate) const LEFT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
+pub(crate) const NODE_LEFT: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+pub(crate) fn ip(line: &str) {
+    let status = Command::new("ip").args(line.split_whitespace()).status().unwrap();
+    assert!(status.success(), "ip {line}");
+}
+
+pub(crate) fn index(name: &str) -> u32 {
+    nix::net::if_::if_nametoindex(name).unwrap()
+}
+
+/// Runs `test` in a namespace with the ports `l` and `r`.
+pub(crate) fn in_node(test: impl FnOnce() + Send + 'static) {
+    let inside = || {
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+        for line in [
+            "link set lo up",
+            "link add dev l address 02:00:00:00:00:01 type veth peer name lp address 02:00:00:00:00:0a",
+            "link add dev r address 02:00:00:00:00:02 type veth peer name rp address 02:00:00:00:00:0b",
+            "link set dev l mtu 2000 up",
+            "link set dev lp mtu 2000 up",
+            "link set dev r mtu 2000 up",
+            "link set dev rp mtu 2000 up",
+            "addr add fd00:a::1/64 dev l nodad",
+            "addr add fd00:b::1/64 dev r nodad",
+            "addr add 10.0.1.1/24 dev l",
+            "addr add 10.0.2.1/24 dev r",
+            "neigh add fd00:a::2 lladdr 02:00:00:00:00:0a dev l nud permanent",
+            "neigh add fd00:b::2 lladdr 02:00:00:00:00:0b dev r nud permanent",
+            "neigh add 10.0.2.2 lladdr 02:00:00:00:00:0b dev r nud permanent",
+            "-6 route add fd00:2::/32 via fd00:b::2",
+            "route add 10.2.0.0/16 via 10.0.2.2",
+        ] {
+            ip(line);
+        }
+        for key in ["ipv4/ip_forward", "ipv6/conf/all/forwarding", "ipv6/conf/all/seg6_enabled"] {
+            std::fs::write(format!("/proc/sys/net/{key}"), "1").unwrap();
+        }
+        test();
+    };
+    std::thread::spawn(inside).join().unwrap();
+}
+
+pub(crate) fn address(text: &str) -> [u64; 2] {
+    let bytes = text.parse::<Ipv6Addr>().unwrap().octets();
+    [0, 8].map(|at| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap()))
+}
+
+/// The program with both ports, and the daemon's word that routes are as they are.
+pub(crate) fn loaded(sizes: Sizes) -> Srv6 {
+    let plane = Srv6::load(sizes).unwrap();
+    for (name, mac) in [("l", NODE_LEFT), ("r", [2, 0, 0, 0, 0, 2])] {
+        let port = types::port { ifindex: index(name), mac, tenant: 1, ..Default::default() };
+        plane.ports.set(&(port.ifindex % 16384), &port).unwrap();
+        plane.devices.set(&(port.ifindex % 16384), &port.ifindex).unwrap();
+    }
+    let mut control = plane.control.read(0);
+    control.sids[0].count = 1;
+    control.sids[0].length[0] = 128;
+    plane.control.write(0, control);
+    plane
+}
+
+/// A UDP packet of `payload` bytes in IPv6.
+pub(crate) fn udp6(src: &str, dst: &str, payload: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    let udp = udp(payload);
+    ipv6(src, dst, protocol::UDP, udp.len()).emit(&mut out);
+    out.extend(udp);
+    out
+}
+
+pub(crate) fn udp4(src: &str, dst: &str, payload: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    let udp = udp(payload);
+    let header = Ipv4 {
+        dscp: 0,
+        ecn: 0,
+        identification: 7,
+        dont_fragment: true,
+        more_fragments: false,
+        fragment_offset: 0,
+        ttl: 64,
+        protocol: protocol::UDP,
+        src: src.parse().unwrap(),
+        dst: dst.parse().unwrap(),
+        options: Vec::new(),
+        payload_len: udp.len() as u16,
+    };
+    header.emit(&mut out).unwrap();
+    out.extend(udp);
+    out
+}
+
+fn udp(payload: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    let header =
+        Udp { src_port: 1111, dst_port: 2222, payload_len: payload as u16, checksum: 0x1234 };
+    header.emit(&mut out).unwrap();
+    out.extend((0..payload).map(|n| n as u8));
+    out
+}
+
+fn ipv6(src: &str, dst: &str, next_header: u8, length: usize) -> Ipv6 {
+    Ipv6 {
+        dscp: 0,
+        ecn: 0,
+        flow_label: 0,
+        payload_len: length as u16,
+        next_header,
+        hop_limit: 64,
+        src: src.parse().unwrap(),
+        dst: dst.parse().unwrap(),
+    }
+}
+
+/// `inner` behind an SRH with these segments, in the order of visits, `left` of them to come.
+pub(crate) fn srv6(src: &str, path: &[&str], left: u8, next_header: u8, inner: &[u8]) -> Vec<u8> {
+    let path: Vec<Ipv6Addr> = path.iter().map(|sid| sid.parse().unwrap()).collect();
+    let mut srh = Srh::of_path(next_header, &path);
+    srh.segments_left = left;
+    let active = path[path.len() - 1 - usize::from(left)].to_string();
+    let mut out = Vec::new();
+    ipv6(src, &active, protocol::ROUTING, srh.header_len() + inner.len()).emit(&mut out);
+    srh.emit(&mut out).unwrap();
+    out.extend(inner);
+    out
+}
+
+/// A frame from the left to the node.
+pub(crate) fn frame(packet: &[u8]) -> Vec<u8> {
+    let ethertype = if packet[0] >> 4 == 4 { ethertype::IPV4 } else { ethertype::IPV6 };
+    let mut out = Vec::new();
+    Ethernet { dst: wire::Mac(NODE_LEFT), src: wire::Mac(LEFT_MAC), ethertype }.emit(&mut out);
+    out.extend(packet);
+    out
+}

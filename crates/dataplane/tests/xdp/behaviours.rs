@@ -1,0 +1,97 @@
+//! One packet through each behaviour.
+
+use bpf::Srv6;
+use bpf::measure::{run_once, verdict};
+use bpf::srv6::{Sizes, types};
+use dataplane::xdp::{Form, outer};
+use model::{SegmentList, Sid};
+use wire::{Headers, protocol};
+
+use crate::bed::*;
+
+fn add_sid(plane: &mut Srv6, text: &str, behaviour: types::behaviour, table: u32) {
+    let value = types::sid {
+        address: address(text),
+        length: 128,
+        behaviour: behaviour.0 as u8,
+        table,
+        counter: 70,
+        in_kernel: 1,
+        ..Default::default()
+    };
+    plane.sids.add(value).unwrap();
+}
+
+/// What becomes of a frame from the left: its headers, if it is forwarded.
+fn forwarded(plane: &Srv6, packet: &[u8]) -> Option<Headers> {
+    let run = run_once(plane.program(), index("l"), &frame(packet)).unwrap();
+    if run.verdict != verdict::REDIRECT {
+        assert_eq!(run.verdict, verdict::PASS);
+        assert_eq!(run.frame, frame(packet), "what is left to the kernel is unchanged");
+        return None;
+    }
+    Some(Headers::dissect(&run.frame).unwrap())
+}
+
+#[test]
+fn root_end_goes_on_to_the_next_segment() {
+    in_node(|| {
+        let mut plane = loaded(Sizes::default());
+        add_sid(&mut plane, "fd00:1::1", types::behaviour::BEHAVIOUR_END, 0);
+        let inner = udp4("10.1.0.1", "10.2.0.1", 22);
+        let path = ["fd00:1::1", "fd00:2::1"];
+        let seen = forwarded(&plane, &srv6("fd00:9::1", &path, 1, protocol::IPV4, &inner)).unwrap();
+        let outer = seen.outer().unwrap();
+        assert_eq!(outer.dst, "fd00:2::1".parse::<std::net::IpAddr>().unwrap());
+        assert_eq!((outer.hop_limit, outer.srh.as_ref().unwrap().segments_left), (63, 0));
+        assert_eq!(seen.layers[1].hop_limit, 64);
+        // The last segment is no End's; a packet to nobody's SID is the kernel's.
+        let last = srv6("fd00:9::1", &["fd00:1::1"], 0, protocol::IPV4, &inner);
+        assert_eq!(forwarded(&plane, &last), None);
+        let other = srv6("fd00:9::1", &["fd00:1::2", "fd00:2::1"], 1, protocol::IPV4, &inner);
+        assert_eq!(forwarded(&plane, &other), None);
+        assert_eq!(plane.count(70).packets, 1);
+    });
+}
+
+#[test]
+fn root_decapsulation_and_its_inner_packet() {
+    in_node(|| {
+        let mut plane = loaded(Sizes::default());
+        add_sid(&mut plane, "fd00:1::d4", types::behaviour::BEHAVIOUR_END_DX4, 0);
+        add_sid(&mut plane, "fd00:1::d6", types::behaviour::BEHAVIOUR_END_DT6, 254);
+        let inner = udp4("10.1.0.1", "10.2.0.1", 22);
+        let packet = srv6("fd00:9::1", &["fd00:1::d4"], 0, protocol::IPV4, &inner);
+        let seen = forwarded(&plane, &packet).unwrap();
+        assert_eq!((seen.layers.len(), seen.layers[0].hop_limit), (1, 63));
+        let inner = udp6("fd00:1::9", "fd00:2::9", 22);
+        let packet = srv6("fd00:9::1", &["fd00:1::d6"], 0, protocol::IPV6, &inner);
+        let seen = forwarded(&plane, &packet).unwrap();
+        assert_eq!((seen.layers.len(), seen.layers[0].hop_limit), (1, 63));
+    });
+}
+
+#[test]
+fn root_a_tenants_packets_get_their_header() {
+    in_node(|| {
+        let mut plane = loaded(Sizes::default());
+        let list = SegmentList(vec![Sid("fd00:2::1".parse().unwrap())]);
+        let header = outer("fd00:1::".parse().unwrap(), &list, Form::Reduced).unwrap();
+        let list = plane.lists.add(header).unwrap();
+        let policy = types::policy { list, counter: 71, ..Default::default() };
+        let policy = plane.policies.add(policy).unwrap();
+        let mut tenant = types::tenant::default();
+        tenant.ipv4[0].count = 2;
+        tenant.ipv4[0].length[..2].copy_from_slice(&[24, 16]);
+        plane.tenants.write(1, tenant);
+        let address = u32::from_ne_bytes([10, 3, 0, 0]);
+        plane.prefixes4.add(types::prefix4 { tenant: 1, length: 16, address, policy }).unwrap();
+
+        let seen = forwarded(&plane, &udp4("10.1.0.1", "10.3.7.1", 22)).unwrap();
+        let outer = seen.outer().unwrap();
+        assert_eq!(outer.dst, "fd00:2::1".parse::<std::net::IpAddr>().unwrap());
+        assert_eq!((outer.hop_limit, &outer.srh), (63, &None));
+        assert_eq!(seen.layers[1].hop_limit, 64);
+        assert_eq!(forwarded(&plane, &udp4("10.1.0.1", "10.4.0.1", 22)), None);
+    });
+}

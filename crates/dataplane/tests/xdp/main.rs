@@ -1,0 +1,5 @@
+//! The XDP program on packets of the test's own.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
+mod bed;
+mod behaviours;
