@@ -114,8 +114,7 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid)
 /* A frame that is to no SID: perhaps a tenant's. */
 static __always_inline int headend(struct frame *frame)
 {
-	struct attachment attachment = {frame->port->tenant, frame->port->list,
-					frame->port->counter};
+	struct attachment attachment = {frame->port->tenant, frame->port->policy};
 	const void *ethernet = data_of(frame);
 	__be16 protocol;
 
@@ -143,8 +142,8 @@ static __always_inline int headend(struct frame *frame)
 			return pass(frame, REASON_NO_ENTRY);
 		attachment = *found;
 	}
-	if (attachment.list)
-		return headend2(frame, attachment.list, attachment.counter);
+	if (attachment.policy)
+		return headend2(frame, attachment.policy);
 	const struct tenant *tenant = bpf_map_lookup_elem(&tenants, &attachment.tenant);
 
 	if (!attachment.tenant || !tenant)
@@ -188,7 +187,7 @@ int srv6(struct xdp_md *ctx)
 			return endpoint(&frame, sid);
 	}
 	/* An attachment of layer 2 takes frames for everybody. */
-	if (!frame.port->list && !frame.port->tagged && !is_for(frame.port, ethernet))
+	if (!frame.port->policy && !frame.port->tagged && !is_for(frame.port, ethernet))
 		return pass(&frame, REASON_OTHER_STATION);
 	return headend(&frame);
 }

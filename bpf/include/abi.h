@@ -124,12 +124,11 @@ struct port {
 	__u32 ifindex;
 	__u8 mac[6];
 	__u16 pad;
-	__u32 tenant;  /* of frames without a tag; 0 for none */
-	__u32 list;    /* of frames without a tag, for H.Encaps.L2; 0 for none */
-	__u32 counter; /* of that list's policy */
-	__u32 tagged;  /* whether an attachment may exist for tagged frames */
+	__u32 tenant; /* of frames without a tag; 0 for none */
+	__u32 policy; /* of frames without a tag, for H.Encaps.L2; 0 for none */
+	__u32 tagged; /* whether an attachment may exist for tagged frames */
 };
-_Static_assert(sizeof(struct port) == 28, "no hidden padding");
+_Static_assert(sizeof(struct port) == 24, "no hidden padding");
 
 /* Tagged frames of a port (802.1Q, 802.1ad). */
 struct attachment_key {
@@ -141,11 +140,10 @@ _Static_assert(sizeof(struct attachment_key) == 8, "no hidden padding");
 
 /* To whom they belong. */
 struct attachment {
-	__u32 tenant;  /* 0 for none */
-	__u32 list;    /* for H.Encaps.L2; 0 for none */
-	__u32 counter; /* of that list's policy */
+	__u32 tenant; /* 0 for none */
+	__u32 policy; /* for H.Encaps.L2; 0 for none */
 };
-_Static_assert(sizeof(struct attachment) == 12, "no hidden padding");
+_Static_assert(sizeof(struct attachment) == 8, "no hidden padding");
 
 /* The lengths of a table's prefixes, longest first: each is one look-up. */
 struct lengths4 {
@@ -270,7 +268,7 @@ struct sid {
 	__u16 inner;
 	__u32 table;    /* T, DT4, DT6, DT46: the routing table; 0 where `device` says it */
 	__u32 device;   /* the VRF to look up in; DX2: the interface to send by */
-	__u32 list;     /* B6.Encaps */
+	__u32 policy;   /* B6.Encaps */
 	__u32 in_kernel; /* whether the kernel has this SID too */
 };
 _Static_assert(sizeof(struct sid) == 64, "one cache line");

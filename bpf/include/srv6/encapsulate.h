@@ -221,15 +221,14 @@ static __always_inline int headend6(struct frame *frame, __u32 number, const str
 	return steer(frame, policy, &inner);
 }
 
-/* H.Encaps.L2: the whole frame, tags included, goes into the list of its attachment. */
-static __always_inline int headend2(struct frame *frame, __u32 list, __u32 counter)
+/* H.Encaps.L2: the whole frame, tags included, goes by its attachment's policy. */
+static __always_inline int headend2(struct frame *frame, __u32 policy)
 {
 	const void *ethernet = data_of(frame);
-	const struct outer *outer = bpf_map_lookup_elem(&lists, &list);
 	__u32 whole = bpf_xdp_get_buff_len(frame->ctx);
 
-	if (!outer || ethernet + ETH_HLEN > end_of(frame))
-		return drop(frame, REASON_NO_POLICY);
+	if (ethernet + ETH_HLEN > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
 	frame->length = whole;
 	struct inner inner = {
 		.at = 0,
@@ -239,7 +238,7 @@ static __always_inline int headend2(struct frame *frame, __u32 list, __u32 count
 		.hash = mix(high(ethernet), load32(ethernet + 8), ethertype_of(ethernet)),
 	};
 
-	return encapsulate(frame, outer, &inner, counter, 0);
+	return steer(frame, policy, &inner);
 }
 
 #endif

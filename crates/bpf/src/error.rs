@@ -37,6 +37,42 @@ pub enum Error {
         #[source]
         source: libbpf_rs::Error,
     },
+    /// Another XDP program is at work on the interface.
+    #[error(
+        "interface {interface} has an XDP program already: take it off first \
+         (`ip link set dev NAME xdp off`), or leave the port out"
+    )]
+    Occupied {
+        /// The interface's index.
+        interface: u32,
+    },
+    /// The driver runs no XDP programs.
+    #[error("the driver of interface {interface} has no native XDP: use `mode: generic` or `auto`")]
+    NotNative {
+        /// The interface's index.
+        interface: u32,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A program does not attach to an interface.
+    #[error("cannot attach XDP to interface {interface}")]
+    AttachXdp {
+        /// The interface's index.
+        interface: u32,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A pin cannot be made, opened or removed.
+    #[error("cannot use {} to keep programs at work", path.display())]
+    Pin {
+        /// The pin, or the folder for pins.
+        path: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// A program cannot be run on a packet.
     #[error("the kernel does not run the program on a packet (BPF_PROG_TEST_RUN)")]
     Run {
@@ -56,7 +92,15 @@ pub enum Error {
         /// The index.
         index: &'static str,
     },
-    /// More entries than there is room for.
-    #[error("there is room for at most {0} {1}")]
+    /// A table has no room for one more.
+    #[error("there is room for at most {room} {table}")]
+    TableFull {
+        /// What it holds.
+        table: &'static str,
+        /// The most.
+        room: usize,
+    },
+    /// More flows or applications than there is room for.
+    #[error("a node counts at most {0} {1}")]
     Full(usize, &'static str),
 }

@@ -4,6 +4,7 @@
 //! skeletons that are generated from the objects' BTF.
 
 mod abi;
+pub mod attach;
 mod error;
 mod index;
 pub mod measure;
@@ -14,7 +15,7 @@ mod table;
 
 pub use abi::Abi;
 pub use error::Error;
-pub use measure::{Measure, Template};
+pub use measure::{Measure, Template, words};
 pub use meter::{Count, Meter};
 pub use records::{Indexed, Numbered};
 pub use srv6::Srv6;

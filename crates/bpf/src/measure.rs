@@ -224,7 +224,7 @@ impl Template {
 }
 
 /// An address as the programs hold it.
-pub(crate) fn words(address: std::net::Ipv6Addr) -> [u64; 2] {
+pub fn words(address: std::net::Ipv6Addr) -> [u64; 2] {
     let bytes = address.octets();
     let word =
         |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 of the 16 bytes"));

@@ -38,7 +38,8 @@ impl<V: Abi> Records<V> {
             wait_for_packets();
             self.free.append(&mut self.retired);
         }
-        self.free.pop().ok_or(Error::Full(self.entries.len() - 1, self.name))
+        let full = Error::TableFull { table: self.name, room: self.entries.len() - 1 };
+        self.free.pop().ok_or(full)
     }
 
     /// Gives up a record that nothing leads to any more.
@@ -62,7 +63,7 @@ impl<V: Abi> Records<V> {
 
 /// Returns when no packet that was in a program before is there any more: the kernel carries
 /// MEMBARRIER_CMD_GLOBAL out as a grace period of RCU, under which XDP programs run.
-fn wait_for_packets() {
+pub(crate) fn wait_for_packets() {
     const MEMBARRIER_CMD_GLOBAL: i32 = 1;
     // SAFETY: the call takes three integers and touches no memory of this process. It fails only
     // where the kernel has no membarrier, which is since 4.3.

@@ -2,13 +2,14 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Map, MapHandle};
 
 use crate::abi::Abi;
 use crate::index::{Index, buckets_for, mix};
-use crate::records::{Indexed, Keyed, Numbered, Records};
+use crate::records::{Indexed, Keyed, Numbered, Records, wait_for_packets};
 use crate::table::{Mapped, Table};
 use crate::{Count, Error};
 
@@ -175,6 +176,77 @@ impl Srv6 {
             packets: sum.packets + one.packets,
             bytes: sum.bytes + one.bytes,
         })
+    }
+
+    /// Sets a counter to zero.
+    pub fn reset(&self, counter: u32) {
+        let row = self.sizes.counters() as usize;
+        for at in (counter as usize..self.counts.len()).step_by(row) {
+            self.counts.write(at, types::count::default());
+        }
+    }
+
+    /// Says which lengths SIDs have, longest first.
+    pub fn set_sid_lengths(&self, lengths: &types::lengths6) {
+        wait_for_packets();
+        let control = self.control.at(0);
+        // SAFETY: the pointer is into the mapping and this is its only writer; packets read the
+        // other of the two tables, and after the next line only this one.
+        unsafe {
+            let next = (&raw const (*control).active).read_volatile() & 1 ^ 1;
+            (&raw mut (*control).sids[next as usize]).write_volatile(*lengths);
+            fence(Ordering::Release);
+            (&raw mut (*control).active).write_volatile(next);
+        }
+    }
+
+    /// Says which lengths a tenant's prefixes have, longest first.
+    pub fn set_tenant_lengths(&self, tenant: u32, ipv4: &types::lengths4, ipv6: &types::lengths6) {
+        wait_for_packets();
+        let entry = self.tenants.at(tenant as usize);
+        // SAFETY: as in `set_sid_lengths`.
+        unsafe {
+            let next = (&raw const (*entry).active).read_volatile() & 1 ^ 1;
+            (&raw mut (*entry).ipv4[next as usize]).write_volatile(*ipv4);
+            (&raw mut (*entry).ipv6[next as usize]).write_volatile(*ipv6);
+            fence(Ordering::Release);
+            (&raw mut (*entry).active).write_volatile(next);
+        }
+    }
+
+    /// Gives a policy other lists: a packet takes an old one or a new one.
+    pub fn change_policy(&self, number: u32, value: types::policy) {
+        let entry = self.policies.entries().at(number as usize);
+        // SAFETY: the pointer is into the mapping and this is its only writer. Each field is one
+        // word; `spread` goes first where it is what counts afterwards, and last where it is not.
+        unsafe {
+            if value.spread != 0 {
+                (&raw mut (*entry).spread).write_volatile(value.spread);
+                fence(Ordering::Release);
+            }
+            (&raw mut (*entry).list).write_volatile(value.list);
+            (&raw mut (*entry).in_kernel).write_volatile(value.in_kernel);
+            fence(Ordering::Release);
+            (&raw mut (*entry).spread).write_volatile(value.spread);
+        }
+    }
+
+    /// Makes every packet look its route up anew.
+    pub fn begin_generation(&self) {
+        // SAFETY: the field is an aligned word of the mapping, which the program changes with an
+        // atomic instruction too.
+        let generation = unsafe { AtomicU32::from_ptr(&raw mut (*self.control.at(0)).generation) };
+        // 0 stands for none.
+        if generation.fetch_add(1, Ordering::SeqCst) == u32::MAX {
+            generation.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Says that somebody watches the routes: for LIMIT_TICK_NS and what is left of the last.
+    pub fn beat(&self) {
+        // SAFETY: as in `begin_generation`; only this side writes it.
+        let heartbeat = unsafe { AtomicU32::from_ptr(&raw mut (*self.control.at(0)).heartbeat) };
+        heartbeat.fetch_add(1, Ordering::SeqCst);
     }
 
     /// The program.

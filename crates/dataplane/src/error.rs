@@ -74,4 +74,40 @@ pub enum Error {
         /// The most.
         most: usize,
     },
+    /// More entries than the tables have room for.
+    #[error("{count} {what}, and room for {room}: raise it under `limits`")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many.
+        count: usize,
+        /// The most.
+        room: u32,
+    },
+    /// Two interfaces whose indices agree in their low bits.
+    #[error(
+        "the ports {first} and {second} have interface indices that the program cannot tell \
+         apart: make one of them anew"
+    )]
+    SameSlot {
+        /// The one.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A policy that nothing defines.
+    #[error("no policy {policy:?}")]
+    UnknownPolicy {
+        /// Its name.
+        policy: crate::xdp::PolicyId,
+    },
+    /// A behaviour that the program does not have.
+    #[error("the SID {sid} has a behaviour that only the kernel has")]
+    NotInXdp {
+        /// The SID.
+        sid: ipnet::Ipv6Net,
+    },
+    /// The program or its tables failed.
+    #[error(transparent)]
+    Bpf(#[from] bpf::Error),
 }

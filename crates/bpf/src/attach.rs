@@ -1,0 +1,162 @@
+//! XDP on an interface, kept by a pin: it outlives the process, and the next one puts its own
+//! program in place of the old in one step.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MsFlags, mount};
+use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
+
+use crate::Error;
+
+/// Where in the kernel the program runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// In the driver where it can, else as `Generic`.
+    #[default]
+    Auto,
+    /// In the driver, before the kernel makes a packet of its own.
+    Native,
+    /// Behind the driver, as any driver allows; slower.
+    Generic,
+}
+
+// linux/if_link.h
+const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
+const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
+
+/// A program at work on an interface.
+#[derive(Debug)]
+pub struct Attached {
+    link: OwnedFd,
+    interface: u32,
+    pin: Option<PathBuf>,
+}
+
+impl Attached {
+    /// Attaches `program` to an interface of the caller's namespace. It goes when the value goes,
+    /// unless it is pinned.
+    pub fn new(program: BorrowedFd<'_>, interface: u32, mode: Mode) -> Result<Self, Error> {
+        let create = |flags: u32| {
+            // SAFETY: bpf_link_create_opts is plain C data, and all zeros is its default.
+            let mut opts: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
+            opts.sz = size_of_val(&opts) as _;
+            opts.flags = flags;
+            // SAFETY: the options live until the call returns.
+            fd(unsafe {
+                libbpf_sys::bpf_link_create(
+                    program.as_raw_fd(),
+                    interface as i32,
+                    libbpf_sys::BPF_XDP,
+                    &raw const opts,
+                )
+            })
+        };
+        let made = match mode {
+            Mode::Native => create(XDP_FLAGS_DRV_MODE),
+            Mode::Generic => create(XDP_FLAGS_SKB_MODE),
+            Mode::Auto => create(XDP_FLAGS_DRV_MODE).or_else(|error| {
+                // Where something else is in the way, generic mode would only hide it.
+                if is_busy(&error) { Err(error) } else { create(XDP_FLAGS_SKB_MODE) }
+            }),
+        };
+        match made {
+            Ok(link) => Ok(Self { link, interface, pin: None }),
+            Err(source) if is_busy(&source) => Err(Error::Occupied { interface }),
+            Err(source) if mode == Mode::Native => Err(Error::NotNative { interface, source }),
+            Err(source) => Err(Error::AttachXdp { interface, source }),
+        }
+    }
+
+    /// The attachment that was pinned at `path`.
+    pub fn pinned(path: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::Pin { path: path.into(), source };
+        let name = c_path(path).map_err(failed)?;
+        // SAFETY: the path is a C string that lives until the call returns.
+        let link = fd(unsafe { libbpf_sys::bpf_obj_get(name.as_ptr()) }).map_err(failed)?;
+        // SAFETY: bpf_link_info is plain C data for which all zeros is a value.
+        let mut info: libbpf_sys::bpf_link_info = unsafe { std::mem::zeroed() };
+        let mut size = size_of_val(&info) as u32;
+        // SAFETY: both pointers are to values that live until the call returns.
+        let result = unsafe {
+            libbpf_sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &raw mut info, &raw mut size)
+        };
+        check(result).map_err(failed)?;
+        // SAFETY: the kernel filled in the variant of an XDP link; of another, the number would be
+        // no interface of ours.
+        let interface = unsafe { info.__bindgen_anon_1.xdp.ifindex };
+        Ok(Self { link, interface, pin: Some(path.into()) })
+    }
+
+    /// The interface, 0 when it is gone.
+    pub fn interface(&self) -> u32 {
+        self.interface
+    }
+
+    /// Puts `program` in place of the one that is there: each packet meets the one or the other.
+    pub fn replace(&self, program: BorrowedFd<'_>) -> Result<(), Error> {
+        let (link, program) = (self.link.as_raw_fd(), program.as_raw_fd());
+        // SAFETY: no options; the call takes two descriptors.
+        let result = unsafe { libbpf_sys::bpf_link_update(link, program, std::ptr::null()) };
+        let interface = self.interface;
+        check(result).map_err(|source| Error::AttachXdp { interface, source })
+    }
+
+    /// Keeps the program at work when this process ends, until the pin is removed.
+    pub fn pin(&mut self, path: &Path) -> Result<(), Error> {
+        pin(self.link.as_fd(), path)?;
+        self.pin = Some(path.into());
+        Ok(())
+    }
+
+    /// Takes the program off the interface.
+    pub fn detach(self) -> Result<(), Error> {
+        match &self.pin {
+            Some(path) => std::fs::remove_file(path)
+                .map_err(|source| Error::Pin { path: path.clone(), source }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Pins a map, program or link in a BPF file system.
+pub(crate) fn pin(object: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
+    let failed = |source| Error::Pin { path: path.into(), source };
+    let name = c_path(path).map_err(failed)?;
+    // SAFETY: the path is a C string that lives until the call returns.
+    check(unsafe { libbpf_sys::bpf_obj_pin(object.as_raw_fd(), name.as_ptr()) }).map_err(failed)
+}
+
+/// Makes `folder` a place for pins: mounts a BPF file system there unless one is there already.
+pub fn prepare_pins(folder: &Path) -> Result<(), Error> {
+    let failed = |source: io::Error| Error::Pin { path: folder.into(), source };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let found = statfs(folder).map_err(|errno| failed(errno.into()))?;
+    if found.filesystem_type() == BPF_FS_MAGIC {
+        return Ok(());
+    }
+    mount(Some("bpf"), folder, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
+        .map_err(|errno| failed(errno.into()))
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    CString::new(path.as_os_str().as_bytes()).map_err(Into::into)
+}
+
+fn is_busy(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(nix::libc::EBUSY | nix::libc::EEXIST))
+}
+
+/// libbpf's results: negative for an error.
+fn check(result: i32) -> io::Result<()> {
+    if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
+}
+
+fn fd(result: i32) -> io::Result<OwnedFd> {
+    check(result)?;
+    // SAFETY: the call that gave the descriptor made it for this process; nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(result) })
+}

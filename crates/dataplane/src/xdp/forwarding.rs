@@ -1,0 +1,143 @@
+//! What a data plane is to forward, with every name resolved: ports by index, tenants by number.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+use ipnet::{IpNet, Ipv6Net};
+use model::SegmentList;
+use netlink::{Behavior, Flavors, Mac};
+
+use super::Form;
+
+/// A tenant's number; 0 is nobody's.
+pub type TenantId = u32;
+
+/// Everything that the program is to do. Two of these differ by what an `apply` changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forwarding {
+    /// The outer source address of every packet that the headend encapsulates.
+    pub source: Ipv6Addr,
+    /// The interfaces that the program is attached to and sends by, by index.
+    pub ports: BTreeMap<u32, Port>,
+    /// Interfaces above ports, by index: what is routed to them leaves by the port, tagged.
+    pub uppers: BTreeMap<u32, Upper>,
+    /// To whom tagged frames belong.
+    pub attachments: BTreeMap<Attachment, Owner>,
+    /// Endpoint behaviours, by SID.
+    pub sids: HashMap<Ipv6Net, Endpoint>,
+    /// Where tenants' destinations are steered.
+    pub prefixes: HashMap<(TenantId, IpNet), PolicyId>,
+    /// The policies that prefixes name.
+    pub policies: HashMap<PolicyId, Policy>,
+}
+
+impl Default for Forwarding {
+    fn default() -> Self {
+        Self {
+            source: Ipv6Addr::UNSPECIFIED,
+            ports: BTreeMap::new(),
+            uppers: BTreeMap::new(),
+            attachments: BTreeMap::new(),
+            sids: HashMap::new(),
+            prefixes: HashMap::new(),
+            policies: HashMap::new(),
+        }
+    }
+}
+
+/// An interface of the data plane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Its name, for people.
+    pub name: String,
+    /// Its address: frames for others are the kernel's.
+    pub mac: Mac,
+    /// To whom frames without a tag belong.
+    pub owner: Owner,
+}
+
+/// An interface above a port, such as a VLAN's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Upper {
+    /// The port's index.
+    pub port: u32,
+    /// The tags that frames get.
+    pub tags: Tags,
+}
+
+/// VLAN tags; 0 for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Tags {
+    /// The outer, or only, tag.
+    pub outer: u16,
+    /// The inner tag of two.
+    pub inner: u16,
+}
+
+/// Frames of a port with certain tags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attachment {
+    /// The port's index.
+    pub port: u32,
+    /// The tags that frames have.
+    pub tags: Tags,
+}
+
+/// To whom frames belong.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Owner {
+    /// The kernel.
+    #[default]
+    Nobody,
+    /// A tenant, whose prefixes steer IPv4 and IPv6 packets (H.Encaps).
+    Tenant(TenantId),
+    /// A policy, which takes whole frames (H.Encaps.L2).
+    Frames(PolicyId),
+}
+
+/// What one SID does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The behaviour.
+    pub behavior: Behavior,
+    /// Its flavours.
+    pub flavors: Flavors,
+    /// The tags that decapsulated packets leave with; none for those that the route says.
+    pub tags: Tags,
+    /// The VRF device whose table is looked up, where the behaviour names a table of a VRF.
+    pub vrf: Option<u32>,
+    /// The policy of End.B6.Encaps.
+    pub policy: Option<PolicyId>,
+    /// Whether the kernel has this SID too: it then gets what the program does not do itself.
+    pub in_kernel: bool,
+}
+
+/// A policy's name within its tenant.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PolicyId {
+    /// One that several prefixes may name.
+    Named(TenantId, Arc<str>),
+    /// One prefix's own.
+    Of(TenantId, IpNet),
+}
+
+/// Candidate lists for packets (RFC 9256).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// The lists, at least one; flows are spread over them by weight.
+    pub lists: Vec<Weighted>,
+    /// How they are put on packets.
+    pub form: Form,
+    /// Whether the kernel has this policy too.
+    pub in_kernel: bool,
+}
+
+/// A list and its share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Weighted {
+    /// The segments.
+    pub segments: SegmentList,
+    /// Its share, in relation to the other lists' weights; not 0.
+    pub weight: u32,
+}

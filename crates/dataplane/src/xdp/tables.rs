@@ -1,0 +1,484 @@
+//! The program's tables, made to say what a [`Forwarding`] says.
+//!
+//! What is new comes first and what goes comes last: lists before the policies that name them,
+//! policies before prefixes, prefixes before the ports whose packets look for them. Every step
+//! leaves a packet the old way or the new one. [`Tables::now`] follows each step, so that a change
+//! that fails half-way is undone by changing to what was before.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use bpf::srv6::types::{self, behaviour, flavour, limit};
+use bpf::{Count, Srv6};
+use ipnet::{IpNet, Ipv6Net};
+use model::SegmentList;
+use netlink::Behavior;
+
+use super::counters::Counters;
+use super::lengths::Lengths;
+use super::spread::spread;
+use super::{
+    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Tags, TenantId, outer,
+};
+use crate::Error;
+
+/// A list with everything that its header depends on.
+type ListKey = (Ipv6Addr, SegmentList, Form);
+
+/// A list's header, and how many policies use it.
+struct PlacedList {
+    record: u32,
+    users: usize,
+}
+
+/// A policy's record, counter and lists.
+struct PlacedPolicy {
+    record: u32,
+    counter: u32,
+    lists: Vec<ListKey>,
+    spread: u32,
+}
+
+/// A SID's record and counter.
+struct PlacedSid {
+    record: u32,
+    counter: u32,
+}
+
+/// The tables of one loaded program.
+pub struct Tables {
+    srv6: Srv6,
+    now: Forwarding,
+    lists: HashMap<ListKey, PlacedList>,
+    policies: HashMap<PolicyId, PlacedPolicy>,
+    prefixes: HashMap<(TenantId, IpNet), u32>,
+    sids: HashMap<Ipv6Net, PlacedSid>,
+    counters: Counters,
+    lengths: Lengths,
+}
+
+impl Tables {
+    /// The tables of a program that was just loaded: empty.
+    pub fn new(srv6: Srv6) -> Self {
+        let counters = Counters::new(limit::LIMIT_REASONS.0, srv6.sizes().counters());
+        Self {
+            srv6,
+            now: Forwarding::default(),
+            lists: HashMap::new(),
+            policies: HashMap::new(),
+            prefixes: HashMap::new(),
+            sids: HashMap::new(),
+            counters,
+            lengths: Lengths::default(),
+        }
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Srv6 {
+        &self.srv6
+    }
+
+    /// What is installed.
+    pub fn now(&self) -> &Forwarding {
+        &self.now
+    }
+
+    /// What was counted of packets to a SID.
+    pub fn count_of_sid(&self, sid: &Ipv6Net) -> Option<Count> {
+        self.sids.get(sid).map(|placed| self.srv6.count(placed.counter))
+    }
+
+    /// What was counted of a policy's packets.
+    pub fn count_of_policy(&self, policy: &PolicyId) -> Option<Count> {
+        self.policies.get(policy).map(|placed| self.srv6.count(placed.counter))
+    }
+
+    /// Makes the tables say what `wanted` says; on an error, what they said before.
+    pub fn change_to(&mut self, wanted: &Forwarding) -> Result<(), Error> {
+        self.check(wanted)?;
+        let before = self.now.clone();
+        let changed = self.change(wanted);
+        if changed.is_err() {
+            // It was there a moment ago, so it fits; the first error is the one to report.
+            let _ = self.change(&before);
+        }
+        changed
+    }
+
+    /// Refuses what cannot be installed before anything is.
+    fn check(&self, wanted: &Forwarding) -> Result<(), Error> {
+        let sizes = self.srv6.sizes();
+        let of = |ipv6: bool| {
+            wanted.prefixes.keys().filter(|(_, net)| matches!(net, IpNet::V6(_)) == ipv6).count()
+        };
+        let tenants = wanted.prefixes.keys().map(|(tenant, _)| *tenant).max().unwrap_or(0);
+        for (what, count, room) in [
+            ("SIDs", wanted.sids.len(), sizes.sids),
+            ("IPv4 prefixes", of(false), sizes.prefixes),
+            ("IPv6 prefixes", of(true), sizes.prefixes),
+            ("policies", wanted.policies.len(), sizes.policies),
+            ("tenants", tenants as usize, sizes.tenants),
+            ("attachments", wanted.attachments.len(), sizes.attachments),
+        ] {
+            if count > room as usize {
+                return Err(Error::TooMany { what, count, room });
+            }
+        }
+        for policy in wanted.policies.values() {
+            for list in &policy.lists {
+                outer(wanted.source, &list.segments, policy.form)?;
+            }
+        }
+        let mut slots: HashMap<u32, &str> = HashMap::new();
+        for (index, port) in &wanted.ports {
+            if let Some(other) = slots.insert(slot(*index), &port.name) {
+                let (first, second) = (other.to_owned(), port.name.clone());
+                return Err(Error::SameSlot { first, second });
+            }
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, wanted: &Forwarding) -> Result<(), Error> {
+        let source_changed = self.now.source != wanted.source;
+        self.now.source = wanted.source;
+        for (id, policy) in &wanted.policies {
+            if source_changed || self.now.policies.get(id) != Some(policy) {
+                self.place_policy(id, policy)?;
+            }
+        }
+        for (key, policy) in &wanted.prefixes {
+            if self.now.prefixes.get(key) != Some(policy) {
+                self.place_prefix(*key, policy)?;
+            }
+        }
+        for (sid, endpoint) in &wanted.sids {
+            if self.now.sids.get(sid) != Some(endpoint) {
+                self.place_sid(*sid, endpoint)?;
+            }
+        }
+        self.change_ports(wanted)?;
+        self.remove(wanted);
+        Ok(())
+    }
+
+    /// Takes out what is not wanted any more.
+    fn remove(&mut self, wanted: &Forwarding) {
+        let gone: Vec<_> =
+            self.now.sids.keys().filter(|sid| !wanted.sids.contains_key(*sid)).copied().collect();
+        for sid in gone {
+            if let Some(placed) = self.sids.remove(&sid) {
+                self.srv6.sids.remove(placed.record);
+                self.counters.free(placed.counter);
+                self.lengths.remove_sid(&self.srv6, sid.prefix_len());
+            }
+            self.now.sids.remove(&sid);
+        }
+        let is_gone = |key: &&(TenantId, IpNet)| !wanted.prefixes.contains_key(*key);
+        let gone: Vec<_> = self.now.prefixes.keys().filter(is_gone).copied().collect();
+        for key in gone {
+            if let Some(record) = self.prefixes.remove(&key) {
+                match key.1 {
+                    IpNet::V4(_) => self.srv6.prefixes4.remove(record),
+                    IpNet::V6(_) => self.srv6.prefixes6.remove(record),
+                }
+                self.lengths.remove_prefix(&self.srv6, key.0, key.1);
+            }
+            self.now.prefixes.remove(&key);
+        }
+        let is_gone = |id: &&PolicyId| !wanted.policies.contains_key(*id);
+        let gone: Vec<_> = self.now.policies.keys().filter(is_gone).cloned().collect();
+        for id in gone {
+            if let Some(placed) = self.policies.remove(&id) {
+                self.srv6.policies.remove(placed.record);
+                self.counters.free(placed.counter);
+                self.release(&placed.lists, placed.spread);
+            }
+            self.now.policies.remove(&id);
+        }
+    }
+
+    /// Lets go of what a policy used.
+    fn release(&mut self, lists: &[ListKey], spread: u32) {
+        for key in lists {
+            if let Some(list) = self.lists.get_mut(key) {
+                list.users -= 1;
+                if list.users == 0 {
+                    self.srv6.lists.remove(list.record);
+                    self.lists.remove(key);
+                }
+            }
+        }
+        if spread != 0 {
+            self.srv6.spreads.remove(spread);
+        }
+    }
+
+    /// The record of a list's header, made if need be, with one user more.
+    fn list(&mut self, key: &ListKey) -> Result<u32, Error> {
+        if let Some(list) = self.lists.get_mut(key) {
+            list.users += 1;
+            return Ok(list.record);
+        }
+        let record = self.srv6.lists.add(outer(key.0, &key.1, key.2)?)?;
+        self.lists.insert(key.clone(), PlacedList { record, users: 1 });
+        Ok(record)
+    }
+
+    /// Adds a policy, or gives the one that is there other lists.
+    fn place_policy(&mut self, id: &PolicyId, policy: &Policy) -> Result<(), Error> {
+        let key = |list: &SegmentList| (self.now.source, list.clone(), policy.form);
+        let keys: Vec<ListKey> = policy.lists.iter().map(|list| key(&list.segments)).collect();
+        let mut records = Vec::new();
+        for (at, key) in keys.iter().enumerate() {
+            match self.list(key) {
+                Ok(record) => records.push(record),
+                Err(error) => {
+                    self.release(&keys[..at], 0);
+                    return Err(error);
+                }
+            }
+        }
+        let weights: Vec<u32> = policy.lists.iter().map(|list| list.weight).collect();
+        let made = match records.as_slice() {
+            [_] => Ok(0),
+            many => self.srv6.spreads.add(types::spread { list: spread(many, &weights) }),
+        };
+        let spread = match made {
+            Ok(spread) => spread,
+            Err(error) => {
+                self.release(&keys, 0);
+                return Err(error.into());
+            }
+        };
+        let first = records.first().copied().unwrap_or(0);
+        let mut value = types::policy {
+            list: first,
+            spread,
+            counter: 0,
+            in_kernel: u32::from(policy.in_kernel),
+        };
+        if let Some(placed) = self.policies.get_mut(id) {
+            value.counter = placed.counter;
+            self.srv6.change_policy(placed.record, value);
+            let lists = std::mem::replace(&mut placed.lists, keys);
+            let old = std::mem::replace(&mut placed.spread, spread);
+            self.release(&lists, old);
+        } else {
+            let counter = self.counters.take(&self.srv6);
+            value.counter = counter;
+            let record = match self.srv6.policies.add(value) {
+                Ok(record) => record,
+                Err(error) => {
+                    self.counters.free(counter);
+                    self.release(&keys, spread);
+                    return Err(error.into());
+                }
+            };
+            let placed = PlacedPolicy { record, counter, lists: keys, spread };
+            self.policies.insert(id.clone(), placed);
+        }
+        self.now.policies.insert(id.clone(), policy.clone());
+        Ok(())
+    }
+
+    fn place_prefix(&mut self, key: (TenantId, IpNet), id: &PolicyId) -> Result<(), Error> {
+        let unknown = || Error::UnknownPolicy { policy: id.clone() };
+        let policy = self.policies.get(id).ok_or_else(unknown)?.record;
+        let (tenant, net) = key;
+        let old = self.prefixes.get(&key).copied();
+        let record = match net {
+            IpNet::V4(net) => {
+                let value = types::prefix4 {
+                    address: u32::from_ne_bytes(net.network().octets()),
+                    tenant,
+                    length: u32::from(net.prefix_len()),
+                    policy,
+                };
+                match old {
+                    Some(old) => self.srv6.prefixes4.replace(old, value)?,
+                    None => self.srv6.prefixes4.add(value)?,
+                }
+            }
+            IpNet::V6(net) => {
+                let value = types::prefix6 {
+                    address: bpf::words(net.network()),
+                    tenant,
+                    length: u32::from(net.prefix_len()),
+                    policy,
+                    pad: 0,
+                };
+                match old {
+                    Some(old) => self.srv6.prefixes6.replace(old, value)?,
+                    None => self.srv6.prefixes6.add(value)?,
+                }
+            }
+        };
+        self.prefixes.insert(key, record);
+        self.now.prefixes.insert(key, id.clone());
+        if old.is_none() {
+            self.lengths.add_prefix(&self.srv6, tenant, net);
+        }
+        Ok(())
+    }
+
+    fn place_sid(&mut self, sid: Ipv6Net, endpoint: &Endpoint) -> Result<(), Error> {
+        let mut value = self.sid_value(sid, endpoint)?;
+        if let Some(placed) = self.sids.get_mut(&sid) {
+            value.counter = placed.counter;
+            placed.record = self.srv6.sids.replace(placed.record, value)?;
+        } else {
+            let counter = self.counters.take(&self.srv6);
+            value.counter = counter;
+            let record = match self.srv6.sids.add(value) {
+                Ok(record) => record,
+                Err(error) => {
+                    self.counters.free(counter);
+                    return Err(error.into());
+                }
+            };
+            self.sids.insert(sid, PlacedSid { record, counter });
+            self.lengths.add_sid(&self.srv6, sid.prefix_len());
+        }
+        self.now.sids.insert(sid, endpoint.clone());
+        Ok(())
+    }
+
+    fn sid_value(&self, sid: Ipv6Net, endpoint: &Endpoint) -> Result<types::sid, Error> {
+        let mut value = types::sid {
+            address: bpf::words(sid.network()),
+            length: u32::from(sid.prefix_len()),
+            outer: endpoint.tags.outer,
+            inner: endpoint.tags.inner,
+            device: endpoint.vrf.unwrap_or(0),
+            in_kernel: u32::from(endpoint.in_kernel),
+            ..types::sid::default()
+        };
+        let flavors = endpoint.flavors;
+        for (set, bit) in [
+            (flavors.psp, flavour::FLAVOUR_PSP),
+            (flavors.usp, flavour::FLAVOUR_USP),
+            (flavors.usd, flavour::FLAVOUR_USD),
+            (flavors.next_csid.is_some(), flavour::FLAVOUR_NEXT_CSID),
+        ] {
+            value.flavours |= if set { bit.0 as u8 } else { 0 };
+        }
+        if let Some(lengths) = flavors.next_csid {
+            value.block = lengths.block_bits / 8;
+            value.node = lengths.node_function_bits / 8;
+        }
+        let ipv4 = |address: Ipv4Addr| [u64::from(u32::from_ne_bytes(address.octets())), 0];
+        let number = match &endpoint.behavior {
+            Behavior::End => behaviour::BEHAVIOUR_END,
+            Behavior::EndX { nh6, .. } => {
+                value.next_hop = bpf::words(*nh6);
+                behaviour::BEHAVIOUR_END_X
+            }
+            Behavior::EndT { table } => {
+                value.table = *table;
+                behaviour::BEHAVIOUR_END_T
+            }
+            Behavior::EndDx2 { interface } => {
+                value.device = *interface;
+                behaviour::BEHAVIOUR_END_DX2
+            }
+            Behavior::EndDx4 { nh4 } => {
+                value.next_hop = ipv4(*nh4);
+                behaviour::BEHAVIOUR_END_DX4
+            }
+            Behavior::EndDx6 { nh6 } => {
+                value.next_hop = bpf::words(*nh6);
+                behaviour::BEHAVIOUR_END_DX6
+            }
+            Behavior::EndDt4 { vrf_table } => {
+                value.table = *vrf_table;
+                behaviour::BEHAVIOUR_END_DT4
+            }
+            Behavior::EndDt6 { table } | Behavior::EndDt6Vrf { vrf_table: table } => {
+                value.table = *table;
+                behaviour::BEHAVIOUR_END_DT6
+            }
+            Behavior::EndDt46 { vrf_table } => {
+                value.table = *vrf_table;
+                behaviour::BEHAVIOUR_END_DT46
+            }
+            Behavior::EndB6Encaps { .. } => {
+                let placed = endpoint.policy.as_ref().and_then(|id| self.policies.get(id));
+                value.policy = placed.map_or(0, |placed| placed.record);
+                behaviour::BEHAVIOUR_END_B6_ENCAPS
+            }
+            Behavior::EndB6 { .. } => return Err(Error::NotInXdp { sid }),
+        };
+        value.behaviour = number.0 as u8;
+        Ok(value)
+    }
+
+    /// What frames of an owner meet: a tenant, or a policy for whole frames.
+    fn owner(&self, owner: &Owner) -> Result<(u32, u32), Error> {
+        match owner {
+            Owner::Nobody => Ok((0, 0)),
+            Owner::Tenant(tenant) => Ok((*tenant, 0)),
+            Owner::Frames(id) => {
+                let unknown = || Error::UnknownPolicy { policy: id.clone() };
+                Ok((0, self.policies.get(id).ok_or_else(unknown)?.record))
+            }
+        }
+    }
+
+    fn change_ports(&mut self, wanted: &Forwarding) -> Result<(), Error> {
+        for (attachment, owner) in &wanted.attachments {
+            let (tenant, policy) = self.owner(owner)?;
+            self.srv6.attachments.set(&key(attachment), &types::attachment { tenant, policy })?;
+            self.now.attachments.insert(*attachment, owner.clone());
+        }
+        for (index, port) in &wanted.ports {
+            let (tenant, policy) = self.owner(&port.owner)?;
+            let tagged = wanted.attachments.keys().any(|attachment| attachment.port == *index);
+            let value = types::port {
+                ifindex: *index,
+                mac: port.mac.0,
+                tenant,
+                policy,
+                tagged: u32::from(tagged),
+                ..types::port::default()
+            };
+            self.srv6.devices.set(&slot(*index), index)?;
+            self.srv6.ports.set(&slot(*index), &value)?;
+            self.now.ports.insert(*index, port.clone());
+        }
+        for (index, upper) in &wanted.uppers {
+            let Tags { outer, inner } = upper.tags;
+            self.srv6.uppers.set(index, &types::upper { ifindex: upper.port, outer, inner })?;
+            self.now.uppers.insert(*index, *upper);
+        }
+        let gone = |held: &u32, wanted: &[u32]| !wanted.contains(held);
+        let kept: Vec<u32> = wanted.uppers.keys().copied().collect();
+        for index in self.now.uppers.keys().copied().filter(|i| gone(i, &kept)).collect::<Vec<_>>()
+        {
+            self.srv6.uppers.remove(&index)?;
+            self.now.uppers.remove(&index);
+        }
+        let is_gone = |attachment: &&Attachment| !wanted.attachments.contains_key(*attachment);
+        for attachment in self.now.attachments.keys().filter(is_gone).copied().collect::<Vec<_>>() {
+            self.srv6.attachments.remove(&key(&attachment))?;
+            self.now.attachments.remove(&attachment);
+        }
+        let kept: Vec<u32> = wanted.ports.keys().copied().collect();
+        for index in self.now.ports.keys().copied().filter(|i| gone(i, &kept)).collect::<Vec<_>>() {
+            self.srv6.ports.set(&slot(index), &types::port::default())?;
+            self.srv6.devices.remove(&slot(index))?;
+            self.now.ports.remove(&index);
+        }
+        Ok(())
+    }
+}
+
+/// Where a port's entry is.
+fn slot(index: u32) -> u32 {
+    index & (limit::LIMIT_PORTS.0 - 1)
+}
+
+fn key(attachment: &Attachment) -> types::attachment_key {
+    let Tags { outer, inner } = attachment.tags;
+    types::attachment_key { ifindex: attachment.port, outer, inner }
+}
