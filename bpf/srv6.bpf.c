@@ -6,6 +6,7 @@
 #include "include/srv6/decapsulate.h"
 #include "include/srv6/encapsulate.h"
 #include "include/srv6/end.h"
+#include "include/srv6/end_b6_encaps.h"
 #include "include/srv6/watch.h"
 
 char LICENSE[] SEC("license") = "GPL";
@@ -59,7 +60,7 @@ static __always_inline int onwards(const struct frame *frame, const struct sid *
 	const void *segment = (const void *)(srh + 1) + 16 * (srh->segments_left - 1);
 
 	if (segment + 16 > end_of(frame))
-		return drop(frame, REASON_TRUNCATED);
+		return leave(frame, REASON_TRUNCATED, sid->in_kernel);
 	return forward(frame, sid, srh, high(segment), low(segment));
 }
 
@@ -73,8 +74,9 @@ static __always_inline int inwards(const struct frame *frame, const struct sid *
 	__u32 at = sizeof(*ip);
 	enum srh_found found = find_srh(frame, ip, &reason);
 
+	/* The kernel decapsulates whatever is in an SRH that contradicts itself. */
 	if (found == SRH_OTHER)
-		return leave_srh(frame, reason, sid->in_kernel);
+		return leave(frame, reason, sid->in_kernel);
 	if (found == SRH_GOOD) {
 		if (srh->segments_left)
 			return leave(frame, REASON_WRONG_PAYLOAD, sid->in_kernel);
@@ -101,6 +103,11 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid)
 	if ((void *)(ip + 1) > end_of(frame))
 		return pass(frame, REASON_TRUNCATED);
 	frame->length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
+	if (is_special6(high(&ip->saddr)))
+		return leave(frame, REASON_IRREGULAR, sid->in_kernel);
+	/* A jumbogram's length is in its options (RFC 2675). */
+	if (ip->nexthdr == IPPROTO_HOPOPTS)
+		return leave(frame, REASON_EXTENSION, sid->in_kernel);
 	if (ip->version != 6 || fit(frame))
 		return drop(frame, REASON_TRUNCATED);
 	ip = data_of(frame) + ETH_HLEN;
@@ -108,6 +115,8 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid)
 		return drop(frame, REASON_TRUNCATED);
 	if (sid->behaviour <= BEHAVIOUR_END_T)
 		return onwards(frame, sid, ip);
+	if (sid->behaviour == BEHAVIOUR_END_B6_ENCAPS)
+		return end_b6_encaps(frame->ctx, frame->port, sid, frame->length);
 	return inwards(frame, sid, ip);
 }
 

@@ -93,11 +93,11 @@ enum reason {
 	REASON_NO_ROUTE,
 	/* The next hop's link-layer address is not known yet. */
 	REASON_NO_NEIGHBOUR,
-	/* The route leaves by an interface that is not one of the data plane's. */
+	/* The way leads by an interface that is not one of the data plane's, or is gone. */
 	REASON_OTHER_PORT,
 	/* The frame has no room for the outer header. */
 	REASON_NO_HEADROOM,
-	/* The inner header needs more than forwarding: options, a special source, a bad checksum. */
+	/* A header needs more than forwarding: options, a special address, a bad checksum. */
 	REASON_IRREGULAR,
 	/* The tenant has no policy for the destination. */
 	REASON_NO_POLICY,

@@ -28,6 +28,15 @@ static __always_inline struct tags inner_tags(const struct sid *sid,
 	return sid->outer ? (struct tags){sid->outer, sid->inner} : tags_of(adjacency);
 }
 
+/* Something else than what the SID decapsulates: perhaps that is behind one more header. */
+static __always_inline int wrong_payload(const struct frame *frame, const struct sid *sid,
+					 __u8 protocol)
+{
+	if (is_extension(protocol))
+		return leave(frame, REASON_EXTENSION, sid->in_kernel);
+	return drop(frame, REASON_WRONG_PAYLOAD);
+}
+
 /* `at`: where the IPv4 packet begins, from the beginning of layer 3. */
 static __always_inline int decapsulate4(const struct frame *frame, const struct sid *sid, __u32 at)
 {
@@ -36,7 +45,7 @@ static __always_inline int decapsulate4(const struct frame *frame, const struct 
 	int reason;
 
 	if ((void *)(ip + 1) > end_of(frame))
-		return drop(frame, REASON_TRUNCATED);
+		return leave(frame, REASON_TRUNCATED, sid->in_kernel);
 	if (ip->version != 4 || ip->ihl != 5 || bpf_ntohs(ip->tot_len) != frame->length - at ||
 	    is_special4(ip->saddr) || is_special4(ip->daddr))
 		return leave(frame, REASON_IRREGULAR, sid->in_kernel);
@@ -74,11 +83,11 @@ static __always_inline int decapsulate6(const struct frame *frame, const struct 
 	int reason;
 
 	if ((void *)(ip + 1) > end_of(frame))
-		return drop(frame, REASON_TRUNCATED);
+		return leave(frame, REASON_TRUNCATED, sid->in_kernel);
 	if (ip->version != 6 ||
 	    bpf_ntohs(ip->payload_len) + sizeof(*ip) != frame->length - at ||
-	    ip->nexthdr == IPPROTO_HOPOPTS || is_special6(high(&ip->saddr), low(&ip->saddr)) ||
-	    is_special6(high(&ip->daddr), low(&ip->daddr)))
+	    ip->nexthdr == IPPROTO_HOPOPTS || is_special6(high(&ip->saddr)) ||
+	    is_special6(high(&ip->daddr)))
 		return leave(frame, REASON_IRREGULAR, sid->in_kernel);
 	if (ip->hop_limit <= 1)
 		return leave(frame, REASON_HOP_LIMIT, sid->in_kernel);
@@ -116,7 +125,7 @@ static __always_inline int decapsulate(const struct frame *frame, const struct s
 		return decapsulate4(frame, sid, at);
 	if (protocol == IPPROTO_IPV6 && takes6)
 		return decapsulate6(frame, sid, at);
-	return drop(frame, REASON_WRONG_PAYLOAD);
+	return wrong_payload(frame, sid, protocol);
 }
 
 /* End.DX2 (RFC 8986 section 4.9): the inner frame leaves as it is by the SID's port. */
@@ -126,13 +135,24 @@ static __always_inline int decapsulate2(const struct frame *frame, const struct 
 	__u32 slot = sid->device & (LIMIT_PORTS - 1);
 
 	if (protocol != IPPROTO_ETHERNET)
-		return drop(frame, REASON_WRONG_PAYLOAD);
+		return wrong_payload(frame, sid, protocol);
 	if (frame->length < at + ETH_HLEN)
 		return drop(frame, REASON_TRUNCATED);
+	/* Or the redirect fails behind our back. Without a length the helper takes the frame's. */
+	__u32 mtu = frame->length - at - ETH_HLEN;
+
+	mtu = mtu ? mtu : 1;
+	long checked = bpf_check_mtu(frame->ctx, sid->device, &mtu, 0, 0);
+
+	if (checked)
+		return leave(frame, checked < 0 ? REASON_OTHER_PORT : REASON_TOO_BIG,
+			     sid->in_kernel);
 	if (bpf_xdp_adjust_head(frame->ctx, frame->l3 + at))
 		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
+	if (bpf_redirect_map(&devices, slot, XDP_DROP) != XDP_REDIRECT)
+		return drop(frame, REASON_OTHER_PORT);
 	add_to(frame, sid->counter);
-	return bpf_redirect_map(&devices, slot, XDP_DROP);
+	return XDP_REDIRECT;
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
- * H.Encaps, H.Encaps.Red, H.Encaps.L2 and .L2.Red (RFC 8986 sections 5.1 to 5.4), End.B6.Encaps
- * and .Red (sections 4.13, 4.14): an outer header, made beforehand, in front of the packet.
+ * H.Encaps, H.Encaps.Red, H.Encaps.L2 and .L2.Red (RFC 8986 sections 5.1 to 5.4): an outer header,
+ * made beforehand, in front of the packet.
  *
  * As in the kernel: the traffic class and the hop limit of an IPv6 packet are copied outwards, those
  * of IPv4 are 0 and 64; the outer packet passes one router, the inner one none. Unlike in the
@@ -196,8 +196,7 @@ static __always_inline int headend6(struct frame *frame, __u32 number, const str
 		return pass(frame, REASON_NO_POLICY);
 	frame->length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
 	if (ip->version != 6 || ip->nexthdr == IPPROTO_HOPOPTS ||
-	    is_special6(high(&ip->saddr), low(&ip->saddr)) ||
-	    is_special6(high(&ip->daddr), low(&ip->daddr)))
+	    is_special6(high(&ip->saddr)) || is_special6(high(&ip->daddr)))
 		return pass(frame, REASON_IRREGULAR);
 	if (ip->hop_limit <= 1)
 		return pass(frame, REASON_HOP_LIMIT);

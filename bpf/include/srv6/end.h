@@ -50,15 +50,22 @@ static __always_inline int next_csid(const struct sid *sid, struct bits *address
 	return 1;
 }
 
-/* The adjacency of a packet whose IPv6 header is `ip` and whose next segment is `dst`. */
+/* The adjacency of a packet whose IPv6 header is `ip`, which leaves with `protocol` behind it, and
+ * whose next segment is `dst`. */
 static __always_inline const struct adjacency *route_onwards(const struct frame *frame,
 							     const struct sid *sid,
-							     const struct ipv6hdr *ip, __u64 dst0,
+							     const struct ipv6hdr *ip,
+							     __u8 protocol, __u64 dst0,
 							     __u64 dst1, int *reason)
 {
 	__u32 device = frame->port->ifindex, table = 0;
 
 	if (sid->behaviour == BEHAVIOUR_END_X) {
+		/* The look-up of the neighbour would not see that the packet is to many. */
+		if (is_special6(dst0)) {
+			*reason = REASON_IRREGULAR;
+			return 0;
+		}
 		dst0 = sid->next_hop[0];
 		dst1 = sid->next_hop[1];
 	} else if (sid->behaviour == BEHAVIOUR_END_T) {
@@ -69,7 +76,7 @@ static __always_inline const struct adjacency *route_onwards(const struct frame 
 		}
 	}
 	return route(frame, dst0, dst1, high(&ip->saddr), low(&ip->saddr),
-		     ROUTE_FLOW(*(__be32 *)ip & FLOW_MASK, ip->nexthdr),
+		     ROUTE_FLOW(*(__be32 *)ip & FLOW_MASK, protocol),
 		     ROUTE_TABLE(AF_INET6, device, table), reason);
 }
 
@@ -87,6 +94,7 @@ static __always_inline int pop_and_send(const struct frame *frame, const struct 
 	copy = *old;
 	if (cut_head(frame, srh, tags))
 		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
+	add_to(frame, sid->counter);
 	struct ipv6hdr *ip = data_of(frame) + link_header(tags);
 
 	if ((void *)(ip + 1) > end_of(frame))
@@ -112,25 +120,28 @@ static __always_inline int forward(const struct frame *frame, const struct sid *
 		return drop(frame, REASON_TRUNCATED);
 	if (ip->hop_limit <= 1)
 		return leave(frame, REASON_HOP_LIMIT, sid->in_kernel);
-	if (is_special6(high(&ip->saddr), low(&ip->saddr)))
-		return leave(frame, REASON_IRREGULAR, sid->in_kernel);
-	const struct adjacency *adjacency = route_onwards(frame, sid, ip, dst0, dst1, &reason);
+	__u8 protocol = ip->nexthdr;
+
+	if (srh && srh->segments_left == 1 && sid->flavours & FLAVOUR_PSP) {
+		removed = 8 + 8 * srh->length;
+		protocol = srh->next_header;
+	}
+	const struct adjacency *adjacency =
+		route_onwards(frame, sid, ip, protocol, dst0, dst1, &reason);
 
 	if (!adjacency)
 		return leave(frame, reason, sid->in_kernel);
-	if (srh && srh->segments_left == 1 && sid->flavours & FLAVOUR_PSP)
-		removed = 8 + 8 * srh->length;
 	if (frame->length - removed > adjacency->mtu)
 		return leave(frame, REASON_TOO_BIG, sid->in_kernel);
-	add_to(frame, sid->counter);
 	if (removed)
-		return pop_and_send(frame, sid, adjacency, removed, dst0, dst1, srh->next_header);
+		return pop_and_send(frame, sid, adjacency, removed, dst0, dst1, protocol);
 
 	struct tags tags = tags_of(adjacency);
 
 	/* Tags are put in front; without, the frame stays as long as it is. */
 	if (tags.outer && cut_head(frame, 0, tags))
 		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
+	add_to(frame, sid->counter);
 	struct ipv6hdr *to = data_of(frame) + link_header(tags);
 	struct srh *left = (void *)(to + 1);
 

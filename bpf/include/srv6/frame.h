@@ -117,15 +117,14 @@ static __always_inline __u64 low(const void *address)
 }
 
 /* Addresses that the kernel does not forward from or to, or not as others: unspecified, loopback,
- * link-local, multicast (RFC 4291 section 2). */
-static __always_inline int is_special6(__u64 high, __u64 low)
+ * IPv4-mapped (all of ::/64), link-local, multicast (RFC 4291 section 2). `high`: the first word. */
+static __always_inline int is_special6(__u64 high)
 {
 	__u16 first = bpf_ntohs((__u16)high);
 
 	if (high && first < 0xfe80)
 		return 0;
-	return !high ? low == 0 || low == bpf_cpu_to_be64(1) :
-		       first >= 0xff00 || (first & 0xffc0) == 0xfe80;
+	return !high || first >= 0xff00 || (first & 0xffc0) == 0xfe80;
 }
 
 /* The same for IPv4: this network, loopback, multicast and above (RFC 6890). */

@@ -34,6 +34,14 @@ enum srh_found {
 	SRH_OTHER, /* the reason says what */
 };
 
+/* Headers between which the kernel looks for the one that it wants. */
+static __always_inline int is_extension(__u8 protocol)
+{
+	return protocol == IPPROTO_HOPOPTS || protocol == IPPROTO_ROUTING ||
+	       protocol == IPPROTO_FRAGMENT || protocol == IPPROTO_AH ||
+	       protocol == IPPROTO_DSTOPTS;
+}
+
 /*
  * Looks behind the IPv6 header at `ip`. SRH_GOOD means that the segment list is complete, ends with
  * the header, and has the segment that is left, or one less if it is reduced (section 4.1.1).
@@ -45,10 +53,7 @@ static __always_inline enum srh_found find_srh(const struct frame *frame, const 
 	const void *end = end_of(frame);
 
 	if (ip->nexthdr != IPPROTO_ROUTING) {
-		*reason = ip->nexthdr == IPPROTO_HOPOPTS || ip->nexthdr == IPPROTO_DSTOPTS ||
-					  ip->nexthdr == IPPROTO_FRAGMENT ?
-				  REASON_EXTENSION :
-				  REASON_NO_SRH;
+		*reason = is_extension(ip->nexthdr) ? REASON_EXTENSION : REASON_NO_SRH;
 		return SRH_NONE;
 	}
 	if ((void *)(srh + 1) > end) {
@@ -75,11 +80,11 @@ static __always_inline enum srh_found find_srh(const struct frame *frame, const 
 	return SRH_GOOD;
 }
 
-/* What an SRH that cannot be used here means for the packet: the kernel verifies HMACs and knows
- * more extension headers; it drops as we do what contradicts itself. */
+/* What an SRH that has no usable next segment means for the packet: the kernel verifies HMACs and
+ * knows more extension headers; it drops as we do what contradicts itself. */
 static __always_inline int leave_srh(const struct frame *frame, enum reason reason, int in_kernel)
 {
-	if (reason == REASON_MALFORMED || reason == REASON_TRUNCATED)
+	if (reason == REASON_MALFORMED)
 		return drop(frame, reason);
 	return leave(frame, reason, in_kernel);
 }

@@ -1,0 +1,186 @@
+//! One frame, both ways.
+
+use std::fmt::Write;
+
+use bpf::measure::{Run, run_once, verdict};
+
+use super::node::{Left, Node, Side};
+use crate::bed::{NODE_LEFT, index};
+
+/// What the program did, which was right: the kernel did the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Same {
+    Forwarded(Vec<u8>),
+    /// Left to the kernel, and so, whatever it did, the same. Whether it forwarded it.
+    Left(bool),
+    Dropped,
+}
+
+impl Node {
+    /// What the program alone makes of a frame from the left.
+    pub(crate) fn program(&self, frame: &[u8]) -> Run {
+        run_once(self.plane.program(), index("l"), frame).unwrap()
+    }
+
+    /// Sends a frame both ways. An error says what differs.
+    pub(crate) fn both(&mut self, frame: &[u8]) -> Result<Same, String> {
+        let run = self.program(frame);
+        let kernel = self.kernel(frame);
+        compare(frame, &run, &kernel)
+            .map_err(|what| format!("{what}\n{}", describe(frame, &run, &kernel)))
+    }
+
+    /// Sends a frame that both must forward, alike. Returns what comes out.
+    #[track_caller]
+    pub(crate) fn forwards(&mut self, frame: &[u8]) -> Vec<u8> {
+        match self.both(frame).unwrap_or_else(|what| panic!("{what}")) {
+            Same::Forwarded(frame) => frame,
+            other => panic!("{other:?}: {}\n{:?}", hex(frame), self.reasons()),
+        }
+    }
+
+    /// Sends a frame that the program must leave to the kernel, or drop as the kernel does.
+    #[track_caller]
+    pub(crate) fn declines(&mut self, frame: &[u8]) {
+        let same = self.both(frame).unwrap_or_else(|what| panic!("{what}"));
+        assert!(!matches!(same, Same::Forwarded(_)), "forwarded: {}", hex(frame));
+    }
+}
+
+fn compare(frame: &[u8], run: &Run, kernel: &Left) -> Result<Same, &'static str> {
+    match run.verdict {
+        verdict::PASS if !is_whole(frame, &run.frame) => Err("changed, and left to the kernel"),
+        verdict::PASS => Ok(Same::Left(kernel.iter().any(|(_, out)| !is_error(out)))),
+        verdict::DROP if !kernel.is_empty() => Err("dropped, and the kernel does not"),
+        verdict::DROP => Ok(Same::Dropped),
+        verdict::REDIRECT => {
+            if kernel.is_empty() && is_no_packet(frame, &run.frame) {
+                return Ok(Same::Forwarded(run.frame.clone()));
+            }
+            let [(side, expected)] = &kernel[..] else {
+                return Err("forwarded, and the kernel does not, or more");
+            };
+            // A frame that comes out of End.DX2 has its own addresses, and goes to the right.
+            let by = if run.frame[6..12] == NODE_LEFT { Side::Left } else { Side::Right };
+            if by != *side {
+                return Err("forwarded by another port");
+            }
+            let pushed = run.frame.len() > wanted(frame).min(frame.len());
+            if masked(&run.frame, pushed) != masked(expected, pushed) {
+                return Err("forwarded otherwise");
+            }
+            Ok(Same::Forwarded(run.frame.clone()))
+        }
+        _ => Err("neither left, nor dropped, nor forwarded"),
+    }
+}
+
+/// Whether a frame that was left to the kernel lacks nothing but padding behind its packet, which
+/// the kernel would take off itself.
+pub(crate) fn is_whole(before: &[u8], after: &[u8]) -> bool {
+    before == after || before.starts_with(after) && after.len() >= wanted(before)
+}
+
+/// How long a frame is without padding. A jumbogram (RFC 2675) may be longer than it says.
+pub(crate) fn wanted(frame: &[u8]) -> usize {
+    let half = |at: usize| usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
+    match (frame.get(12..14), frame.len()) {
+        (Some([0x86, 0xdd]), 54..) if frame[20] != 0 => 14 + 40 + half(18),
+        (Some([0x08, 0x00]), 34..) => 14 + half(16),
+        _ => frame.len(),
+    }
+}
+
+/// Whether End.DX2 took out what the kernel drops and RFC 8986 section 4.9 does not: a frame with a
+/// length in place of a type (IEEE 802.3), such as those of spanning trees; or a tag that is cut
+/// off, which no AF_PACKET socket shows.
+pub(crate) fn is_no_packet(before: &[u8], after: &[u8]) -> bool {
+    let before = &before[..wanted(before).min(before.len())];
+    let taken_out = before.ends_with(after) && after.len() + 54 <= before.len();
+    let cut_tag = after.len() < 18 && matches!(after[12..14], [0x81, 0x00] | [0x88, 0xa8]);
+    taken_out && (after[12] < 6 || cut_tag)
+}
+
+/// An error of the node's own making: ICMP, or ICMPv6 with a type below 128.
+pub(crate) fn is_error(frame: &[u8]) -> bool {
+    match frame {
+        [_, _, _, _, _, _, _, _, _, _, _, _, 0x86, 0xdd, ..] if frame.len() > 54 => {
+            frame[20] == 58 && frame[54] < 128 && frame[22..28] == [0xfd, 0, 0, 0xa, 0, 0]
+        }
+        [_, _, _, _, _, _, _, _, _, _, _, _, 0x08, 0x00, ..] if frame.len() > 34 => {
+            frame[23] == 1 && matches!(frame[34], 3 | 11 | 12)
+        }
+        _ => false,
+    }
+}
+
+/// Without the flow label of an outer header that was pushed.
+pub(crate) fn masked(frame: &[u8], pushed: bool) -> Vec<u8> {
+    let mut frame = frame.to_vec();
+    if pushed && frame.len() >= 18 {
+        frame[15] &= 0xf0;
+        frame[16..18].fill(0);
+    }
+    frame
+}
+
+fn describe(frame: &[u8], run: &Run, kernel: &Left) -> String {
+    let mut out = format!("  sent    {}\n  program {} ", hex(frame), run.verdict);
+    let _ = writeln!(out, "{}", hex(&run.frame));
+    for (side, frame) in kernel {
+        let _ = writeln!(out, "  kernel  {side:?} {}", hex(frame));
+    }
+    if kernel.is_empty() {
+        out.push_str("  kernel  nothing\n");
+    }
+    out
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+/// How many packets the program accounts for: those of entries, and by reason those that it left
+/// to the kernel and that it dropped.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) forwarded: u64,
+    pub(crate) left: u64,
+    pub(crate) dropped: u64,
+}
+
+impl Account {
+    pub(crate) fn of(node: &Node) -> Self {
+        let mut account = Self::default();
+        for (_, left, dropped) in node.reasons() {
+            account.left += left;
+            account.dropped += dropped;
+        }
+        let first = bpf::srv6::types::limit::LIMIT_REASONS.0;
+        account.forwarded =
+            (first..node.counters).map(|counter| node.plane.count(counter).packets).sum();
+        account
+    }
+
+    pub(crate) fn add(&mut self, verdict: u32) {
+        match verdict {
+            verdict::REDIRECT => self.forwarded += 1,
+            verdict::PASS => self.left += 1,
+            verdict::DROP => self.dropped += 1,
+            other => panic!("verdict {other}"),
+        }
+    }
+}
+
+impl Node {
+    /// Reason, left, dropped, for those that there were.
+    pub(crate) fn reasons(&self) -> Vec<(u32, u64, u64)> {
+        let reasons = bpf::srv6::types::reason::REASONS.0;
+        let count = |counter| self.plane.count(counter).packets;
+        let all = (0..reasons).map(|reason| (reason, count(reason), count(reasons + reason)));
+        all.filter(|(_, left, dropped)| left + dropped > 0).collect()
+    }
+}

@@ -1,0 +1,111 @@
+//! Whatever comes, the program forwards, leaves or drops, and accounts for it.
+
+use bpf::measure::verdict;
+use testkit::Random;
+use wire::protocol::{IPV4, IPV6};
+
+use super::compare::{Account, hex, is_whole, wanted};
+use super::differential::packets;
+use super::network::{BINDING, POLICIES, SIDS};
+use super::node::{Node, with_node};
+use super::packets::*;
+use super::random::Dice;
+
+/// Good frames, of each kind that some entry is for.
+fn good() -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    let v4 = V4::new("10.1.0.1", "10.2.0.1").with(&udp(9));
+    let v6 = V6::new("fd00:9::9", "fd00:8::9", 17).with(&udp(9));
+    for prefix in SIDS.iter().map(|sid| sid.0).chain([BINDING.0]) {
+        let sid = prefix.split_once('/').unwrap().0;
+        for (next_header, inner) in [(IPV4, &v4), (IPV6, &v6), (143, &ethernet(&[], 0x0800, &v4))] {
+            frames.push(on_path(&[sid, "fd00:2::1"], 1, next_header, inner));
+            frames.push(on_path(&["fd00:2::1", sid], 0, next_header, inner));
+            frames.push(frame6(&V6::new("fd00:9::1", sid, next_header).with(inner)));
+        }
+    }
+    for n in 0..POLICIES.len() {
+        frames.push(frame4(&V4::new("10.1.0.1", &format!("10.10.{n}.9")).with(&udp(9))));
+        let dst = format!("fd00:3:{n:x}::9");
+        frames.push(frame6(&V6::new("fd00:9::1", &dst, 17).with(&udp(9))));
+    }
+    frames
+}
+
+impl Node {
+    /// Lets the program alone have a frame; whatever it does, it does it whole.
+    fn survives(&self, frame: &[u8], account: &mut Account) {
+        let run = self.program(frame);
+        account.add(run.verdict);
+        let fine = match run.verdict {
+            // The length on the wire is the one that the header says, or End.DX2's inner frame's.
+            verdict::REDIRECT => {
+                wanted(&run.frame) == run.frame.len() || is_inside(frame, &run.frame)
+            }
+            verdict::PASS => is_whole(frame, &run.frame),
+            verdict => verdict == verdict::DROP,
+        };
+        assert!(fine, "{} became {} {}", hex(frame), run.verdict, hex(&run.frame));
+    }
+}
+
+fn is_inside(whole: &[u8], part: &[u8]) -> bool {
+    whole.windows(part.len()).any(|window| window == part)
+}
+
+/// The kernel has the entries, or has not: then nothing of theirs may reach it.
+fn in_both(test: fn(&mut Node, bool, &mut Account)) {
+    for in_kernel in [true, false] {
+        with_node(move |node| {
+            node.configure_all(in_kernel);
+            let mut account = Account::default();
+            test(node, in_kernel, &mut account);
+            assert_eq!(Account::of(node), account, "{:?}", node.reasons());
+            let declined = if in_kernel { account.left } else { account.dropped };
+            assert!(account.forwarded > 0 && declined > 0, "{account:?}");
+        });
+    }
+}
+
+#[test]
+fn root_malformed_cut_at_every_byte() {
+    in_both(|node, in_kernel, account| {
+        for frame in good() {
+            for length in 14..=frame.len() {
+                let before = account.left;
+                node.survives(&frame[..length], account);
+                // A packet for an entry is the kernel's only if that has the entry, or if there is
+                // too little of it to tell.
+                let told = length >= 54 || frame[12] == 8 && length >= 34;
+                if !in_kernel && told && account.left > before {
+                    panic!("{} goes on to the kernel", hex(&frame[..length]));
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn root_malformed_every_byte_of_the_headers() {
+    in_both(|node, _, account| {
+        for frame in good() {
+            for at in 12..frame.len().min(110) {
+                for value in [0, 1, 0x7f, 0x80, 0xff, frame[at] ^ 1, frame[at].wrapping_add(2)] {
+                    let mut frame = frame.clone();
+                    frame[at] = value;
+                    node.survives(&frame, account);
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn root_malformed_random() {
+    in_both(|node, _, account| {
+        let mut dice = Dice(Random::seeded());
+        for _ in 0..packets() {
+            node.survives(&dice.frame(), account);
+        }
+    });
+}

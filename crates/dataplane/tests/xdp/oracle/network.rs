@@ -1,0 +1,185 @@
+//! What the node is configured for, said to the kernel and to the program alike.
+
+use bpf::srv6::types::{self, behaviour, flavour};
+use dataplane::xdp::{Form, outer};
+use model::{SegmentList, Sid};
+
+use super::node::Node;
+use crate::bed::{address, index, ip};
+
+/// The source of outer headers.
+pub(crate) const SOURCE: &str = "fd00:1::";
+
+type Fill = fn(&mut types::sid);
+
+/// Prefix, the kernel's action, the program's.
+pub(crate) const SIDS: [(&str, &str, Fill); 19] = [
+    ("fd00:1::e0/128", "End", |sid| is(sid, behaviour::BEHAVIOUR_END)),
+    ("fd00:1::e1/128", "End flavors psp", |sid| {
+        is(sid, behaviour::BEHAVIOUR_END);
+        sid.flavours = flavour::FLAVOUR_PSP.0 as u8;
+    }),
+    ("fd00:1:2::/48", "End flavors next-csid lblen 32 nflen 16", |sid| csid(sid, 4, 2)),
+    ("fc01:1::/32", "End flavors next-csid lblen 16 nflen 16", |sid| csid(sid, 2, 2)),
+    ("fc02::/16", "End flavors next-csid lblen 8 nflen 8", |sid| csid(sid, 1, 1)),
+    ("fd00:4:4:1:2::/80", "End flavors next-csid lblen 48 nflen 32", |sid| csid(sid, 6, 4)),
+    ("fc03:1:1:1::/64", "End flavors next-csid lblen 56 nflen 8", |sid| csid(sid, 7, 1)),
+    ("fd00:1::a0/128", "End.X nh6 fd00:b::2", |sid| {
+        is(sid, behaviour::BEHAVIOUR_END_X);
+        sid.next_hop = address("fd00:b::2");
+    }),
+    ("fd00:1::a1/128", "End.X nh6 fd00:a::2", |sid| {
+        is(sid, behaviour::BEHAVIOUR_END_X);
+        sid.next_hop = address("fd00:a::2");
+    }),
+    ("fd00:1:5::/48", "End.X nh6 fd00:a::2 flavors next-csid lblen 32 nflen 16", |sid| {
+        csid(sid, 4, 2);
+        is(sid, behaviour::BEHAVIOUR_END_X);
+        sid.next_hop = address("fd00:a::2");
+    }),
+    ("fd00:1::70/128", "End.T table 100", |sid| {
+        is(sid, behaviour::BEHAVIOUR_END_T);
+        sid.table = 100;
+    }),
+    ("fd00:1::d2/128", "End.DX2 oif r", |sid| {
+        is(sid, behaviour::BEHAVIOUR_END_DX2);
+        sid.device = index("r");
+    }),
+    ("fd00:1::d4/128", "End.DX4 nh4 0.0.0.0", |sid| is(sid, behaviour::BEHAVIOUR_END_DX4)),
+    // Behind a gateway; for one on the link see `root_dx4_and_a_next_hop_on_the_link`.
+    ("fd00:1::d5/128", "End.DX4 nh4 10.1.0.99", |sid| {
+        is(sid, behaviour::BEHAVIOUR_END_DX4);
+        sid.next_hop[0] = u64::from(u32::from_ne_bytes([10, 1, 0, 99]));
+    }),
+    ("fd00:1::d6/128", "End.DX6 nh6 ::", |sid| is(sid, behaviour::BEHAVIOUR_END_DX6)),
+    ("fd00:1::d7/128", "End.DX6 nh6 fd00:a::2", |sid| {
+        is(sid, behaviour::BEHAVIOUR_END_DX6);
+        sid.next_hop = address("fd00:a::2");
+    }),
+    ("fd00:1::d8/128", "End.DT6 table 254", |sid| {
+        is(sid, behaviour::BEHAVIOUR_END_DT6);
+        sid.table = 254;
+    }),
+    ("fd00:1::d9/128", "End.DT6 table 100", |sid| {
+        is(sid, behaviour::BEHAVIOUR_END_DT6);
+        sid.table = 100;
+    }),
+    // The kernel's needs a VRF here: its End.DX4 without a next hop does the same in the main table.
+    ("fd00:1::da/128", "End.DX4 nh4 0.0.0.0", |sid| {
+        is(sid, behaviour::BEHAVIOUR_END_DT4);
+        sid.table = 254;
+    }),
+];
+
+/// The kernel's End.DT46 needs a VRF as well. For IPv6 inside its End.DT6 does the same.
+pub(crate) const DT46: (&str, &str, Fill) = ("fd00:1::db/128", "End.DT6 table 254", |sid| {
+    is(sid, behaviour::BEHAVIOUR_END_DT46);
+    sid.table = 254;
+});
+
+/// The list of the SID that starts another policy (End.B6.Encaps).
+pub(crate) const BINDING: (&str, &[&str]) = ("fd00:1::b6/128", &["fd00:2::1", "fd00:2::2"]);
+
+/// How many segments the policies have; number `n` has the prefixes `10.10.n.0/24` and
+/// `fd00:3:n::/48`.
+pub(crate) const POLICIES: [(Form, usize); 8] = [
+    (Form::Whole, 1),
+    (Form::Whole, 2),
+    (Form::Whole, 5),
+    (Form::Whole, 10),
+    (Form::Reduced, 1),
+    (Form::Reduced, 2),
+    (Form::Reduced, 5),
+    (Form::Reduced, 11),
+];
+
+fn is(sid: &mut types::sid, what: behaviour) {
+    sid.behaviour = what.0 as u8;
+}
+
+fn csid(sid: &mut types::sid, block: u8, node: u8) {
+    is(sid, behaviour::BEHAVIOUR_END);
+    sid.flavours = flavour::FLAVOUR_NEXT_CSID.0 as u8;
+    (sid.block, sid.node) = (block, node);
+}
+
+/// A segment list of this many, none of them this node's.
+pub(crate) fn segments(count: usize) -> Vec<String> {
+    (1..=count).map(|n| format!("fd00:2::{n:x}")).collect()
+}
+
+fn list(segments: &[impl AsRef<str>]) -> SegmentList {
+    SegmentList(segments.iter().map(|sid| Sid(sid.as_ref().parse().unwrap())).collect())
+}
+
+impl Node {
+    /// Everything above. The program's entries say that the kernel has them too, or not.
+    pub(crate) fn configure_all(&mut self, in_kernel: bool) {
+        for (prefix, action, fill) in SIDS {
+            self.sid(prefix, action, in_kernel, fill);
+        }
+        let (prefix, path) = BINDING;
+        let action = format!("End.B6.Encaps srh segs {}", path.join(","));
+        let policy = self.policy(path, Form::Whole, in_kernel);
+        self.sid(prefix, &action, in_kernel, |sid| {
+            is(sid, behaviour::BEHAVIOUR_END_B6_ENCAPS);
+            sid.policy = policy;
+        });
+        let mut tenant = types::tenant::default();
+        (tenant.ipv4[0].count, tenant.ipv4[0].length[0]) = (1, 24);
+        (tenant.ipv6[0].count, tenant.ipv6[0].length[0]) = (1, 48);
+        self.plane.tenants.write(1, tenant);
+        for (n, (form, count)) in POLICIES.into_iter().enumerate() {
+            self.prefixes(n, form, &segments(count), in_kernel);
+        }
+    }
+
+    pub(crate) fn sid(
+        &mut self,
+        prefix: &str,
+        action: &str,
+        in_kernel: bool,
+        fill: impl FnOnce(&mut types::sid),
+    ) {
+        ip(&format!("-6 route add {prefix} encap seg6local action {action} dev r"));
+        let (text, length) = prefix.split_once('/').unwrap();
+        let mut sid = types::sid {
+            address: address(text),
+            length: length.parse().unwrap(),
+            counter: self.counter(),
+            in_kernel: u32::from(in_kernel),
+            ..Default::default()
+        };
+        fill(&mut sid);
+        self.plane.sids.add(sid).unwrap();
+    }
+
+    /// A policy of one list, of the program alone. Its counter is the last that was given.
+    pub(crate) fn policy(&mut self, path: &[impl AsRef<str>], form: Form, in_kernel: bool) -> u32 {
+        let header = outer(SOURCE.parse().unwrap(), &list(path), form).unwrap();
+        let list = self.plane.lists.add(header).unwrap();
+        let (counter, in_kernel) = (self.counter(), u32::from(in_kernel));
+        let policy = types::policy { list, counter, in_kernel, ..Default::default() };
+        self.plane.policies.add(policy).unwrap()
+    }
+
+    fn prefixes(&mut self, n: usize, form: Form, path: &[String], in_kernel: bool) {
+        let mode = if form == Form::Whole { "encap" } else { "encap.red" };
+        let encap = format!("encap seg6 mode {mode} segs {} dev r", path.join(","));
+        ip(&format!("route add 10.10.{n}.0/24 {encap}"));
+        ip(&format!("-6 route add fd00:3:{n:x}::/48 {encap}"));
+        let policy = self.policy(path, form, in_kernel);
+        let address4 = u32::from_ne_bytes([10, 10, n as u8, 0]);
+        let prefix = types::prefix4 { tenant: 1, length: 24, address: address4, policy };
+        self.plane.prefixes4.add(prefix).unwrap();
+        let address = address(&format!("fd00:3:{n:x}::"));
+        let prefix = types::prefix6 { tenant: 1, length: 48, address, policy, pad: 0 };
+        self.plane.prefixes6.add(prefix).unwrap();
+    }
+
+    /// A counter that no other entry has.
+    pub(crate) fn counter(&mut self) -> u32 {
+        self.counters += 1;
+        self.counters - 1
+    }
+}

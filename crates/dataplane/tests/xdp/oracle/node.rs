@@ -1,0 +1,191 @@
+//! The node under test and the peers at its ports, which are in a namespace of their own and never
+//! say anything by themselves:
+//!
+//! ```text
+//!        peers' namespace  |           node           |  peers' namespace
+//!  fd00:a::2, 10.0.1.2  lp --- l fd00:a::1  fd00:b::1 r --- rp  fd00:b::2, 10.0.2.2
+//!                          |     10.0.1.1    10.0.2.1   |
+//! ```
+//! To the right lead the default routes; to the left fd00:9::/32, 10.1.0.0/16 and table 100.
+
+use std::fs::File;
+
+use bpf::Srv6;
+use bpf::srv6::{Sizes, types};
+use nix::sched::{CloneFlags, CpuSet, sched_getcpu, sched_setaffinity, setns, unshare};
+use nix::unistd::Pid;
+
+use super::taps::Tap;
+use crate::bed::{NODE_LEFT, frame, ip, loaded, udp6};
+
+const NODE_RIGHT: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+/// The lengths of SIDs' prefixes, and of tenants'.
+const SID_LENGTHS: [u8; 7] = [128, 80, 64, 48, 32, 24, 16];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Left,
+    Right,
+}
+
+/// What left the node: by which port, and the frame.
+pub(crate) type Left = Vec<(Side, Vec<u8>)>;
+
+pub(crate) struct Node {
+    pub(crate) plane: Srv6,
+    /// The counters that entries have been given, the reasons' included.
+    pub(crate) counters: u32,
+    left: Tap,
+    right: Tap,
+    serial: u64,
+    peers: File,
+    node: File,
+}
+
+/// Runs `test` in a node.
+pub(crate) fn with_node(test: impl FnOnce(&mut Node) + Send + 'static) {
+    let run = std::thread::spawn(|| test(&mut Node::new())).join();
+    if let Err(panic) = run {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+impl Node {
+    fn new() -> Self {
+        // On one processor the kernel hands frames on in the order in which they are sent.
+        let mut cpus = CpuSet::new();
+        cpus.set(sched_getcpu().unwrap()).unwrap();
+        sched_setaffinity(Pid::from_raw(0), &cpus).unwrap();
+
+        let peers = new_namespace();
+        let node = new_namespace();
+        for name in ["l", "r"] {
+            let mac = if name == "l" { "1" } else { "2" };
+            ip(&format!(
+                "link add dev {name} address 02:00:00:00:00:0{mac} type veth peer name {name}p"
+            ));
+            let fd = std::os::fd::AsRawFd::as_raw_fd(&peers);
+            let path = format!("/proc/{}/fd/{fd}", std::process::id());
+            ip(&format!("link set dev {name}p netns {path}"));
+        }
+        setns(&peers, CloneFlags::CLONE_NEWNET).unwrap();
+        write("ipv6/conf/all/disable_ipv6", "1");
+        write("ipv6/conf/default/disable_ipv6", "1");
+        for name in ["lp", "rp"] {
+            ip(&format!("link set dev {name} mtu 2000 up"));
+        }
+        let (left, right) = (Tap::open("lp"), Tap::open("rp"));
+        setns(&node, CloneFlags::CLONE_NEWNET).unwrap();
+        configure();
+
+        let sizes = Sizes { sids: 64, prefixes: 64, policies: 64, lists: 64, ..Sizes::default() };
+        let plane = loaded(sizes);
+        let mut control = plane.control.read(0);
+        control.sids[0].count = SID_LENGTHS.len() as u8;
+        control.sids[0].length[..SID_LENGTHS.len()].copy_from_slice(&SID_LENGTHS);
+        plane.control.write(0, control);
+        let counters = types::limit::LIMIT_REASONS.0;
+        Self { plane, counters, left, right, serial: 0, peers, node }
+    }
+
+    /// Does something in the peers' namespace.
+    pub(crate) fn among_peers<T>(&self, what: impl FnOnce() -> T) -> T {
+        setns(&self.peers, CloneFlags::CLONE_NEWNET).unwrap();
+        let result = what();
+        setns(&self.node, CloneFlags::CLONE_NEWNET).unwrap();
+        result
+    }
+
+    /// What leaves the node when the left peer sends the frame to it.
+    pub(crate) fn kernel(&mut self, frame: &[u8]) -> Left {
+        self.left.send(frame);
+        self.settle()
+    }
+
+    /// What has left the node by now. Frames keep their order, so a marker sent by each port comes
+    /// after everything that was sent before.
+    pub(crate) fn settle(&mut self) -> Left {
+        let mut seen = Vec::new();
+        for (side, to) in [(Side::Left, "fd00:a::2"), (Side::Right, "fd00:b::2")] {
+            self.serial += 1;
+            let mut marker = frame(&udp6("fd00:a::3", to, 16));
+            let at = marker.len() - 8;
+            marker[at..].copy_from_slice(&self.serial.to_be_bytes());
+            self.left.send(&marker);
+            let tap = if side == Side::Left { &self.left } else { &self.right };
+            loop {
+                let got = tap.next().expect("the marker comes within 5 s");
+                if got.len() == marker.len() && got[22..] == marker[22..] {
+                    break;
+                }
+                if !is_noise(&got) {
+                    seen.push((side, got));
+                }
+            }
+        }
+        seen
+    }
+}
+
+/// What the node says of itself: neighbour discovery, ARP, group membership.
+fn is_noise(frame: &[u8]) -> bool {
+    let from_node = frame[6..12] == NODE_LEFT || frame[6..12] == NODE_RIGHT;
+    from_node && frame[0] & 1 == 1
+}
+
+/// Enters a new network namespace.
+fn new_namespace() -> File {
+    unshare(CloneFlags::CLONE_NEWNET).unwrap();
+    File::open("/proc/thread-self/ns/net").unwrap()
+}
+
+fn write(key: &str, value: &str) {
+    std::fs::write(format!("/proc/sys/net/{key}"), value).unwrap();
+}
+
+fn configure() {
+    for key in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+        write(key, "1");
+    }
+    // Every error is sent: one that is missing is a difference, not a limit.
+    for key in ["ipv4/icmp_ratelimit", "ipv6/icmp/ratelimit", "ipv4/conf/all/send_redirects"] {
+        write(key, "0");
+    }
+    // Before Linux 6.12 the whole machine has one limit.
+    let _ = std::fs::write("/proc/sys/net/ipv4/icmp_msgs_per_sec", "1000000");
+    let _ = std::fs::write("/proc/sys/net/ipv4/icmp_msgs_burst", "1000000");
+    for line in [
+        "link set lo up",
+        "link set dev l addrgenmode none mtu 2000 up",
+        "link set dev r addrgenmode none mtu 2000 up",
+        // No more on the links than the peers: errors about neighbours that never answer would
+        // come seconds later, between other packets.
+        "addr add fd00:a::1/128 dev l nodad noprefixroute",
+        "addr add fd00:b::1/128 dev r nodad noprefixroute",
+        "addr add 10.0.1.1/32 dev l",
+        "addr add 10.0.2.1/32 dev r",
+        "-6 route add fd00:a::2 dev l",
+        "-6 route add fd00:b::2 dev r",
+        "route add 10.0.1.2 dev l",
+        "route add 10.0.2.2 dev r",
+        "neigh add fd00:a::2 lladdr 02:00:00:00:00:0a dev l nud permanent",
+        "neigh add fd00:b::2 lladdr 02:00:00:00:00:0b dev r nud permanent",
+        "neigh add 10.0.1.2 lladdr 02:00:00:00:00:0a dev l nud permanent",
+        "neigh add 10.0.2.2 lladdr 02:00:00:00:00:0b dev r nud permanent",
+        "-6 route add default via fd00:b::2",
+        "-6 route add fd00:9::/32 via fd00:a::2",
+        "-6 route add default via fd00:a::2 table 100",
+        "-6 route add unreachable fd00:dead::/32",
+        // Locked: bpf_fib_lookup does not say of other MTUs of routes.
+        "-6 route add fd00:5111::/32 via fd00:b::2 mtu lock 1280",
+        "route add 10.51.0.0/16 via 10.0.2.2 mtu lock 600",
+        "route add default via 10.0.2.2",
+        "route add 10.1.0.0/16 via 10.0.1.2",
+        "route add unreachable 10.66.0.0/16",
+        "sr tunsrc set fd00:1::",
+    ] {
+        ip(line);
+    }
+    write("ipv4/conf/l/send_redirects", "0");
+}

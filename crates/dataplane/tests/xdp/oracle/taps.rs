@@ -1,0 +1,93 @@
+//! A peer's end of a wire (AF_PACKET): sends frames as they are, and receives them as they were on
+//! the wire.
+
+use std::io::IoSliceMut;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::libc;
+use nix::sys::socket::{
+    AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockType, SockaddrLike, bind,
+    recvmsg, send, setsockopt, socket, sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+
+use crate::bed::index;
+
+/// linux/if_packet.h: that a tag was in the frame, and of which kind.
+const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+
+pub(crate) struct Tap {
+    socket: OwnedFd,
+}
+
+impl Tap {
+    /// Taps an interface of the calling thread's namespace, towards which a thread may send later
+    /// from any other.
+    pub(crate) fn open(name: &str) -> Self {
+        // Protocol 0: nothing arrives before the socket is bound to its interface.
+        let socket =
+            socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None).unwrap();
+        set(&socket, PACKET_IGNORE_OUTGOING);
+        set(&socket, libc::PACKET_AUXDATA);
+        setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(5)).unwrap();
+        let address = libc::sockaddr_ll {
+            sll_family: libc::AF_PACKET as u16,
+            sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+            sll_ifindex: index(name) as i32,
+            sll_hatype: 0,
+            sll_pkttype: 0,
+            sll_halen: 0,
+            sll_addr: [0; 8],
+        };
+        let length = size_of_val(&address) as u32;
+        // SAFETY: the pointer is to a live sockaddr_ll of that length; its contents are copied.
+        let address = unsafe { LinkAddr::from_raw((&raw const address).cast(), Some(length)) };
+        bind(socket.as_raw_fd(), &address.unwrap()).unwrap();
+        Self { socket }
+    }
+
+    pub(crate) fn send(&self, frame: &[u8]) {
+        send(self.socket.as_raw_fd(), frame, MsgFlags::empty()).unwrap();
+    }
+
+    /// The next frame, or none within five seconds.
+    pub(crate) fn next(&self) -> Option<Vec<u8>> {
+        let mut bytes = vec![0; 10_000];
+        let mut control = nix::cmsg_space!([u8; 64]);
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        let fd = self.socket.as_raw_fd();
+        let got =
+            recvmsg::<LinkAddr>(fd, &mut parts, Some(&mut control), MsgFlags::empty()).ok()?;
+        // The kernel takes the outer tag out of the frame: struct tpacket_auxdata has it.
+        let tag = got.cmsgs().unwrap().find_map(|message| match message {
+            ControlMessageOwned::Unknown(it) if it.cmsg_header.cmsg_level == libc::SOL_PACKET => {
+                let status = u32::from_ne_bytes(it.data_bytes[..4].try_into().unwrap());
+                let half = |at: usize| [it.data_bytes[at + 1], it.data_bytes[at]];
+                (status & TP_STATUS_VLAN_VALID != 0).then(|| [half(18), half(16)].concat())
+            }
+            _ => None,
+        });
+        let length = got.bytes;
+        bytes.truncate(length);
+        if let Some(tag) = tag {
+            bytes.splice(12..12, tag);
+        }
+        Some(bytes)
+    }
+}
+
+fn set(socket: &OwnedFd, option: libc::c_int) {
+    let (on, length) = (1 as libc::c_int, size_of::<libc::c_int>() as u32);
+    // SAFETY: the value is an int that lives until the call returns.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            option,
+            (&raw const on).cast(),
+            length,
+        )
+    };
+    assert_eq!(result, 0, "packet socket option {option}");
+}
