@@ -11,7 +11,7 @@ const USAGE: &str = "\
 Usage: cargo xtask COMMAND
 
   layers           check that crates depend on lower floors only
-  schema           write docs/topology.schema.json, and check every file in labs/ against it
+  schema           write docs/*.schema.json, and check every file in labs/ against them
   schema --check   the same, but fail instead of writing when the file is out of date";
 
 fn main() -> ExitCode {

@@ -1,38 +1,46 @@
-//! The JSON Schema of topology files: generated from the types that read them.
+//! The JSON Schemas of topology and data plane files: generated from the types that read them.
 
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-/// Where editors find the schema.
-const FILE: &str = "docs/topology.schema.json";
+/// Makes a schema.
+type Schema = fn() -> Value;
+
+/// What is generated, where editors find it, and the files that are to fit it.
+const SCHEMAS: [(Schema, &str, &str); 2] = [
+    (model::topology::json_schema, "docs/topology.schema.json", "labs"),
+    (model::dataplane::json_schema, "docs/dataplane.schema.json", "labs/dataplane"),
+];
 
 pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
-    let schema = model::topology::json_schema();
-    let text = format!("{schema:#}\n");
-    let file = root.join(FILE);
-    if check {
-        let known =
-            std::fs::read_to_string(&file).with_context(|| format!("cannot read {FILE}"))?;
-        if known != text {
-            bail!("{FILE} is out of date: run `cargo xtask schema`");
+    for (schema, path, examples) in SCHEMAS {
+        let schema = schema();
+        let text = format!("{schema:#}\n");
+        let file = root.join(path);
+        if check {
+            let known =
+                std::fs::read_to_string(&file).with_context(|| format!("cannot read {path}"))?;
+            if known != text {
+                bail!("{path} is out of date: run `cargo xtask schema`");
+            }
+        } else {
+            std::fs::write(&file, text).with_context(|| format!("cannot write {path}"))?;
         }
-    } else {
-        std::fs::write(&file, text).with_context(|| format!("cannot write {FILE}"))?;
+        let count = check_examples(&schema, &root.join(examples))?;
+        println!("{path} is up to date, {count} files in {examples}/ fit it");
     }
-    let count = check_labs(&schema, &root.join("labs"))?;
-    println!("{FILE} is up to date, {count} labs fit it");
     Ok(())
 }
 
-/// Checks every topology file of a folder; how many there are.
-fn check_labs(schema: &Value, labs: &Path) -> anyhow::Result<usize> {
+/// Checks every file of a folder; how many there are.
+fn check_examples(schema: &Value, folder: &Path) -> anyhow::Result<usize> {
     let validator = jsonschema::validator_for(schema).context("the schema itself is wrong")?;
     let mut problems = Vec::new();
     let mut count = 0;
     for entry in
-        std::fs::read_dir(labs).with_context(|| format!("cannot read {}", labs.display()))?
+        std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
     {
         let path = entry?.path();
         if !path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
@@ -45,10 +53,10 @@ fn check_labs(schema: &Value, labs: &Path) -> anyhow::Result<usize> {
         problems.extend(found.into_iter().map(|found| format!("{}: {found}", path.display())));
     }
     if count == 0 {
-        bail!("{} has no topology files", labs.display());
+        bail!("{} has no files to check", folder.display());
     }
     if !problems.is_empty() {
-        bail!("labs do not fit the schema:\n  {}", problems.join("\n  "));
+        bail!("files do not fit the schema:\n  {}", problems.join("\n  "));
     }
     Ok(count)
 }

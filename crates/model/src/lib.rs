@@ -7,7 +7,9 @@ mod announcement;
 mod application;
 mod assignment;
 mod bandwidth;
+pub mod dataplane;
 mod decision;
+mod document;
 mod flow;
 mod name;
 mod policy;
@@ -20,6 +22,7 @@ pub use application::{Application, ApplicationError, Destination, DestinationErr
 pub use assignment::{Assignment, Placement, Step};
 pub use bandwidth::{Bandwidth, BandwidthError};
 pub use decision::Decision;
+pub use document::suggest;
 pub use flow::{Class, Dscp, DscpError, Flow, PortRange, PortRangeError, Protocol};
 pub use name::{is_lab_name, is_node_name};
 pub use policy::{Color, Policy};

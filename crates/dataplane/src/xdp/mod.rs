@@ -2,6 +2,7 @@
 
 mod counters;
 mod forwarding;
+mod import;
 mod lengths;
 mod outer;
 mod spread;
@@ -11,5 +12,15 @@ pub use forwarding::{
     Attachment, Endpoint, Forwarding, Owner, Policy, PolicyId, Port, Tags, TenantId, Upper,
     Weighted,
 };
+pub use import::{Imported, Kernel, Left, TableTenants, import};
 pub use outer::{Form, longest, outer};
 pub use tables::Tables;
+
+mod difference;
+mod machine;
+mod resolve;
+mod text;
+
+pub use difference::{Change, Difference, Kind};
+pub use machine::{Links, Unresolved};
+pub use resolve::{Tenants, resolve};

@@ -241,7 +241,8 @@ impl Tables {
         }
         let weights: Vec<u32> = policy.lists.iter().map(|list| list.weight).collect();
         let made = match records.as_slice() {
-            [_] => Ok(0),
+            // Without a list the packets are the kernel's.
+            [] | [_] => Ok(0),
             many => self.srv6.spreads.add(types::spread { list: spread(many, &weights) }),
         };
         let spread = match made {

@@ -6,10 +6,10 @@ use ipnet::{Ipv4Net, Ipv6Net};
 
 use super::file::{File, NodeSrv6};
 use super::links::Plan;
-use super::problems::{Place, steps};
 use super::taken::{Block, Pool, Taken};
 use super::types::Node;
 use crate::Locator;
+use crate::document::{Place, steps};
 
 /// The length of automatic locators.
 const LOCATOR_LENGTH: u8 = 48;

@@ -1,10 +1,8 @@
 //! Applications and events: what they name must be there.
 
-use super::de::split_help;
 use super::file::{ApplicationText, File};
-use super::problems::{Place, steps};
-use super::tree::Step;
 use super::types::{SegmentName, Topology};
+use crate::document::{Place, Step, split_help, steps};
 use crate::{Application, ApplicationError, Bandwidth, Destination};
 
 /// The applications; those that make no sense are reported.

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -10,7 +9,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 
 use super::link_text::{Direction, Link};
-use super::units::{Address, BandwidthRange, Prefix, Prefix4, Prefix6, Time, TimeRange};
+use super::units::{BandwidthRange, Time, TimeRange};
+use crate::document::{Address, Entries, Prefix, Prefix4, Prefix6};
 use crate::{Bandwidth, Class, Dscp, Locator, PortRange, Protocol};
 
 /// A Kaido lab: nodes, links, applications.
@@ -289,49 +289,6 @@ pub(super) struct TestText {
     pub(super) present: Option<bool>,
     /// How soon it must hold.
     pub(super) within: Option<Time>,
-}
-
-/// A map in the file's order.
-#[derive(Debug)]
-pub(super) struct Entries<T>(pub(super) Vec<(String, T)>);
-
-impl<T> Default for Entries<T> {
-    fn default() -> Self {
-        Self(Vec::new())
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Entries<T> {
-    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct V<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for V<T> {
-            type Value = Entries<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map of `name: {…}`")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<T>, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Entries(entries))
-            }
-        }
-        deserializer.deserialize_map(V(PhantomData))
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for Entries<T> {
-    fn schema_name() -> Cow<'static, str> {
-        format!("MapOf{}", T::schema_name()).into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let value = generator.subschema_for::<T>();
-        json_schema!({"type": "object", "additionalProperties": value})
-    }
 }
 
 /// The JSON Schema of a topology file, for editors and checkers.

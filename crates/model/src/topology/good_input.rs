@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::document::{Tree, Value, load};
 use crate::{Bandwidth, Destination};
 
 pub(super) const EVERYTHING: &str = "\
@@ -213,7 +214,7 @@ fn every_file_in_labs_is_right_and_fits_the_schema() {
     assert!(texts.len() >= 3, "labs/ has files");
     for text in &texts {
         good(text);
-        let value = json(&tree::load(text).0.unwrap());
+        let value = json(&load(text).0.unwrap());
         let errors: Vec<_> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}\n{text}");
     }
@@ -234,7 +235,7 @@ fn the_schema_refuses_what_the_grammar_refuses() {
         "name: a\nnodes: {}\nmtu: 100\n",
     ];
     for text in bad {
-        assert!(!validator.is_valid(&json(&tree::load(text).0.unwrap())), "{text}");
+        assert!(!validator.is_valid(&json(&load(text).0.unwrap())), "{text}");
         assert!(parse("x", text).is_err(), "{text}");
     }
 }

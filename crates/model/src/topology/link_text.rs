@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 
-use super::units::{Jitter, Percent, Prefix, Prefix4, Prefix6, QueueText, Time};
+use super::units::{Jitter, Percent, QueueText, Time};
+use crate::document::{Prefix, Prefix4, Prefix6};
 use crate::{Bandwidth, PortRange, Protocol};
 
 /// What a link does in one direction.

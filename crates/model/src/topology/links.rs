@@ -5,10 +5,9 @@ use std::collections::{HashMap, HashSet};
 use super::file::File;
 use super::link_text::{Direction, Link, LinkBody};
 use super::nodes::NAME_HELP;
-use super::problems::{Place, steps};
-use super::tree::Step;
 use super::types::{Node, SegmentKind};
 use super::units::Queue;
+use crate::document::{Place, Step, steps};
 use crate::{Bandwidth, is_node_name};
 
 /// A link or LAN whose members are known, and whose addresses are still to come.

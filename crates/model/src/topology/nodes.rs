@@ -3,9 +3,8 @@
 use std::net::IpAddr;
 
 use super::file::{Dataplane, File, Node as NodeText, NodeSrv6, Router, Routing as RoutingText};
-use super::problems::{Place, steps};
-use super::tree::Step;
 use super::types::{Node, NodeKind, RouterKind, Routing};
+use crate::document::{Place, Step, steps};
 use crate::is_node_name;
 
 /// What a node's or LAN's name must look like.
@@ -142,4 +141,20 @@ fn routing(place: &mut Place<'_>, at: &[Step], list: &[RoutingText]) -> (Routing
         _ => Routing::Static,
     };
     (built(ipv4), built(ipv6))
+}
+
+impl Place<'_> {
+    /// A name that no node has.
+    pub(super) fn unknown_node<'c>(
+        &mut self,
+        path: &[Step],
+        name: &str,
+        nodes: impl IntoIterator<Item = &'c str>,
+    ) {
+        let help = match self.near(name, nodes) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("add `{name}: {{}}` under `nodes:`, or correct the name"),
+        };
+        self.value(path, format!("no node is called `{name}`"), &help);
+    }
 }

@@ -7,10 +7,9 @@ use super::applications::{applications, events};
 use super::file::File;
 use super::links::{Plan, links};
 use super::nodes::nodes;
-use super::problems::{Place, Report, steps};
 use super::tests_section::tests;
-use super::tree::{Step, Tree};
 use super::types::{Adjacency, End, Interface, Node, OspfTimers, SRV6_HEADROOM, Segment, Topology};
+use crate::document::{Place, Report, Step, Tree, steps};
 use crate::{function, is_lab_name};
 
 /// The inner MTU of a lab that gives none.

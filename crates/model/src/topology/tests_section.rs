@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::applications::node;
 use super::file::{File, TestText};
-use super::problems::{Place, steps};
 use super::types::{Test, TestDuration, Topology};
 use super::units::{Range, Time};
+use crate::document::{Place, steps};
 
 /// How soon a test must hold when the file does not say.
 const WITHIN: Duration = Duration::from_secs(30);

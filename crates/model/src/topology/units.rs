@@ -1,51 +1,13 @@
-//! The file's values with units: durations, percentages, queues, ranges, prefixes.
+//! The file's values with units: durations, percentages, queues, ranges.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::Serialize;
 
 use crate::Bandwidth;
-
-/// Gives a type that parses from a text its Deserialize and its JSON Schema.
-macro_rules! from_text {
-    ($type:ident, $what:literal, $pattern:literal) => {
-        impl<'de> serde::Deserialize<'de> for $type {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Visitor;
-                impl serde::de::Visitor<'_> for Visitor {
-                    type Value = $type;
-
-                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        f.write_str($what)
-                    }
-
-                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
-                        text.parse().map_err(E::custom)
-                    }
-                }
-                deserializer.deserialize_str(Visitor)
-            }
-        }
-
-        impl schemars::JsonSchema for $type {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($type).into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({
-                    "type": "string",
-                    "description": $what,
-                    "pattern": $pattern,
-                })
-            }
-        }
-    };
-}
+use crate::document::from_text;
 
 /// `12.5mbit` -> (12.5, "mbit").
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
@@ -266,83 +228,6 @@ from_text!(
     r"^[0-9]+(\.[0-9]+)?([kmgt]?bit)\.\.[0-9]+(\.[0-9]+)?([kmgt]?bit)$"
 );
 
-/// A prefix without bits behind its length.
-fn prefix(text: &str, example: &str) -> Result<IpNet, String> {
-    let prefix = text
-        .parse::<IpNet>()
-        .map_err(|_| format!("`{text}` is no prefix: write one such as {example}"))?;
-    if prefix != prefix.trunc() {
-        return Err(format!("`{text}` has bits set behind its length: write {}", prefix.trunc()));
-    }
-    Ok(prefix)
-}
-
-/// An IPv4 prefix.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Prefix4(pub(super) Ipv4Net);
-
-impl FromStr for Prefix4 {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match prefix(text, "10.9.0.0/24")? {
-            IpNet::V4(prefix) => Ok(Self(prefix)),
-            IpNet::V6(_) => {
-                Err(format!("`{text}` is no IPv4 prefix: write one such as 10.9.0.0/24"))
-            }
-        }
-    }
-}
-from_text!(Prefix4, "an IPv4 prefix such as 10.9.0.0/24", r"^[0-9.]+/[0-9]+$");
-
-/// An IPv6 prefix.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Prefix6(pub(super) Ipv6Net);
-
-impl FromStr for Prefix6 {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match prefix(text, "fd02:9::/64")? {
-            IpNet::V6(prefix) => Ok(Self(prefix)),
-            IpNet::V4(_) => {
-                Err(format!("`{text}` is no IPv6 prefix: write one such as fd02:9::/64"))
-            }
-        }
-    }
-}
-from_text!(Prefix6, "an IPv6 prefix such as fd02:9::/64", r"^[0-9a-fA-F:.]+/[0-9]+$");
-
-/// A prefix of either family.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Prefix(pub(super) IpNet);
-
-impl FromStr for Prefix {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        prefix(text, "10.0.5.0/24 or fd02:5::/64").map(Self)
-    }
-}
-from_text!(Prefix, "a prefix such as 10.0.5.0/24", r"^[0-9a-fA-F:.]+/[0-9]+$");
-
-/// An address of either family.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Address(pub(super) IpAddr);
-
-impl FromStr for Address {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.parse().map(Self).map_err(|_| {
-            format!(
-                "`{text}` is no address: write one such as 10.255.0.1 or fd01::1, without a length"
-            )
-        })
-    }
-}
-from_text!(Address, "an address such as 10.255.0.1", r"^[0-9a-fA-F:.]+$");
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,12 +266,10 @@ mod tests {
     }
 
     #[test]
-    fn ranges_prefixes_and_percentages() {
+    fn ranges_and_percentages() {
         assert!("40ms..48ms".parse::<TimeRange>().is_ok());
         assert!("48ms..40ms".parse::<TimeRange>().unwrap_err().contains("smaller value first"));
         assert!("90mbit".parse::<BandwidthRange>().unwrap_err().contains("no range"));
-        assert!("10.0.0.1/8".parse::<Prefix4>().unwrap_err().contains("write 10.0.0.0/8"));
-        assert!("fd00::/8".parse::<Prefix4>().unwrap_err().contains("no IPv4 prefix"));
         assert!("0.1%".parse::<Percent>().is_ok());
         assert!("1".parse::<Percent>().is_err() && "101%".parse::<Percent>().is_err());
         assert!("2ms pareto".parse::<Jitter>().is_ok() && "2ms odd".parse::<Jitter>().is_err());

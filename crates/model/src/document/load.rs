@@ -1,4 +1,4 @@
-//! YAML text -> a tree that knows where each of its values stands.
+//! YAML text -> tree.
 //!
 //! Anchors, aliases and merge keys are resolved here, within limits, so that a small text cannot
 //! become a huge tree.
@@ -7,82 +7,14 @@ use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// A range of characters of the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Span {
-    /// The first character's index.
-    pub(super) start: usize,
-    /// The index behind the last character.
-    pub(super) end: usize,
-}
-
-impl From<saphyr_parser::Span> for Span {
-    fn from(span: saphyr_parser::Span) -> Self {
-        Self { start: span.start.index(), end: span.end.index() }
-    }
-}
-
-/// A value and its place. A list or map below a key stands where its key stands.
-#[derive(Debug, Clone)]
-pub(super) struct Tree {
-    pub(super) span: Span,
-    pub(super) value: Value,
-    /// A faulty part was cut out: what now seems to be missing here is no fault of its own.
-    pub(super) pruned: bool,
-}
-
-/// What a YAML value is.
-#[derive(Debug, Clone)]
-pub(super) enum Value {
-    /// A scalar; `plain` if it stands without quotes.
-    Scalar { text: String, plain: bool },
-    /// A list.
-    List(Vec<Tree>),
-    /// A map in the text's order, without duplicates.
-    Map(Vec<Entry>),
-}
-
-/// One key and its value.
-#[derive(Debug, Clone)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) span: Span,
-    pub(super) value: Tree,
-}
-
-/// One step from a value to a value inside it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
-    /// The value of this key.
-    Key(String),
-    /// The list's item with this index.
-    Index(usize),
-}
-
-impl From<&str> for Step {
-    fn from(key: &str) -> Self {
-        Self::Key(key.into())
-    }
-}
-
-impl From<&String> for Step {
-    fn from(key: &String) -> Self {
-        Self::Key(key.clone())
-    }
-}
-
-impl From<usize> for Step {
-    fn from(index: usize) -> Self {
-        Self::Index(index)
-    }
-}
+use super::tree::{Entry, Span, Tree, Value};
 
 /// Something that keeps a text from being a tree.
 #[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) span: Span,
-    pub(super) message: String,
-    pub(super) help: Option<String>,
+pub(crate) struct Fault {
+    pub(crate) span: Span,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
 }
 
 impl Fault {
@@ -96,94 +28,25 @@ const MAX_DEPTH: usize = 32;
 /// How many values aliases may add.
 const MAX_ALIASED: usize = 100_000;
 
-impl Tree {
-    fn step(&self, step: &Step) -> Option<(Span, &Tree)> {
-        match (&self.value, step) {
-            (Value::Map(entries), Step::Key(key)) => {
-                let entry = entries.iter().find(|entry| entry.key == *key)?;
-                Some((entry.span, &entry.value))
-            }
-            (Value::List(items), Step::Index(index)) => {
-                items.get(*index).map(|item| (item.span, item))
-            }
-            _ => None,
-        }
-    }
-
-    /// Where the key and the value at `path` stand, or what of the path exists.
-    pub(super) fn locate(&self, path: &[Step]) -> (Span, Span) {
-        let (mut key, mut tree) = (self.span, self);
-        for step in path {
-            match tree.step(step) {
-                Some(found) => (key, tree) = found,
-                None => break,
-            }
-        }
-        (key, tree.span)
-    }
-
-    /// Whether there is a value at `path`.
-    pub(super) fn has(&self, path: &[Step]) -> bool {
-        path.iter().try_fold(self, |tree, step| Some(tree.step(step)?.1)).is_some()
-    }
-
-    /// Cuts out the value at `path`, and marks what held it. False if there is no such value.
-    pub(super) fn prune(&mut self, path: &[Step]) -> bool {
-        let Some((last, parents)) = path.split_last() else { return false };
-        let mut tree = self;
-        for step in parents {
-            let next = match (&mut tree.value, step) {
-                (Value::Map(entries), Step::Key(key)) => {
-                    entries.iter_mut().find(|e| e.key == *key).map(|e| &mut e.value)
-                }
-                (Value::List(items), Step::Index(index)) => items.get_mut(*index),
-                _ => None,
-            };
-            let Some(next) = next else { return false };
-            tree = next;
-        }
-        tree.pruned = true;
-        match (&mut tree.value, last) {
-            (Value::Map(entries), Step::Key(key)) => {
-                let before = entries.len();
-                entries.retain(|entry| entry.key != *key);
-                entries.len() < before
-            }
-            (Value::List(items), Step::Index(index)) if *index < items.len() => {
-                items.remove(*index);
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether the value at `path` lost a part.
-    pub(super) fn is_pruned(&self, path: &[Step]) -> bool {
-        let found = path.iter().try_fold(self, |tree, step| Some(tree.step(step)?.1));
-        found.is_some_and(|tree| tree.pruned)
-    }
-
-    fn count(&self) -> usize {
-        1 + match &self.value {
-            Value::Scalar { .. } => 0,
-            Value::List(items) => items.iter().map(Self::count).sum(),
-            Value::Map(entries) => entries.iter().map(|entry| entry.value.count()).sum(),
-        }
-    }
-}
-
 /// A list or map whose end is still to come.
 struct Open {
     anchor: usize,
-    tree: Tree,
+    span: Span,
+    is_map: bool,
+    /// How many items and entries there were before its own.
+    items: usize,
+    entries: usize,
     /// In a map: the key whose value comes next.
     key: Option<(String, Span)>,
-    keys: HashSet<String>,
 }
 
 #[derive(Default)]
 struct Loader {
     open: Vec<Open>,
+    /// The items and entries of all that is open, so that each list and map is made once and with
+    /// its final size.
+    items: Vec<Tree>,
+    entries: Vec<Entry>,
     anchors: HashMap<usize, Tree>,
     aliased: usize,
     root: Option<Tree>,
@@ -191,7 +54,7 @@ struct Loader {
 }
 
 /// The tree of `text`, as far as it can be read, and everything that is wrong with it.
-pub(super) fn load(text: &str) -> (Option<Tree>, Vec<Fault>) {
+pub(crate) fn load(text: &str) -> (Option<Tree>, Vec<Fault>) {
     let mut loader = Loader::default();
     let mut documents = 0;
     let mut parser = Parser::new_from_str(text);
@@ -199,9 +62,8 @@ pub(super) fn load(text: &str) -> (Option<Tree>, Vec<Fault>) {
         let (event, span) = match event {
             Ok((event, span)) => (event, Span::from(span)),
             Err(error) => {
-                let at = error.marker().index();
                 loader.faults.push(Fault::new(
-                    Span { start: at, end: at + 1 },
+                    Span::one(error.marker()),
                     format!("this is not YAML: {}", error.info()),
                     "check the indentation, the brackets and the quotes up to here",
                 ));
@@ -213,7 +75,7 @@ pub(super) fn load(text: &str) -> (Option<Tree>, Vec<Fault>) {
                 loader.faults.push(Fault::new(
                     span,
                     "a second document begins here",
-                    "write one lab per file",
+                    "write it into a file of its own",
                 ));
                 break;
             }
@@ -237,15 +99,16 @@ impl Loader {
                 let plain = style == ScalarStyle::Plain;
                 self.done(span, anchor, Value::Scalar { text: text.into_owned(), plain })?;
             }
-            Event::SequenceStart(anchor, _) => self.begin(anchor, span, Value::List(vec![]))?,
-            Event::MappingStart(anchor, _) => self.begin(anchor, span, Value::Map(vec![]))?,
+            Event::SequenceStart(anchor, _) => self.begin(anchor, span, false)?,
+            Event::MappingStart(anchor, _) => self.begin(anchor, span, true)?,
             Event::SequenceEnd | Event::MappingEnd => {
                 if let Some(open) = self.open.pop() {
-                    let mut value = open.tree.value;
-                    if let Value::Map(entries) = &mut value {
-                        merge(entries)?;
-                    }
-                    self.done(open.tree.span, open.anchor, value)?;
+                    let value = if open.is_map {
+                        Value::Map(self.map(open.entries)?)
+                    } else {
+                        Value::List(self.items.drain(open.items..).collect())
+                    };
+                    self.done(open.span, open.anchor, value)?;
                 }
             }
             Event::Alias(id) => self.alias(id, span)?,
@@ -254,13 +117,30 @@ impl Loader {
         Ok(())
     }
 
-    fn begin(&mut self, anchor: usize, span: Span, value: Value) -> Result<(), Fault> {
+    fn begin(&mut self, anchor: usize, span: Span, is_map: bool) -> Result<(), Fault> {
         if self.open.len() == MAX_DEPTH {
             return Err(Fault::new(span, "values are nested too deeply", "write it flatter"));
         }
-        let tree = Tree { span, value, pruned: false };
-        self.open.push(Open { anchor, tree, key: None, keys: HashSet::new() });
+        let (items, entries) = (self.items.len(), self.entries.len());
+        self.open.push(Open { anchor, span, is_map, items, entries, key: None });
         Ok(())
+    }
+
+    /// The map whose entries begin at `first`.
+    fn map(&mut self, first: usize) -> Result<Vec<Entry>, Fault> {
+        let mut entries: Vec<Entry> = self.entries.drain(first..).collect();
+        if let Some(twice) = twice(&entries) {
+            let mut known = HashSet::new();
+            let is_first: Vec<bool> = entries.iter().map(|e| known.insert(e.key.clone())).collect();
+            let mut is_first = is_first.into_iter();
+            entries.retain(|_| is_first.next().unwrap_or(true));
+            for (key, span) in twice {
+                let message = format!("`{key}` is given twice");
+                self.faults.push(Fault::new(span, message, "rename or remove one of the two"));
+            }
+        }
+        merge(&mut entries)?;
+        Ok(entries)
     }
 
     fn alias(&mut self, id: usize, span: Span) -> Result<(), Fault> {
@@ -286,27 +166,40 @@ impl Loader {
             self.root = Some(tree);
             return Ok(());
         };
-        match (&mut open.tree.value, open.key.take()) {
-            (Value::List(items), _) => items.push(tree),
-            (Value::Map(_), None) => match tree.value {
+        if !open.is_map {
+            self.items.push(tree);
+            return Ok(());
+        }
+        match open.key.take() {
+            None => match tree.value {
                 Value::Scalar { text, .. } => open.key = Some((text, tree.span)),
                 _ => return Err(Fault::new(span, "a key must be a word", "write `key: value`")),
             },
-            (Value::Map(entries), Some((key, span))) => {
+            Some((key, span)) => {
                 if !matches!(tree.value, Value::Scalar { .. }) {
                     tree.span = span;
                 }
-                if open.keys.insert(key.clone()) {
-                    entries.push(Entry { key, span, value: tree });
-                } else {
-                    let message = format!("`{key}` is given twice");
-                    self.faults.push(Fault::new(span, message, "rename or remove one of the two"));
-                }
+                self.entries.push(Entry { key, span, value: tree });
             }
-            (Value::Scalar { .. }, _) => unreachable!("only lists and maps are open"),
         }
         Ok(())
     }
+}
+
+/// The keys that were there before, and where; none in nearly every map.
+fn twice(entries: &[Entry]) -> Option<Vec<(String, Span)>> {
+    // Most maps are so small that comparing is less work than hashing.
+    if entries.len() <= 8 {
+        let is_new =
+            |(at, entry): (usize, &Entry)| entries[..at].iter().all(|e| e.key != entry.key);
+        if entries.iter().enumerate().all(is_new) {
+            return None;
+        }
+    }
+    let mut known = HashSet::with_capacity(entries.len());
+    let again = entries.iter().filter(|entry| !known.insert(entry.key.as_str()));
+    let again: Vec<_> = again.map(|entry| (entry.key.clone(), entry.span)).collect();
+    (!again.is_empty()).then_some(again)
 }
 
 /// Resolves `<<: *anchor`: the keys of the map, or maps, that are not given beside it.
@@ -342,8 +235,8 @@ mod tests {
         assert!(faults.is_empty());
         let path = ["links".into(), 0.into(), "r1-r2".into(), "rate".into()];
         let (key, value) = tree.unwrap().locate(&path);
-        assert_eq!(&text[key.start..key.end], "rate");
-        assert_eq!(&text[value.start..value.end], "5mbit");
+        assert_eq!(&text[key.start as usize..key.end as usize], "rate");
+        assert_eq!(&text[value.start as usize..value.end as usize], "5mbit");
     }
 
     #[test]

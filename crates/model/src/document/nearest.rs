@@ -1,10 +1,7 @@
 //! "Did you mean …?"
 
 /// The candidate that `word` most likely stands for, if one is near enough.
-pub(super) fn suggest<'c>(
-    word: &str,
-    candidates: impl IntoIterator<Item = &'c str>,
-) -> Option<&'c str> {
+pub fn suggest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     // A long word is no typing error of a name, and comparing takes the product of the lengths.
     if word.len() > 64 {
         return None;
@@ -12,6 +9,9 @@ pub(super) fn suggest<'c>(
     let allowed = (word.chars().count() / 3).max(1);
     candidates
         .into_iter()
+        // A file may have a million names.
+        .take(20_000)
+        .filter(|candidate| candidate.len().abs_diff(word.len()) <= 4 * allowed)
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)

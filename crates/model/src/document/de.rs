@@ -1,19 +1,22 @@
 //! A serde deserializer over the tree, whose errors know where they happened.
 
+use std::cell::RefCell;
+
 use serde::de::{self, IntoDeserializer, Unexpected, Visitor};
 
+use super::elements::{List, Map, Within};
 use super::nearest::suggest;
-use super::tree::{Entry, Span, Step, Tree, Value};
+use super::tree::{Span, Step, Tree, Value};
 
 /// Why a tree is not the value that was asked for.
-#[derive(Debug)]
-pub(super) struct Error {
+#[derive(Debug, Clone)]
+pub(crate) struct Error {
     /// Where it happened; the innermost value that could not be read.
-    pub(super) span: Option<Span>,
+    pub(crate) span: Option<Span>,
     /// The way to that value, last step first.
-    pub(super) path: Vec<Step>,
-    pub(super) message: String,
-    pub(super) help: Option<String>,
+    pub(crate) path: Vec<Step>,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
 }
 
 impl Error {
@@ -21,19 +24,19 @@ impl Error {
         Self { span: None, path: vec![], message, help }
     }
 
-    fn at(mut self, span: Span) -> Self {
+    pub(super) fn at(mut self, span: Span) -> Self {
         self.span.get_or_insert(span);
         self
     }
 
-    fn under(mut self, step: Step) -> Self {
+    pub(super) fn under(mut self, step: Step) -> Self {
         self.path.push(step);
         self
     }
 }
 
 /// Splits "what is wrong: write this" in two; the crate's own parsing errors are written so.
-pub(super) fn split_help(text: &str) -> (String, Option<String>) {
+pub(crate) fn split_help(text: &str) -> (String, Option<String>) {
     match [": write ", ": use "].iter().filter_map(|mark| text.find(mark)).min() {
         Some(at) => (text[..at].into(), Some(text[at + 2..].into())),
         None => (text.into(), None),
@@ -111,17 +114,23 @@ impl de::Error for Error {
 }
 
 /// Reads values out of a tree.
+///
+/// Whoever reads a list or a map and goes on behind an element that did not fit (`Entries`,
+/// `Items`) loses no error: it is among those that were passed over.
 #[derive(Clone, Copy)]
-pub(super) struct De<'t>(pub(super) &'t Tree);
+pub(crate) struct De<'t> {
+    pub(crate) tree: &'t Tree,
+    pub(crate) passed_over: &'t RefCell<Vec<Error>>,
+}
 
 impl<'t> De<'t> {
     fn is_null(self) -> bool {
-        matches!(&self.0.value, Value::Scalar { text, plain: true }
+        matches!(&self.tree.value, Value::Scalar { text, plain: true }
             if matches!(text.as_str(), "" | "~" | "null"))
     }
 
     fn any<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match &self.0.value {
+        match &self.tree.value {
             _ if self.is_null() => visitor.visit_unit(),
             Value::Scalar { text, plain: true } if text == "true" => visitor.visit_bool(true),
             Value::Scalar { text, plain: true } if text == "false" => visitor.visit_bool(false),
@@ -129,15 +138,25 @@ impl<'t> De<'t> {
                 Ok(number) if *plain => visitor.visit_u64(number),
                 _ => visitor.visit_str(text),
             },
-            Value::List(items) => visitor.visit_seq(List { items, next: 0 }),
-            Value::Map(entries) => visitor.visit_map(Map { entries, next: 0 }),
+            Value::List(items) => {
+                visitor.visit_seq(List { items, next: 0, within: Within::of(self) })
+            }
+            Value::Map(entries) => {
+                visitor.visit_map(Map { entries, next: 0, within: Within::of(self) })
+            }
         }
     }
 
     fn text<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match &self.0.value {
+        match &self.tree.value {
             // A name such as `42` or `true` is text where text is asked for.
             Value::Scalar { text, .. } if !self.is_null() => visitor.visit_str(text),
+            // In [a::, b::] YAML takes the colons in front of the comma for its own.
+            Value::Map(entries) if entries.len() == 1 && entries[0].key.ends_with(':') => {
+                let address = format!("{}:", entries[0].key);
+                let message = format!("`{address}` reads as a key here");
+                Err(Error::new(message, Some(format!("write \"{address}\" in quotes"))))
+            }
             _ => self.any(visitor),
         }
     }
@@ -147,11 +166,11 @@ impl<'de> de::Deserializer<'de> for De<'_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.any(visitor).map_err(|error| error.at(self.0.span))
+        self.any(visitor).map_err(|error| error.at(self.tree.span))
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.text(visitor).map_err(|error| error.at(self.0.span))
+        self.text(visitor).map_err(|error| error.at(self.tree.span))
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -180,14 +199,14 @@ impl<'de> de::Deserializer<'de> for De<'_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let result = match &self.0.value {
+        let result = match &self.tree.value {
             Value::Scalar { text, .. } => visitor.visit_enum(text.as_str().into_deserializer()),
             Value::List(_) | Value::Map(_) => Err(Error::new(
                 "expected one word".into(),
                 Some(format!("use {}", variants.join(", "))),
             )),
         };
-        result.map_err(|error: Error| error.at(self.0.span))
+        result.map_err(|error: Error| error.at(self.tree.span))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -197,9 +216,9 @@ impl<'de> de::Deserializer<'de> for De<'_> {
         visitor: V,
     ) -> Result<V::Value, Error> {
         // Serde would take a list for the fields in their order.
-        if matches!(self.0.value, Value::List(_)) {
+        if matches!(self.tree.value, Value::List(_)) {
             let error: Error = de::Error::invalid_type(Unexpected::Seq, &visitor);
-            return Err(error.at(self.0.span));
+            return Err(error.at(self.tree.span));
         }
         self.deserialize_any(visitor)
     }
@@ -207,56 +226,5 @@ impl<'de> de::Deserializer<'de> for De<'_> {
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct
         seq tuple tuple_struct map ignored_any
-    }
-}
-
-struct List<'t> {
-    items: &'t [Tree],
-    next: usize,
-}
-
-impl<'de> de::SeqAccess<'de> for List<'_> {
-    type Error = Error;
-
-    fn next_element_seed<T: de::DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<Option<T::Value>, Error> {
-        let Some(item) = self.items.get(self.next) else { return Ok(None) };
-        let index = self.next;
-        self.next += 1;
-        let result = seed.deserialize(De(item)).map(Some);
-        result.map_err(|error| error.at(item.span).under(Step::Index(index)))
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.items.len() - self.next)
-    }
-}
-
-struct Map<'t> {
-    entries: &'t [Entry],
-    /// The entry whose key comes next; its value is that of the one before.
-    next: usize,
-}
-
-impl<'de> de::MapAccess<'de> for Map<'_> {
-    type Error = Error;
-
-    fn next_key_seed<K: de::DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, Error> {
-        let Some(entry) = self.entries.get(self.next) else { return Ok(None) };
-        self.next += 1;
-        let key = seed.deserialize(de::value::StrDeserializer::<Error>::new(&entry.key));
-        key.map(Some).map_err(|error| error.at(entry.span).under(Step::Key(entry.key.clone())))
-    }
-
-    fn next_value_seed<V: de::DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        let entry = &self.entries[self.next - 1];
-        let result = seed.deserialize(De(&entry.value));
-        // Some types only judge a text when the deserializer is done with it.
-        result.map_err(|error| error.at(entry.value.span).under(Step::Key(entry.key.clone())))
     }
 }

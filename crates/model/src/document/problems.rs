@@ -1,4 +1,4 @@
-//! Everything that is wrong with a topology file, and how it is shown.
+//! Everything that is wrong with a file, and how it is shown.
 
 use std::fmt;
 
@@ -81,26 +81,26 @@ impl fmt::Display for Problems {
 impl std::error::Error for Problems {}
 
 /// Collects problems while a file is read.
-pub(super) struct Report<'a> {
+pub(crate) struct Report<'a> {
     text: &'a str,
     found: Vec<(Span, String, Option<String>)>,
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self { text, found: Vec::new() }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    pub(super) fn add(&mut self, span: Span, message: impl Into<String>, help: Option<String>) {
+    pub(crate) fn add(&mut self, span: Span, message: impl Into<String>, help: Option<String>) {
         self.found.push((span, message.into(), help));
     }
 
     /// The problems, in the file's order and each once.
-    pub(super) fn finish(mut self, file: &str) -> Problems {
+    pub(crate) fn finish(mut self, file: &str) -> Problems {
         self.found.sort_by_key(|(span, ..)| span.start);
         self.found.dedup();
         let mut problems = Vec::new();
@@ -109,7 +109,7 @@ impl<'a> Report<'a> {
         let (mut line, mut line_start, mut column, mut index, mut at) = (1, 0, 0, 0, 0);
         for (span, message, help) in self.found {
             for c in self.text[at..].chars() {
-                if index >= span.start {
+                if index >= span.start as usize {
                     break;
                 }
                 index += 1;
@@ -123,7 +123,7 @@ impl<'a> Report<'a> {
             let excerpt: String =
                 rest.take(MAX_EXCERPT).take_while(|c| !matches!(c, '\n' | '\r')).collect();
             let room = excerpt.chars().count().saturating_sub(column);
-            let length = (span.end.saturating_sub(span.start)).min(room).max(1);
+            let length = (span.end.saturating_sub(span.start) as usize).min(room).max(1);
             problems.push(Problem { line, column: column + 1, message, help, length });
             excerpts.push(excerpt);
         }
@@ -132,58 +132,49 @@ impl<'a> Report<'a> {
 }
 
 /// A report on a file whose tree is known: problems are named by their path.
-pub(super) struct Place<'a> {
-    pub(super) tree: &'a Tree,
-    pub(super) report: Report<'a>,
+pub(crate) struct Place<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) report: Report<'a>,
 }
 
 impl Place<'_> {
     /// A problem of the value at `path`.
-    pub(super) fn value(&mut self, path: &[Step], message: impl Into<String>, help: &str) {
+    pub(crate) fn value(&mut self, path: &[Step], message: impl Into<String>, help: &str) {
         let (_, value) = self.tree.locate(path);
         self.report.add(value, message, Some(help.into()));
     }
 
     /// A problem of the key at `path`.
-    pub(super) fn key(&mut self, path: &[Step], message: impl Into<String>, help: &str) {
+    pub(crate) fn key(&mut self, path: &[Step], message: impl Into<String>, help: &str) {
         let (key, _) = self.tree.locate(path);
         self.report.add(key, message, Some(help.into()));
     }
 
-    /// A name that no node has.
-    pub(super) fn unknown_node<'c>(
-        &mut self,
-        path: &[Step],
-        name: &str,
-        nodes: impl IntoIterator<Item = &'c str>,
-    ) {
-        let help = match self.near(name, nodes) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("add `{name}: {{}}` under `nodes:`, or correct the name"),
-        };
-        self.value(path, format!("no node is called `{name}`"), &help);
-    }
-
     /// The candidate that is near `word`, while there are few problems: each search costs time.
-    pub(super) fn near<'c>(
+    pub(crate) fn near<'c>(
         &self,
         word: &str,
         candidates: impl IntoIterator<Item = &'c str>,
     ) -> Option<&'c str> {
-        if self.report.found.len() < MAX_SHOWN { suggest(word, candidates) } else { None }
+        if self.searches() { suggest(word, candidates) } else { None }
+    }
+
+    /// Whether what is near is still looked for.
+    pub(crate) fn searches(&self) -> bool {
+        self.report.found.len() < MAX_SHOWN
     }
 
     /// A key or value that a later version of the product builds.
-    pub(super) fn not_built(&mut self, path: &[Step], what: &str, help: &str) {
+    pub(crate) fn not_built(&mut self, path: &[Step], what: &str, help: &str) {
         self.key(path, format!("`{what}` is not built yet"), help);
     }
 }
 
 /// A path as a slice of steps: `steps!["links", 3, "r1-r2"]`.
 macro_rules! steps {
-    ($($step:expr),* $(,)?) => { &[$($crate::topology::tree::Step::from($step)),*] };
+    ($($step:expr),* $(,)?) => { &[$($crate::document::Step::from($step)),*] };
 }
-pub(super) use steps;
+pub(crate) use steps;
 
 #[cfg(test)]
 mod tests {
@@ -192,7 +183,11 @@ mod tests {
     #[test]
     fn a_problem_shows_its_line_and_its_fix() {
         let mut report = Report::new("name: x\nnödes: {}\n");
-        report.add(Span { start: 8, end: 13 }, "unknown key `nödes`", Some("write `nodes`".into()));
+        report.add(
+            Span { start: 8, end: 13, line: 2 },
+            "unknown key `nödes`",
+            Some("write `nodes`".into()),
+        );
         let problems = report.finish("lab.yaml");
         assert_eq!((problems.problems[0].line, problems.problems[0].column), (2, 1));
         assert_eq!(
@@ -211,7 +206,7 @@ mod tests {
     #[test]
     fn places_beyond_the_text_are_its_end() {
         let mut report = Report::new("");
-        report.add(Span { start: 9, end: 12 }, "empty", None);
+        report.add(Span { start: 9, end: 12, line: 1 }, "empty", None);
         let problems = report.finish("x");
         assert_eq!((problems.problems[0].line, problems.problems[0].column), (1, 1));
         assert!(problems.to_string().contains("x:1:1"));

@@ -1,0 +1,314 @@
+//! What the kernel's own SRv6 routes ask for, as the program does it: what FRR or `ip -6 route`
+//! installs is taken over without another word.
+//!
+//! Only what means the same in both is taken. A SID that a longer plain route cuts into, a route
+//! whose segments do not fit, a behaviour that only the kernel has: these stay the kernel's, and
+//! are told in [`Imported::left`]. With policy rules of others, headend routes stay there too,
+//! since no table alone says what applies.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::net::{IpAddr, Ipv6Addr};
+
+use ipnet::{IpNet, Ipv6Net};
+use netlink::{Behavior, Encap, Link, MAIN_TABLE, Mode, Route};
+
+use super::{
+    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Tags, TenantId, Weighted,
+    longest,
+};
+
+/// What the kernel says, as it was listed.
+#[derive(Debug, Default)]
+pub struct Kernel {
+    /// All routes.
+    pub routes: Vec<Route>,
+    /// All interfaces.
+    pub links: Vec<Link>,
+    /// The node's own addresses.
+    pub addresses: HashSet<IpAddr>,
+    /// The outer source address (`ip sr tunsrc`), if one is set.
+    pub source: Option<Ipv6Addr>,
+    /// Whether there are policy rules of others than the kernel.
+    pub has_rules: bool,
+}
+
+/// What was taken over, and what was not.
+#[derive(Debug, Default)]
+pub struct Imported {
+    /// SIDs and prefixes that the program does now.
+    pub taken: usize,
+    /// What stays the kernel's, and why.
+    pub left: Vec<Left>,
+}
+
+/// An SRv6 route that the kernel keeps for itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// Its destination.
+    pub destination: IpNet,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// The tenants that stand for routing tables of the kernel.
+#[derive(Debug, Default)]
+pub struct TableTenants(BTreeMap<u32, TenantId>);
+
+impl TableTenants {
+    /// The tenant of a table; `last` is the highest number that a tenant may have.
+    fn of(&mut self, table: u32, last: TenantId) -> TenantId {
+        let next = last - self.0.len() as u32;
+        *self.0.entry(table).or_insert(next)
+    }
+}
+
+/// Adds to `forwarding` what the kernel's routes ask for. What is there already wins.
+pub fn import(
+    forwarding: &mut Forwarding,
+    kernel: &Kernel,
+    tenants: &mut TableTenants,
+    last_tenant: TenantId,
+) -> Imported {
+    let mut imported = Imported::default();
+    let tables = best_routes(&kernel.routes);
+    if let Some(main) = tables.get(&MAIN_TABLE) {
+        import_sids(forwarding, kernel, main, &mut imported);
+    }
+    let headend: Vec<u32> = tables
+        .iter()
+        .filter(|(_, routes)| routes.values().any(|route| is_headend(route)))
+        .map(|(table, _)| *table)
+        .collect();
+    for table in headend {
+        let routes = &tables[&table];
+        let ports = ports_of(forwarding, kernel, table);
+        let why_not = if kernel.has_rules {
+            Some("policy rules decide which table applies")
+        } else if kernel.source.is_none() {
+            Some("`ip sr tunsrc` is not set, so the outer source differs from packet to packet")
+        } else if ports.is_empty() {
+            Some("no port of the data plane is in this table")
+        } else {
+            None
+        };
+        if let Some(reason) = why_not {
+            let routes = routes.values().filter(|route| is_headend(route));
+            imported.left.extend(routes.map(|r| Left { destination: r.destination, reason }));
+            continue;
+        }
+        let tenant = tenants.of(table, last_tenant);
+        import_table(forwarding, kernel, tenant, routes, &mut imported);
+        for port in ports {
+            match port {
+                Place::Untagged(index) => {
+                    if let Some(port) = forwarding.ports.get_mut(&index) {
+                        port.owner = Owner::Tenant(tenant);
+                    }
+                }
+                Place::Tagged(attachment) => {
+                    forwarding.attachments.insert(attachment, Owner::Tenant(tenant));
+                }
+            }
+        }
+    }
+    if let Some(source) = kernel.source.filter(|_| forwarding.source.is_unspecified()) {
+        forwarding.source = source;
+    }
+    imported
+}
+
+/// The route that the kernel takes for each destination of each table: the one with the lowest
+/// metric.
+fn best_routes(routes: &[Route]) -> BTreeMap<u32, HashMap<IpNet, &Route>> {
+    let mut tables: BTreeMap<u32, HashMap<IpNet, &Route>> = BTreeMap::new();
+    for route in routes {
+        let best = tables.entry(route.table).or_default().entry(route.destination).or_insert(route);
+        if route.priority < best.priority {
+            *best = route;
+        }
+    }
+    tables
+}
+
+fn is_headend(route: &Route) -> bool {
+    matches!(route.encap, Some(Encap::Seg6 { .. }))
+}
+
+/// Where frames come in that a table routes.
+enum Place {
+    Untagged(u32),
+    Tagged(Attachment),
+}
+
+/// The ports, and VLANs above ports, whose packets `table` routes, and that nobody else has.
+fn ports_of(forwarding: &Forwarding, kernel: &Kernel, table: u32) -> Vec<Place> {
+    let by_index: HashMap<u32, &Link> = kernel.links.iter().map(|l| (l.index, l)).collect();
+    let table_of = |link: &Link| {
+        let master = link.master.and_then(|master| by_index.get(&master));
+        // A bridge's port routes nothing by itself.
+        master.map_or(Some(MAIN_TABLE), |master| master.vrf_table)
+    };
+    let free = |index: &u32| forwarding.ports.get(index).is_some_and(|p| p.owner == Owner::Nobody);
+    let mut places = Vec::new();
+    for link in &kernel.links {
+        if table_of(link) != Some(table) {
+            continue;
+        }
+        if free(&link.index) {
+            places.push(Place::Untagged(link.index));
+        } else if let Some(upper) = forwarding.uppers.get(&link.index) {
+            let attachment = Attachment { port: upper.port, tags: upper.tags };
+            if !forwarding.attachments.contains_key(&attachment) {
+                places.push(Place::Tagged(attachment));
+            }
+        }
+    }
+    places
+}
+
+/// Headend routes of one table, and the plain routes within them, whose packets stay plain.
+fn import_table(
+    forwarding: &mut Forwarding,
+    kernel: &Kernel,
+    tenant: TenantId,
+    routes: &HashMap<IpNet, &Route>,
+    imported: &mut Imported,
+) {
+    let mut steered: HashSet<IpNet> = HashSet::new();
+    for (destination, route) in routes {
+        let Some(Encap::Seg6 { mode, segments }) = &route.encap else { continue };
+        let form = match mode {
+            Mode::Encap => Form::Whole,
+            Mode::EncapRed => Form::Reduced,
+            Mode::Inline | Mode::L2Encap | Mode::L2EncapRed => {
+                let reason = "only the kernel inserts headers, and takes frames, by a route";
+                imported.left.push(Left { destination: *destination, reason });
+                steered.insert(*destination);
+                continue;
+            }
+        };
+        // Shorter prefixes must not take its packets either way.
+        steered.insert(*destination);
+        if segments.0.is_empty() || segments.0.len() > longest(form) {
+            let reason = "more segments than XDP has room for";
+            imported.left.push(Left { destination: *destination, reason });
+            continue;
+        }
+        let lists = vec![Weighted { segments: segments.clone(), weight: 1 }];
+        let policy = Policy { lists, form, in_kernel: true };
+        let id = PolicyId::Of(tenant, *destination);
+        forwarding.policies.insert(id.clone(), policy);
+        forwarding.prefixes.insert((tenant, *destination), id);
+        imported.taken += 1;
+    }
+    let lengths: BTreeSet<(bool, u8)> =
+        steered.iter().map(|net| (is_ipv6(net), net.prefix_len())).collect();
+    let within = |net: &IpNet| {
+        lengths.iter().any(|(ipv6, length)| {
+            *ipv6 == is_ipv6(net)
+                && *length <= net.prefix_len()
+                && IpNet::new(net.addr(), *length).is_ok_and(|net| steered.contains(&net.trunc()))
+        })
+    };
+    let own = kernel.addresses.iter().map(|address| IpNet::from(*address));
+    let plain: Vec<IpNet> = routes.keys().copied().chain(own).filter(within).collect();
+    for net in plain {
+        if forwarding.prefixes.contains_key(&(tenant, net)) {
+            continue;
+        }
+        let id = PolicyId::Named(tenant, "left to the kernel".into());
+        let policy = Policy { lists: Vec::new(), form: Form::Whole, in_kernel: true };
+        forwarding.policies.insert(id.clone(), policy);
+        forwarding.prefixes.insert((tenant, net), id);
+    }
+}
+
+fn is_ipv6(net: &IpNet) -> bool {
+    matches!(net, IpNet::V6(_))
+}
+
+fn import_sids(
+    forwarding: &mut Forwarding,
+    kernel: &Kernel,
+    routes: &HashMap<IpNet, &Route>,
+    imported: &mut Imported,
+) {
+    // Prefixes that something longer is within: sorted, it comes right behind them.
+    let mut sorted: Vec<Ipv6Net> = routes.keys().filter_map(|net| v6(*net)).collect();
+    sorted.sort_by_key(|net| (net.network(), net.prefix_len()));
+    let cut: HashSet<Ipv6Net> =
+        sorted.windows(2).filter(|pair| pair[0].contains(&pair[1])).map(|pair| pair[0]).collect();
+    for (destination, route) in routes {
+        let Some(Encap::Seg6Local { behavior, flavors, .. }) = &route.encap else { continue };
+        let Some(sid) = v6(*destination) else { continue };
+        if forwarding.sids.contains_key(&sid) {
+            continue;
+        }
+        let mut endpoint = Endpoint {
+            behavior: behavior.clone(),
+            flavors: *flavors,
+            tags: Tags::default(),
+            vrf: None,
+            policy: None,
+            in_kernel: true,
+        };
+        let reason = if cut.contains(&sid) {
+            Some("a longer route is within it")
+        } else if kernel.addresses.contains(&IpAddr::V6(sid.network())) && sid.prefix_len() == 128 {
+            Some("it is an address of this node, which comes first")
+        } else {
+            complete(forwarding, kernel, sid, &mut endpoint)
+        };
+        match reason {
+            Some(reason) => imported.left.push(Left { destination: *destination, reason }),
+            None => {
+                forwarding.sids.insert(sid, endpoint);
+                imported.taken += 1;
+            }
+        }
+    }
+}
+
+/// Adds what the behaviour needs; or says why it stays the kernel's.
+fn complete(
+    forwarding: &mut Forwarding,
+    kernel: &Kernel,
+    sid: Ipv6Net,
+    endpoint: &mut Endpoint,
+) -> Option<&'static str> {
+    match &endpoint.behavior {
+        Behavior::EndX { nh6, .. } if nh6.is_unicast_link_local() => {
+            return Some("its next hop is a link-local address");
+        }
+        Behavior::EndDx2 { interface } if !forwarding.ports.contains_key(interface) => {
+            return Some("it sends by an interface that is no port of the data plane");
+        }
+        Behavior::EndB6 { .. } => return Some("only the kernel inserts headers"),
+        Behavior::EndB6Encaps { segments } => {
+            if segments.0.len() > longest(Form::Whole) {
+                return Some("more segments than XDP has room for");
+            }
+            let id = PolicyId::Of(0, IpNet::V6(sid));
+            let lists = vec![Weighted { segments: segments.clone(), weight: 1 }];
+            let policy = Policy { lists, form: Form::Whole, in_kernel: true };
+            forwarding.policies.insert(id.clone(), policy);
+            endpoint.policy = Some(id);
+        }
+        Behavior::EndDt4 { vrf_table }
+        | Behavior::EndDt46 { vrf_table }
+        | Behavior::EndDt6Vrf { vrf_table } => {
+            let vrf = kernel.links.iter().find(|link| link.vrf_table == Some(*vrf_table));
+            let Some(vrf) = vrf else { return Some("its VRF is gone") };
+            endpoint.vrf = Some(vrf.index);
+        }
+        _ => {}
+    }
+    None
+}
+
+fn v6(net: IpNet) -> Option<Ipv6Net> {
+    match net {
+        IpNet::V6(net) => Some(net),
+        IpNet::V4(_) => None,
+    }
+}

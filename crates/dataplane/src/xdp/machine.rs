@@ -1,0 +1,95 @@
+//! The machine that a file is for: its interfaces, and what it lacks.
+
+use std::collections::HashMap;
+
+use model::dataplane::Name;
+use netlink::Link;
+
+/// The interfaces of a machine, as netlink lists them.
+#[derive(Debug, Default)]
+pub struct Links {
+    pub(super) links: Vec<Link>,
+    by_name: HashMap<String, usize>,
+    /// VRF devices, by their tables.
+    pub(super) by_table: HashMap<u32, u32>,
+}
+
+impl Links {
+    /// These interfaces.
+    pub fn new(links: Vec<Link>) -> Self {
+        let by_name = links.iter().enumerate().map(|(at, link)| (link.name.clone(), at)).collect();
+        let vrfs = links.iter().filter_map(|link| Some((link.vrf_table?, link.index)));
+        Self { by_name, by_table: vrfs.collect(), links }
+    }
+
+    pub(super) fn named(&self, name: &str) -> Option<&Link> {
+        self.by_name.get(name).map(|at| &self.links[*at])
+    }
+
+    pub(super) fn indexed(&self, index: u32) -> Option<&Link> {
+        self.links.iter().find(|link| link.index == index)
+    }
+}
+
+/// Something that a file names and the machine does not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unresolved {
+    /// No interface has a port's name.
+    #[error("line {line}: there is no interface `{port}`: {}", match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`ip link` lists those that there are".into(),
+    })]
+    NoInterface {
+        /// The line in the file.
+        line: u32,
+        /// The port.
+        port: Name,
+        /// An interface with nearly this name.
+        near: Option<String>,
+    },
+    /// A port that carries no Ethernet frames.
+    #[error(
+        "line {line}: `{port}` carries no Ethernet frames: use an interface with a MAC address"
+    )]
+    NotEthernet {
+        /// The line in the file.
+        line: u32,
+        /// The port.
+        port: Name,
+    },
+    /// A port that is an interface above another one.
+    #[error("line {line}: `{port}` is VLAN {vlan}{}: write that interface under `ports`, \
+         and the VLAN under `attachments`", match parent {
+        Some(parent) => format!(" of `{parent}`"),
+        None => String::new(),
+    })]
+    IsVlan {
+        /// The line in the file.
+        line: u32,
+        /// The port.
+        port: Name,
+        /// Its tag.
+        vlan: u16,
+        /// The interface below.
+        parent: Option<String>,
+    },
+    /// A port that is a VRF.
+    #[error("line {line}: `{port}` is a VRF: write the interfaces in it under `ports`")]
+    IsVrf {
+        /// The line in the file.
+        line: u32,
+        /// The port.
+        port: Name,
+    },
+    /// No VRF has the name that a table is given by.
+    #[error(
+        "line {line}: there is no VRF `{vrf}`: make it with `ip link add {vrf} type vrf \
+         table …`, or write `table:`"
+    )]
+    NoVrf {
+        /// The line in the file.
+        line: u32,
+        /// The VRF.
+        vrf: Name,
+    },
+}

@@ -1,0 +1,289 @@
+//! A data plane's file and this machine's interfaces -> what is to be forwarded.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+use ipnet::{IpNet, Ipv4Net};
+use model::dataplane::{self as file, Action, File, Name, Steer, Table};
+use netlink::{Behavior, Flavors, Link, Mac, NextCsid};
+
+use super::machine::{Links, Unresolved};
+use super::{
+    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Port, Tags, TenantId, Upper,
+    Weighted,
+};
+
+// The tag of one VLAN, and the outer one of two: the program writes no others.
+const DOT1Q: u16 = 0x8100;
+const DOT1AD: u16 = 0x88a8;
+
+/// The tenants' numbers, from 1 in the order of their names. A number is never given to another
+/// name, so that no packet on its way meets another tenant's prefixes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tenants(BTreeMap<Name, TenantId>);
+
+impl Tenants {
+    /// The number of a tenant.
+    pub fn number(&self, name: &str) -> Option<TenantId> {
+        self.0.get(name).copied()
+    }
+
+    /// The name of a number.
+    pub fn name(&self, number: TenantId) -> Option<&str> {
+        self.0.iter().find(|(_, other)| **other == number).map(|(name, _)| &**name)
+    }
+
+    /// These and the file's.
+    fn with(&self, file: &File) -> Self {
+        let mut numbers = self.clone();
+        let mut next = numbers.0.values().max().map_or(1, |last| last + 1);
+        for name in file.tenants.keys() {
+            numbers.0.entry(name.clone()).or_insert_with(|| {
+                next += 1;
+                next - 1
+            });
+        }
+        numbers
+    }
+}
+
+/// What `file` asks for on a machine with these interfaces, or all that the machine lacks.
+/// `tenants` gets the numbers of new tenants, and keeps those of the others.
+pub fn resolve(
+    file: &File,
+    links: &Links,
+    tenants: &mut Tenants,
+) -> Result<Forwarding, Vec<Unresolved>> {
+    let numbers = tenants.with(file);
+    let mut resolving =
+        Resolving { links, problems: Vec::new(), forwarding: Forwarding::default() };
+    resolving.forwarding.source = file.source.unwrap_or(Ipv6Addr::UNSPECIFIED);
+    let owners = resolving.tenants(file, &numbers);
+    let ports = resolving.ports(file, &owners);
+    for (name, tenant) in &file.tenants {
+        for attachment in &tenant.attachments {
+            let Some(&port) = ports.get(&*attachment.port) else { continue };
+            let key = Attachment { port, tags: tags(attachment.tags) };
+            let owner = owners.get(name).cloned().unwrap_or_default();
+            resolving.forwarding.attachments.insert(key, owner);
+        }
+    }
+    resolving.uppers();
+    resolving.sids(file, &ports);
+    if !resolving.problems.is_empty() {
+        return Err(resolving.problems);
+    }
+    *tenants = numbers;
+    Ok(resolving.forwarding)
+}
+
+struct Resolving<'a> {
+    links: &'a Links,
+    problems: Vec<Unresolved>,
+    forwarding: Forwarding,
+}
+
+impl Resolving<'_> {
+    /// The ports' indices.
+    fn ports<'f>(
+        &mut self,
+        file: &'f File,
+        owners: &HashMap<Name, Owner>,
+    ) -> HashMap<&'f str, u32> {
+        let mut indices = HashMap::new();
+        for (name, port) in &file.ports {
+            let (line, owner) = (port.line, port.tenant.as_ref().and_then(|name| owners.get(name)));
+            let Some(link) = self.links.named(name) else {
+                let known = self.links.links.iter().map(|link| link.name.as_str());
+                let near = model::suggest(name, known).map(Into::into);
+                self.problems.push(Unresolved::NoInterface { line, port: name.clone(), near });
+                continue;
+            };
+            if let Some(vlan) = link.vlan {
+                let parent = vlan.parent.and_then(|index| self.links.indexed(index));
+                self.problems.push(Unresolved::IsVlan {
+                    line,
+                    port: name.clone(),
+                    vlan: vlan.id,
+                    parent: parent.map(|link| link.name.clone()),
+                });
+                continue;
+            }
+            if link.vrf_table.is_some() {
+                self.problems.push(Unresolved::IsVrf { line, port: name.clone() });
+                continue;
+            }
+            // Loopback has an address of zeros.
+            let Some(mac) = link.mac.filter(|mac| *mac != Mac([0; 6])) else {
+                self.problems.push(Unresolved::NotEthernet { line, port: name.clone() });
+                continue;
+            };
+            let owner = owner.cloned().unwrap_or_default();
+            let port = Port { name: name.to_string(), mac, owner };
+            self.forwarding.ports.insert(link.index, port);
+            indices.insert(&**name, link.index);
+        }
+        indices
+    }
+
+    /// The VLANs above ports whose tags the program can write.
+    fn uppers(&mut self) {
+        let above = |link: &Link| link.vlan.and_then(|vlan| Some((vlan, vlan.parent?)));
+        for link in &self.links.links {
+            let Some((vlan, parent)) = above(link).filter(|(vlan, _)| vlan.protocol == DOT1Q)
+            else {
+                continue;
+            };
+            let upper = if self.forwarding.ports.contains_key(&parent) {
+                Upper { port: parent, tags: Tags { outer: vlan.id, inner: 0 } }
+            } else {
+                match self.links.indexed(parent).and_then(above) {
+                    Some((outer, port))
+                        if outer.protocol == DOT1AD
+                            && self.forwarding.ports.contains_key(&port) =>
+                    {
+                        Upper { port, tags: Tags { outer: outer.id, inner: vlan.id } }
+                    }
+                    _ => continue,
+                }
+            };
+            self.forwarding.uppers.insert(link.index, upper);
+        }
+    }
+
+    /// The tenants' prefixes and policies; to whom the frames of each belong.
+    fn tenants(&mut self, file: &File, numbers: &Tenants) -> HashMap<Name, Owner> {
+        let routes = file.tenants.values().map(|tenant| tenant.routes.len()).sum();
+        self.forwarding.prefixes.reserve(routes);
+        let mut owners = HashMap::new();
+        for (name, tenant) in &file.tenants {
+            let number = numbers.number(name).unwrap_or(0);
+            for (prefix, steer) in &tenant.routes {
+                let id = self.policy(file, number, *prefix, steer);
+                self.forwarding.prefixes.insert((number, *prefix), id);
+            }
+            let owner = match &tenant.frames {
+                // Such a tenant has no routes, so that its default route names nothing else.
+                Some(steer) => {
+                    Owner::Frames(self.policy(file, number, Ipv4Net::default().into(), steer))
+                }
+                None => Owner::Tenant(number),
+            };
+            owners.insert(name.clone(), owner);
+            if let Some(table @ Table::Vrf(_)) = &tenant.table {
+                self.table(table, tenant.line);
+            }
+        }
+        owners
+    }
+
+    fn policy(&mut self, file: &File, tenant: TenantId, of: IpNet, steer: &Steer) -> PolicyId {
+        let (id, policy) = match steer {
+            Steer::Named(name) => {
+                let id = PolicyId::Named(tenant, Arc::clone(name));
+                if self.forwarding.policies.contains_key(&id) {
+                    return id;
+                }
+                (id, file.policies.get(name))
+            }
+            Steer::Own(policy) => (PolicyId::Of(tenant, of), Some(policy)),
+        };
+        // The parser lets no other names pass.
+        if let Some(policy) = policy {
+            self.forwarding.policies.insert(id.clone(), made(policy));
+        }
+        id
+    }
+
+    fn sids(&mut self, file: &File, ports: &HashMap<&str, u32>) {
+        self.forwarding.sids.reserve(file.sids.len());
+        // A port that is not there is told of already.
+        let index = |name: &Name| ports.get(&**name).copied();
+        for (sid, endpoint) in &file.sids {
+            let (mut vrf, mut policy) = (None, None);
+            let mut look_up = |table: &Table| {
+                let (number, device) = self.table(table, endpoint.line);
+                vrf = device;
+                number
+            };
+            let behavior = match &endpoint.action {
+                Action::End => Behavior::End,
+                Action::EndX(nh6, port) => {
+                    Behavior::EndX { nh6: *nh6, interface: port.as_ref().and_then(index) }
+                }
+                Action::EndT(table) => Behavior::EndT { table: look_up(table) },
+                Action::EndDx2(port) => Behavior::EndDx2 { interface: index(port).unwrap_or(0) },
+                Action::EndDx4(nh4) => Behavior::EndDx4 { nh4: *nh4 },
+                Action::EndDx6(nh6) => Behavior::EndDx6 { nh6: *nh6 },
+                Action::EndDt4(table) => Behavior::EndDt4 { vrf_table: look_up(table) },
+                Action::EndDt6(table) => {
+                    let table = look_up(table);
+                    match vrf {
+                        Some(_) => Behavior::EndDt6Vrf { vrf_table: table },
+                        None => Behavior::EndDt6 { table },
+                    }
+                }
+                Action::EndDt46(table) => Behavior::EndDt46 { vrf_table: look_up(table) },
+                Action::EndB6Encaps(steer) => {
+                    let id = self.policy(file, 0, IpNet::V6(*sid), steer);
+                    let lists = self.forwarding.policies.get(&id).map(|policy| &policy.lists);
+                    let first = lists.and_then(|lists| lists.first());
+                    let segments = first.map(|list| list.segments.clone()).unwrap_or_default();
+                    policy = Some(id);
+                    Behavior::EndB6Encaps { segments }
+                }
+            };
+            let file::Flavours { psp, usp, usd, next_csid } = endpoint.flavours;
+            let next_csid = next_csid.map(|(block_bits, node_function_bits)| NextCsid {
+                block_bits,
+                node_function_bits,
+            });
+            let made = Endpoint {
+                behavior,
+                flavors: Flavors { psp, usp, usd, next_csid },
+                tags: tags(endpoint.tags),
+                vrf,
+                policy,
+                in_kernel: false,
+            };
+            self.forwarding.sids.insert(*sid, made);
+        }
+    }
+
+    /// A table's number, and its VRF device.
+    fn table(&mut self, table: &Table, line: u32) -> (u32, Option<u32>) {
+        match table {
+            Table::Number(number) => (*number, self.links.by_table.get(number).copied()),
+            Table::Vrf(name) => {
+                let link = self.links.named(name);
+                if let Some((table, link)) = link.and_then(|link| Some((link.vrf_table?, link))) {
+                    return (table, Some(link.index));
+                }
+                let known = |problem: &Unresolved| matches!(problem, Unresolved::NoVrf { vrf, .. } if vrf == name);
+                if !self.problems.iter().any(known) {
+                    self.problems.push(Unresolved::NoVrf { line, vrf: name.clone() });
+                }
+                (0, None)
+            }
+        }
+    }
+}
+
+fn tags(tags: file::Tags) -> Tags {
+    Tags { outer: tags.outer, inner: tags.inner }
+}
+
+fn made(policy: &file::Policy) -> Policy {
+    let lists = policy.lists.iter();
+    let lists = lists.map(|list| Weighted { segments: list.segments.clone(), weight: list.weight });
+    let form = match policy.form {
+        file::Form::Whole => Form::Whole,
+        file::Form::Reduced => Form::Reduced,
+    };
+    Policy { lists: lists.collect(), form, in_kernel: false }
+}
+
+#[cfg(test)]
+#[path = "resolve_tests.rs"]
+mod tests;

@@ -1,0 +1,143 @@
+use netlink::Vlan;
+
+use super::*;
+use crate::xdp::longest;
+
+fn link(index: u32, name: &str) -> Link {
+    let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));
+    Link { index, name: name.into(), mac, ..Link::default() }
+}
+
+fn vlan(index: u32, name: &str, id: u16, protocol: u16, parent: u32) -> Link {
+    Link { vlan: Some(Vlan { id, protocol, parent: Some(parent) }), ..link(index, name) }
+}
+
+fn machine() -> Links {
+    Links::new(vec![
+        Link { mac: Some(Mac([0; 6])), ..link(1, "lo") },
+        link(2, "eth0"),
+        link(3, "eth1"),
+        link(4, "eth2"),
+        Link { vrf_table: Some(100), kind: "vrf".into(), ..link(5, "red") },
+        vlan(6, "eth1.10", 10, DOT1Q, 3),
+        vlan(7, "eth2.20", 20, DOT1AD, 4),
+        vlan(8, "eth2.20.30", 30, DOT1Q, 7),
+        vlan(9, "lo.5", 5, DOT1Q, 1),
+        vlan(10, "eth1.10.11", 11, DOT1Q, 6),
+    ])
+}
+
+const EXAMPLE: &str = include_str!("../../../../labs/dataplane/tenants.yaml");
+
+fn file(text: &str) -> File {
+    model::dataplane::parse("dataplane.yaml", text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn sid(text: &str) -> ipnet::Ipv6Net {
+    text.parse::<Ipv6Addr>().unwrap().into()
+}
+
+#[test]
+fn every_name_is_resolved() {
+    let mut tenants = Tenants::default();
+    let forwarding = resolve(&file(EXAMPLE), &machine(), &mut tenants).unwrap();
+    assert_eq!((tenants.number("blue"), tenants.number("wire")), (Some(1), Some(2)));
+    assert_eq!(tenants.name(2), Some("wire"));
+    assert_eq!(forwarding.source.to_string(), "fd00:0:1::1");
+
+    let named = |tenant, name: &str| PolicyId::Named(tenant, name.into());
+    let owners: Vec<_> = forwarding.ports.values().map(|port| port.owner.clone()).collect();
+    let frames = Owner::Frames(named(2, "to-osaka"));
+    assert_eq!(owners, [Owner::Nobody, Owner::Tenant(1), frames]);
+    let attachments: Vec<_> = forwarding
+        .attachments
+        .iter()
+        .map(|(key, owner)| (key.port, key.tags.outer, key.tags.inner, owner.clone()))
+        .collect();
+    assert_eq!(attachments, [(3, 10, 0, Owner::Tenant(1)), (3, 10, 20, Owner::Tenant(1))]);
+
+    // Only those whose tags the program writes as they are.
+    let uppers: Vec<_> = forwarding
+        .uppers
+        .iter()
+        .map(|(index, upper)| (*index, upper.port, upper.tags.outer, upper.tags.inner))
+        .collect();
+    assert_eq!(uppers, [(6, 3, 10, 0), (8, 4, 20, 30)]);
+
+    let prefix: IpNet = "10.2.0.0/16".parse().unwrap();
+    assert_eq!(forwarding.prefixes[&(1, prefix)], PolicyId::Of(1, prefix));
+    assert_eq!(forwarding.prefixes.len(), 4);
+    let forms: Vec<Form> = ["10.2.0.0/16", "2001:db8::/32"]
+        .iter()
+        .map(|prefix| forwarding.policies[&PolicyId::Of(1, prefix.parse().unwrap())].form)
+        .collect();
+    assert_eq!(forms, [Form::Reduced, Form::Whole]);
+    // The same name in two tenants, and at a SID, are three policies: one tenant's is its own.
+    for tenant in [0, 1, 2] {
+        assert!(forwarding.policies.contains_key(&named(tenant, "to-osaka")), "{tenant}");
+    }
+
+    let endpoint = |text: &str| &forwarding.sids[&sid(text)];
+    let dt4 = endpoint("fd00:0:1:d4::");
+    assert_eq!((&dt4.behavior, dt4.vrf), (&Behavior::EndDt4 { vrf_table: 100 }, Some(5)));
+    let dt6 = endpoint("fd00:0:1:d6::");
+    assert_eq!((&dt6.behavior, dt6.vrf), (&Behavior::EndDt6 { table: 254 }, None));
+    assert_eq!(endpoint("fd00:0:1:d7::").tags, Tags { outer: 10, inner: 20 });
+    assert_eq!(endpoint("fd00:0:1:d2::").behavior, Behavior::EndDx2 { interface: 4 });
+    let b6 = endpoint("fd00:0:1:b6::");
+    assert_eq!(b6.policy, Some(named(0, "to-osaka")));
+    assert!(matches!(&b6.behavior, Behavior::EndB6Encaps { segments } if segments.0.len() == 2));
+    let next_csid = forwarding.sids[&"fd00:1:1::/48".parse().unwrap()].flavors.next_csid;
+    assert_eq!(next_csid, Some(NextCsid { block_bits: 32, node_function_bits: 16 }));
+}
+
+#[test]
+fn tenants_keep_their_numbers() {
+    let mut tenants = Tenants::default();
+    let mut numbers = |names: &str| {
+        let file = file(&format!("ports: {{eth0: {{}}}}\ntenants: {{{names}}}\n"));
+        resolve(&file, &machine(), &mut tenants).unwrap();
+        ["a", "b", "c", "d"].map(|name| tenants.number(name))
+    };
+    assert_eq!(numbers("b: {}, d: {}"), [None, Some(1), None, Some(2)]);
+    assert_eq!(numbers("a: {}, b: {}, d: {}"), [Some(3), Some(1), None, Some(2)]);
+    // Even when they are gone for a while, and then nobody else gets them.
+    assert_eq!(numbers("c: {}"), [Some(3), Some(1), Some(4), Some(2)]);
+}
+
+#[test]
+fn what_the_machine_lacks_is_told_at_once() {
+    let text = "ports:\n  eth9: {}\n  veth-tokyo: {}\n  lo: {}\n  eth1.10: {}\n  red: {}\n  eth0: {}\n\
+                tenants:\n  a: {vrf: blue}\n  b: {vrf: eth0}\n  c: {vrf: red}\n\
+                locators: [fd00:0:1::/48]\n\
+                sids:\n  fd00:0:1:1::: {behaviour: End.DT4, vrf: green}\n  \
+                fd00:0:1:2::: {behaviour: End.DT4, tenant: a}\n";
+    let mut tenants = Tenants::default();
+    let problems = resolve(&file(text), &machine(), &mut tenants).unwrap_err();
+    let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    lines.sort();
+    let starts = [
+        "line 10: there is no VRF `eth0`: make it with `ip link add eth0 type vrf",
+        "line 14: there is no VRF `green`",
+        "line 2: there is no interface `eth9`: did you mean `eth0`?",
+        "line 3: there is no interface `veth-tokyo`: `ip link` lists",
+        "line 4: `lo` carries no Ethernet frames",
+        "line 5: `eth1.10` is VLAN 10 of `eth1`: write that interface under `ports`",
+        "line 6: `red` is a VRF: write the interfaces in it",
+        "line 9: there is no VRF `blue`",
+    ];
+    assert_eq!(lines.len(), starts.len(), "{lines:#?}");
+    for (line, start) in lines.iter().zip(starts) {
+        assert!(line.starts_with(start), "{line}\n{start}");
+    }
+    // A file that is refused changes nothing.
+    assert_eq!(tenants, Tenants::default());
+}
+
+#[test]
+fn the_file_and_the_program_have_the_same_limits() {
+    use model::dataplane::Payload;
+    for (text, form) in [(file::Form::Whole, Form::Whole), (file::Form::Reduced, Form::Reduced)] {
+        assert_eq!(text.longest(Payload::Packet), longest(form));
+    }
+}

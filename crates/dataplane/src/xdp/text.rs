@@ -1,0 +1,148 @@
+//! A forwarding state in the words of its file.
+
+use ipnet::{IpNet, Ipv6Net};
+use netlink::Behavior;
+
+use super::{Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Tags, TenantId};
+
+/// A state, and how its tenants are called.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'a> {
+    pub(super) of: &'a Forwarding,
+    pub(super) tenant: &'a dyn Fn(TenantId) -> String,
+}
+
+impl<'a> Names<'a> {
+    /// A port: index, address, owner.
+    pub(super) fn port(self, index: u32) -> String {
+        let Some(port) = self.of.ports.get(&index) else { return String::new() };
+        let owner = self.owner(&port.owner);
+        let space = if owner.is_empty() { "" } else { " " };
+        format!("{index} {}{space}{owner}", port.mac)
+    }
+
+    /// To whom frames belong; nothing for the kernel.
+    pub(super) fn owner(self, owner: &Owner) -> String {
+        match owner {
+            Owner::Nobody => String::new(),
+            Owner::Tenant(tenant) => format!("tenant {}", (self.tenant)(*tenant)),
+            Owner::Frames(id) => format!("frames {}", self.policy(id)),
+        }
+    }
+
+    /// `eth1 vlan 10 inner 20`
+    pub(super) fn attachment(self, key: &Attachment) -> String {
+        format!("{}{}", self.interface(key.port), tags(key.tags))
+    }
+
+    fn interface(self, index: u32) -> String {
+        match self.of.ports.get(&index) {
+            Some(port) => port.name.clone(),
+            None => format!("#{index}"),
+        }
+    }
+
+    /// The policies with names.
+    pub(super) fn named_policies(self) -> impl Iterator<Item = (&'a PolicyId, &'a Policy)> {
+        self.of.policies.iter().filter(|(id, _)| matches!(id, PolicyId::Named(..)))
+    }
+
+    /// `blue to-osaka`, and without the tenant where it is a SID's.
+    pub(super) fn policy_name(self, id: &PolicyId) -> String {
+        match id {
+            PolicyId::Named(0, name) => name.to_string(),
+            PolicyId::Named(tenant, name) => format!("{} {name}", (self.tenant)(*tenant)),
+            PolicyId::Of(tenant, prefix) => self.route(&&(*tenant, *prefix)),
+        }
+    }
+
+    /// `blue 10.1.0.0/16`
+    pub(super) fn route(self, (tenant, prefix): &&(TenantId, IpNet)) -> String {
+        format!("{} {prefix}", (self.tenant)(*tenant))
+    }
+
+    /// Its name, or what it is if it has none.
+    pub(super) fn policy(self, id: &PolicyId) -> String {
+        match id {
+            PolicyId::Named(_, name) => name.to_string(),
+            PolicyId::Of(..) => self.of.policies.get(id).map(lists).unwrap_or_default(),
+        }
+    }
+
+    /// `End.X fd00:b::2 [PSP, USD]`
+    pub(super) fn endpoint(self, endpoint: &Endpoint) -> String {
+        let table = |table: &u32| match endpoint.vrf {
+            Some(vrf) => format!("table {table} of {}", self.interface(vrf)),
+            None => format!("table {table}"),
+        };
+        let policy = |segments: &model::SegmentList| match &endpoint.policy {
+            Some(id) => self.policy(id),
+            None => segments.to_string(),
+        };
+        let mut text = match &endpoint.behavior {
+            Behavior::End => "End".into(),
+            Behavior::EndX { nh6, interface: None } => format!("End.X {nh6}"),
+            Behavior::EndX { nh6, interface: Some(index) } => {
+                format!("End.X {nh6} {}", self.interface(*index))
+            }
+            Behavior::EndT { table: number } => format!("End.T {}", table(number)),
+            Behavior::EndDx2 { interface } => format!("End.DX2 {}", self.interface(*interface)),
+            Behavior::EndDx4 { nh4 } => format!("End.DX4 {nh4}"),
+            Behavior::EndDx6 { nh6 } => format!("End.DX6 {nh6}"),
+            Behavior::EndDt4 { vrf_table } => format!("End.DT4 {}", table(vrf_table)),
+            Behavior::EndDt6 { table: number } | Behavior::EndDt6Vrf { vrf_table: number } => {
+                format!("End.DT6 {}", table(number))
+            }
+            Behavior::EndDt46 { vrf_table } => format!("End.DT46 {}", table(vrf_table)),
+            Behavior::EndB6 { segments } => format!("End.B6.Insert {segments}"),
+            Behavior::EndB6Encaps { segments } => format!("End.B6.Encaps {}", policy(segments)),
+        };
+        text += &tags(endpoint.tags);
+        let flavors = endpoint.flavors;
+        let next_csid = flavors.next_csid.map(|lengths| {
+            format!("NEXT-C-SID {}+{}", lengths.block_bits, lengths.node_function_bits)
+        });
+        let plain = [("PSP", flavors.psp), ("USP", flavors.usp), ("USD", flavors.usd)];
+        let plain = plain.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned());
+        let all: Vec<String> = plain.chain(next_csid).collect();
+        if !all.is_empty() {
+            text += &format!(" [{}]", all.join(", "));
+        }
+        text + kernel_too(endpoint.in_kernel)
+    }
+}
+
+/// A policy's lists: `<fd00:0:2::1, fd00:0:3::d4>`.
+pub(super) fn lists(policy: &Policy) -> String {
+    let lists = policy.lists.iter().map(|list| match policy.lists.len() {
+        1 => list.segments.to_string(),
+        _ => format!("{} weight {}", list.segments, list.weight),
+    });
+    let mut text = lists.collect::<Vec<_>>().join(", ");
+    if policy.form == Form::Whole {
+        text += " whole";
+    }
+    text + kernel_too(policy.in_kernel)
+}
+
+fn kernel_too(is: bool) -> &'static str {
+    if is { " (as in the kernel)" } else { "" }
+}
+
+fn tags(tags: Tags) -> String {
+    match tags {
+        Tags { outer: 0, .. } => String::new(),
+        Tags { outer, inner: 0 } => format!(" vlan {outer}"),
+        Tags { outer, inner } => format!(" vlan {outer} inner {inner}"),
+    }
+}
+
+/// A SID as people write it: without its length where it is whole.
+pub(super) fn short(sid: Ipv6Net) -> String {
+    if sid.prefix_len() == 128 { sid.addr().to_string() } else { sid.to_string() }
+}
+
+/// Whether a policy says the same in both. Those with names have lines of their own.
+pub(super) fn same_policy(old: &Forwarding, new: &Forwarding, id: &PolicyId) -> bool {
+    matches!(id, PolicyId::Named(..)) || old.policies.get(id) == new.policies.get(id)
+}

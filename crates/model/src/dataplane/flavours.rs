@@ -1,0 +1,97 @@
+//! Flavours: which behaviour may have which, and how long NEXT-C-SID's parts are.
+
+use ipnet::Ipv6Net;
+
+use super::resolve::{At, Checked};
+use super::sid_text::{Behaviour, Flavour, SidMap};
+use super::sids::{key, short};
+use super::types::Flavours;
+
+impl Behaviour {
+    /// The flavours that it may have (RFC 8986 section 4.16, RFC 9800 section 4.1).
+    fn may_have(self) -> &'static [Flavour] {
+        match self {
+            Self::End | Self::EndX | Self::EndT => {
+                &[Flavour::Psp, Flavour::Usp, Flavour::Usd, Flavour::NextCsid]
+            }
+            Self::EndDt4 | Self::EndDt6 | Self::EndDt46 => &[Flavour::NextCsid],
+            _ => &[],
+        }
+    }
+}
+
+impl Checked<'_> {
+    /// The flavours of a SID.
+    pub(super) fn flavours(&mut self, at: At<'_>, sid: Ipv6Net, text: &SidMap) -> Flavours {
+        let name = text.behaviour.name();
+        let mut flavours = Flavours::default();
+        let item = |index: usize| {
+            let mut path = key(at, "flavours");
+            path.push(index.into());
+            path
+        };
+        let mut next_csid = false;
+        for (index, flavour) in text.flavours.0.iter().copied().enumerate() {
+            let held = match flavour {
+                Flavour::Psp => &mut flavours.psp,
+                Flavour::Usp => &mut flavours.usp,
+                Flavour::Usd => &mut flavours.usd,
+                Flavour::NextCsid => &mut next_csid,
+            };
+            if std::mem::replace(held, true) {
+                let message = format!("{} is listed twice", flavour.name());
+                self.place.value(&item(index), message, "remove one of the two");
+            } else if !text.behaviour.may_have().contains(&flavour) {
+                let message = format!("{name} cannot have {}", flavour.name());
+                let may = text.behaviour.may_have().iter().map(|flavour| flavour.name());
+                let help = match may.collect::<Vec<_>>().join(", ") {
+                    none if none.is_empty() => "remove it: it has no flavours".into(),
+                    may => format!("remove it; it may have {may}"),
+                };
+                self.place.value(&item(index), message, &help);
+            }
+        }
+        if next_csid {
+            flavours.next_csid = Some(self.container(at, sid, text));
+        } else {
+            for (argument, _) in
+                [("block", text.block), ("node", text.node)].iter().filter(|(_, l)| l.is_some())
+            {
+                let message = format!("`{argument}` is a length of NEXT-C-SID");
+                let help = "add `flavours: [NEXT-C-SID]`, or remove it";
+                self.place.key(&key(at, argument), message, help);
+            }
+        }
+        flavours
+    }
+
+    /// The lengths of a NEXT-C-SID container's parts.
+    fn container(&mut self, at: At<'_>, sid: Ipv6Net, text: &SidMap) -> (u8, u8) {
+        let lengths = [("block", text.block.unwrap_or(32)), ("node", text.node.unwrap_or(16))];
+        let mut right = true;
+        for (argument, length) in lengths {
+            if length == 0 || length > 120 || !length.is_multiple_of(8) {
+                right = false;
+                let message = format!("`{argument}` cannot have {length} bits");
+                let help = "write a multiple of 8, from 8 to 120";
+                self.place.value(&key(at, argument), message, help);
+            }
+        }
+        let [(_, block), (_, node)] = lengths;
+        if right && block + node > 128 {
+            let message = format!("a block of {block} and a node of {node} bits are more than 128");
+            self.place.value(&key(at, "block"), message, "shorten one of the two");
+        } else if right && block + node != u32::from(sid.prefix_len()) {
+            let wanted = block + node;
+            let message = format!(
+                "`{}` is /{}, and block and node make /{wanted}",
+                short(sid),
+                sid.prefix_len()
+            );
+            let help = format!("write {}/{wanted}, or other lengths", sid.addr());
+            self.place.key(&at(), message, &help);
+        }
+        // Below 128, or the file is refused.
+        (block as u8, node as u8)
+    }
+}

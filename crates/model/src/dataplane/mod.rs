@@ -1,0 +1,43 @@
+//! The data plane's file: text -> what is to be forwarded, or everything that is wrong with it.
+//!
+//! `document` reads it as the grammar's serde types (`file`, `steer_text`, `sid_text`), or reports
+//! what does not fit; then `resolve` and the modules beside it check what the parts say of each
+//! other. What only the machine knows, such as whether a port is there, is not asked here.
+
+mod file;
+mod flavours;
+mod policies;
+mod resolve;
+mod sid_text;
+mod sids;
+mod steer_text;
+mod tenants;
+mod types;
+
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod good_input;
+
+use crate::document::{self, Kind};
+use file::FileText;
+
+pub use crate::document::{Problem, Problems};
+pub use file::json_schema;
+pub use types::{
+    Action, Attachment, Endpoint, File, Flavours, Form, Limits, Mode, Name, Payload, Policy, Port,
+    Steer, Table, Tags, Tenant, Weighted,
+};
+
+const KIND: Kind = Kind {
+    max_mib: 1024,
+    large: "remove what is not needed, or send it in parts over gRPC",
+    empty: "write at least `ports:`",
+};
+
+/// Reads a data plane's file; `file_name` is only for the messages.
+pub fn parse(file_name: &str, text: &str) -> Result<File, Problems> {
+    let (tree, file, report) =
+        document::read::<FileText>(text, &KIND).map_err(|report| report.finish(file_name))?;
+    resolve::resolve(&tree, file, report).map_err(|report| report.finish(file_name))
+}

@@ -1,0 +1,197 @@
+//! The grammar's values -> what is to be forwarded, with every rule checked.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::file::{FileText, Ipv6, LimitsText};
+use super::types::{File, Limits, Name, Policy, Port, Steer, Tenant};
+use crate::Locator;
+use crate::document::{Entry, Place, Report, Step, Tree, Value, steps};
+
+/// The way to a value: asked for only when something is wrong, since there may be millions.
+pub(super) type At<'a> = &'a dyn Fn() -> Vec<Step>;
+
+/// The least sizes of tables, as a file gets them that gives none.
+const SIZE: u32 = 4096;
+const TENANTS: u32 = 256;
+/// The most that a table may hold.
+const MAX_SIZE: u32 = 1 << 24;
+
+/// What was checked so far.
+pub(super) struct Checked<'a> {
+    pub(super) place: Place<'a>,
+    pub(super) ports: BTreeMap<Name, Port>,
+    pub(super) policies: BTreeMap<Name, Policy>,
+    pub(super) tenants: BTreeMap<Name, Tenant>,
+    /// Policies and lists that tables need.
+    needs: (usize, usize),
+}
+
+/// What the file asks for, or the report with everything that is wrong.
+pub(super) fn resolve<'a>(
+    tree: &'a Tree,
+    file: FileText,
+    report: Report<'a>,
+) -> Result<File, Report<'a>> {
+    let mut checked = Checked {
+        place: Place { tree, report },
+        ports: BTreeMap::new(),
+        policies: BTreeMap::new(),
+        tenants: BTreeMap::new(),
+        needs: (0, 0),
+    };
+    checked.source(&file);
+    let locators = checked.locators(&file.locators.0);
+    checked.ports(&file.ports.0, file.mode);
+    checked.named_policies(file.policies.0);
+    checked.tenants(&file.ports.0, file.tenants.0);
+    let sids = checked.sids(file.sids.0, locators);
+    let limits = checked.limits(&file.limits, sids.len());
+    let Checked { place, ports, policies, tenants, .. } = checked;
+    if !place.report.is_empty() {
+        return Err(place.report);
+    }
+    Ok(File {
+        source: file.source.map(|Ipv6(address)| address),
+        locators: file.locators.0,
+        import: file.import.unwrap_or(true),
+        ports,
+        limits,
+        policies,
+        tenants,
+        sids,
+    })
+}
+
+impl Checked<'_> {
+    /// The outer source address must be somebody's, and be there if it is needed.
+    fn source(&mut self, file: &FileText) {
+        if let Some(Ipv6(source)) = file.source {
+            if source.is_unspecified() || source.is_multicast() || source.is_loopback() {
+                let message = format!("`{source}` is no address that others can answer to");
+                let help = "write an address of this node, such as fd00:0:1::1";
+                self.place.value(steps!["source"], message, help);
+            }
+            return;
+        }
+        let mut tenants = file.tenants.0.iter();
+        let tenant = tenants.position(|(_, t)| t.frames.is_some() || !t.routes.0.is_empty());
+        let sid = file.sids.0.iter().position(|(_, sid)| sid.0.policy.is_some());
+        let at: Vec<Step> = match (file.policies.0.is_empty(), tenant, sid) {
+            (false, ..) => vec!["policies".into()],
+            (true, Some(index), _) => vec!["tenants".into(), index.into()],
+            (true, None, Some(index)) => vec!["sids".into(), index.into()],
+            (true, None, None) => return,
+        };
+        let help = "add `source:` with an address of this node, such as fd00:0:1::1";
+        self.place.key(&at, "`source` is missing, and packets are encapsulated", help);
+    }
+
+    /// The locators in order, those in others left out.
+    fn locators(&mut self, given: &[Locator]) -> Vec<Locator> {
+        let mut order: Vec<(Locator, usize)> =
+            given.iter().enumerate().map(|(index, locator)| (*locator, index)).collect();
+        order.sort_by_key(|(locator, index)| {
+            (locator.prefix().network(), locator.prefix().prefix_len(), *index)
+        });
+        let mut apart: Vec<(Locator, usize)> = Vec::with_capacity(order.len());
+        for (locator, index) in order {
+            match apart.last() {
+                Some((outer, of)) if outer.prefix().contains(&locator.prefix()) => {
+                    let (last, other) = if index > *of { (index, outer) } else { (*of, &locator) };
+                    let message = format!("`{}` overlaps the locator {other}", given[last]);
+                    let help = "remove one of the two";
+                    self.place.value(steps!["locators", last], message, help);
+                }
+                _ => apart.push((locator, index)),
+            }
+        }
+        apart.into_iter().map(|(locator, _)| locator).collect()
+    }
+
+    /// Counts what a tenant, or all SIDs, need in tables.
+    pub(super) fn count<'s>(
+        &mut self,
+        frames: &'s Option<Steer>,
+        steers: impl Iterator<Item = &'s Steer>,
+    ) {
+        let mut named = HashSet::new();
+        for steer in steers.chain(frames) {
+            let lists = match steer {
+                Steer::Named(name) if named.insert(name) => {
+                    self.policies.get(name).map_or(0, |policy| policy.lists.len())
+                }
+                Steer::Named(_) => continue,
+                Steer::Own(policy) => policy.lists.len(),
+            };
+            self.needs.0 += 1;
+            self.needs.1 += lists;
+        }
+    }
+
+    fn limits(&mut self, given: &LimitsText, sids: usize) -> Limits {
+        let prefixes = self.tenants.values().map(|tenant| tenant.routes.len()).sum();
+        let (policies, lists) = self.needs;
+        let mut size = |key: &'static str, given: Option<u32>, needed: usize, least: u32| {
+            let Some(given) = given else {
+                let needed = u32::try_from(needed).unwrap_or(u32::MAX).min(MAX_SIZE);
+                return needed.next_power_of_two().max(least);
+            };
+            if given == 0 || given > MAX_SIZE {
+                let help = format!("write 1 to {MAX_SIZE}, or remove it");
+                let message = format!("a table for {given} {key} is not possible");
+                self.place.value(steps!["limits", key], message, &help);
+            } else if (given as usize) < needed {
+                let help = format!("write at least {needed}, or remove it");
+                let message = format!("the file has {needed} {key}, more than {given}");
+                self.place.value(steps!["limits", key], message, &help);
+            }
+            given
+        };
+        Limits {
+            sids: size("sids", given.sids, sids, SIZE),
+            prefixes: size("prefixes", given.prefixes, prefixes, SIZE),
+            policies: size("policies", given.policies, policies, SIZE),
+            lists: size("lists", given.lists, lists, SIZE),
+            tenants: size("tenants", given.tenants, self.tenants.len(), TENANTS),
+        }
+    }
+
+    /// The names that a wrong one may stand for.
+    pub(super) fn names<V>(&self, of: &BTreeMap<Name, V>) -> Vec<Name> {
+        if self.place.searches() { of.keys().cloned().collect() } else { Vec::new() }
+    }
+
+    /// A name that nothing has.
+    pub(super) fn unknown(
+        &mut self,
+        at: At<'_>,
+        what: &str,
+        name: &str,
+        known: &[Name],
+        add: &str,
+    ) {
+        let near = self.place.near(name, known.iter().map(|name| &**name));
+        let help = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("{add}, or correct the name"),
+        };
+        self.place.value(&at(), format!("no {what} is called `{name}`"), &help);
+    }
+
+    fn entries(&self, section: &str) -> &[Entry] {
+        match self.place.tree.get(section).map(|tree| &tree.value) {
+            Some(Value::Map(entries)) => entries,
+            _ => &[],
+        }
+    }
+
+    /// The line of a section's entry.
+    pub(super) fn line(&self, section: &str, index: usize) -> u32 {
+        self.entries(section).get(index).map_or(0, |entry| entry.span.line)
+    }
+
+    /// The name of the tenant with this index in the file.
+    pub(super) fn name_of_tenant(&self, index: usize) -> Name {
+        self.entries("tenants").get(index).map_or("".into(), |entry| entry.key.as_str().into())
+    }
+}

@@ -1,0 +1,260 @@
+//! SIDs: each in a locator, none in another one's way, each with the arguments of its behaviour.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use ipnet::Ipv6Net;
+
+use super::file::SidPrefix;
+use super::resolve::{At, Checked};
+use super::sid_text::{Behaviour, SidMap, SidText};
+use super::tenants::add_tenant;
+use super::types::{Action, Endpoint, Payload, Steer, Table};
+use crate::Locator;
+use crate::document::{Address, Step, steps};
+
+/// What the arguments of a look-up may be.
+const LOOK_UP: [&str; 3] = ["tenant", "table", "vrf"];
+
+impl Behaviour {
+    /// The arguments that it takes.
+    fn takes(self) -> &'static [&'static str] {
+        match self {
+            Self::End => &[],
+            Self::EndX => &["next_hop", "port"],
+            Self::EndT => &LOOK_UP,
+            Self::EndDx2 => &["port"],
+            Self::EndDx4 | Self::EndDx6 => &["next_hop", "vlan", "inner"],
+            Self::EndDt4 | Self::EndDt6 | Self::EndDt46 => {
+                &["tenant", "table", "vrf", "vlan", "inner"]
+            }
+            Self::EndB6Encaps => &["policy"],
+        }
+    }
+}
+
+impl Checked<'_> {
+    /// The SIDs. `locators` are in order and do not overlap.
+    pub(super) fn sids(
+        &mut self,
+        texts: Vec<(SidPrefix, SidText)>,
+        locators: Vec<Locator>,
+    ) -> Vec<(Ipv6Net, Endpoint)> {
+        if locators.is_empty() && !texts.is_empty() {
+            let help = "add `locators:` with the prefixes of this node, such as [fd00:0:1::/48]";
+            self.place.key(steps!["sids"], "there are SIDs, and no locator", help);
+        }
+        let mut sids = Vec::with_capacity(texts.len());
+        for (index, (SidPrefix(sid), SidText(text))) in texts.into_iter().enumerate() {
+            let behind = locators.partition_point(|l| l.prefix().network() <= sid.network());
+            let locator = behind.checked_sub(1).map(|at| locators[at].prefix());
+            if !locators.is_empty() && !locator.is_some_and(|locator| locator.contains(&sid)) {
+                let message = format!("`{}` is in no locator", short(sid));
+                let help = "correct it, or add its prefix to `locators:`";
+                self.place.key(steps!["sids", index], message, help);
+            }
+            sids.push((sid, self.endpoint(index, sid, text)));
+        }
+        self.count(
+            &None,
+            sids.iter().filter_map(|(_, endpoint)| match &endpoint.action {
+                Action::EndB6Encaps(steer) => Some(steer),
+                _ => None,
+            }),
+        );
+        self.overlaps(&sids);
+        sids
+    }
+
+    /// A SID in another one's prefix is for packets of its own only where that one's argument is
+    /// the next SIDs of a container: the longest prefix wins then.
+    fn overlaps(&mut self, sids: &[(Ipv6Net, Endpoint)]) {
+        let mut order: Vec<(u128, u8, u32)> = sids
+            .iter()
+            .zip(0..)
+            .map(|((sid, _), index)| (sid.network().into(), sid.prefix_len(), index))
+            .collect();
+        order.sort_unstable();
+        let mut around: Vec<u32> = Vec::new();
+        for (_, _, index) in order {
+            let sid = sids[index as usize].0;
+            while around.pop_if(|outer| !sids[*outer as usize].0.contains(&sid)).is_some() {}
+            let clash = around.iter().rev().find(|outer| {
+                let (outer, endpoint) = &sids[**outer as usize];
+                *outer == sid || endpoint.flavours.next_csid.is_none()
+            });
+            if let Some(other) = clash {
+                let (last, first) = if index > *other { (index, *other) } else { (*other, index) };
+                let [last_sid, first_sid] = [last, first].map(|at| short(sids[at as usize].0));
+                let (message, help) = if last_sid == first_sid {
+                    (format!("the SID `{last_sid}` is given twice"), "remove one of the two")
+                } else {
+                    let message = format!("the SID `{last_sid}` overlaps {first_sid}");
+                    (message, "use SIDs that do not overlap: only NEXT-C-SID has others inside")
+                };
+                self.place.key(steps!["sids", last as usize], message, help);
+            }
+            around.push(index);
+        }
+    }
+
+    fn endpoint(&mut self, index: usize, sid: Ipv6Net, mut text: SidMap) -> Endpoint {
+        let at = || vec!["sids".into(), Step::Index(index)];
+        let name = text.behaviour.name();
+        self.strangers(&at, &text);
+        let flavours = self.flavours(&at, sid, &text);
+        let tags = self.tags(&at, text.vlan, text.inner);
+        let action = match text.behaviour {
+            Behaviour::End => Action::End,
+            Behaviour::EndX => {
+                let port =
+                    text.port.as_deref().and_then(|port| self.port(&|| key(&at, "port"), port));
+                let next_hop = self.next_hop6(&at, &text);
+                let unspecified = Some(Address(IpAddr::V6(Ipv6Addr::UNSPECIFIED)));
+                if text.next_hop == unspecified {
+                    let help = "write a neighbour's address; End looks the packet's own up";
+                    self.place.value(&key(&at, "next_hop"), "`::` is no neighbour", help);
+                }
+                Action::EndX(next_hop, port)
+            }
+            Behaviour::EndT => Action::EndT(self.look_up(&at, &mut text)),
+            Behaviour::EndDx2 => match &text.port {
+                Some(port) => {
+                    let known = self.port(&|| key(&at, "port"), port);
+                    Action::EndDx2(known.unwrap_or_else(|| "".into()))
+                }
+                None => {
+                    self.missing(&at, name, "a port", "add `port:` with one of `ports:`");
+                    Action::EndDx2("".into())
+                }
+            },
+            Behaviour::EndDx4 => match text.next_hop {
+                Some(Address(IpAddr::V4(next_hop))) => Action::EndDx4(next_hop),
+                Some(Address(IpAddr::V6(next_hop))) => {
+                    let message = format!("{name} sends IPv4, and `{next_hop}` is an IPv6 address");
+                    let help = "write an IPv4 address such as 10.0.0.1, or use End.DX6";
+                    self.place.value(&key(&at, "next_hop"), message, help);
+                    Action::End
+                }
+                None => {
+                    let help = "add `next_hop:` with an address such as 10.0.0.1";
+                    self.missing(&at, name, "a next hop", help);
+                    Action::End
+                }
+            },
+            Behaviour::EndDx6 => Action::EndDx6(self.next_hop6(&at, &text)),
+            Behaviour::EndDt4 => Action::EndDt4(self.look_up(&at, &mut text)),
+            Behaviour::EndDt6 => Action::EndDt6(self.look_up(&at, &mut text)),
+            Behaviour::EndDt46 => Action::EndDt46(self.look_up(&at, &mut text)),
+            Behaviour::EndB6Encaps => match &mut text.policy {
+                Some(policy) => {
+                    Action::EndB6Encaps(self.steer(&|| key(&at, "policy"), policy, Payload::Packet))
+                }
+                None => {
+                    let help = "add `policy:` with one of `policies:`, or with a list";
+                    self.missing(&at, name, "a policy", help);
+                    Action::EndB6Encaps(Steer::Named("".into()))
+                }
+            },
+        };
+        Endpoint { action, flavours, tags, line: self.line("sids", index) }
+    }
+
+    fn missing(&mut self, at: At<'_>, behaviour: &str, what: &str, help: &str) {
+        self.place.value(&at(), format!("{behaviour} needs {what}"), help);
+    }
+
+    /// The arguments that the behaviour does not take.
+    fn strangers(&mut self, at: At<'_>, text: &SidMap) {
+        let given = [
+            ("next_hop", text.next_hop.is_some()),
+            ("port", text.port.is_some()),
+            ("tenant", text.tenant.is_some()),
+            ("table", text.table.is_some()),
+            ("vrf", text.vrf.is_some()),
+            ("policy", text.policy.is_some()),
+            ("vlan", text.vlan.is_some()),
+            ("inner", text.inner.is_some()),
+        ];
+        let takes = text.behaviour.takes();
+        for (argument, _) in given.iter().filter(|(key, is)| *is && !takes.contains(key)) {
+            let message = format!("{} takes no `{argument}`", text.behaviour.name());
+            let help = match takes {
+                [] => "remove it".into(),
+                takes => format!("remove it; it takes {}", takes.join(", ")),
+            };
+            self.place.key(&key(at, argument), message, &help);
+        }
+    }
+
+    fn next_hop6(&mut self, at: At<'_>, text: &SidMap) -> Ipv6Addr {
+        let name = text.behaviour.name();
+        match text.next_hop {
+            Some(Address(IpAddr::V6(next_hop))) => {
+                if next_hop.is_multicast() || next_hop.is_loopback() {
+                    let message = format!("`{next_hop}` is no neighbour");
+                    self.place.value(&key(at, "next_hop"), message, "write a neighbour's address");
+                } else if next_hop.is_unicast_link_local() && text.port.is_none() {
+                    let message = format!("`{next_hop}` is an address on every port");
+                    let help = match text.behaviour {
+                        Behaviour::EndX => "add `port:`, or write a global address",
+                        _ => "write a global address",
+                    };
+                    self.place.value(&key(at, "next_hop"), message, help);
+                }
+                next_hop
+            }
+            Some(Address(IpAddr::V4(next_hop))) => {
+                let message = format!("{name} sends IPv6, and `{next_hop}` is an IPv4 address");
+                let help = "write an IPv6 address such as fd00:b::2";
+                self.place.value(&key(at, "next_hop"), message, help);
+                Ipv6Addr::UNSPECIFIED
+            }
+            None => {
+                let help = "add `next_hop:` with an address such as fd00:b::2";
+                self.missing(at, name, "a next hop", help);
+                Ipv6Addr::UNSPECIFIED
+            }
+        }
+    }
+
+    /// The table of End.T and End.DT*.
+    fn look_up(&mut self, at: At<'_>, text: &mut SidMap) -> Table {
+        let name = text.behaviour.name();
+        let own = self.table(&|| key(at, "table"), &|| key(at, "vrf"), text.table, text.vrf.take());
+        let Some(tenant) = &text.tenant else {
+            return own.unwrap_or_else(|| {
+                self.missing(at, name, "a table", "add one of `tenant:`, `table:` and `vrf:`");
+                Table::Number(0)
+            });
+        };
+        if own.is_some() {
+            let message = "the tenant says in which table packets are looked up";
+            self.place.key(&key(at, "tenant"), message, "remove it, or the table");
+        }
+        match self.tenants.get(tenant.as_str()) {
+            Some(known) => known.table.clone().unwrap_or_else(|| {
+                let message = format!("the tenant `{tenant}` has no table");
+                let help = "add `table:` or `vrf:` to it";
+                self.place.value(&key(at, "tenant"), message, help);
+                Table::Number(0)
+            }),
+            None => {
+                let names = self.names(&self.tenants);
+                let add = add_tenant(tenant);
+                self.unknown(&|| key(at, "tenant"), "tenant", tenant, &names, &add);
+                Table::Number(0)
+            }
+        }
+    }
+}
+
+pub(super) fn key(at: At<'_>, key: &str) -> Vec<Step> {
+    let mut path = at();
+    path.push(key.into());
+    path
+}
+
+/// A SID as people write it: without its length where it is whole.
+pub(super) fn short(sid: Ipv6Net) -> String {
+    if sid.prefix_len() == 128 { sid.addr().to_string() } else { sid.to_string() }
+}

@@ -1,0 +1,106 @@
+//! A YAML file whose every mistake is reported, with its place and its fix, in one run: what the
+//! topology file and the data plane's file have in common.
+//!
+//! 1. `load`, `tree`: YAML -> values that know their place (anchors and merge keys resolved);
+//! 2. `de`, `elements`, `entries`, `text`: the tree -> a grammar's serde types. A part that does not fit is
+//!    reported, cut out, and the rest read again, so that one run finds all of them;
+//! 3. `problems`: what is wrong, as people read it.
+
+mod de;
+mod elements;
+mod entries;
+mod load;
+mod nearest;
+mod problems;
+mod text;
+mod tree;
+
+use std::cell::RefCell;
+
+use serde::de::DeserializeOwned;
+
+pub(crate) use de::{De, split_help};
+pub(crate) use entries::{Entries, Items};
+#[cfg(test)]
+pub(crate) use load::load;
+pub use nearest::suggest;
+pub(crate) use problems::{Place, Report, steps};
+pub use problems::{Problem, Problems};
+pub(crate) use text::{Address, Prefix, Prefix4, Prefix6, from_text, prefix};
+pub(crate) use tree::{Entry, Span, Step, Tree, Value};
+
+/// After so many misfits the rest is left for the next run.
+const MAX_MISFITS: usize = 100;
+
+/// What a kind of file says of itself.
+pub(crate) struct Kind {
+    /// The largest file that is read, in MiB.
+    pub(crate) max_mib: usize,
+    /// What to do about a larger one.
+    pub(crate) large: &'static str,
+    /// What an empty one needs.
+    pub(crate) empty: &'static str,
+}
+
+/// Reads `text` as the grammar's type `T`, or reports every part that does not fit it. The tree
+/// that comes along has every part, in the same order.
+pub(crate) fn read<'a, T: DeserializeOwned>(
+    text: &'a str,
+    kind: &Kind,
+) -> Result<(Tree, T, Report<'a>), Report<'a>> {
+    let mut report = Report::new(text);
+    let start = Span { end: 1, line: 1, ..Span::default() };
+    if text.len() > kind.max_mib * 1024 * 1024 {
+        let message = format!("the file is larger than {} MiB", kind.max_mib);
+        report.add(start, message, Some(kind.large.into()));
+        return Err(report);
+    }
+    let (tree, faults) = load::load(text);
+    let empty = match &tree {
+        None => faults.is_empty(),
+        Some(tree) => matches!(&tree.value, Value::Scalar { text, .. } if text.is_empty()),
+    };
+    for fault in faults {
+        report.add(fault.span, fault.message, fault.help);
+    }
+    if empty {
+        report.add(start, "the file is empty", Some(kind.empty.into()));
+        return Err(report);
+    }
+    let Some(mut tree) = tree else { return Err(report) };
+    match fit(&mut tree, &mut report) {
+        Some(value) if report.is_empty() => Ok((tree, value, report)),
+        _ => Err(report),
+    }
+}
+
+/// Reads the grammar's types, and reports every part of the tree that does not fit them.
+fn fit<T: DeserializeOwned>(tree: &mut Tree, report: &mut Report<'_>) -> Option<T> {
+    let mut misfits = 0;
+    while misfits < MAX_MISFITS {
+        let passed_over = RefCell::new(Vec::new());
+        let result = T::deserialize(De { tree, passed_over: &passed_over });
+        let mut errors = passed_over.into_inner();
+        match result {
+            Ok(value) if errors.is_empty() => return Some(value),
+            Ok(_) => {}
+            Err(error) => errors.push(error),
+        }
+        misfits += errors.len();
+        let mut paths = Vec::with_capacity(errors.len());
+        for error in errors {
+            let path: Vec<Step> = error.path.into_iter().rev().collect();
+            // What lacks only the part that was cut out before is no second problem.
+            if !tree.is_pruned(&path) {
+                report.add(error.span.unwrap_or(tree.span), error.message, error.help);
+            }
+            paths.push(path);
+        }
+        // The last first, so that the others' indices still hold.
+        let pruned = paths.iter().rev().filter(|path| tree.prune(path)).count();
+        if pruned == 0 {
+            break;
+        }
+    }
+    None
+}
