@@ -5,6 +5,8 @@
  */
 #include "include/srv6/srh.h"
 
+#include <linux/pkt_cls.h>
+
 char LICENSE[] SEC("license") = "GPL";
 
 /* Of a template; what is behind it in a frame is never changed. */
@@ -193,4 +195,16 @@ int sink(struct xdp_md *ctx)
 	if (count)
 		(*count)++;
 	return XDP_DROP;
+}
+
+/* The same for the kernel's packets, which a program in XDP would have copied first. */
+SEC("tc")
+int sink_packets(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	__u64 *count = bpf_map_lookup_elem(&received, &zero);
+
+	if (count)
+		(*count)++;
+	return TC_ACT_SHOT;
 }

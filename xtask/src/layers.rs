@@ -13,7 +13,7 @@ const FLOORS: [&[&str]; 7] = [
     &["bpf", "netlink", "capture"],
     &["pathfinder"],
     &["api", "dataplane", "lab", "store", "telemetry"],
-    &["node", "controller", "bench"],
+    &["node", "controller", "forwarder", "bench"],
     &["kaido"],
 ];
 

@@ -1,4 +1,4 @@
-//! How a controller is reached.
+//! How daemons are reached.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,11 +8,14 @@ use tokio::net::UnixStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use crate::v1::controller_client::ControllerClient;
+use crate::v1::dataplane_client::DataplaneClient;
 
-/// Why a controller is not reached.
+/// Why a daemon is not reached.
 #[derive(Debug, thiserror::Error)]
-#[error("no controller answers on {}: is it running?", path.display())]
+#[error("no {peer} answers on {}: is it running?", path.display())]
 pub struct ConnectError {
+    /// What was to answer.
+    pub peer: &'static str,
     /// The socket.
     pub path: PathBuf,
     /// What went wrong.
@@ -22,9 +25,21 @@ pub struct ConnectError {
 
 /// Connects to the controller whose Unix socket is `path`.
 pub async fn connect(path: &Path) -> Result<ControllerClient<Channel>, ConnectError> {
+    Ok(ControllerClient::new(channel("controller", path).await?))
+}
+
+/// Connects to the data plane whose Unix socket is `path`.
+pub async fn connect_dataplane(path: &Path) -> Result<DataplaneClient<Channel>, ConnectError> {
+    // A file of a million entries, and what is shown of them.
+    const LARGEST: usize = 1 << 30;
+    let client = DataplaneClient::new(channel("data plane", path).await?);
+    Ok(client.max_decoding_message_size(LARGEST).max_encoding_message_size(LARGEST))
+}
+
+async fn channel(peer: &'static str, path: &Path) -> Result<Channel, ConnectError> {
     let socket = path.to_path_buf();
     // The URI is never resolved: the connector below goes to the socket.
-    let channel = Endpoint::from_static("http://controller")
+    Endpoint::from_static("http://peer")
         .connect_timeout(Duration::from_secs(2))
         // For the answer to begin: what streams afterwards may take as long as it likes.
         .timeout(Duration::from_secs(10))
@@ -33,8 +48,7 @@ pub async fn connect(path: &Path) -> Result<ControllerClient<Channel>, ConnectEr
             async move { UnixStream::connect(socket).await.map(TokioIo::new) }
         }))
         .await
-        .map_err(|source| ConnectError { path: path.into(), source })?;
-    Ok(ControllerClient::new(channel))
+        .map_err(|source| ConnectError { peer, path: path.into(), source })
 }
 
 /// Now, in nanoseconds since the Unix epoch: the clock of every `_ns` field.

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bed;
+pub mod dataplane;
 pub mod demo;
 mod iperf;
 pub mod lab_up;

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags, TC_INGRESS, TcHookBuilder};
 
 use crate::Error;
 use crate::abi::{Abi, bytes_of, value_of};
@@ -165,6 +165,25 @@ impl Measure {
     /// A program that does nothing.
     pub fn nothing(&self) -> BorrowedFd<'_> {
         self.skel.progs.nothing.as_fd()
+    }
+
+    /// Counts and drops the packets that come in by an interface, behind XDP.
+    pub fn sink_packets(&self, interface: u32) -> Result<(), Error> {
+        let program = self.skel.progs.sink_packets.as_fd();
+        let mut hook = TcHookBuilder::new(program)
+            .ifindex(interface as i32)
+            .replace(true)
+            .handle(1)
+            .priority(1)
+            .hook(TC_INGRESS);
+        // Says so when the clsact discipline is there already; attaching tells what matters.
+        let _ = hook.create();
+        let attached = hook.attach();
+        attached.map(drop).map_err(|source| Error::Attach {
+            program: "sink_packets",
+            interface: interface as i32,
+            source,
+        })
     }
 
     /// The sink.

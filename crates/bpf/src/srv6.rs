@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -166,6 +167,20 @@ impl Srv6 {
     /// How many entries the tables hold.
     pub fn sizes(&self) -> Sizes {
         self.sizes
+    }
+
+    /// Keeps the timer that ends generations going when this process is gone: a timer ends with the
+    /// last reference from user space to its map. `path` takes the place of an earlier program's.
+    pub fn keep_watch(&self, path: &Path) -> Result<(), Error> {
+        // A BPF file system takes no dot in a name.
+        let mut new = path.as_os_str().to_owned();
+        new.push("new");
+        let new = PathBuf::from(new);
+        let failed = |source| Error::Pin { path: path.into(), source };
+        // Left by a process that was killed in between.
+        let _ = std::fs::remove_file(&new);
+        crate::attach::pin(self.skel.maps.watches.as_fd(), &new)?;
+        std::fs::rename(&new, path).map_err(failed)
     }
 
     /// What a counter has counted on all processors, in bytes of layer 3.

@@ -26,6 +26,9 @@ pub(crate) enum Command {
     App(AppCommand),
     /// Show the nodes, and how full their links are
     Network(NetworkCommand),
+    /// SRv6 in XDP on this machine's own ports
+    #[command(subcommand)]
+    Dataplane(DataplaneCommand),
     /// Check what this machine has of what Kaido needs
     Doctor,
     /// Reproduce the path-control experiment and show the result
@@ -54,6 +57,60 @@ pub(crate) enum Command {
         /// The folder
         folder: PathBuf,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DataplaneCommand {
+    /// Run the daemon in the foreground; what it has put to work stays when it ends
+    Run {
+        #[command(flatten)]
+        which: WhichDataplane,
+        /// Begin with this file, not with the one that was applied last
+        #[arg(long)]
+        file: Option<PathBuf>,
+    },
+    /// Check a file, and touch nothing
+    Check {
+        /// The file (docs/dataplane.md)
+        file: PathBuf,
+    },
+    /// Show what applying a file would change
+    Plan {
+        /// The file (docs/dataplane.md)
+        file: PathBuf,
+        #[command(flatten)]
+        which: WhichDataplane,
+    },
+    /// Make the data plane what a file says; on an error nothing has changed
+    Apply {
+        /// The file (docs/dataplane.md)
+        file: PathBuf,
+        #[command(flatten)]
+        which: WhichDataplane,
+    },
+    /// Show what is installed, and what was counted
+    Show {
+        #[command(flatten)]
+        which: WhichDataplane,
+    },
+    /// Show packets per second, live
+    Top {
+        #[command(flatten)]
+        which: WhichDataplane,
+    },
+    /// Hand every port back to the kernel
+    Detach {
+        #[command(flatten)]
+        which: WhichDataplane,
+    },
+}
+
+/// Which data plane is meant.
+#[derive(Debug, Args)]
+pub(crate) struct WhichDataplane {
+    /// The folder of the daemon's state; `dataplane` under $KAIDO_RUN or /run/kaido when absent
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) state: Option<PathBuf>,
 }
 
 /// Which lab is meant.
@@ -310,4 +367,6 @@ pub(crate) enum BenchName {
     Lab,
     /// How fast and how cleanly an application moves
     Path,
+    /// How fast SRv6 is in XDP, beside the kernel's
+    Dataplane,
 }

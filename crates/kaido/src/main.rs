@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Lab(command) => commands::lab::run(command, &output),
         Command::App(command) => commands::app::run(command, &output),
         Command::Network(command) => commands::network::run(command, &output),
+        Command::Dataplane(command) => commands::dataplane::run(command, &output),
         Command::Doctor => commands::doctor::run(&output),
         Command::Demo(options) => commands::experiments::demo(options, &output),
         Command::Bench(options) => commands::experiments::bench(options, &output),

@@ -8,6 +8,7 @@
 mod address;
 mod attribute;
 mod error;
+mod ethtool;
 mod generic;
 mod link;
 mod monitor;
@@ -25,6 +26,7 @@ mod testing;
 
 pub use address::{Address, add_address, delete_address};
 pub use error::{Error, Result};
+pub use ethtool::{Offload, set_offload};
 pub use generic::GenericHandle;
 pub use link::{
     Link, LinkStats, Mac, VethEnd, Vlan, Xdp, XdpMode, add_bridge, add_veth, delete_link, set_down,

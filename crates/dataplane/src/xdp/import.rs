@@ -55,6 +55,11 @@ pub struct Left {
 pub struct TableTenants(BTreeMap<u32, TenantId>);
 
 impl TableTenants {
+    /// The table that a tenant stands for.
+    pub fn table(&self, tenant: TenantId) -> Option<u32> {
+        self.0.iter().find(|(_, other)| **other == tenant).map(|(table, _)| *table)
+    }
+
     /// The tenant of a table; `last` is the highest number that a tenant may have.
     fn of(&mut self, table: u32, last: TenantId) -> TenantId {
         let next = last - self.0.len() as u32;

@@ -24,3 +24,4 @@ mod text;
 pub use difference::{Change, Difference, Kind};
 pub use machine::{Links, Unresolved};
 pub use resolve::{Tenants, resolve};
+pub use text::{Names, lists};

@@ -7,9 +7,11 @@ use super::{Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Tag
 
 /// A state, and how its tenants are called.
 #[derive(Clone, Copy)]
-pub(super) struct Names<'a> {
-    pub(super) of: &'a Forwarding,
-    pub(super) tenant: &'a dyn Fn(TenantId) -> String,
+pub struct Names<'a> {
+    /// The state.
+    pub of: &'a Forwarding,
+    /// How a tenant is called.
+    pub tenant: &'a dyn Fn(TenantId) -> String,
 }
 
 impl<'a> Names<'a> {
@@ -48,7 +50,7 @@ impl<'a> Names<'a> {
     }
 
     /// `blue to-osaka`, and without the tenant where it is a SID's.
-    pub(super) fn policy_name(self, id: &PolicyId) -> String {
+    pub fn policy_name(self, id: &PolicyId) -> String {
         match id {
             PolicyId::Named(0, name) => name.to_string(),
             PolicyId::Named(tenant, name) => format!("{} {name}", (self.tenant)(*tenant)),
@@ -70,7 +72,7 @@ impl<'a> Names<'a> {
     }
 
     /// `End.X fd00:b::2 [PSP, USD]`
-    pub(super) fn endpoint(self, endpoint: &Endpoint) -> String {
+    pub fn endpoint(self, endpoint: &Endpoint) -> String {
         let table = |table: &u32| match endpoint.vrf {
             Some(vrf) => format!("table {table} of {}", self.interface(vrf)),
             None => format!("table {table}"),
@@ -113,7 +115,7 @@ impl<'a> Names<'a> {
 }
 
 /// A policy's lists: `<fd00:0:2::1, fd00:0:3::d4>`.
-pub(super) fn lists(policy: &Policy) -> String {
+pub fn lists(policy: &Policy) -> String {
     let lists = policy.lists.iter().map(|list| match policy.lists.len() {
         1 => list.segments.to_string(),
         _ => format!("{} weight {}", list.segments, list.weight),

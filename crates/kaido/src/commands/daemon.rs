@@ -69,7 +69,7 @@ fn only_one_here() -> Result<UnixListener, Failure> {
     })
 }
 
-fn start_tracing() {
+pub(crate) fn start_tracing() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("KAIDO_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     // The log is a file more often than a terminal.

@@ -2,6 +2,7 @@
 
 pub(crate) mod app;
 pub(crate) mod daemon;
+pub(crate) mod dataplane;
 pub(crate) mod doctor;
 pub(crate) mod experiments;
 pub(crate) mod lab;

@@ -1,0 +1,217 @@
+//! A node between a generator and a sink:
+//!
+//! ```text
+//!  world: generator --- in | node | out --- sink :world
+//! ```
+//! All of it works on one processor: a queue between two would overflow, and the run would count
+//! drops. Neighbours are permanent.
+
+use std::net::IpAddr;
+
+use anyhow::Context as _;
+use bpf::attach::{Attached, Mode};
+use bpf::srv6::Sizes;
+use bpf::{Measure, Srv6, Template};
+use dataplane::xdp::{Forwarding, Kernel, Owner, Port, TableTenants, Tables, import};
+use ipnet::IpNet;
+use netlink::{
+    Address, Batch, GenericHandle, Handle, Mac, Namespace, NextHop, Offload, Route, VethEnd,
+    add_address, add_neighbour, add_route, add_veth, delete_route, set_offload, set_up, sysctl,
+};
+
+use super::packets::{NEXT4, NEXT6, SID, SOURCE, What};
+
+pub(super) const IN_MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
+const OUT_MAC: Mac = Mac([2, 0, 0, 0, 0, 2]);
+pub(super) const WORLD_IN_MAC: Mac = Mac([2, 0, 0, 0, 0, 0xa]);
+const WORLD_OUT_MAC: Mac = Mac([2, 0, 0, 0, 0, 0xb]);
+
+pub(super) const IN: u32 = 10;
+const OUT: u32 = 11;
+pub(super) const WORLD_IN: u32 = 20;
+const WORLD_OUT: u32 = 21;
+/// Room for 1500 bytes behind an outer header.
+const MTU: u32 = 2000;
+
+/// How the node forwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plane {
+    Kernel,
+    Xdp,
+    /// It drops: what the generator takes.
+    Drop,
+}
+
+pub(super) struct Bed {
+    node: Namespace,
+    world: Namespace,
+    /// The benchmark's programs, loaded in the world.
+    pub(super) measure: Measure,
+    pub(super) tables: Tables,
+}
+
+impl Bed {
+    pub(super) fn new(sizes: Sizes) -> anyhow::Result<Self> {
+        let (node, world) = (Namespace::unnamed()?, Namespace::unnamed()?);
+        node.run(prepare)??;
+        let end = |name, namespace, mac, index| VethEnd {
+            name,
+            namespace,
+            mtu: MTU,
+            mac: Some(mac),
+            index: Some(index),
+        };
+        let mut batch = Batch::new();
+        batch.push(
+            "the way in",
+            add_veth(
+                &end("in", &node, IN_MAC, IN),
+                &end("generator", &world, WORLD_IN_MAC, WORLD_IN),
+            ),
+        );
+        batch.push(
+            "the way out",
+            add_veth(
+                &end("out", &node, OUT_MAC, OUT),
+                &end("sink", &world, WORLD_OUT_MAC, WORLD_OUT),
+            ),
+        );
+        Handle::new()?.commit(batch)?;
+        node.run(connect_node)??;
+        world.run(connect_world)??;
+        let measure = world.run(|| Measure::load(SID))??;
+        world.run(|| measure.sink_packets(WORLD_OUT))??;
+        let tables = Tables::new(node.run(|| Srv6::load(sizes))??);
+        Ok(Self { node, world, measure, tables })
+    }
+
+    /// Runs `work` in the node's namespace.
+    pub(super) fn in_node<T: Send>(&self, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+        Ok(self.node.run(work)?)
+    }
+
+    /// Makes the node do one thing: as a route in its kernel, which the program takes over.
+    pub(super) fn set(&mut self, what: What) -> anyhow::Result<()> {
+        let kernel = self.node.run(|| set_kernel(what))??;
+        let port = |name: &str, mac| Port { name: name.into(), mac, owner: Owner::Nobody };
+        let mut wanted = Forwarding {
+            ports: [(IN, port("in", IN_MAC)), (OUT, port("out", OUT_MAC))].into(),
+            ..Forwarding::default()
+        };
+        let imported = import(&mut wanted, &kernel, &mut TableTenants::default(), 1);
+        anyhow::ensure!(imported.taken == 1, "the route was not taken over: {:?}", imported.left);
+        let tables = &mut self.tables;
+        self.node.run(|| tables.change_to(&wanted))??;
+        self.tables.program().begin_generation();
+        Ok(())
+    }
+
+    /// Sends `count` frames and returns what one took, in ns, and how many arrived.
+    pub(super) fn send(
+        &self,
+        plane: Plane,
+        template: &Template,
+        frame: &[u8],
+        count: u32,
+    ) -> anyhow::Result<(f64, u64)> {
+        let _at_work = self.engage(plane)?;
+        self.measure.set_template(template)?;
+        let measure = &self.measure;
+        let work = move || -> anyhow::Result<(f64, u64)> {
+            pin()?;
+            // What the run pays for once: adjacencies, caches.
+            measure.generate(0, frame, count / 20 + 64)?;
+            let before = measure.received()?;
+            let started = std::time::Instant::now();
+            measure.generate(0, frame, count)?;
+            let elapsed = started.elapsed().as_nanos() as f64;
+            Ok((elapsed / f64::from(count), measure.received()? - before))
+        };
+        self.world.run(work)?
+    }
+
+    /// Puts programs where the way of forwarding needs them; they go with the value.
+    fn engage(&self, plane: Plane) -> anyhow::Result<Vec<Attached>> {
+        let attach = |namespace: &Namespace, program, interface| {
+            let attached = namespace.run(|| Attached::new(program, interface, Mode::Native))?;
+            attached.context("cannot attach the benchmark's programs")
+        };
+        let sink = self.measure.sink();
+        Ok(match plane {
+            // Its packets meet a sink behind XDP: one in XDP would have them copied first.
+            Plane::Kernel => Vec::new(),
+            Plane::Drop => vec![attach(&self.node, sink, IN)?],
+            Plane::Xdp => vec![
+                attach(&self.node, self.tables.program().program(), IN)?,
+                attach(&self.world, sink, WORLD_OUT)?,
+            ],
+        })
+    }
+}
+
+fn prepare() -> anyhow::Result<()> {
+    for key in [
+        "ipv4/ip_forward",
+        "ipv6/conf/all/forwarding",
+        "ipv6/conf/all/seg6_enabled",
+        "ipv6/conf/default/seg6_enabled",
+    ] {
+        sysctl::write(key, "1")?;
+    }
+    Ok(GenericHandle::new()?.set_tunnel_source(SOURCE)?)
+}
+
+fn connect_node() -> anyhow::Result<()> {
+    // So that it takes frames from the generator's XDP when it has no XDP itself.
+    set_offload("in", Offload::Gro, true)?;
+    let mut batch = Batch::new();
+    for index in [IN, OUT] {
+        batch.push("up", set_up(index));
+    }
+    for net in ["fd00:b::1/64", "10.0.2.1/24"] {
+        let address = Address { interface: OUT, net: net.parse()? };
+        batch.push("address", add_address(address));
+    }
+    for next in [IpAddr::V6(NEXT6), IpAddr::V4(NEXT4)] {
+        batch.push("neighbour", add_neighbour(OUT, next, WORLD_OUT_MAC));
+    }
+    let via = |net: &str, via| -> anyhow::Result<Route> {
+        let hop = NextHop { via: Some(via), interface: OUT };
+        Ok(Route::new(net.parse::<IpNet>()?, vec![hop]))
+    };
+    batch.push("route", add_route(&via("fd00:2::/32", NEXT6.into())?));
+    batch.push("route", add_route(&via("10.2.0.0/16", NEXT4.into())?));
+    Ok(Handle::new()?.commit(batch)?)
+}
+
+fn connect_world() -> anyhow::Result<()> {
+    let mut batch = Batch::new();
+    for index in [WORLD_IN, WORLD_OUT] {
+        batch.push("up", set_up(index));
+    }
+    Ok(Handle::new()?.commit(batch)?)
+}
+
+fn set_kernel(what: What) -> anyhow::Result<Kernel> {
+    let mut handle = Handle::new()?;
+    let mut batch = Batch::new();
+    for route in handle.routes(None, None)?.iter().filter(|route| route.encap.is_some()) {
+        batch.push("remove", delete_route(route));
+    }
+    batch.push("set", add_route(&what.route(OUT)));
+    handle.commit(batch)?;
+    Ok(Kernel {
+        routes: handle.routes(None, None)?,
+        links: handle.links()?,
+        addresses: handle.addresses()?.iter().map(|address| address.net.addr()).collect(),
+        source: Some(SOURCE),
+        has_rules: false,
+    })
+}
+
+/// Keeps the calling thread on one processor.
+pub(super) fn pin() -> anyhow::Result<()> {
+    let mut one = nix::sched::CpuSet::new();
+    one.set(0)?;
+    Ok(nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &one)?)
+}

@@ -1,0 +1,22 @@
+//! `kaido bench dataplane`: SRv6 in XDP beside the kernel's, on the same packets in the same run.
+//!
+//! - `program/…`: what the program takes for a packet by itself, beside a plain XDP End that asks
+//!   the kernel's table (BPF_PROG_TEST_RUN; what restoring the packet takes is off both).
+//! - `…/SIZE`: what a node takes for a packet, from its port to its port, on one processor. The
+//!   generator's share, measured against a drop in the same run, is off both; the sink's is in both,
+//!   which brings the ratio down.
+//! - `raw/…`: packets delivered per second, generator and sink on the same processor.
+
+mod bed;
+mod packets;
+mod program;
+mod wire;
+
+use crate::{Context, Row};
+
+/// Runs the benchmark.
+pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
+    let mut rows = program::bench(context, quick)?;
+    rows.extend(wire::bench(context, quick)?);
+    Ok(rows)
+}

@@ -1,0 +1,177 @@
+//! The packets of the benchmark, and what a node has to know for them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::{IpNet, Ipv4Net};
+use model::{SegmentList, Sid};
+use netlink::{Behavior, Encap, MAIN_TABLE, Mode, NextHop, Route};
+use wire::{Ethernet, Ipv4, Ipv6, Mac, Srh, Udp, ethertype, protocol};
+
+use super::bed::{IN_MAC, WORLD_IN_MAC};
+
+/// One thing that a node does, and the packets that make it do so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    End,
+    EndX,
+    EndDx4,
+    EndDx6,
+    EndDt6,
+    HEncaps,
+    HEncapsRed,
+}
+
+impl What {
+    pub(super) const ALL: [Self; 7] = [
+        Self::End,
+        Self::EndX,
+        Self::EndDx4,
+        Self::EndDx6,
+        Self::EndDt6,
+        Self::HEncaps,
+        Self::HEncapsRed,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::End => "End",
+            Self::EndX => "End.X",
+            Self::EndDx4 => "End.DX4",
+            Self::EndDx6 => "End.DX6",
+            Self::EndDt6 => "End.DT6",
+            Self::HEncaps => "H.Encaps",
+            Self::HEncapsRed => "H.Encaps.Red",
+        }
+    }
+
+    /// The route that makes the kernel do it; the program takes it over from there.
+    pub(super) fn route(self, interface: u32) -> Route {
+        let local = |behavior| Encap::local(behavior);
+        let headend = |mode| Encap::Seg6 { mode, segments: SegmentList(vec![Sid(FAR)]) };
+        let sid = IpNet::from(IpAddr::V6(SID));
+        let steered = IpNet::V4(STEERED);
+        let (destination, encap) = match self {
+            Self::End => (sid, local(Behavior::End)),
+            Self::EndX => (sid, local(Behavior::EndX { nh6: NEXT6, interface: None })),
+            Self::EndDx4 => (sid, local(Behavior::EndDx4 { nh4: Ipv4Addr::UNSPECIFIED })),
+            Self::EndDx6 => (sid, local(Behavior::EndDx6 { nh6: Ipv6Addr::UNSPECIFIED })),
+            Self::EndDt6 => (sid, local(Behavior::EndDt6 { table: MAIN_TABLE })),
+            Self::HEncaps => (steered, headend(Mode::Encap)),
+            Self::HEncapsRed => (steered, headend(Mode::EncapRed)),
+        };
+        let hop = NextHop { via: None, interface };
+        Route { encap: Some(encap), ..Route::new(destination, vec![hop]) }
+    }
+
+    /// A frame to the node, whose inner packet would be `size` bytes on a wire, checksum included.
+    pub(super) fn frame(self, size: usize) -> Vec<u8> {
+        let ip = size - 18;
+        match self {
+            Self::End | Self::EndX => ethernet(&srv6(&[SID, FAR], 1, &ipv4(DST4, ip))),
+            Self::EndDx4 => ethernet(&srv6(&[SID], 0, &ipv4(DST4, ip))),
+            Self::EndDx6 | Self::EndDt6 => ethernet(&srv6(&[SID], 0, &ipv6(DST6, ip.max(48)))),
+            Self::HEncaps | Self::HEncapsRed => ethernet(&ipv4(STEERED_DST, ip)),
+        }
+    }
+
+    /// Where in the frame the flows of many differ: 32 bits, and the checksum over them.
+    pub(super) fn flow_at(self) -> (u32, u32) {
+        match self {
+            // The outer source, which the network's choice of path depends on.
+            Self::End | Self::EndX => (14 + 20, 0),
+            Self::EndDx4 => (14 + 40 + 24 + 16, 14 + 40 + 24 + 10),
+            Self::EndDx6 | Self::EndDt6 => (14 + 40 + 24 + 36, 0),
+            Self::HEncaps | Self::HEncapsRed => (14 + 16, 14 + 10),
+        }
+    }
+}
+
+pub(super) const SID: Ipv6Addr = Ipv6Addr::new(0xfd00, 1, 0, 0, 0, 0, 0, 1);
+/// Another node's, behind the next hop.
+const FAR: Ipv6Addr = Ipv6Addr::new(0xfd00, 2, 0, 0, 0, 0, 0, 1);
+/// The neighbour on the way out.
+pub(super) const NEXT6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xb, 0, 0, 0, 0, 0, 2);
+pub(super) const NEXT4: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
+/// The outer source of the node.
+pub(super) const SOURCE: Ipv6Addr = Ipv6Addr::new(0xfd00, 1, 0, 0, 0, 0, 0, 0);
+const STEERED: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 3, 0, 0), 16);
+const STEERED_DST: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
+const DST4: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
+const DST6: Ipv6Addr = Ipv6Addr::new(0xfd00, 2, 0, 0, 0, 0, 1, 1);
+const SRC4: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+const SRC6: Ipv6Addr = Ipv6Addr::new(0xfd00, 9, 0, 0, 0, 0, 0, 1);
+
+fn ethernet(packet: &[u8]) -> Vec<u8> {
+    let ethertype = if packet[0] >> 4 == 4 { ethertype::IPV4 } else { ethertype::IPV6 };
+    let mut out = Vec::new();
+    Ethernet { dst: Mac(IN_MAC.0), src: Mac(WORLD_IN_MAC.0), ethertype }.emit(&mut out);
+    out.extend(packet);
+    out
+}
+
+fn udp(length: usize) -> Vec<u8> {
+    let payload = length - 8;
+    let header = Udp { src_port: 1024, dst_port: 9, payload_len: payload as u16, checksum: 0 };
+    let mut out = Vec::new();
+    header.emit(&mut out).expect("the length fits");
+    out.resize(length, 0);
+    out
+}
+
+/// A UDP packet of `length` bytes.
+fn ipv4(dst: Ipv4Addr, length: usize) -> Vec<u8> {
+    let payload = udp(length - 20);
+    let header = Ipv4 {
+        dscp: 0,
+        ecn: 0,
+        identification: 0,
+        dont_fragment: true,
+        more_fragments: false,
+        fragment_offset: 0,
+        ttl: 64,
+        protocol: protocol::UDP,
+        src: SRC4,
+        dst,
+        options: Vec::new(),
+        payload_len: payload.len() as u16,
+    };
+    let mut out = Vec::new();
+    header.emit(&mut out).expect("the length fits");
+    out.extend(payload);
+    out
+}
+
+fn ipv6(dst: Ipv6Addr, length: usize) -> Vec<u8> {
+    let payload = udp(length - 40);
+    let mut out = Vec::new();
+    ipv6_header(dst, protocol::UDP, payload.len()).emit(&mut out);
+    out.extend(payload);
+    out
+}
+
+fn ipv6_header(dst: Ipv6Addr, next_header: u8, length: usize) -> Ipv6 {
+    Ipv6 {
+        dscp: 0,
+        ecn: 0,
+        flow_label: 0,
+        payload_len: length as u16,
+        next_header,
+        hop_limit: 64,
+        src: SRC6,
+        dst,
+    }
+}
+
+/// `inner` behind an SRH along `path`, `left` segments to come.
+fn srv6(path: &[Ipv6Addr], left: u8, inner: &[u8]) -> Vec<u8> {
+    let next = if inner[0] >> 4 == 4 { protocol::IPV4 } else { protocol::IPV6 };
+    let mut srh = Srh::of_path(next, path);
+    srh.segments_left = left;
+    // End's packets have two segments, the last's one: the flow is where `flow_at` says.
+    let active = path[path.len() - 1 - usize::from(left)];
+    let mut out = Vec::new();
+    ipv6_header(active, protocol::ROUTING, srh.header_len() + inner.len()).emit(&mut out);
+    srh.emit(&mut out).expect("the list is short");
+    out.extend(inner);
+    out
+}

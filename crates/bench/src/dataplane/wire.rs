@@ -1,0 +1,82 @@
+//! What a node takes for a packet, from port to port.
+
+use bpf::Template;
+use bpf::srv6::Sizes;
+
+use super::bed::{Bed, Plane};
+use super::packets::What;
+use crate::{Better, Context, Row, median};
+
+/// The sizes of the published measurement: frames of the inner packet, checksum included.
+const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
+/// Destinations, or outer sources where the destination is a SID.
+const FLOWS: [u32; 2] = [1, 256];
+
+pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
+    let mut bed = Bed::new(Sizes::default())?;
+    let (sizes, flows, rounds) =
+        if quick { (&SIZES[..1], &FLOWS[..1], 3) } else { (&SIZES[..], &FLOWS[..], 5) };
+    let mut rows = Vec::new();
+    for what in What::ALL {
+        bed.set(what)?;
+        for &flows in flows {
+            for &size in sizes {
+                context.cancel.check()?;
+                (context.say)(&format!("{}, {size} bytes, {flows} flows", what.name()));
+                rows.extend(measure(&bed, what, size, flows, rounds)?);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn measure(
+    bed: &Bed,
+    what: What,
+    size: usize,
+    flows: u32,
+    rounds: usize,
+) -> anyhow::Result<[Row; 2]> {
+    let frame = what.frame(size);
+    let mut template = Template::of(&frame, super::bed::WORLD_IN);
+    template.flows = flows;
+    (template.flow_at, template.checksum_at) = what.flow_at();
+    let mut runs: [Vec<f64>; 3] = Default::default();
+    for _ in 0..rounds {
+        for (plane, runs) in [Plane::Drop, Plane::Kernel, Plane::Xdp].into_iter().zip(&mut runs) {
+            // The clock of a run ends with a tick of the kernel's: it has to last many.
+            let count = if plane == Plane::Kernel { 400_000 } else { 1_500_000 };
+            let (cost, arrived) = bed.send(plane, &template, &frame, count)?;
+            let lost = u64::from(count).saturating_sub(arrived);
+            anyhow::ensure!(
+                lost * 100 < u64::from(count),
+                "{} of {count} packets of {} were lost ({plane:?})",
+                lost,
+                what.name()
+            );
+            runs.push(cost);
+        }
+    }
+    let [drop, kernel, xdp] = runs.map(trimmed);
+    let generator = median(&drop);
+    let net = |runs: &[f64]| runs.iter().map(|run| run - generator).collect::<Vec<_>>();
+    let rate = |runs: &[f64]| runs.iter().map(|run| 1e3 / run).collect::<Vec<_>>();
+    let variant = if flows == 1 { format!("{size}") } else { format!("{size}-{flows}-flows") };
+    let name = format!("{}/{variant}", what.name());
+    Ok([
+        Row::of(&name, "ns", &net(&xdp), Better::Less, Some(median(&net(&kernel)))),
+        Row::of(
+            &format!("raw/{name}"),
+            "Mpps",
+            &rate(&xdp),
+            Better::More,
+            Some(median(&rate(&kernel))),
+        ),
+    ])
+}
+
+/// Without the best and the worst, as published.
+fn trimmed(mut runs: Vec<f64>) -> Vec<f64> {
+    runs.sort_by(f64::total_cmp);
+    if runs.len() > 3 { runs[1..runs.len() - 1].to_vec() } else { runs }
+}

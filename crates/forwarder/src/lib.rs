@@ -1,0 +1,186 @@
+//! The daemon of an SRv6 data plane in XDP: keeps the program's tables as its file and the kernel
+//! say, and answers `kaido dataplane`.
+//!
+//! What is at work outlives the daemon: ports are pinned, and the next daemon fills tables of its
+//! own before it puts its program in place of the old one.
+#![forbid(unsafe_code)]
+
+mod engine;
+mod reasons;
+mod service;
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+
+use api::v1::dataplane_server::DataplaneServer;
+use tokio::net::UnixListener;
+use tokio_stream::wrappers::UnixListenerStream;
+
+use crate::engine::Engine;
+use crate::service::{Order, Service};
+
+/// What a daemon needs to know before it starts.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The folder of its socket, its pins and the file that it applied last.
+    pub state: PathBuf,
+    /// What it begins with; without one, what it applied last.
+    pub file: Option<String>,
+}
+
+impl Config {
+    /// The socket of the daemon whose folder is `state`.
+    pub fn socket(state: &Path) -> PathBuf {
+        state.join("dataplane.sock")
+    }
+
+    /// The file that was applied last.
+    fn applied(state: &Path) -> PathBuf {
+        state.join("applied.yaml")
+    }
+}
+
+/// Why a daemon ends, or an order fails.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel's tables cannot be read.
+    #[error(transparent)]
+    Netlink(#[from] netlink::Error),
+    /// The program cannot be loaded, attached or filled.
+    #[error(transparent)]
+    Bpf(#[from] bpf::Error),
+    /// The tables cannot be made what was asked for.
+    #[error(transparent)]
+    Dataplane(#[from] dataplane::Error),
+    /// The file has mistakes.
+    #[error("{0}")]
+    File(model::dataplane::Problems),
+    /// The file names what this machine does not have.
+    #[error("{}", in_lines(.0))]
+    Resolve(Vec<dataplane::xdp::Unresolved>),
+    /// The folder of the daemon's state cannot be used.
+    #[error("cannot use {}", path.display())]
+    State {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Another daemon has the folder.
+    #[error("another data plane answers on {}", .0.display())]
+    Taken(PathBuf),
+    /// A defect: the engine has panicked, and the log says where.
+    #[error("the data plane's daemon has panicked: start it again, and report what its log says")]
+    Panicked,
+    /// The server failed.
+    #[error("the server failed")]
+    Serve(#[from] tonic::transport::Error),
+}
+
+impl Error {
+    /// Whether what the user wrote is wrong.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::File(_) | Self::Resolve(_) | Self::Dataplane(_))
+    }
+}
+
+/// Runs the data plane of the calling process's network namespace until `stop` completes. Its ports
+/// go on forwarding then.
+pub async fn run(
+    config: Config,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
+    let state = config.state.clone();
+    let failed = |source| Error::State { path: state.clone(), source };
+    std::fs::create_dir_all(&state).map_err(failed)?;
+    let listener = bind(&Config::socket(&state))?;
+    let (orders, inbox) = mpsc::channel();
+    let (ready, started) = tokio::sync::oneshot::channel();
+    let thread = std::thread::spawn(move || work(&config, &inbox, ready));
+    // An error of the start is the thread's result.
+    let served = match started.await {
+        Ok(()) => {
+            tracing::info!("the data plane is at work");
+            let service = DataplaneServer::new(Service::new(orders));
+            tonic::transport::Server::builder()
+                .add_service(service)
+                .serve_with_incoming_shutdown(UnixListenerStream::new(listener), stop)
+                .await
+        }
+        Err(_) => Ok(()),
+    };
+    // Without orders to come the thread ends.
+    let worked = tokio::task::spawn_blocking(move || thread.join());
+    let worked = worked.await.map_err(|_| Error::Panicked)?.map_err(|_| Error::Panicked)?;
+    let _ = std::fs::remove_file(Config::socket(&state));
+    worked?;
+    Ok(served?)
+}
+
+/// The engine's thread: starts with the file, then follows the kernel and orders.
+fn work(
+    config: &Config,
+    inbox: &mpsc::Receiver<Order>,
+    ready: tokio::sync::oneshot::Sender<()>,
+) -> Result<(), Error> {
+    let applied = Config::applied(&config.state);
+    let text = match &config.file {
+        Some(text) => Some(text.clone()),
+        None => std::fs::read_to_string(&applied).ok(),
+    };
+    let read = |text: &str| model::dataplane::parse("the file", text);
+    let file = text.as_deref().map(read).transpose().map_err(Error::File)?;
+    let sizes = file.as_ref().map(|file| sizes(&file.limits)).unwrap_or_default();
+    let mut engine = Engine::new(&config.state, sizes)?;
+    if let (Some(file), Some(text)) = (file, &text) {
+        engine.apply(file)?;
+        remember(&applied, text)?;
+    }
+    if ready.send(()).is_err() {
+        return Ok(());
+    }
+    loop {
+        engine.follow()?;
+        loop {
+            match inbox.try_recv() {
+                Ok(order) => order.carry_out(&mut engine, &applied),
+                Err(mpsc::TryRecvError::Empty) => break,
+                Err(mpsc::TryRecvError::Disconnected) => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Keeps the text that was applied, for the next start.
+fn remember(path: &Path, text: &str) -> Result<(), Error> {
+    let failed = |source| Error::State { path: path.into(), source };
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).map_err(failed)?;
+    std::fs::rename(&new, path).map_err(failed)
+}
+
+fn bind(path: &Path) -> Result<UnixListener, Error> {
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        return Err(Error::Taken(path.into()));
+    }
+    // Left by a daemon that was killed.
+    let _ = std::fs::remove_file(path);
+    UnixListener::bind(path).map_err(|source| Error::State { path: path.into(), source })
+}
+
+/// The tables' sizes for a file's limits.
+fn sizes(limits: &model::dataplane::Limits) -> bpf::srv6::Sizes {
+    bpf::srv6::Sizes {
+        sids: limits.sids,
+        prefixes: limits.prefixes,
+        policies: limits.policies,
+        lists: limits.lists,
+        tenants: limits.tenants,
+        ..Default::default()
+    }
+}
+
+fn in_lines(problems: &[dataplane::xdp::Unresolved]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,167 @@
+//! The data plane's gRPC face: each call is an order for the engine.
+
+use std::path::Path;
+use std::sync::mpsc;
+
+use api::v1;
+use bpf::Count;
+use bpf::srv6::types::reason;
+use dataplane::xdp::{Names, lists};
+use tokio::sync::oneshot;
+use tonic::{Request, Response, Status};
+
+use crate::Error;
+use crate::engine::Engine;
+use crate::reasons::REASONS;
+
+type Reply<T> = oneshot::Sender<Result<T, Error>>;
+
+/// What the engine is told to do.
+pub(crate) enum Order {
+    Apply { text: String, plan: bool, reply: Reply<v1::ApplyDataplaneResponse> },
+    Get { reply: Reply<v1::GetDataplaneResponse> },
+    Detach { reply: Reply<v1::DetachDataplaneResponse> },
+}
+
+impl Order {
+    /// Does it, and answers whoever still listens.
+    pub(crate) fn carry_out(self, engine: &mut Engine, applied: &Path) {
+        match self {
+            Self::Apply { text, plan, reply } => {
+                let _ = reply.send(apply(engine, &text, plan, applied));
+            }
+            Self::Get { reply } => {
+                let _ = reply.send(Ok(get(engine)));
+            }
+            Self::Detach { reply } => {
+                let done = engine.detach();
+                // Gone, so that the next start begins with nothing.
+                let _ = std::fs::remove_file(applied);
+                let _ = reply.send(done.map(|()| v1::DetachDataplaneResponse {}));
+            }
+        }
+    }
+}
+
+fn apply(
+    engine: &mut Engine,
+    text: &str,
+    plan: bool,
+    applied: &Path,
+) -> Result<v1::ApplyDataplaneResponse, Error> {
+    let file = model::dataplane::parse("the file", text).map_err(Error::File)?;
+    let difference = if plan {
+        engine.plan(&file)?
+    } else {
+        let difference = engine.apply(file)?;
+        crate::remember(applied, text)?;
+        difference
+    };
+    let changes = difference.changes.iter().map(ToString::to_string).collect();
+    Ok(v1::ApplyDataplaneResponse { changes })
+}
+
+fn get(engine: &Engine) -> v1::GetDataplaneResponse {
+    let tables = engine.tables();
+    let now = tables.now();
+    let names = Names { of: now, tenant: &|tenant| engine.tenant(tenant) };
+    let entry = |name: String, action: String, count: Option<Count>| {
+        let count = count.unwrap_or_default();
+        v1::DataplaneEntry { name, action, packets: count.packets, bytes: count.bytes }
+    };
+    let mut sids: Vec<_> = now.sids.iter().collect();
+    sids.sort_by_key(|(sid, _)| **sid);
+    let mut policies: Vec<_> = now.policies.iter().collect();
+    policies.sort_by_key(|(id, _)| (*id).clone());
+    let passed = |number: u32| tables.program().count(number).packets;
+    v1::GetDataplaneResponse {
+        ports: now
+            .ports
+            .iter()
+            .map(|(index, port)| v1::DataplanePort {
+                name: port.name.clone(),
+                mode: engine.mode(*index).into(),
+            })
+            .collect(),
+        sids: sids
+            .into_iter()
+            .map(|(sid, endpoint)| {
+                entry(sid.to_string(), names.endpoint(endpoint), tables.count_of_sid(sid))
+            })
+            .collect(),
+        policies: policies
+            .into_iter()
+            .map(|(id, policy)| {
+                entry(names.policy_name(id), lists(policy), tables.count_of_policy(id))
+            })
+            .collect(),
+        reasons: REASONS
+            .iter()
+            .map(|(number, name, text)| v1::DataplaneReason {
+                reason: (*name).into(),
+                text: (*text).into(),
+                passed: passed(number.0),
+                dropped: passed(reason::REASONS.0 + number.0),
+            })
+            .collect(),
+        left: engine
+            .imported()
+            .left
+            .iter()
+            .map(|left| v1::DataplaneLeft {
+                destination: left.destination.to_string(),
+                reason: left.reason.into(),
+            })
+            .collect(),
+        imported: engine.imported().taken as u64,
+    }
+}
+
+/// Hands calls on to the engine.
+pub(crate) struct Service {
+    orders: mpsc::Sender<Order>,
+}
+
+impl Service {
+    pub(crate) fn new(orders: mpsc::Sender<Order>) -> Self {
+        Self { orders }
+    }
+
+    async fn order<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> Result<Response<T>, Status> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || Status::unavailable("the data plane's engine has ended: see its log");
+        self.orders.send(order(reply)).map_err(|_| gone())?;
+        match answer.await.map_err(|_| gone())? {
+            Ok(answer) => Ok(Response::new(answer)),
+            Err(error) if error.is_usage() => {
+                Err(Status::invalid_argument(api::in_one_line(&error)))
+            }
+            Err(error) => Err(Status::failed_precondition(api::in_one_line(&error))),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl v1::dataplane_server::Dataplane for Service {
+    async fn apply_dataplane(
+        &self,
+        request: Request<v1::ApplyDataplaneRequest>,
+    ) -> Result<Response<v1::ApplyDataplaneResponse>, Status> {
+        let v1::ApplyDataplaneRequest { file, plan } = request.into_inner();
+        self.order(|reply| Order::Apply { text: file, plan, reply }).await
+    }
+
+    async fn get_dataplane(
+        &self,
+        _: Request<v1::GetDataplaneRequest>,
+    ) -> Result<Response<v1::GetDataplaneResponse>, Status> {
+        self.order(|reply| Order::Get { reply }).await
+    }
+
+    async fn detach_dataplane(
+        &self,
+        _: Request<v1::DetachDataplaneRequest>,
+    ) -> Result<Response<v1::DetachDataplaneResponse>, Status> {
+        self.order(|reply| Order::Detach { reply }).await
+    }
+}

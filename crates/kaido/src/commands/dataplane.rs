@@ -1,0 +1,230 @@
+//! `kaido dataplane`: SRv6 in XDP on this machine's ports.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use api::v1;
+use serde_json::{Value, json};
+
+use super::daemon::start_tracing;
+use crate::cli::{DataplaneCommand, WhichDataplane};
+use crate::failure::{Done, Failure};
+use crate::output::{Output, table};
+use crate::runtime::{asked_to_end, block_on, nobody_watches};
+
+const REFRESH: Duration = Duration::from_secs(1);
+/// Cursor home and clear: what every terminal since the VT100 understands.
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+pub(crate) fn run(command: DataplaneCommand, output: &Output) -> Done {
+    match command {
+        DataplaneCommand::Run { which, file } => daemon(&which, file.as_deref()),
+        DataplaneCommand::Check { file } => check(&file, output),
+        DataplaneCommand::Plan { file, which } => apply(&file, &which, true, output),
+        DataplaneCommand::Apply { file, which } => apply(&file, &which, false, output),
+        DataplaneCommand::Show { which } => show(&which, output),
+        DataplaneCommand::Top { which } => top(&which, output),
+        DataplaneCommand::Detach { which } => detach(&which, output),
+    }
+}
+
+fn state(which: &WhichDataplane) -> PathBuf {
+    let run = || std::env::var_os("KAIDO_RUN").map_or("/run/kaido".into(), PathBuf::from);
+    which.state.clone().unwrap_or_else(|| run().join("dataplane"))
+}
+
+fn socket(which: &WhichDataplane) -> PathBuf {
+    forwarder::Config::socket(&state(which))
+}
+
+fn daemon(which: &WhichDataplane, file: Option<&Path>) -> Done {
+    start_tracing();
+    let file = file.map(read).transpose()?;
+    let config = forwarder::Config { state: state(which), file };
+    block_on(forwarder::run(config, asked_to_end()))?.map_err(|error| {
+        if error.is_usage() { Failure::usage(error) } else { Failure::failed(error) }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read {}", path.display()))
+        .map_err(Failure::usage)
+}
+
+/// Reads a file that has no mistake; those that it has are told with its name.
+fn checked(path: &Path) -> Result<String, Failure> {
+    let text = read(path)?;
+    match model::dataplane::parse(&path.to_string_lossy(), &text) {
+        Ok(_) => Ok(text),
+        Err(problems) => Err(Failure::usage(anyhow!("{problems}"))),
+    }
+}
+
+fn check(path: &Path, output: &Output) -> Done {
+    checked(path)?;
+    output.print(&json!({ "ok": true }), |_| format!("{} has no mistake", path.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn apply(path: &Path, which: &WhichDataplane, plan: bool, output: &Output) -> Done {
+    let file = checked(path)?;
+    let changes = block_on(async {
+        let mut client = api::connect_dataplane(&socket(which)).await?;
+        let request = v1::ApplyDataplaneRequest { file, plan };
+        let answer = client.apply_dataplane(request).await?.into_inner();
+        Ok::<_, Failure>(answer.changes)
+    })??;
+    output.print(&json!({ "changes": changes }), |_| {
+        if changes.is_empty() { "nothing changes".into() } else { changes.join("\n") }
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn detach(which: &WhichDataplane, output: &Output) -> Done {
+    block_on(async {
+        let mut client = api::connect_dataplane(&socket(which)).await?;
+        client.detach_dataplane(v1::DetachDataplaneRequest {}).await?;
+        Ok::<_, Failure>(())
+    })??;
+    output.print(&json!({ "detached": true }), |_| "the kernel has its ports back".into());
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn get(socket: &Path) -> Result<v1::GetDataplaneResponse, Failure> {
+    let mut client = api::connect_dataplane(socket).await?;
+    Ok(client.get_dataplane(v1::GetDataplaneRequest {}).await?.into_inner())
+}
+
+fn show(which: &WhichDataplane, output: &Output) -> Done {
+    let found = block_on(get(&socket(which)))??;
+    output.print(&as_json(&found), |_| text(&found));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn top(which: &WhichDataplane, output: &Output) -> Done {
+    let socket = socket(which);
+    block_on(async {
+        let watching = async {
+            let mut before = get(&socket).await?;
+            loop {
+                let started = Instant::now();
+                tokio::time::sleep(REFRESH).await;
+                let now = get(&socket).await?;
+                let rates = per_second(&before, &now, started.elapsed());
+                output.print(&as_json(&rates), |_| format!("{CLEAR}{}", text(&rates)));
+                before = now;
+            }
+        };
+        tokio::select! {
+            ended = watching => ended,
+            () = nobody_watches() => Ok(()),
+        }
+    })?
+    .map(|()| ExitCode::SUCCESS)
+}
+
+/// The same with what was counted in between, per second.
+fn per_second(
+    before: &v1::GetDataplaneResponse,
+    now: &v1::GetDataplaneResponse,
+    elapsed: Duration,
+) -> v1::GetDataplaneResponse {
+    let rate = |now: u64, before: u64| {
+        (now.saturating_sub(before) as f64 / elapsed.as_secs_f64()).round() as u64
+    };
+    let rates = |before: &[v1::DataplaneEntry], now: &mut Vec<v1::DataplaneEntry>| {
+        let before: HashMap<&str, &v1::DataplaneEntry> =
+            before.iter().map(|entry| (entry.name.as_str(), entry)).collect();
+        for entry in now {
+            let (packets, bytes) =
+                before.get(entry.name.as_str()).map_or((0, 0), |e| (e.packets, e.bytes));
+            entry.packets = rate(entry.packets, packets);
+            entry.bytes = rate(entry.bytes, bytes);
+        }
+    };
+    let mut result = now.clone();
+    rates(&before.sids, &mut result.sids);
+    rates(&before.policies, &mut result.policies);
+    for (reason, before) in result.reasons.iter_mut().zip(&before.reasons) {
+        reason.passed = rate(reason.passed, before.passed);
+        reason.dropped = rate(reason.dropped, before.dropped);
+    }
+    result
+}
+
+/// Entries that a terminal shows: the busiest.
+const MOST: usize = 40;
+
+fn text(found: &v1::GetDataplaneResponse) -> String {
+    let ports: Vec<&str> = found.ports.iter().map(|port| port.name.as_str()).collect();
+    let mut parts = vec![format!("ports: {}", ports.join(" "))];
+    for (title, entries) in [("SID", &found.sids), ("POLICY", &found.policies)] {
+        if entries.is_empty() {
+            continue;
+        }
+        let mut busiest: Vec<_> = entries.iter().collect();
+        if entries.len() > MOST {
+            busiest.sort_by_key(|entry| std::cmp::Reverse(entry.packets));
+            busiest.truncate(MOST);
+        }
+        let row = |e: &&v1::DataplaneEntry| {
+            vec![e.name.clone(), e.action.clone(), e.packets.to_string(), e.bytes.to_string()]
+        };
+        let rows = busiest.iter().map(row);
+        parts.push(table(&[title, "ACTION", "PACKETS", "BYTES"], rows));
+        if entries.len() > MOST {
+            parts.push(format!("and {} more: --json has them all", entries.len() - MOST));
+        }
+    }
+    let seen = |reason: &&v1::DataplaneReason| reason.passed + reason.dropped > 0;
+    let row = |reason: &v1::DataplaneReason| {
+        vec![
+            reason.reason.clone(),
+            reason.passed.to_string(),
+            reason.dropped.to_string(),
+            reason.text.clone(),
+        ]
+    };
+    let rows: Vec<_> = found.reasons.iter().filter(seen).map(row).collect();
+    if !rows.is_empty() {
+        parts.push(table(&["NOT FORWARDED", "TO THE KERNEL", "DROPPED", "BECAUSE"], rows));
+    }
+    if !found.left.is_empty() {
+        let rows =
+            found.left.iter().take(MOST).map(|l| vec![l.destination.clone(), l.reason.clone()]);
+        parts.push(table(&["LEFT TO THE KERNEL", "BECAUSE"], rows));
+    }
+    parts.join("\n\n")
+}
+
+fn as_json(found: &v1::GetDataplaneResponse) -> Value {
+    let entry = |entry: &v1::DataplaneEntry| {
+        json!({
+            "name": entry.name,
+            "action": entry.action,
+            "packets": entry.packets,
+            "bytes": entry.bytes,
+        })
+    };
+    let entries = |entries: &[v1::DataplaneEntry]| entries.iter().map(entry).collect::<Value>();
+    json!({
+        "ports": found.ports.iter().map(|port| &port.name).collect::<Vec<_>>(),
+        "sids": entries(&found.sids),
+        "policies": entries(&found.policies),
+        "imported": found.imported,
+        "left": found.left.iter().map(|left| {
+            json!({ "destination": left.destination, "reason": left.reason })
+        }).collect::<Value>(),
+        "reasons": found.reasons.iter().map(|reason| json!({
+            "reason": reason.reason,
+            "text": reason.text,
+            "passed": reason.passed,
+            "dropped": reason.dropped,
+        })).collect::<Value>(),
+    })
+}

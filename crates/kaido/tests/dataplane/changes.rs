@@ -1,0 +1,55 @@
+//! Reload, the daemon's death and its return, under load.
+
+use std::time::Duration;
+
+use testkit::pause;
+
+use crate::net::{FILE, Net, ip, show};
+
+/// Asking for 30 Mbit/s of 1000 bytes: a packet every 0.3 ms.
+const LOAD: f64 = 30.0;
+
+#[test]
+fn root_reload_death_and_return_lose_no_packet() {
+    let mut net = Net::new();
+    net.start(&[]);
+    net.apply(FILE);
+    assert!(net.ping(5));
+    let load = net.datagrams(LOAD);
+    pause(Duration::from_millis(300));
+    for number in 2..6 {
+        let sids =
+            format!("{FILE}locators: [\"fd00:1::/32\"]\nsids: {{ \"fd00:1::{number}\": End }}\n");
+        net.apply(&sids);
+        pause(Duration::from_millis(100));
+    }
+    assert_eq!(net.packets("fd00:1::5/128"), Some(0));
+    net.kill();
+    pause(Duration::from_millis(500));
+    let died_with = load.sent();
+    assert!(show(&net.node, "link show dev l").contains("xdp"), "it goes on without its daemon");
+    // The next one takes over what it finds, with what was applied last.
+    net.start(&[]);
+    assert_eq!(net.packets("fd00:1::5/128"), Some(0));
+    pause(Duration::from_millis(500));
+    let count = load.finish();
+    assert!(count.sent > died_with && died_with > 500, "{count:?}");
+    assert_eq!(count.sent - count.received, 0, "{count:?}");
+    assert!(net.packets("fd00:1::1/128").unwrap() > 100);
+}
+
+#[test]
+fn root_without_a_daemon_routes_are_followed_all_the_same() {
+    let mut net = Net::new();
+    net.start(&[]);
+    net.apply(FILE);
+    assert!(net.ping(5));
+    net.kill();
+    ip(&net.node, &["-6 route del fd00:2::/48"]);
+    // A generation that nobody watches ends after a tenth of a second.
+    pause(Duration::from_millis(300));
+    assert!(!net.ping(1));
+    ip(&net.node, &["-6 route add fd00:2::/48 via fd00:b::2"]);
+    pause(Duration::from_millis(300));
+    assert!(net.ping(5));
+}

@@ -1,0 +1,8 @@
+//! The data plane's daemon end to end, with the real binary, on ports of its own. All need root.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
+
+mod bad_input;
+mod changes;
+mod import;
+mod net;

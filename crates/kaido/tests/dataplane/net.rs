@@ -1,0 +1,202 @@
+//! A node with a data plane between two hosts:
+//!
+//! ```text
+//!  left (fd00:a::2) --- l | node | r --- right (fd00:b::2)
+//! ```
+//! What left sends to fd00:9::/64 it encapsulates itself, to the node's End and then to right's
+//! End.DT6; what comes back is plain.
+
+use std::net::UdpSocket;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use netlink::{Namespace, Offload, set_offload};
+use serde_json::Value;
+use testkit::{Datagrams, Kaido, until};
+
+pub(crate) struct Net {
+    pub(crate) kaido: Kaido,
+    pub(crate) left: Namespace,
+    pub(crate) node: Namespace,
+    pub(crate) right: Namespace,
+    daemon: Option<Child>,
+}
+
+/// Both ports, and what the kernel says.
+pub(crate) const FILE: &str = "ports: { l: {}, r: {} }\n";
+
+pub(crate) fn ip(namespace: &Namespace, lines: &[&str]) {
+    let run = || {
+        for line in lines {
+            let words = line.split_whitespace();
+            let status = Command::new("ip").args(words).status().unwrap();
+            assert!(status.success(), "ip {line}");
+        }
+    };
+    namespace.run(run).unwrap();
+}
+
+/// What `ip` prints.
+pub(crate) fn show(namespace: &Namespace, line: &str) -> String {
+    let run = || Command::new("ip").args(line.split_whitespace()).output().unwrap();
+    String::from_utf8(namespace.run(run).unwrap().stdout).unwrap()
+}
+
+impl Net {
+    pub(crate) fn new() -> Self {
+        let new = || Namespace::unnamed().unwrap();
+        let (left, node, right) = (new(), new(), new());
+        let setup = |namespace: &Namespace| {
+            namespace.run(|| {
+                for key in
+                    ["conf/all/forwarding", "conf/all/seg6_enabled", "conf/default/seg6_enabled"]
+                {
+                    netlink::sysctl::write(&format!("ipv6/{key}"), "1").unwrap();
+                }
+            })
+        };
+        for namespace in [&left, &node, &right] {
+            setup(namespace).unwrap();
+        }
+        join(&left, "port", &node, "l");
+        join(&node, "r", &right, "port");
+        for (namespace, lines) in [
+            (
+                &left,
+                &[
+                    "link set dev port up mtu 1700",
+                    "addr add fd00:a::2/64 dev port nodad",
+                    "-6 route add default via fd00:a::1",
+                    "-6 route add fd00:9::/64 encap seg6 mode encap segs fd00:1::1,fd00:2::d6 via \
+                 fd00:a::1 mtu 1500",
+                ][..],
+            ),
+            (
+                &node,
+                &[
+                    "link set dev l up mtu 1700",
+                    "link set dev r up mtu 1700",
+                    "addr add fd00:a::1/64 dev l nodad",
+                    "addr add fd00:b::1/64 dev r nodad",
+                    "-6 route add fd00:2::/48 via fd00:b::2",
+                    "-6 route add fd00:1::1/128 encap seg6local action End dev r",
+                ][..],
+            ),
+            (
+                &right,
+                &[
+                    "link set dev port up mtu 1700",
+                    "addr add fd00:b::2/64 dev port nodad",
+                    "addr add fd00:9::1/128 dev lo",
+                    "-6 route add default via fd00:b::1",
+                    "-6 route add fd00:2::d6/128 encap seg6local action End.DT6 table 255 dev port",
+                ][..],
+            ),
+        ] {
+            ip(namespace, lines);
+        }
+        // What XDP cannot carry over: checksums that are still to be made; and a veth takes
+        // frames from XDP only while it polls.
+        let offloads = || {
+            set_offload("port", Offload::TxChecksum, false).unwrap();
+            set_offload("port", Offload::Gro, true).unwrap();
+        };
+        left.run(offloads).unwrap();
+        right.run(offloads).unwrap();
+        let kaido = Kaido::new(env!("CARGO_BIN_EXE_kaido"));
+        let net = Self { kaido, left, node, right, daemon: None };
+        // A link takes a moment to pass its first packet.
+        until(Duration::from_secs(10), || net.ping(1).then_some(()), || "no way".into());
+        net
+    }
+
+    /// A command of `kaido dataplane`, for this node's daemon.
+    pub(crate) fn state(&self) -> String {
+        self.kaido.run_folder().join("dataplane").to_str().unwrap().into()
+    }
+
+    /// Starts the daemon in the node; returns when it answers.
+    pub(crate) fn start(&mut self, more: &[&str]) {
+        let mut command = self.kaido.command(&[&["dataplane", "run"], more].concat());
+        let path = self.kaido.folder().join("log");
+        let log = std::fs::File::options().create(true).append(true).open(path).unwrap();
+        command.stderr(log);
+        let child = self.node.run(|| command.spawn().unwrap()).unwrap();
+        self.daemon = Some(child);
+        until(
+            Duration::from_secs(20),
+            || self.kaido.run(&["dataplane", "show"]).code.filter(|code| *code == 0),
+            || self.log(),
+        );
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.kaido.folder().join("log")).unwrap_or_default()
+    }
+
+    /// Ends the daemon as nothing can prevent.
+    pub(crate) fn kill(&mut self) {
+        let mut daemon = self.daemon.take().unwrap();
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+    }
+
+    pub(crate) fn apply(&self, text: &str) -> Value {
+        let file = self.kaido.file("dataplane.yaml", text);
+        self.kaido.json(&["dataplane", "apply", &file])
+    }
+
+    pub(crate) fn show(&self) -> Value {
+        self.kaido.json(&["dataplane", "show"])
+    }
+
+    /// How many packets a SID has had; none if there is no such SID.
+    pub(crate) fn packets(&self, sid: &str) -> Option<u64> {
+        let shown = self.show();
+        let sids = shown["sids"].as_array().unwrap();
+        let found = sids.iter().find(|entry| entry["name"] == sid);
+        found.map(|entry| entry["packets"].as_u64().unwrap())
+    }
+
+    /// Whether left reaches right through the node's SID.
+    pub(crate) fn ping(&self, count: u32) -> bool {
+        let count = count.to_string();
+        let run = || {
+            Command::new("ping")
+                .args(["-6", "-q", "-c", &count, "-i", "0.01", "-W", "2", "fd00:9::1"])
+                .output()
+                .unwrap()
+        };
+        self.left.run(run).unwrap().status.success()
+    }
+
+    /// Numbered datagrams from left to right through the node's SID.
+    pub(crate) fn datagrams(&self, mbit: f64) -> Datagrams {
+        let receiving = self.right.run(|| UdpSocket::bind("[fd00:9::1]:7000").unwrap()).unwrap();
+        let connect = || {
+            let socket = UdpSocket::bind("[fd00:a::2]:0").unwrap();
+            socket.connect("[fd00:9::1]:7000").unwrap();
+            socket
+        };
+        let sending = self.left.run(connect).unwrap();
+        Datagrams::start(sending, receiving, 1000, mbit)
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+        let _ = nix::mount::umount(&*std::path::Path::new(&self.state()).join("bpf"));
+    }
+}
+
+fn join(a: &Namespace, a_name: &str, b: &Namespace, b_name: &str) {
+    let end =
+        |name, namespace| netlink::VethEnd { name, namespace, mtu: 1700, mac: None, index: None };
+    let mut batch = netlink::Batch::new();
+    batch.push("a veth pair", netlink::add_veth(&end(a_name, a), &end(b_name, b)));
+    netlink::Handle::new().unwrap().commit(batch).unwrap();
+}

@@ -1,0 +1,86 @@
+//! Offloads of an interface (SIOCETHTOOL): those that XDP cannot live with, and the one that makes
+//! a veth take frames from XDP.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use nix::errno::Errno;
+
+use crate::{Error, Result};
+
+/// An offload that is switched by a command of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offload {
+    /// Generic receive offload. A veth with it polls, and only a veth that polls takes frames that
+    /// XDP sends to its peer.
+    Gro,
+    /// Checksums of what is sent. A packet between two veths has none until somebody needs it, and
+    /// a frame that XDP takes out has lost the note that it is missing.
+    TxChecksum,
+}
+
+// linux/ethtool.h
+const ETHTOOL_STXCSUM: u32 = 0x17;
+const ETHTOOL_SGRO: u32 = 0x2c;
+const SIOCETHTOOL: libc::Ioctl = 0x8946;
+
+/// struct ethtool_value
+#[repr(C)]
+struct Value {
+    command: u32,
+    data: u32,
+}
+
+/// Switches an offload of an interface of the calling thread's namespace.
+pub fn set_offload(interface: &str, offload: Offload, on: bool) -> Result<()> {
+    let failed = |errno| Error::io(format!("switch the offload {offload:?} of {interface}"), errno);
+    // SAFETY: the call takes three integers; the descriptor is nobody else's.
+    let socket = unsafe {
+        let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        Errno::result(fd).map(|fd| OwnedFd::from_raw_fd(fd)).map_err(failed)?
+    };
+    let command = match offload {
+        Offload::Gro => ETHTOOL_SGRO,
+        Offload::TxChecksum => ETHTOOL_STXCSUM,
+    };
+    let mut value = Value { command, data: u32::from(on) };
+    // SAFETY: ifreq is plain C data for which all zeros is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays 0.
+    let room = request.ifr_name.len() - 1;
+    if interface.len() > room {
+        return Err(failed(Errno::ENODEV));
+    }
+    for (place, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    // SAFETY: the request names a value of the kind that the command takes, and both live until
+    // the call returns.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
+    Errno::result(result).map(drop).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Handle;
+    use crate::testing::{in_namespace, output, veth};
+
+    #[test]
+    fn root_offloads_are_switched() {
+        in_namespace(|| {
+            veth(&mut Handle::new().unwrap());
+            for (offload, name) in [
+                (Offload::Gro, "generic-receive-offload"),
+                (Offload::TxChecksum, "tx-checksumming"),
+            ] {
+                for (on, shown) in [(true, "on"), (false, "off")] {
+                    set_offload("a", offload, on).unwrap();
+                    let features = output("ethtool", "-k a");
+                    assert!(features.contains(&format!("{name}: {shown}")), "{features}");
+                }
+            }
+            assert!(set_offload("nowhere", Offload::Gro, true).is_err());
+        });
+    }
+}
