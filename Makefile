@@ -19,7 +19,7 @@ demo: build ## run the path-control experiment; FULL=1 for the full rates
 test: ## lint, then run every test, as root
 	@scripts/test.sh
 
-soak: ## run the proofs that take long (half an hour), as root
+soak: ## run the proofs that take long (an hour), as root
 	@scripts/soak.sh
 
 bench: build ## measure, as root

@@ -120,6 +120,13 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid)
 	return inwards(frame, sid, ip);
 }
 
+/* Whether the frame is for this port, and for nobody else. */
+static __always_inline int is_for(const struct port *port, const void *ethernet)
+{
+	return load32(ethernet) == load32(port->mac) &&
+	       load16(ethernet + 4) == load16(port->mac + 4);
+}
+
 /* A frame that is to no SID: perhaps a tenant's. */
 static __always_inline int headend(struct frame *frame)
 {
@@ -151,8 +158,11 @@ static __always_inline int headend(struct frame *frame)
 			return pass(frame, REASON_NO_ENTRY);
 		attachment = *found;
 	}
+	/* Layer 2 takes frames for everybody. */
 	if (attachment.policy)
 		return headend2(frame, attachment.policy);
+	if (!is_for(frame->port, ethernet))
+		return pass(frame, REASON_OTHER_STATION);
 	const struct tenant *tenant = bpf_map_lookup_elem(&tenants, &attachment.tenant);
 
 	if (!attachment.tenant || !tenant)
@@ -162,13 +172,6 @@ static __always_inline int headend(struct frame *frame)
 	if (protocol == bpf_htons(ETH_P_IPV6))
 		return headend6(frame, attachment.tenant, tenant);
 	return pass(frame, REASON_NO_ENTRY);
-}
-
-/* Whether the frame is for this port, and for nobody else. */
-static __always_inline int is_for(const struct port *port, const void *ethernet)
-{
-	return load32(ethernet) == load32(port->mac) &&
-	       load16(ethernet + 4) == load16(port->mac + 4);
 }
 
 SEC("xdp.frags")
@@ -195,9 +198,6 @@ int srv6(struct xdp_md *ctx)
 		if (sid && is_for(frame.port, ethernet))
 			return endpoint(&frame, sid);
 	}
-	/* An attachment of layer 2 takes frames for everybody. */
-	if (!frame.port->policy && !frame.port->tagged && !is_for(frame.port, ethernet))
-		return pass(&frame, REASON_OTHER_STATION);
 	return headend(&frame);
 }
 

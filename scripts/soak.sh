@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The proofs that take long: 500 kills of `up` and of `down`, the moves ten times, five minutes
-# without one. A summary goes to docs/soak/, the raw figures to bench/results/.
+# The proofs that take long: 500 kills of `up` and of `down`, ten million packets through kernel and
+# XDP, the moves ten times, five minutes without one. A summary goes to docs/soak/, the raw figures to bench/results/.
 set -uo pipefail
 . "$(dirname "$0")/env.sh"
 exec </dev/null
@@ -30,11 +30,18 @@ kills() {
     KAIDO_KILLS=500 cargo_test_as_root --package kaido --test lab -- --nocapture kill
 }
 
+random_packets() {
+    KAIDO_PACKETS=10000000 cargo_test_as_root --package kaido-dataplane --test xdp -- \
+        --nocapture differential
+}
+
 {
     printf '# Soak, %s\n\n%s, %s processors, commit %s\n' "$(date -u +%Y-%m-%d)" \
         "$(uname -sr)" "$(nproc)" "$(git rev-parse --short HEAD)"
     section "500 kills of up, 500 of down" kills
+    section "10,000,000 random packets, kernel and XDP" random_packets
     section "kaido bench lab" bench lab
     section "kaido bench path" bench path
+    section "kaido bench dataplane" bench dataplane
 } >"$summary"
 ! grep -q '^## .*: FAILED' "$summary"

@@ -10,6 +10,10 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use crate::v1::controller_client::ControllerClient;
 use crate::v1::dataplane_client::DataplaneClient;
 
+/// What one message to or from a data plane may be: a file of a million entries, and what is shown
+/// of them.
+pub const LARGEST_MESSAGE: usize = 1 << 30;
+
 /// Why a daemon is not reached.
 #[derive(Debug, thiserror::Error)]
 #[error("no {peer} answers on {}: is it running?", path.display())]
@@ -25,24 +29,29 @@ pub struct ConnectError {
 
 /// Connects to the controller whose Unix socket is `path`.
 pub async fn connect(path: &Path) -> Result<ControllerClient<Channel>, ConnectError> {
-    Ok(ControllerClient::new(channel("controller", path).await?))
+    Ok(ControllerClient::new(channel("controller", path, Duration::from_secs(10)).await?))
 }
 
 /// Connects to the data plane whose Unix socket is `path`.
 pub async fn connect_dataplane(path: &Path) -> Result<DataplaneClient<Channel>, ConnectError> {
-    // A file of a million entries, and what is shown of them.
-    const LARGEST: usize = 1 << 30;
-    let client = DataplaneClient::new(channel("data plane", path).await?);
-    Ok(client.max_decoding_message_size(LARGEST).max_encoding_message_size(LARGEST))
+    // A file of a million entries takes its time.
+    let client = DataplaneClient::new(channel("data plane", path, Duration::from_secs(600)).await?);
+    Ok(client
+        .max_decoding_message_size(LARGEST_MESSAGE)
+        .max_encoding_message_size(LARGEST_MESSAGE))
 }
 
-async fn channel(peer: &'static str, path: &Path) -> Result<Channel, ConnectError> {
+async fn channel(
+    peer: &'static str,
+    path: &Path,
+    limit: Duration,
+) -> Result<Channel, ConnectError> {
     let socket = path.to_path_buf();
     // The URI is never resolved: the connector below goes to the socket.
     Endpoint::from_static("http://peer")
         .connect_timeout(Duration::from_secs(2))
         // For the answer to begin: what streams afterwards may take as long as it likes.
-        .timeout(Duration::from_secs(10))
+        .timeout(limit)
         .connect_with_connector(tower::service_fn(move |_: Uri| {
             let socket = socket.clone();
             async move { UnixStream::connect(socket).await.map(TokioIo::new) }

@@ -62,12 +62,18 @@ impl<V: Abi> Records<V> {
 }
 
 /// Returns when no packet that was in a program before is there any more: the kernel carries
-/// MEMBARRIER_CMD_GLOBAL out as a grace period of RCU, under which XDP programs run.
+/// MEMBARRIER_CMD_GLOBAL out as a grace period of RCU, under which XDP programs run. With
+/// processors that have no tick (`nohz_full`) it refuses; a packet is on its way for microseconds,
+/// so that a tenth of a second is then as good.
 pub(crate) fn wait_for_packets() {
     const MEMBARRIER_CMD_GLOBAL: i32 = 1;
-    // SAFETY: the call takes three integers and touches no memory of this process. It fails only
-    // where the kernel has no membarrier, which is since 4.3.
-    unsafe { nix::libc::syscall(nix::libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    // SAFETY: the call takes three integers and touches no memory of this process.
+    let result =
+        unsafe { nix::libc::syscall(nix::libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };
+    if result != 0 {
+        // No descriptors: a wait and nothing else. Interrupted, it was long enough.
+        let _ = nix::poll::poll(&mut [], 100_u8);
+    }
 }
 
 /// A value that is found by its own key.

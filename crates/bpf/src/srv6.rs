@@ -61,9 +61,27 @@ impl Default for Sizes {
 }
 
 impl Sizes {
-    /// The counters of one processor: the reasons', and one for each SID and policy.
+    /// Whether tables of the other sizes hold as much of everything.
+    pub fn fit_into(&self, other: Self) -> bool {
+        self.or(other) == other
+    }
+
+    /// The larger of each.
+    pub fn or(&self, other: Self) -> Self {
+        Self {
+            sids: self.sids.max(other.sids),
+            prefixes: self.prefixes.max(other.prefixes),
+            policies: self.policies.max(other.policies),
+            lists: self.lists.max(other.lists),
+            spreads: self.spreads.max(other.spreads),
+            tenants: self.tenants.max(other.tenants),
+            attachments: self.attachments.max(other.attachments),
+        }
+    }
+
+    /// The counters of one processor: the reasons', and one for each record of a SID and policy.
     pub fn counters(&self) -> u32 {
-        types::limit::LIMIT_REASONS.0 + self.sids + self.policies
+        types::limit::LIMIT_REASONS.0 + 2 * (self.sids + self.policies)
     }
 }
 
@@ -108,17 +126,18 @@ impl Srv6 {
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = skel::Srv6SkelBuilder::default().open(object).map_err(failed)?;
         let maps = &mut open.maps;
-        // Record 0 of each stands for none.
+        // Record 0 of each stands for none; and what is new comes before what it replaces goes.
+        let twice = |entries: u32| 2 * entries + 1;
         for (map, entries) in [
-            (&mut maps.sids, sizes.sids + 1),
-            (&mut maps.sid_index, buckets_for(sizes.sids)),
-            (&mut maps.prefixes4, sizes.prefixes + 1),
-            (&mut maps.prefix4_index, buckets_for(sizes.prefixes)),
-            (&mut maps.prefixes6, sizes.prefixes + 1),
-            (&mut maps.prefix6_index, buckets_for(sizes.prefixes)),
-            (&mut maps.policies, sizes.policies + 1),
-            (&mut maps.lists, sizes.lists + 1),
-            (&mut maps.spreads, sizes.spreads + 1),
+            (&mut maps.sids, twice(sizes.sids)),
+            (&mut maps.sid_index, buckets_for(2 * sizes.sids)),
+            (&mut maps.prefixes4, twice(sizes.prefixes)),
+            (&mut maps.prefix4_index, buckets_for(2 * sizes.prefixes)),
+            (&mut maps.prefixes6, twice(sizes.prefixes)),
+            (&mut maps.prefix6_index, buckets_for(2 * sizes.prefixes)),
+            (&mut maps.policies, twice(sizes.policies)),
+            (&mut maps.lists, twice(sizes.lists)),
+            (&mut maps.spreads, twice(sizes.spreads)),
             (&mut maps.tenants, sizes.tenants + 1),
             (&mut maps.attachments, sizes.attachments),
             (&mut maps.counts, sizes.counters() * cpus),

@@ -14,7 +14,7 @@ use bpf::Srv6;
 use bpf::attach::{Attached, Mode, prepare_pins};
 use bpf::srv6::Sizes;
 use dataplane::xdp::{
-    Difference, Forwarding, Imported, Kernel, Links, TableTenants, Tables, TenantId, Tenants,
+    Difference, Forwarding, Imported, Kernel, Links, TABLE_TENANTS, TableTenants, Tables, TenantId, Tenants,
     import, resolve,
 };
 use model::dataplane::File;
@@ -49,18 +49,35 @@ pub(crate) struct Engine {
     /// When the next look at the kernel's tables may begin.
     rested_at: Instant,
     neighbours: HashMap<(u32, IpAddr), Option<Mac>>,
+    /// Whether the program's watch outlives this process.
+    watched: bool,
+}
+
+/// What is to be installed, and whose numbers it uses.
+struct Wanted {
+    forwarding: Forwarding,
+    imported: Imported,
+    tenants: Tenants,
+    table_tenants: TableTenants,
+}
+
+fn name(tenants: &Tenants, tables: &TableTenants, number: TenantId) -> String {
+    match (tenants.name(number), tables.table(number)) {
+        (Some(name), _) => name.into(),
+        (None, Some(table)) => format!("table {table}"),
+        (None, None) => format!("#{number}"),
+    }
 }
 
 impl Engine {
     /// Loads the program. Ports that an earlier engine left at work stay with its program until
     /// the first [`Engine::apply`] puts the new one in its place.
-    pub(crate) fn new(state: &std::path::Path, sizes: Sizes) -> Result<Self, Error> {
+    pub(crate) fn new(state: &std::path::Path) -> Result<Self, Error> {
         // Before the first listing: no change between the two is missed.
         let monitor = Monitor::new()?;
         let pins = state.join("bpf");
         prepare_pins(&pins)?;
-        let srv6 = Srv6::load(sizes)?;
-        srv6.keep_watch(&pins.join(WATCH))?;
+        let srv6 = Srv6::load(Sizes::default())?;
         Ok(Self {
             tables: Tables::new(srv6),
             attached: BTreeMap::new(),
@@ -75,51 +92,52 @@ impl Engine {
             changed_since: None,
             rested_at: Instant::now(),
             neighbours: HashMap::new(),
+            watched: false,
         })
     }
 
     /// What `file` would change.
     pub(crate) fn plan(&mut self, file: &File) -> Result<Difference, Error> {
-        let (wanted, _) = self.wanted(Some(file))?;
+        let wanted = self.wanted(file)?;
         Ok(self.difference(&wanted))
     }
 
     /// Makes the data plane what `file` says. On an error nothing has changed.
     pub(crate) fn apply(&mut self, file: File) -> Result<Difference, Error> {
-        let (wanted, imported) = self.wanted(Some(&file))?;
+        let wanted = self.wanted(&file)?;
         let difference = self.difference(&wanted);
-        self.install(&wanted, &file)?;
-        self.imported = imported;
+        let sizes = sizes_of(&file, &wanted.forwarding);
+        if !sizes.fit_into(self.tables.program().sizes()) {
+            self.grow(sizes)?;
+        }
+        self.install(wanted, &file)?;
         self.file = Some(file);
         Ok(difference)
     }
 
-    fn difference(&self, wanted: &Forwarding) -> Difference {
-        Difference::between(self.tables.now(), wanted, &|tenant| self.tenant(tenant))
+    fn difference(&self, wanted: &Wanted) -> Difference {
+        let name = |tenant| name(&wanted.tenants, &wanted.table_tenants, tenant);
+        Difference::between(self.tables.now(), &wanted.forwarding, &name)
     }
 
     /// How a tenant is called.
     pub(crate) fn tenant(&self, number: TenantId) -> String {
-        match (self.tenants.name(number), self.table_tenants.table(number)) {
-            (Some(name), _) => name.into(),
-            (None, Some(table)) => format!("table {table}"),
-            (None, None) => format!("#{number}"),
-        }
+        name(&self.tenants, &self.table_tenants, number)
     }
 
     /// What `file` and the kernel's routes ask for.
-    fn wanted(&mut self, file: Option<&File>) -> Result<(Forwarding, Imported), Error> {
-        let Some(file) = file else { return Ok(Default::default()) };
+    fn wanted(&mut self, file: &File) -> Result<Wanted, Error> {
+        // Numbers that a refused file took are free again.
+        let (mut tenants, mut table_tenants) = (self.tenants.clone(), self.table_tenants.clone());
         let links = self.handle.links()?;
-        let resolved = resolve(file, &Links::new(links.clone()), &mut self.tenants);
-        let mut wanted = resolved.map_err(Error::Resolve)?;
-        if !file.import {
-            return Ok((wanted, Imported::default()));
+        let resolved = resolve(file, &Links::new(links.clone()), &mut tenants);
+        let mut forwarding = resolved.map_err(Error::Resolve)?;
+        let mut imported = Imported::default();
+        if file.import {
+            let kernel = self.kernel(links)?;
+            imported = import(&mut forwarding, &kernel, &mut table_tenants);
         }
-        let kernel = self.kernel(links)?;
-        let last = self.tables.program().sizes().tenants;
-        let imported = import(&mut wanted, &kernel, &mut self.table_tenants, last);
-        Ok((wanted, imported))
+        Ok(Wanted { forwarding, imported, tenants, table_tenants })
     }
 
     fn kernel(&mut self, links: Vec<Link>) -> Result<Kernel, Error> {
@@ -133,32 +151,58 @@ impl Engine {
         })
     }
 
-    /// Attaches to new ports, changes the tables, leaves ports that are not wanted: in this order,
-    /// so that what fails, fails before a packet meets a change.
-    fn install(&mut self, wanted: &Forwarding, file: &File) -> Result<(), Error> {
-        let new: Vec<u32> =
-            wanted.ports.keys().filter(|port| !self.attached.contains_key(port)).copied().collect();
-        self.tables.change_to(wanted)?;
+    /// Changes the tables, attaches to new ports, leaves ports that are not wanted. On an error all
+    /// is as it was.
+    fn install(&mut self, wanted: Wanted, file: &File) -> Result<(), Error> {
+        let Wanted { forwarding, imported, tenants, table_tenants } = wanted;
+        let before = self.tables.now().clone();
+        self.tables.change_to(&forwarding)?;
+        let is_new = |port: &&u32| !self.attached.contains_key(port);
+        let mut new: Vec<u32> = forwarding.ports.keys().filter(is_new).copied().collect();
+        // Those that an earlier engine left at work come last: giving them up would end what they
+        // forward, and with them nothing fails any more.
+        new.sort_by_key(|index| self.pins.join(pin_name(&forwarding.ports[index].name)).exists());
         for (done, index) in new.iter().enumerate() {
-            let name = wanted.ports[index].name.clone();
+            let name = forwarding.ports[index].name.clone();
             if let Err(error) = self.attach(*index, &name, mode_of(file, &name)) {
+                // The first error is the one to report; what was there a moment ago fits.
                 for index in &new[..done] {
-                    self.detach_port(*index);
+                    let _ = self.detach_port(*index);
                 }
-                // What was there a moment ago fits.
-                let _ = self
-                    .wanted(self.file.clone().as_ref())
-                    .map(|(before, _)| self.tables.change_to(&before));
+                let _ = self.tables.change_to(&before);
                 return Err(error);
             }
         }
-        let gone: Vec<u32> =
-            self.attached.keys().filter(|port| !wanted.ports.contains_key(port)).copied().collect();
-        for index in gone {
-            self.detach_port(index);
+        let is_gone = |port: &&u32| !forwarding.ports.contains_key(port);
+        for index in self.attached.keys().filter(is_gone).copied().collect::<Vec<_>>() {
+            self.detach_port(index)?;
         }
-        self.sweep(wanted)?;
+        self.sweep(&forwarding)?;
+        if !self.watched {
+            // Only now: it takes the place of the earlier program's.
+            self.tables.program().keep_watch(&self.pins.join(WATCH))?;
+            self.watched = true;
+        }
+        (self.imported, self.tenants, self.table_tenants) = (imported, tenants, table_tenants);
         self.tables.program().begin_generation();
+        Ok(())
+    }
+
+    /// Puts a program with larger tables in place of the one that is at work. Counters begin anew.
+    fn grow(&mut self, sizes: Sizes) -> Result<(), Error> {
+        let mut tables = Tables::new(Srv6::load(sizes.or(self.tables.program().sizes()))?);
+        tables.change_to(self.tables.now())?;
+        for (done, attached) in self.attached.values().enumerate() {
+            if let Err(error) = attached.replace(tables.program().program()) {
+                for attached in self.attached.values().take(done) {
+                    // It was there a moment ago; the first error is the one to report.
+                    let _ = attached.replace(self.tables.program().program());
+                }
+                return Err(error.into());
+            }
+        }
+        self.tables = tables;
+        self.watched = false;
         Ok(())
     }
 
@@ -204,11 +248,10 @@ impl Engine {
         Ok(())
     }
 
-    fn detach_port(&mut self, index: u32) {
-        if let Some(attached) = self.attached.remove(&index)
-            && let Err(error) = attached.detach()
-        {
-            tracing::warn!("{}", api::in_one_line(&error));
+    fn detach_port(&mut self, index: u32) -> Result<(), Error> {
+        match self.attached.remove(&index) {
+            Some(attached) => Ok(attached.detach()?),
+            None => Ok(()),
         }
     }
 
@@ -216,9 +259,11 @@ impl Engine {
     pub(crate) fn detach(&mut self) -> Result<(), Error> {
         let ports: Vec<u32> = self.attached.keys().copied().collect();
         for index in ports {
-            self.detach_port(index);
+            self.detach_port(index)?;
         }
-        self.tables.change_to(&Forwarding::default())?;
+        let nothing = Forwarding::default();
+        self.sweep(&nothing)?;
+        self.tables.change_to(&nothing)?;
         self.file = None;
         Ok(())
     }
@@ -261,14 +306,11 @@ impl Engine {
         let started = Instant::now();
         self.changed_since = None;
         if let Some(file) = self.file.clone() {
-            match self.wanted(Some(&file)) {
-                Ok((wanted, imported)) => {
-                    self.install(&wanted, &file)?;
-                    self.imported = imported;
-                }
-                // Such as a port that is gone: what is there stays, and the next change of links
-                // brings another look.
-                Err(error) => tracing::warn!("{}", api::in_one_line(&error)),
+            let done = self.wanted(&file).and_then(|wanted| self.install(wanted, &file));
+            if let Err(error) = done {
+                // Such as a port that is gone, or a route too many: what is there stays, and the
+                // next change brings another look.
+                tracing::warn!("the data plane stays as it is: {}", api::in_one_line(&error));
             }
         }
         self.rested_at = Instant::now() + started.elapsed() * REST;
@@ -287,7 +329,7 @@ impl Engine {
                 let srv6 =
                     matches!(route.encap, Some(Encap::Seg6 { .. } | Encap::Seg6Local { .. }));
                 // A plain route may cut into a steered prefix.
-                Change { routes: true, tables: srv6 || self.imported.taken > 0 }
+                Change { routes: true, tables: srv6 || self.has_imported() }
             }
             Event::Link(_)
             | Event::LinkGone(_)
@@ -297,19 +339,31 @@ impl Engine {
         }
     }
 
+    /// Whether routes of the kernel's were taken over, or would have been but for another.
+    fn has_imported(&self) -> bool {
+        self.imported.taken > 0 || !self.imported.left.is_empty()
+    }
+
+    /// Whether packets leave by this interface, or by a port below it.
+    fn is_ours(&self, interface: u32) -> bool {
+        let now = self.tables.now();
+        now.ports.contains_key(&interface) || now.uppers.contains_key(&interface)
+    }
+
     /// Remembers a neighbour. True if an adjacency with it may be wrong now.
     fn know(&mut self, neighbour: &Neighbour) -> bool {
         let key = (neighbour.interface, neighbour.address);
         // The kernel asks again only for packets that it sends itself.
         if neighbour.state == NeighbourState::Stale
-            && self.tables.now().ports.contains_key(&neighbour.interface)
+            && self.is_ours(neighbour.interface)
             && let Err(error) = self.handle.probe_neighbour(key.0, key.1)
         {
             tracing::debug!("{}", api::in_one_line(&error));
         }
         let mac = neighbour.mac.filter(|_| neighbour.state.is_valid());
         let before = self.neighbours.insert(key, mac);
-        before.is_some_and(|before| before.is_some() && before != mac)
+        // One that is not known yet may have been there before this engine was.
+        before.is_none_or(|before| before.is_some() && before != mac)
     }
 }
 
@@ -324,6 +378,21 @@ struct Change {
 /// A port's pin: a BPF file system takes no dot in a name, and an interface's name has no colon.
 fn pin_name(port: &str) -> String {
     port.replace('.', ":")
+}
+
+/// The tables' sizes for a file.
+fn sizes_of(file: &File, forwarding: &Forwarding) -> Sizes {
+    let limits = &file.limits;
+    Sizes {
+        sids: limits.sids,
+        prefixes: limits.prefixes,
+        policies: limits.policies,
+        lists: limits.lists,
+        // Any of them may have several lists.
+        spreads: limits.policies,
+        tenants: limits.tenants + TABLE_TENANTS,
+        attachments: (forwarding.attachments.len() as u32).next_power_of_two().max(4096),
+    }
 }
 
 fn mode_of(file: &File, port: &str) -> Mode {

@@ -102,7 +102,9 @@ pub async fn run(
     let served = match started.await {
         Ok(()) => {
             tracing::info!("the data plane is at work");
-            let service = DataplaneServer::new(Service::new(orders));
+            let service = DataplaneServer::new(Service::new(orders))
+                .max_decoding_message_size(api::LARGEST_MESSAGE)
+                .max_encoding_message_size(api::LARGEST_MESSAGE);
             tonic::transport::Server::builder()
                 .add_service(service)
                 .serve_with_incoming_shutdown(UnixListenerStream::new(listener), stop)
@@ -131,8 +133,7 @@ fn work(
     };
     let read = |text: &str| model::dataplane::parse("the file", text);
     let file = text.as_deref().map(read).transpose().map_err(Error::File)?;
-    let sizes = file.as_ref().map(|file| sizes(&file.limits)).unwrap_or_default();
-    let mut engine = Engine::new(&config.state, sizes)?;
+    let mut engine = Engine::new(&config.state)?;
     if let (Some(file), Some(text)) = (file, &text) {
         engine.apply(file)?;
         remember(&applied, text)?;
@@ -167,18 +168,6 @@ fn bind(path: &Path) -> Result<UnixListener, Error> {
     // Left by a daemon that was killed.
     let _ = std::fs::remove_file(path);
     UnixListener::bind(path).map_err(|source| Error::State { path: path.into(), source })
-}
-
-/// The tables' sizes for a file's limits.
-fn sizes(limits: &model::dataplane::Limits) -> bpf::srv6::Sizes {
-    bpf::srv6::Sizes {
-        sids: limits.sids,
-        prefixes: limits.prefixes,
-        policies: limits.policies,
-        lists: limits.lists,
-        tenants: limits.tenants,
-        ..Default::default()
-    }
 }
 
 fn in_lines(problems: &[dataplane::xdp::Unresolved]) -> String {

@@ -98,7 +98,7 @@ impl Bed {
             ports: [(IN, port("in", IN_MAC)), (OUT, port("out", OUT_MAC))].into(),
             ..Forwarding::default()
         };
-        let imported = import(&mut wanted, &kernel, &mut TableTenants::default(), 1);
+        let imported = import(&mut wanted, &kernel, &mut TableTenants::default());
         anyhow::ensure!(imported.taken == 1, "the route was not taken over: {:?}", imported.left);
         let tables = &mut self.tables;
         self.node.run(|| tables.change_to(&wanted))??;

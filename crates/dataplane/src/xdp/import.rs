@@ -50,8 +50,12 @@ pub struct Left {
     pub reason: &'static str,
 }
 
+/// The tenants that stand for routing tables of the kernel have the numbers from 1 up to this, a
+/// file's the ones behind.
+pub const TABLE_TENANTS: TenantId = 64;
+
 /// The tenants that stand for routing tables of the kernel.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct TableTenants(BTreeMap<u32, TenantId>);
 
 impl TableTenants {
@@ -60,10 +64,13 @@ impl TableTenants {
         self.0.iter().find(|(_, other)| **other == tenant).map(|(table, _)| *table)
     }
 
-    /// The tenant of a table; `last` is the highest number that a tenant may have.
-    fn of(&mut self, table: u32, last: TenantId) -> TenantId {
-        let next = last - self.0.len() as u32;
-        *self.0.entry(table).or_insert(next)
+    /// The tenant of a table; none if there are too many tables.
+    fn of(&mut self, table: u32) -> Option<TenantId> {
+        let next = self.0.len() as u32 + 1;
+        let known = self.0.get(&table).copied();
+        known.or_else(|| {
+            (next <= TABLE_TENANTS).then(|| *self.0.entry(table).or_insert(next))
+        })
     }
 }
 
@@ -72,7 +79,6 @@ pub fn import(
     forwarding: &mut Forwarding,
     kernel: &Kernel,
     tenants: &mut TableTenants,
-    last_tenant: TenantId,
 ) -> Imported {
     let mut imported = Imported::default();
     let tables = best_routes(&kernel.routes);
@@ -87,6 +93,7 @@ pub fn import(
     for table in headend {
         let routes = &tables[&table];
         let ports = ports_of(forwarding, kernel, table);
+        let tenant = tenants.of(table);
         let why_not = if kernel.has_rules {
             Some("policy rules decide which table applies")
         } else if kernel.source.is_none() {
@@ -96,12 +103,13 @@ pub fn import(
         } else {
             None
         };
+        let why_not = why_not.or(tenant.is_none().then_some("too many routing tables"));
         if let Some(reason) = why_not {
             let routes = routes.values().filter(|route| is_headend(route));
             imported.left.extend(routes.map(|r| Left { destination: r.destination, reason }));
             continue;
         }
-        let tenant = tenants.of(table, last_tenant);
+        let Some(tenant) = tenant else { continue };
         import_table(forwarding, kernel, tenant, routes, &mut imported);
         for port in ports {
             match port {

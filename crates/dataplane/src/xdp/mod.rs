@@ -12,7 +12,7 @@ pub use forwarding::{
     Attachment, Endpoint, Forwarding, Owner, Policy, PolicyId, Port, Tags, TenantId, Upper,
     Weighted,
 };
-pub use import::{Imported, Kernel, Left, TableTenants, import};
+pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import};
 pub use outer::{Form, longest, outer};
 pub use tables::Tables;
 

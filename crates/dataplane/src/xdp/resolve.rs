@@ -10,16 +10,16 @@ use netlink::{Behavior, Flavors, Link, Mac, NextCsid};
 
 use super::machine::{Links, Unresolved};
 use super::{
-    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Port, Tags, TenantId, Upper,
-    Weighted,
+    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Port, TABLE_TENANTS, Tags,
+    TenantId, Upper, Weighted,
 };
 
 // The tag of one VLAN, and the outer one of two: the program writes no others.
 const DOT1Q: u16 = 0x8100;
 const DOT1AD: u16 = 0x88a8;
 
-/// The tenants' numbers, from 1 in the order of their names. A number is never given to another
-/// name, so that no packet on its way meets another tenant's prefixes.
+/// The tenants' numbers, behind [`TABLE_TENANTS`], in the order of their names. A number is never
+/// given to another name, so that no packet on its way meets another tenant's prefixes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tenants(BTreeMap<Name, TenantId>);
 
@@ -37,7 +37,7 @@ impl Tenants {
     /// These and the file's.
     fn with(&self, file: &File) -> Self {
         let mut numbers = self.clone();
-        let mut next = numbers.0.values().max().map_or(1, |last| last + 1);
+        let mut next = numbers.0.values().max().map_or(TABLE_TENANTS + 1, |last| last + 1);
         for name in file.tenants.keys() {
             numbers.0.entry(name.clone()).or_insert_with(|| {
                 next += 1;

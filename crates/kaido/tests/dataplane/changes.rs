@@ -53,3 +53,22 @@ fn root_without_a_daemon_routes_are_followed_all_the_same() {
     pause(Duration::from_millis(300));
     assert!(net.ping(5));
 }
+
+#[test]
+fn root_tables_grow_under_load() {
+    let mut net = Net::new();
+    net.start(&[]);
+    net.apply(FILE);
+    assert!(net.ping(5));
+    let load = net.datagrams(LOAD);
+    pause(Duration::from_millis(200));
+    // More than the daemon began with.
+    let sids: String = (1..5000).map(|n| format!("  \"fd00:1::8:{n:x}\": End\n")).collect();
+    net.apply(&format!("{FILE}locators: [\"fd00:1::/32\"]\nsids:\n{sids}"));
+    assert_eq!(net.packets("fd00:1::8:1386/128"), Some(0));
+    pause(Duration::from_millis(200));
+    net.apply(FILE);
+    assert_eq!(net.packets("fd00:1::8:1386/128"), None);
+    let count = load.finish();
+    assert!(count.sent > 500 && count.sent == count.received, "{count:?}");
+}
