@@ -36,9 +36,7 @@ pub async fn connect(path: &Path) -> Result<ControllerClient<Channel>, ConnectEr
 pub async fn connect_dataplane(path: &Path) -> Result<DataplaneClient<Channel>, ConnectError> {
     // A file of a million entries takes its time.
     let client = DataplaneClient::new(channel("data plane", path, Duration::from_secs(600)).await?);
-    Ok(client
-        .max_decoding_message_size(LARGEST_MESSAGE)
-        .max_encoding_message_size(LARGEST_MESSAGE))
+    Ok(client.max_decoding_message_size(LARGEST_MESSAGE).max_encoding_message_size(LARGEST_MESSAGE))
 }
 
 async fn channel(

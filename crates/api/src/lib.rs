@@ -9,7 +9,9 @@ mod endpoint;
 mod wait;
 
 pub use convert::{ConvertError, sids_from_text, sids_to_text};
-pub use endpoint::{ConnectError, LARGEST_MESSAGE, connect, connect_dataplane, in_one_line, now_ns};
+pub use endpoint::{
+    ConnectError, LARGEST_MESSAGE, connect, connect_dataplane, in_one_line, now_ns,
+};
 pub use wait::missing;
 
 /// The interface's version. It changes when an older peer would misunderstand a newer one.

@@ -248,8 +248,13 @@ impl Template {
 fn give_way() -> Result<(), Error> {
     let none = nix::libc::sched_param { sched_priority: 0 };
     // SAFETY: the call takes two integers and a value that lives until it returns.
-    let result = unsafe { nix::libc::sched_setscheduler(0, nix::libc::SCHED_IDLE, &raw const none) };
-    if result == 0 { Ok(()) } else { Err(Error::Run { source: std::io::Error::last_os_error().into() }) }
+    let result =
+        unsafe { nix::libc::sched_setscheduler(0, nix::libc::SCHED_IDLE, &raw const none) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(Error::Run { source: std::io::Error::last_os_error().into() })
+    }
 }
 
 /// An address as the programs hold it.

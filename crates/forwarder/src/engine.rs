@@ -14,8 +14,8 @@ use bpf::Srv6;
 use bpf::attach::{Attached, Mode, prepare_pins};
 use bpf::srv6::Sizes;
 use dataplane::xdp::{
-    Difference, Forwarding, Imported, Kernel, Links, TABLE_TENANTS, TableTenants, Tables, TenantId, Tenants,
-    import, resolve,
+    Difference, Forwarding, Imported, Kernel, Links, TABLE_TENANTS, TableTenants, Tables, TenantId,
+    Tenants, import, resolve,
 };
 use model::dataplane::File;
 use netlink::{Encap, Event, GenericHandle, Handle, Link, Mac, Monitor, Neighbour, NeighbourState};

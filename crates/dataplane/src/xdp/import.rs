@@ -68,9 +68,7 @@ impl TableTenants {
     fn of(&mut self, table: u32) -> Option<TenantId> {
         let next = self.0.len() as u32 + 1;
         let known = self.0.get(&table).copied();
-        known.or_else(|| {
-            (next <= TABLE_TENANTS).then(|| *self.0.entry(table).or_insert(next))
-        })
+        known.or_else(|| (next <= TABLE_TENANTS).then(|| *self.0.entry(table).or_insert(next)))
     }
 }
 
