@@ -4,9 +4,9 @@
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
-PACKAGES="frr iperf3 tcpdump clang libelf-dev zlib1g-dev pkg-config gcc make iproute2 iputils-ping"
+PACKAGES="frr iperf3 tcpdump clang libelf-dev zlib1g-dev pkg-config gcc make iproute2 iputils-ping ethtool"
 # What stands for them on a distribution without apt.
-COMMANDS="iperf3 tcpdump clang pkg-config gcc make ip ping"
+COMMANDS="iperf3 tcpdump clang pkg-config gcc make ip ping ethtool"
 
 missing_packages() {
     local package

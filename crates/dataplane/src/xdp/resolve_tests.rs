@@ -41,20 +41,20 @@ fn sid(text: &str) -> ipnet::Ipv6Net {
 fn every_name_is_resolved() {
     let mut tenants = Tenants::default();
     let forwarding = resolve(&file(EXAMPLE), &machine(), &mut tenants).unwrap();
-    assert_eq!((tenants.number("blue"), tenants.number("wire")), (Some(1), Some(2)));
-    assert_eq!(tenants.name(2), Some("wire"));
+    assert_eq!((tenants.number("blue"), tenants.number("wire")), (Some(65), Some(66)));
+    assert_eq!(tenants.name(66), Some("wire"));
     assert_eq!(forwarding.source.to_string(), "fd00:0:1::1");
 
     let named = |tenant, name: &str| PolicyId::Named(tenant, name.into());
     let owners: Vec<_> = forwarding.ports.values().map(|port| port.owner.clone()).collect();
-    let frames = Owner::Frames(named(2, "to-osaka"));
-    assert_eq!(owners, [Owner::Nobody, Owner::Tenant(1), frames]);
+    let frames = Owner::Frames(named(66, "to-osaka"));
+    assert_eq!(owners, [Owner::Nobody, Owner::Tenant(65), frames]);
     let attachments: Vec<_> = forwarding
         .attachments
         .iter()
         .map(|(key, owner)| (key.port, key.tags.outer, key.tags.inner, owner.clone()))
         .collect();
-    assert_eq!(attachments, [(3, 10, 0, Owner::Tenant(1)), (3, 10, 20, Owner::Tenant(1))]);
+    assert_eq!(attachments, [(3, 10, 0, Owner::Tenant(65)), (3, 10, 20, Owner::Tenant(65))]);
 
     // Only those whose tags the program writes as they are.
     let uppers: Vec<_> = forwarding
@@ -65,15 +65,15 @@ fn every_name_is_resolved() {
     assert_eq!(uppers, [(6, 3, 10, 0), (8, 4, 20, 30)]);
 
     let prefix: IpNet = "10.2.0.0/16".parse().unwrap();
-    assert_eq!(forwarding.prefixes[&(1, prefix)], PolicyId::Of(1, prefix));
+    assert_eq!(forwarding.prefixes[&(65, prefix)], PolicyId::Of(65, prefix));
     assert_eq!(forwarding.prefixes.len(), 4);
     let forms: Vec<Form> = ["10.2.0.0/16", "2001:db8::/32"]
         .iter()
-        .map(|prefix| forwarding.policies[&PolicyId::Of(1, prefix.parse().unwrap())].form)
+        .map(|prefix| forwarding.policies[&PolicyId::Of(65, prefix.parse().unwrap())].form)
         .collect();
     assert_eq!(forms, [Form::Reduced, Form::Whole]);
     // The same name in two tenants, and at a SID, are three policies: one tenant's is its own.
-    for tenant in [0, 1, 2] {
+    for tenant in [0, 65, 66] {
         assert!(forwarding.policies.contains_key(&named(tenant, "to-osaka")), "{tenant}");
     }
 
@@ -99,10 +99,10 @@ fn tenants_keep_their_numbers() {
         resolve(&file, &machine(), &mut tenants).unwrap();
         ["a", "b", "c", "d"].map(|name| tenants.number(name))
     };
-    assert_eq!(numbers("b: {}, d: {}"), [None, Some(1), None, Some(2)]);
-    assert_eq!(numbers("a: {}, b: {}, d: {}"), [Some(3), Some(1), None, Some(2)]);
+    assert_eq!(numbers("b: {}, d: {}"), [None, Some(65), None, Some(66)]);
+    assert_eq!(numbers("a: {}, b: {}, d: {}"), [Some(67), Some(65), None, Some(66)]);
     // Even when they are gone for a while, and then nobody else gets them.
-    assert_eq!(numbers("c: {}"), [Some(3), Some(1), Some(4), Some(2)]);
+    assert_eq!(numbers("c: {}"), [Some(67), Some(65), Some(68), Some(66)]);
 }
 
 #[test]
