@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use nix::mount::{MsFlags, mount};
+use nix::mount::{MsFlags, mount, umount};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use crate::Error;
@@ -140,6 +140,13 @@ pub fn prepare_pins(folder: &Path) -> Result<(), Error> {
     }
     mount(Some("bpf"), folder, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
         .map_err(|errno| failed(errno.into()))
+}
+
+/// Undoes [`prepare_pins`]: whatever is still pinned in `folder` goes with it.
+pub fn remove_pins(folder: &Path) -> Result<(), Error> {
+    let failed = |source: io::Error| Error::Pin { path: folder.into(), source };
+    umount(folder).map_err(|errno| failed(errno.into()))?;
+    std::fs::remove_dir(folder).map_err(failed)
 }
 
 fn c_path(path: &Path) -> io::Result<CString> {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use bpf::Srv6;
-use bpf::attach::{Attached, Mode, prepare_pins};
+use bpf::attach::{Attached, Mode, prepare_pins, remove_pins};
 use bpf::srv6::Sizes;
 use dataplane::xdp::{
     Difference, Forwarding, Imported, Kernel, Links, TABLE_TENANTS, TableTenants, Tables, TenantId,
@@ -209,17 +209,27 @@ impl Engine {
     /// Takes what earlier engines left at work off ports that are not wanted.
     fn sweep(&self, wanted: &Forwarding) -> Result<(), Error> {
         let failed = |source| Error::State { path: self.pins.clone(), source };
-        for pin in std::fs::read_dir(&self.pins).map_err(failed)? {
-            let pin = pin.map_err(failed)?;
+        for pin in self.port_pins()? {
             let is_wanted = |name: &str| wanted.ports.values().any(|p| pin_name(&p.name) == name);
-            let name = pin.file_name();
-            let name = name.to_string_lossy();
-            // What has a dot is the file system's own.
-            if name != WATCH && !name.contains('.') && !is_wanted(&name) {
-                std::fs::remove_file(pin.path()).map_err(failed)?;
+            if !is_wanted(&pin) {
+                std::fs::remove_file(self.pins.join(&pin)).map_err(failed)?;
             }
         }
         Ok(())
+    }
+
+    /// The pins of ports, this engine's and earlier ones'.
+    fn port_pins(&self) -> Result<Vec<String>, Error> {
+        let failed = |source| Error::State { path: self.pins.clone(), source };
+        let mut pins = Vec::new();
+        for pin in std::fs::read_dir(&self.pins).map_err(failed)? {
+            let name = pin.map_err(failed)?.file_name().to_string_lossy().into_owned();
+            // What has a dot is the file system's own.
+            if !name.starts_with(WATCH) && !name.contains('.') {
+                pins.push(name);
+            }
+        }
+        Ok(pins)
     }
 
     /// How the program is attached to a port.
@@ -265,6 +275,14 @@ impl Engine {
         self.sweep(&nothing)?;
         self.tables.change_to(&nothing)?;
         self.file = None;
+        Ok(())
+    }
+
+    /// Ends. Ports that are attached stay so; without one, nothing is left behind.
+    pub(crate) fn end(self) -> Result<(), Error> {
+        if self.port_pins()?.is_empty() {
+            remove_pins(&self.pins)?;
+        }
         Ok(())
     }
 

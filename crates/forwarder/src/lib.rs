@@ -147,7 +147,7 @@ fn work(
             match inbox.try_recv() {
                 Ok(order) => order.carry_out(&mut engine, &applied),
                 Err(mpsc::TryRecvError::Empty) => break,
-                Err(mpsc::TryRecvError::Disconnected) => return Ok(()),
+                Err(mpsc::TryRecvError::Disconnected) => return engine.end(),
             }
         }
     }

@@ -28,6 +28,9 @@ fn root_the_kernels_sids_are_taken_over_and_given_back() {
     net.kaido.ok(&["dataplane", "detach"]);
     assert!(!show(&net.node, "link show dev l").contains("xdp"));
     assert!(net.ping(5), "the kernel has it back");
+    net.end();
+    let left = std::fs::read_dir(net.state()).unwrap().count();
+    assert_eq!(left, 0, "no socket, no pin, no file");
 }
 
 #[test]

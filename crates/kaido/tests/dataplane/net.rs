@@ -141,6 +141,14 @@ impl Net {
         daemon.wait().unwrap();
     }
 
+    /// Asks the daemon to end, and waits.
+    pub(crate) fn end(&mut self) {
+        let mut daemon = self.daemon.take().unwrap();
+        let pid = nix::unistd::Pid::from_raw(daemon.id() as i32);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+        assert!(daemon.wait().unwrap().success(), "{}", self.log());
+    }
+
     pub(crate) fn apply(&self, text: &str) -> Value {
         let file = self.kaido.file("dataplane.yaml", text);
         self.kaido.json(&["dataplane", "apply", &file])
