@@ -6,6 +6,9 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+/// Cursor home and clear: what every terminal since the VT100 understands.
+pub(crate) const CLEAR: &str = "\x1b[H\x1b[2J";
+
 /// Where and how to print.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {

@@ -13,7 +13,8 @@ pub use forwarding::{
     Weighted,
 };
 pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import};
-pub use outer::{Form, longest, outer};
+pub use model::dataplane::Form;
+pub use outer::{longest, outer};
 pub use tables::Tables;
 
 mod difference;

@@ -4,23 +4,13 @@ use std::net::Ipv6Addr;
 
 use bpf::srv6::types;
 use model::SegmentList;
+use model::dataplane::{Form, Payload};
 use wire::{Ipv6, Srh, protocol};
 
 use crate::Error;
 
 /// The most bytes of outer header (`LIMIT_OUTER` of `abi.h`).
 const MAX: usize = types::limit::LIMIT_OUTER.0 as usize;
-
-/// How a headend encapsulates (RFC 8986 section 5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Form {
-    /// H.Encaps: the SRH holds the whole list.
-    Whole,
-    /// H.Encaps.Red: the first segment is in the destination address alone, and a list of one has
-    /// no SRH.
-    #[default]
-    Reduced,
-}
 
 /// The outer header from `source` along `segments`. What depends on the packet, the payload
 /// length, the flow label, the hop limit and the inner packet's protocol, is zero.
@@ -62,8 +52,7 @@ pub fn outer(source: Ipv6Addr, segments: &SegmentList, form: Form) -> Result<typ
 
 /// The most segments that XDP puts in front of an IP packet.
 pub fn longest(form: Form) -> usize {
-    let in_srh = (MAX - 40 - 8) / 16;
-    if form == Form::Reduced { in_srh + 1 } else { in_srh }
+    form.longest(Payload::Packet)
 }
 
 #[cfg(test)]

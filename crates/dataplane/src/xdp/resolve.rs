@@ -10,8 +10,8 @@ use netlink::{Behavior, Flavors, Link, Mac, NextCsid};
 
 use super::machine::{Links, Unresolved};
 use super::{
-    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Port, TABLE_TENANTS, Tags,
-    TenantId, Upper, Weighted,
+    Attachment, Endpoint, Forwarding, Owner, Policy, PolicyId, Port, TABLE_TENANTS, Tags, TenantId,
+    Upper, Weighted,
 };
 
 // The tag of one VLAN, and the outer one of two: the program writes no others.
@@ -277,11 +277,7 @@ fn tags(tags: file::Tags) -> Tags {
 fn made(policy: &file::Policy) -> Policy {
     let lists = policy.lists.iter();
     let lists = lists.map(|list| Weighted { segments: list.segments.clone(), weight: list.weight });
-    let form = match policy.form {
-        file::Form::Whole => Form::Whole,
-        file::Form::Reduced => Form::Reduced,
-    };
-    Policy { lists: lists.collect(), form, in_kernel: false }
+    Policy { lists: lists.collect(), form: policy.form, in_kernel: false }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
+use model::{SegmentList, Sid};
 use netlink::Vlan;
 
 use super::*;
-use crate::xdp::longest;
+use crate::xdp::{Form, outer};
 
 fn link(index: u32, name: &str) -> Link {
     let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));
@@ -136,8 +137,10 @@ fn what_the_machine_lacks_is_told_at_once() {
 
 #[test]
 fn the_file_and_the_program_have_the_same_limits() {
-    use model::dataplane::Payload;
-    for (text, form) in [(file::Form::Whole, Form::Whole), (file::Form::Reduced, Form::Reduced)] {
-        assert_eq!(text.longest(Payload::Packet), longest(form));
+    for form in [Form::Whole, Form::Reduced] {
+        let list = |count| SegmentList(vec![Sid("fd00::1".parse().unwrap()); count]);
+        let fits = |count| outer("fd00::".parse().unwrap(), &list(count), form).is_ok();
+        let most = form.longest(file::Payload::Packet);
+        assert!(fits(most) && !fits(most + 1), "{form:?}");
     }
 }

@@ -12,12 +12,10 @@ use serde_json::{Value, json};
 use super::daemon::start_tracing;
 use crate::cli::{DataplaneCommand, WhichDataplane};
 use crate::failure::{Done, Failure};
-use crate::output::{Output, table};
+use crate::output::{CLEAR, Output, table};
 use crate::runtime::{asked_to_end, block_on, nobody_watches};
 
 const REFRESH: Duration = Duration::from_secs(1);
-/// Cursor home and clear: what every terminal since the VT100 understands.
-const CLEAR: &str = "\x1b[H\x1b[2J";
 
 pub(crate) fn run(command: DataplaneCommand, output: &Output) -> Done {
     match command {

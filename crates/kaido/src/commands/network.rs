@@ -10,12 +10,10 @@ use serde_json::{Value, json};
 use super::app::{rate, socket};
 use crate::cli::NetworkCommand;
 use crate::failure::{Done, Failure};
-use crate::output::{Output, table};
+use crate::output::{CLEAR, Output, table};
 use crate::runtime::{block_on, nobody_watches};
 
 const REFRESH: Duration = Duration::from_millis(500);
-/// Cursor home and clear: what every terminal since the VT100 understands.
-const CLEAR: &str = "\x1b[H\x1b[2J";
 
 pub(crate) fn run(command: NetworkCommand, output: &Output) -> Done {
     let socket = socket(&command.which)?;
