@@ -53,7 +53,7 @@ enum limit {
 	 * A power of two. */
 	LIMIT_PORTS = 16384,
 	/* How many routes a processor remembers: two to the power of this. */
-	LIMIT_ADJACENCY_BITS = 14,
+	LIMIT_ADJACENCY_BITS = 15,
 	/* The longest outer header: IPv6 and an SRH of ten segments. With its link header it fills
 	 * the 216 bytes by which XDP lets a frame on a veth grow; other drivers give as much. */
 	LIMIT_OUTER = 208,
@@ -306,6 +306,9 @@ _Static_assert(sizeof(struct adjacency) == 80, "no hidden padding");
 
 /* What the daemon tells every packet. */
 struct control {
+	/* All ones if a packet's way may depend on more than its destination, and on where it came in:
+	 * on a rule, a source, a class, or on its flow, where a route has several next hops. Else 0. */
+	__u64 exact;
 	/* Adjacencies of another generation are looked up anew. It changes with every route, rule,
 	 * neighbour and link; if nobody watches those, LIMIT_TICK_NS after LIMIT_TICK_NS. Never 0. */
 	__u32 generation;
@@ -322,6 +325,6 @@ struct control {
 	/* The lengths of the SIDs' prefixes. */
 	struct lengths6 sids[2];
 };
-_Static_assert(sizeof(struct control) == 288, "no hidden padding");
+_Static_assert(sizeof(struct control) == 296, "no hidden padding");
 
 #endif

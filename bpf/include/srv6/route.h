@@ -4,10 +4,11 @@
  * processor's memory of the answers.
  *
  * The look-up in the kernel's tables is two thirds of what forwarding costs (340 of 440 ns for
- * IPv6), so an answer is kept under all that it depends on: addresses, flow label, traffic class,
- * protocol, port of arrival, table. It holds until the daemon, which hears of every change of
- * routes, rules, neighbours and links, begins a new generation. While there is no daemon, a timer
- * does so ten times a second.
+ * IPv6), so an answer is kept under all that it depends on: destination, port of arrival, table,
+ * and, as long as routes with several next hops, policy rules and routes by source or class may be
+ * there (`control.exact`), source, flow label, traffic class and protocol as well. It holds until
+ * the daemon, which hears of every change of routes, rules, neighbours and links, begins a new
+ * generation. While there is no daemon, a timer does so ten times a second.
  */
 #ifndef KAIDO_SRV6_ROUTE_H
 #define KAIDO_SRV6_ROUTE_H
@@ -95,16 +96,47 @@ static __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key
 	return -1;
 }
 
-/* The place of a key in a processor's row: the sum's high bits depend on all of it, and the
- * products do not wait for each other. */
-static __always_inline __u32 place_of(__u64 dst0, __u64 dst1, __u64 src0, __u64 src1, __u64 flow,
-				      __u64 table)
+/* A key's hash: its high bits depend on all of the key, and the products do not wait for each
+ * other. */
+static __always_inline __u64 hash_of(__u64 dst0, __u64 dst1, __u64 src0, __u64 src1, __u64 flow,
+				     __u64 table)
 {
-	__u64 mixed = dst0 * 0x9e3779b97f4a7c15ull + dst1 * 0xc2b2ae3d27d4eb4full +
-		      src0 * 0x165667b19e3779f9ull + src1 * 0xd6e8feb86659fd93ull +
-		      flow * 0xff51afd7ed558ccdull + table * 0xc4ceb9fe1a85ec53ull;
+	return dst0 * 0x9e3779b97f4a7c15ull + dst1 * 0xc2b2ae3d27d4eb4full +
+	       src0 * 0x165667b19e3779f9ull + src1 * 0xd6e8feb86659fd93ull +
+	       flow * 0xff51afd7ed558ccdull + table * 0xc4ceb9fe1a85ec53ull;
+}
 
-	return mixed >> (64 - LIMIT_ADJACENCY_BITS);
+#define PLACE(hash) ((hash) >> (64 - LIMIT_ADJACENCY_BITS))
+
+/*
+ * The other place of a key that is not in its first one, `first`, if it is there; else the one of
+ * the two that is to be its own, with ELSEWHERE set.
+ *
+ * Every key has two places (Pagh and Rodler, Cuckoo Hashing, 2004). One that is pushed out of its
+ * place is asked for again and pushes another out, at random: with fewer flows than half the
+ * places, soon each has its own.
+ */
+#define ELSEWHERE (1u << 31)
+
+static __noinline __u32 other_place(const struct route_key *key, __u64 hash, __u32 first,
+				    __u32 generation)
+{
+	__u32 row = first >> LIMIT_ADJACENCY_BITS << LIMIT_ADJACENCY_BITS, second;
+	const struct adjacency *one = bpf_map_lookup_elem(&adjacencies, &first);
+
+	hash = (hash ^ hash >> 32) * 0xff51afd7ed558ccdull;
+	second = row + PLACE(hash);
+	const struct adjacency *other = bpf_map_lookup_elem(&adjacencies, &second);
+
+	if (!one || !other || one->generation != generation)
+		return first | ELSEWHERE;
+	if (other->generation != generation)
+		return second | ELSEWHERE;
+	if (other->key.dst[0] == key->dst[0] && other->key.dst[1] == key->dst[1] &&
+	    other->key.src[0] == key->src[0] && other->key.src[1] == key->src[1] &&
+	    other->key.flow == key->flow && other->key.table == key->table)
+		return second;
+	return (bpf_get_prandom_u32() & 1 ? first : second) | ELSEWHERE;
 }
 
 /*
@@ -115,7 +147,13 @@ static __always_inline const struct adjacency *route(const struct frame *frame, 
 						     __u64 dst1, __u64 src0, __u64 src1,
 						     __u64 flow, __u64 table, int *reason)
 {
-	__u32 at = (frame->row << LIMIT_ADJACENCY_BITS) + place_of(dst0, dst1, src0, src1, flow, table);
+	__u64 exact = frame->control->exact;
+
+	src0 &= exact;
+	src1 &= exact;
+	flow &= exact;
+	__u64 hash = hash_of(dst0, dst1, src0, src1, flow, table);
+	__u32 row = frame->row << LIMIT_ADJACENCY_BITS, at = row + PLACE(hash);
 	const struct adjacency *entry = bpf_map_lookup_elem(&adjacencies, &at);
 
 	if (!entry) {
@@ -132,8 +170,14 @@ static __always_inline const struct adjacency *route(const struct frame *frame, 
 
 	struct route_key key = {
 		.dst = {dst0, dst1}, .src = {src0, src1}, .flow = flow, .table = table};
-	*reason = ask_kernel(frame->ctx, &key, at);
-	return *reason < 0 ? entry : 0;
+	at = other_place(&key, hash, at, frame->control->generation);
+	if (at & ELSEWHERE) {
+		at &= ~ELSEWHERE;
+		*reason = ask_kernel(frame->ctx, &key, at);
+		if (*reason >= 0)
+			return 0;
+	}
+	return bpf_map_lookup_elem(&adjacencies, &at);
 }
 
 #endif

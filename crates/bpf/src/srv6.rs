@@ -155,6 +155,7 @@ impl Srv6 {
             0,
             types::control {
                 generation: 1,
+                exact: u64::MAX,
                 counters: sizes.counters(),
                 sid_buckets: sid_index.len() as u32 - 1,
                 prefix4_buckets: prefix4_index.len() as u32 - 1,
@@ -274,6 +275,15 @@ impl Srv6 {
         if generation.fetch_add(1, Ordering::SeqCst) == u32::MAX {
             generation.fetch_add(1, Ordering::SeqCst);
         }
+    }
+
+    /// Says whether a packet's way may depend on more than its destination and its port: on policy
+    /// rules, routes by source or class, or its flow. True at first, which is never wrong.
+    pub fn set_exact(&self, exact: bool) {
+        let value = if exact { u64::MAX } else { 0 };
+        // SAFETY: the pointer is into the mapping and this is its only writer; it is one word.
+        unsafe { (&raw mut (*self.control.at(0)).exact).write_volatile(value) }
+        self.begin_generation();
     }
 
     /// Says that somebody watches the routes: for LIMIT_TICK_NS and what is left of the last.

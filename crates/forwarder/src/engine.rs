@@ -14,8 +14,8 @@ use bpf::Srv6;
 use bpf::attach::{Attached, Mode, prepare_pins, remove_pins};
 use bpf::srv6::Sizes;
 use dataplane::xdp::{
-    Difference, Forwarding, Imported, Kernel, Links, TABLE_TENANTS, TableTenants, Tables, TenantId,
-    Tenants, import, resolve,
+    Difference, Forwarding, Imported, Kernel, Links, Port, TABLE_TENANTS, TableTenants, Tables,
+    TenantId, Tenants, import, resolve,
 };
 use model::dataplane::File;
 use netlink::{Encap, Event, GenericHandle, Handle, Link, Mac, Monitor, Neighbour, NeighbourState};
@@ -59,6 +59,8 @@ struct Wanted {
     imported: Imported,
     tenants: Tenants,
     table_tenants: TableTenants,
+    /// Whether a packet's way depends on more than its destination.
+    exact: bool,
 }
 
 fn name(tenants: &Tenants, tables: &TableTenants, number: TenantId) -> String {
@@ -96,16 +98,16 @@ impl Engine {
         })
     }
 
-    /// What `file` would change.
-    pub(crate) fn plan(&mut self, file: &File) -> Result<Difference, Error> {
+    /// What `file` would change, the first `most` of it listed.
+    pub(crate) fn plan(&mut self, file: &File, most: usize) -> Result<Difference, Error> {
         let wanted = self.wanted(file)?;
-        Ok(self.difference(&wanted))
+        Ok(self.difference(&wanted, most))
     }
 
     /// Makes the data plane what `file` says. On an error nothing has changed.
-    pub(crate) fn apply(&mut self, file: File) -> Result<Difference, Error> {
+    pub(crate) fn apply(&mut self, file: File, most: usize) -> Result<Difference, Error> {
         let wanted = self.wanted(&file)?;
-        let difference = self.difference(&wanted);
+        let difference = self.difference(&wanted, most);
         let sizes = sizes_of(&file, &wanted.forwarding);
         if !sizes.fit_into(self.tables.program().sizes()) {
             self.grow(sizes)?;
@@ -115,9 +117,9 @@ impl Engine {
         Ok(difference)
     }
 
-    fn difference(&self, wanted: &Wanted) -> Difference {
+    fn difference(&self, wanted: &Wanted, most: usize) -> Difference {
         let name = |tenant| name(&wanted.tenants, &wanted.table_tenants, tenant);
-        Difference::between(self.tables.now(), &wanted.forwarding, &name)
+        Difference::between(self.tables.now(), &wanted.forwarding, &name, most)
     }
 
     /// How a tenant is called.
@@ -133,65 +135,69 @@ impl Engine {
         let resolved = resolve(file, &Links::new(links.clone()), &mut tenants);
         let mut forwarding = resolved.map_err(Error::Resolve)?;
         let mut imported = Imported::default();
+        let (kernel, exact) = self.kernel(links)?;
         if file.import {
-            let kernel = self.kernel(links)?;
             imported = import(&mut forwarding, &kernel, &mut table_tenants);
         }
-        Ok(Wanted { forwarding, imported, tenants, table_tenants })
+        Ok(Wanted { forwarding, imported, tenants, table_tenants, exact })
     }
 
-    fn kernel(&mut self, links: Vec<Link>) -> Result<Kernel, Error> {
+    /// What the kernel says, and whether a packet's way depends on more than its destination.
+    fn kernel(&mut self, links: Vec<Link>) -> Result<(Kernel, bool), Error> {
         let source = self.seg6.tunnel_source()?;
-        Ok(Kernel {
-            routes: self.handle.routes(None, None)?,
+        let list = self.handle.all_routes()?;
+        let rules = self.handle.rule_owners()?;
+        let kernel = Kernel {
+            routes: list.routes,
             links,
             addresses: self.handle.addresses()?.iter().map(|a| a.net.addr()).collect(),
             source: Some(source).filter(|source| !source.is_unspecified()),
-            has_rules: self.handle.has_rules_of_others()?,
-        })
+            has_rules: rules.others,
+        };
+        Ok((kernel, list.by_more || rules.own || rules.others))
     }
 
     /// Changes the tables, attaches to new ports, leaves ports that are not wanted. On an error all
     /// is as it was.
     fn install(&mut self, wanted: Wanted, file: &File) -> Result<(), Error> {
-        let Wanted { forwarding, imported, tenants, table_tenants } = wanted;
-        let before = self.tables.now().clone();
-        self.tables.change_to(&forwarding)?;
+        let Wanted { forwarding, imported, tenants, table_tenants, exact } = wanted;
+        let before = self.tables.change_to(forwarding)?;
         let is_new = |port: &&u32| !self.attached.contains_key(port);
-        let mut new: Vec<u32> = forwarding.ports.keys().filter(is_new).copied().collect();
+        let ports = self.tables.now().ports.clone();
+        let mut new: Vec<u32> = ports.keys().filter(is_new).copied().collect();
         // Those that an earlier engine left at work come last: giving them up would end what they
         // forward, and with them nothing fails any more.
-        new.sort_by_key(|index| self.pins.join(pin_name(&forwarding.ports[index].name)).exists());
+        new.sort_by_key(|index| self.pins.join(pin_name(&ports[index].name)).exists());
         for (done, index) in new.iter().enumerate() {
-            let name = forwarding.ports[index].name.clone();
-            if let Err(error) = self.attach(*index, &name, mode_of(file, &name)) {
+            let name = &ports[index].name;
+            if let Err(error) = self.attach(*index, name, mode_of(file, name)) {
                 // The first error is the one to report; what was there a moment ago fits.
                 for index in &new[..done] {
                     let _ = self.detach_port(*index);
                 }
-                let _ = self.tables.change_to(&before);
+                let _ = self.tables.change_to(before);
                 return Err(error);
             }
         }
-        let is_gone = |port: &&u32| !forwarding.ports.contains_key(port);
+        let is_gone = |port: &&u32| !ports.contains_key(port);
         for index in self.attached.keys().filter(is_gone).copied().collect::<Vec<_>>() {
             self.detach_port(index)?;
         }
-        self.sweep(&forwarding)?;
+        self.sweep(&ports)?;
         if !self.watched {
             // Only now: it takes the place of the earlier program's.
             self.tables.program().keep_watch(&self.pins.join(WATCH))?;
             self.watched = true;
         }
         (self.imported, self.tenants, self.table_tenants) = (imported, tenants, table_tenants);
-        self.tables.program().begin_generation();
+        self.tables.program().set_exact(exact);
         Ok(())
     }
 
     /// Puts a program with larger tables in place of the one that is at work. Counters begin anew.
     fn grow(&mut self, sizes: Sizes) -> Result<(), Error> {
         let mut tables = Tables::new(Srv6::load(sizes.or(self.tables.program().sizes()))?);
-        tables.change_to(self.tables.now())?;
+        tables.change_to(self.tables.now().clone())?;
         for (done, attached) in self.attached.values().enumerate() {
             if let Err(error) = attached.replace(tables.program().program()) {
                 for attached in self.attached.values().take(done) {
@@ -207,10 +213,10 @@ impl Engine {
     }
 
     /// Takes what earlier engines left at work off ports that are not wanted.
-    fn sweep(&self, wanted: &Forwarding) -> Result<(), Error> {
+    fn sweep(&self, wanted: &BTreeMap<u32, Port>) -> Result<(), Error> {
         let failed = |source| Error::State { path: self.pins.clone(), source };
         for pin in self.port_pins()? {
-            let is_wanted = |name: &str| wanted.ports.values().any(|p| pin_name(&p.name) == name);
+            let is_wanted = |name: &str| wanted.values().any(|port| pin_name(&port.name) == name);
             if !is_wanted(&pin) {
                 std::fs::remove_file(self.pins.join(&pin)).map_err(failed)?;
             }
@@ -271,9 +277,8 @@ impl Engine {
         for index in ports {
             self.detach_port(index)?;
         }
-        let nothing = Forwarding::default();
-        self.sweep(&nothing)?;
-        self.tables.change_to(&nothing)?;
+        self.sweep(&BTreeMap::new())?;
+        self.tables.change_to(Forwarding::default())?;
         self.file = None;
         Ok(())
     }
@@ -304,6 +309,10 @@ impl Engine {
         while let Some(one) = event {
             let change = self.heed(&one);
             generation |= change.routes;
+            if change.exact {
+                // Until the next look at the tables says otherwise.
+                self.tables.program().set_exact(true);
+            }
             if change.tables && self.changed_since.is_none() {
                 self.changed_since = Some(Instant::now());
             }
@@ -337,23 +346,26 @@ impl Engine {
 
     /// What an event means.
     fn heed(&mut self, event: &Event) -> Change {
+        let routes = Change { routes: true, ..Change::default() };
         match event {
-            Event::Neighbour(neighbour) => Change { routes: self.know(neighbour), tables: false },
+            Event::Neighbour(neighbour) => {
+                Change { routes: self.know(neighbour), ..Change::default() }
+            }
             Event::NeighbourGone { interface, address } => {
                 let known = self.neighbours.remove(&(*interface, *address)).is_some();
-                Change { routes: known, tables: false }
+                Change { routes: known, ..Change::default() }
             }
             Event::Route(route) | Event::RouteGone(route) => {
                 let srv6 =
                     matches!(route.encap, Some(Encap::Seg6 { .. } | Encap::Seg6Local { .. }));
+                let exact = route.next_hops.len() > 1;
                 // A plain route may cut into a steered prefix.
-                Change { routes: true, tables: srv6 || self.has_imported() }
+                Change { tables: srv6 || exact || self.has_imported(), exact, ..routes }
             }
-            Event::Link(_)
-            | Event::LinkGone(_)
-            | Event::RoutesChanged
-            | Event::Rules
-            | Event::Overrun => Change { routes: true, tables: true },
+            Event::Link(_) | Event::LinkGone(_) => Change { tables: true, ..routes },
+            Event::RoutesChanged | Event::Rules | Event::Overrun => {
+                Change { tables: true, exact: true, ..routes }
+            }
         }
     }
 
@@ -386,11 +398,14 @@ impl Engine {
 }
 
 /// What an event changes.
+#[derive(Clone, Copy, Default)]
 struct Change {
     /// Where packets go.
     routes: bool,
     /// Possibly the program's tables.
     tables: bool,
+    /// Possibly what a packet's way depends on.
+    exact: bool,
 }
 
 /// A port's pin: a BPF file system takes no dot in a name, and an interface's name has no colon.

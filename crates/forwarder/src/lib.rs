@@ -135,7 +135,7 @@ fn work(
     let file = text.as_deref().map(read).transpose().map_err(Error::File)?;
     let mut engine = Engine::new(&config.state)?;
     if let (Some(file), Some(text)) = (file, &text) {
-        engine.apply(file)?;
+        engine.apply(file, 0)?;
         remember(&applied, text)?;
     }
     if ready.send(()).is_err() {

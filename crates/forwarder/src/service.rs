@@ -18,7 +18,7 @@ type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
 /// What the engine is told to do.
 pub(crate) enum Order {
-    Apply { text: String, plan: bool, reply: Reply<v1::ApplyDataplaneResponse> },
+    Apply { request: v1::ApplyDataplaneRequest, reply: Reply<v1::ApplyDataplaneResponse> },
     Get { reply: Reply<v1::GetDataplaneResponse> },
     Detach { reply: Reply<v1::DetachDataplaneResponse> },
 }
@@ -27,8 +27,8 @@ impl Order {
     /// Does it, and answers whoever still listens.
     pub(crate) fn carry_out(self, engine: &mut Engine, applied: &Path) {
         match self {
-            Self::Apply { text, plan, reply } => {
-                let _ = reply.send(apply(engine, &text, plan, applied));
+            Self::Apply { request, reply } => {
+                let _ = reply.send(apply(engine, &request, applied));
             }
             Self::Get { reply } => {
                 let _ = reply.send(Ok(get(engine)));
@@ -45,20 +45,22 @@ impl Order {
 
 fn apply(
     engine: &mut Engine,
-    text: &str,
-    plan: bool,
+    request: &v1::ApplyDataplaneRequest,
     applied: &Path,
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
-    let file = model::dataplane::parse("the file", text).map_err(Error::File)?;
-    let difference = if plan {
-        engine.plan(&file)?
+    let name = if request.name.is_empty() { "the file" } else { &request.name };
+    let file = model::dataplane::parse(name, &request.file).map_err(Error::File)?;
+    let most = request.most as usize;
+    let difference = if request.plan {
+        engine.plan(&file, most)?
     } else {
-        let difference = engine.apply(file)?;
-        crate::remember(applied, text)?;
+        let difference = engine.apply(file, most)?;
+        crate::remember(applied, &request.file)?;
         difference
     };
     let changes = difference.changes.iter().map(ToString::to_string).collect();
-    Ok(v1::ApplyDataplaneResponse { changes })
+    let (more, summary) = (difference.more() as u64, difference.summary());
+    Ok(v1::ApplyDataplaneResponse { changes, more, summary })
 }
 
 fn get(engine: &Engine) -> v1::GetDataplaneResponse {
@@ -147,8 +149,7 @@ impl v1::dataplane_server::Dataplane for Service {
         &self,
         request: Request<v1::ApplyDataplaneRequest>,
     ) -> Result<Response<v1::ApplyDataplaneResponse>, Status> {
-        let v1::ApplyDataplaneRequest { file, plan } = request.into_inner();
-        self.order(|reply| Order::Apply { text: file, plan, reply }).await
+        self.order(|reply| Order::Apply { request: request.into_inner(), reply }).await
     }
 
     async fn get_dataplane(

@@ -75,19 +75,9 @@ pub(crate) enum DataplaneCommand {
         file: PathBuf,
     },
     /// Show what applying a file would change
-    Plan {
-        /// The file (docs/dataplane.md)
-        file: PathBuf,
-        #[command(flatten)]
-        which: WhichDataplane,
-    },
+    Plan(DataplaneFile),
     /// Make the data plane what a file says; on an error nothing has changed
-    Apply {
-        /// The file (docs/dataplane.md)
-        file: PathBuf,
-        #[command(flatten)]
-        which: WhichDataplane,
-    },
+    Apply(DataplaneFile),
     /// Show what is installed, and what was counted
     Show {
         #[command(flatten)]
@@ -103,6 +93,18 @@ pub(crate) enum DataplaneCommand {
         #[command(flatten)]
         which: WhichDataplane,
     },
+}
+
+/// A file, and the data plane that it is for.
+#[derive(Debug, Args)]
+pub(crate) struct DataplaneFile {
+    /// The file (docs/dataplane.md)
+    pub(crate) file: PathBuf,
+    /// How many changes to list
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) most: u32,
+    #[command(flatten)]
+    pub(crate) which: WhichDataplane,
 }
 
 /// Which data plane is meant.

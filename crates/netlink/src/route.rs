@@ -204,6 +204,24 @@ impl Handle {
         Ok(routes)
     }
 
+    /// All routes that [`Route`] can express, and whether there is one, expressed or not, that makes
+    /// a packet's way depend on more than its destination.
+    pub fn all_routes(&mut self) -> Result<RouteList> {
+        let mut list = RouteList::default();
+        for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+            let mut message = RouteMessage::default();
+            message.header.address_family = family;
+            let wanted = |body: &[u8]| {
+                list.by_more |= depends_on_more(body)?;
+                route(body)
+            };
+            let kind = libc::RTM_GETROUTE;
+            let found = self.socket.dump("list the routes", kind, &bytes(&message), wanted)?;
+            list.routes.extend(found);
+        }
+        Ok(list)
+    }
+
     /// Where a packet to `destination` would go; None when it would go nowhere beyond this
     /// namespace.
     pub fn next_hop(&mut self, destination: IpAddr) -> Result<Option<NextHop>> {
@@ -223,6 +241,16 @@ impl Handle {
     }
 }
 
+/// The routes of all tables.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RouteList {
+    /// The routes.
+    pub routes: Vec<Route>,
+    /// Whether there is a route by source or type of service, or one with several next hops, among
+    /// which a packet's flow chooses.
+    pub by_more: bool,
+}
+
 // linux/rtnetlink.h, linux/lwtunnel.h
 const RTN_UNICAST: u8 = 1;
 const RTN_BLACKHOLE: u8 = 6;
@@ -238,12 +266,29 @@ const RTA_TABLE: u16 = 15;
 const RTA_VIA: u16 = 18;
 const RTA_ENCAP_TYPE: u16 = 21;
 const RTA_ENCAP: u16 = 22;
+const RTA_NH_ID: u16 = 30;
 const RTAX_MTU: u16 = 2;
 /// struct rtmsg: family, lengths of destination and source, TOS, table, originator, scope, type,
 /// and 32 bits of flags.
 const HEADER: usize = 12;
 /// struct rtnexthop: length (u16), flags, weight, interface (u32), and its attributes.
 const HOP_HEADER: usize = 8;
+
+/// Whether packets to one destination may go different ways by this route.
+fn depends_on_more(body: &[u8]) -> Result<bool, DecodeError> {
+    let [_, _, source_length, tos] = array(body, 0)?;
+    let (mut several, mut group, mut interface) = (false, false, false);
+    for attribute in each(after(body, HEADER)?) {
+        match attribute?.kind() {
+            RTA_MULTIPATH => several = true,
+            RTA_NH_ID => group = true,
+            RTA_OIF => interface = true,
+            _ => {}
+        }
+    }
+    // Of a group of next hops the kernel may show the number alone.
+    Ok(source_length != 0 || tos != 0 || several || group && !interface)
+}
 
 /// Reads a route of a table; None for one that [`Route`] cannot express.
 pub(crate) fn route(body: &[u8]) -> Result<Option<Route>, DecodeError> {

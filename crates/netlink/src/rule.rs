@@ -106,26 +106,33 @@ impl Handle {
 }
 
 impl Handle {
-    /// Whether anybody but Kaido has a say in which table a packet's route is looked up in: a
-    /// rule that is neither Kaido's ([`PROTOCOL`]) nor one that the kernel has by itself (local,
-    /// main, default, and l3mdev for VRFs), or the rule for the local or the main table gone.
-    /// The local table's rule may be behind l3mdev's, where the kernel's manual for VRFs puts it.
-    pub fn has_rules_of_others(&mut self) -> Result<bool> {
+    /// Who, beside the kernel itself, has a say in which table a packet's route is looked up in.
+    pub fn rule_owners(&mut self) -> Result<RuleOwners> {
+        let mut owners = RuleOwners::default();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
             let mut message = RuleMessage::default();
             message.header.family = family;
             let read = |body: &[u8]| owner(body).map(Some);
             let body = bytes(&message);
             let found = self.socket.dump("list the rules", libc::RTM_GETRULE, &body, read)?;
-            if found.contains(&Owner::Other)
+            owners.own |= found.contains(&Owner::Own);
+            owners.others |= found.contains(&Owner::Other)
                 || !found.contains(&Owner::Local)
-                || !found.contains(&Owner::Main)
-            {
-                return Ok(true);
-            }
+                || !found.contains(&Owner::Main);
         }
-        Ok(false)
+        Ok(owners)
     }
+}
+
+/// Who has policy rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RuleOwners {
+    /// Kaido: rules with its [`PROTOCOL`].
+    pub own: bool,
+    /// Somebody else: a rule that is neither Kaido's nor one that the kernel has by itself (local,
+    /// main, default, and l3mdev for VRFs), or the rule for the local or the main table gone. The
+    /// local table's rule may be behind l3mdev's, where the kernel's manual for VRFs puts it.
+    pub others: bool,
 }
 
 /// Whose a rule is.
@@ -342,10 +349,10 @@ mod tests {
     fn root_others_rules_are_noticed() {
         in_namespace(|| {
             let mut handle = Handle::new().unwrap();
-            assert!(!handle.has_rules_of_others().unwrap());
+            assert!(!handle.rule_owners().unwrap().others);
             handle.request("own", add_rule(&rule(flow("10.0.0.0/8"))).unwrap()).unwrap();
             handle.request("own", add_rule(&rule(flow("fd00::/16"))).unwrap()).unwrap();
-            assert!(!handle.has_rules_of_others().unwrap());
+            assert!(!handle.rule_owners().unwrap().others);
             for others in [
                 "from 10.0.0.0/8 table 100",
                 "fwmark 1 table 100",
@@ -361,16 +368,16 @@ mod tests {
                         others.into()
                     };
                     output("ip", &format!("{family} rule add {others}"));
-                    assert!(handle.has_rules_of_others().unwrap(), "{others}");
+                    assert!(handle.rule_owners().unwrap().others, "{others}");
                     output("ip", &format!("{family} rule del {others}"));
-                    assert!(!handle.has_rules_of_others().unwrap(), "{others}");
+                    assert!(!handle.rule_owners().unwrap().others, "{others}");
                 }
             }
             output("ip", "rule add pref 32765 table local");
             output("ip", "rule del pref 0");
-            assert!(!handle.has_rules_of_others().unwrap());
+            assert!(!handle.rule_owners().unwrap().others);
             output("ip", "rule del pref 32766");
-            assert!(handle.has_rules_of_others().unwrap());
+            assert!(handle.rule_owners().unwrap().others);
         });
     }
 

@@ -101,7 +101,7 @@ impl Bed {
         let imported = import(&mut wanted, &kernel, &mut TableTenants::default());
         anyhow::ensure!(imported.taken == 1, "the route was not taken over: {:?}", imported.left);
         let tables = &mut self.tables;
-        self.node.run(|| tables.change_to(&wanted))??;
+        self.node.run(|| tables.change_to(wanted))??;
         self.tables.program().begin_generation();
         Ok(())
     }
@@ -201,7 +201,7 @@ fn set_kernel(what: What) -> anyhow::Result<Kernel> {
     batch.push("set", add_route(&what.route(OUT)));
     handle.commit(batch)?;
     Ok(Kernel {
-        routes: handle.routes(None, None)?,
+        routes: handle.all_routes()?.routes,
         links: handle.links()?,
         addresses: handle.addresses()?.iter().map(|address| address.net.addr()).collect(),
         source: Some(SOURCE),

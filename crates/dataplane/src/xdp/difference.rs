@@ -1,22 +1,21 @@
 //! What an `apply` would change.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::hash::Hash;
 
 use serde::Serialize;
 
 use super::text::{Names, lists, same_policy, short};
 use super::{Attachment, Endpoint, Forwarding, PolicyId, TenantId};
 
-/// As many lines as anyone reads; the rest is counted.
-const MAX_SHOWN: usize = 50;
-
 /// The changes that lead from one forwarding state to another.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Difference {
-    /// The changes: of ports, attachments, policies, routes, SIDs; each kind in its own order.
+    /// The first of the changes: of ports, attachments, policies, routes, SIDs; each kind in its own
+    /// order.
     pub changes: Vec<Change>,
+    /// How many there are: added, changed, removed.
+    counts: BTreeMap<Kind, [usize; 3]>,
 }
 
 /// One change. As text it is a line of `kaido dataplane plan`.
@@ -83,11 +82,13 @@ impl fmt::Display for Change {
 }
 
 impl Difference {
-    /// What changes from `old` to `new`. `tenant` says how a tenant is called.
+    /// What changes from `old` to `new`: all of it counted, and the first `most` of it listed.
+    /// `tenant` says how a tenant is called.
     pub fn between(
         old: &Forwarding,
         new: &Forwarding,
         tenant: &dyn Fn(TenantId) -> String,
+        most: usize,
     ) -> Self {
         let names = [Names { of: old, tenant }, Names { of: new, tenant }];
         let [before, after] = names;
@@ -96,50 +97,93 @@ impl Difference {
         let source =
             |state: &Forwarding| (!state.source.is_unspecified()).then(|| state.source.to_string());
         if old.source != new.source {
-            let (of, name) = (Kind::Source, String::new());
-            found.changes.push(Change { of, name, old: source(old), new: source(new) });
+            let change = vec![((), source(old), source(new))];
+            found.add(Kind::Source, names, most, change, |()| String::new(), |_, text| text);
         }
         let by_name = |state: &Forwarding| -> BTreeMap<String, u32> {
             state.ports.iter().map(|(index, port)| (port.name.clone(), *index)).collect()
         };
         let (old_ports, new_ports) = (by_name(old), by_name(new));
         let same = |a: &u32, b: &u32| a == b && before.port(*a) == after.port(*b);
-        let ports = compare(&old_ports, &new_ports, same);
-        found.add(Kind::Port, names, ports, |name| name.to_string(), |of, index| of.port(*index));
+        let ports = compare(
+            (&old_ports, |name| old_ports.get(name)),
+            (&new_ports, |name| new_ports.get(name)),
+            same,
+        );
+        found.add(
+            Kind::Port,
+            names,
+            most,
+            ports,
+            |name| name.to_string(),
+            |of, index| of.port(*index),
+        );
 
         let same = |a: &_, b: &_| before.owner(a) == after.owner(b);
-        let attachments = compare(&old.attachments, &new.attachments, same);
+        let attachments = compare(
+            (&old.attachments, |key| old.attachments.get(key)),
+            (&new.attachments, |key| new.attachments.get(key)),
+            same,
+        );
         let name = |key: &&Attachment| {
             if new.ports.contains_key(&key.port) { after } else { before }.attachment(key)
         };
-        found.add(Kind::Attachment, names, attachments, name, |of, owner| of.owner(owner));
+        found.add(Kind::Attachment, names, most, attachments, name, |of, owner| of.owner(owner));
 
-        let policies = compare(before.named_policies(), after.named_policies(), |a, b| a == b);
+        let policies = compare(
+            (before.named_policies(), |id| old.policies.get(id)),
+            (after.named_policies(), |id| new.policies.get(id)),
+            |a, b| a == b,
+        );
         let name = |id: &&PolicyId| after.policy_name(id);
-        found.add(Kind::Policy, names, policies, name, |_, policy| lists(policy));
+        found.add(Kind::Policy, names, most, policies, name, |_, policy| lists(policy));
 
         let same = |a: &PolicyId, b: &PolicyId| a == b && same_policy(old, new, a);
-        let routes = compare(&old.prefixes, &new.prefixes, same);
-        found.add(Kind::Route, names, routes, |key| after.route(key), |of, id| of.policy(id));
+        let routes = compare(
+            (&old.prefixes, |key| old.prefixes.get(key)),
+            (&new.prefixes, |key| new.prefixes.get(key)),
+            same,
+        );
+        found.add(Kind::Route, names, most, routes, |key| after.route(key), |of, id| of.policy(id));
 
         let same = |a: &Endpoint, b: &Endpoint| {
             // A named policy has a line of its own, though the behaviour has its segments too.
             (a == b || before.endpoint(a) == after.endpoint(b))
                 && a.policy.as_ref().is_none_or(|id| same_policy(old, new, id))
         };
-        let sids = compare(&old.sids, &new.sids, same);
-        found.add(Kind::Sid, names, sids, |sid| short(**sid), |of, sid| of.endpoint(sid));
+        let sids = compare(
+            (&old.sids, |sid| old.sids.get(sid)),
+            (&new.sids, |sid| new.sids.get(sid)),
+            same,
+        );
+        found.add(Kind::Sid, names, most, sids, |sid| short(**sid), |of, sid| of.endpoint(sid));
         found
     }
 
-    fn add<'a, K, V>(
+    fn add<'a, K: Copy + Ord, V>(
         &mut self,
         of: Kind,
         [before, after]: [Names<'a>; 2],
-        found: Found<K, V>,
+        most: usize,
+        mut found: Found<K, V>,
         name: impl Fn(&K) -> String,
         text: impl Fn(Names<'a>, V) -> String,
     ) {
+        for (_, old, new) in &found {
+            let which = match (old, new) {
+                (None, _) => 0,
+                (_, None) => 2,
+                _ => 1,
+            };
+            self.counts.entry(of).or_default()[which] += 1;
+        }
+        // Of a million changes only those that are listed are put in order and into words.
+        let room = most.saturating_sub(self.changes.len());
+        if room < found.len() {
+            found.select_nth_unstable_by_key(room, |(key, ..)| *key);
+            found.truncate(room);
+        }
+        found.sort_unstable_by_key(|(key, ..)| *key);
         let changes = found.into_iter().map(|(key, old, new)| Change {
             of,
             name: name(&key),
@@ -151,21 +195,17 @@ impl Difference {
 
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
+        self.counts.is_empty()
+    }
+
+    /// How many changes there are beside those that are listed.
+    pub fn more(&self) -> usize {
+        self.counts.values().flatten().sum::<usize>() - self.changes.len()
     }
 
     /// How much changes: `3 routes added, 1 changed; 2 sids removed`.
     pub fn summary(&self) -> String {
-        let mut counts: BTreeMap<Kind, [usize; 3]> = BTreeMap::new();
-        for change in &self.changes {
-            let which = match (&change.old, &change.new) {
-                (None, _) => 0,
-                (_, None) => 2,
-                _ => 1,
-            };
-            counts.entry(change.of).or_default()[which] += 1;
-        }
-        let kinds = counts.iter().map(|(kind, counts)| {
+        let kinds = self.counts.iter().map(|(kind, counts)| {
             let words = ["added", "changed", "removed"].iter().zip(counts);
             let words = words.filter(|(_, count)| **count > 0);
             let words: Vec<String> = words.map(|(word, count)| format!("{count} {word}")).collect();
@@ -180,10 +220,10 @@ impl fmt::Display for Difference {
         if self.is_empty() {
             return writeln!(f, "nothing changes");
         }
-        for change in self.changes.iter().take(MAX_SHOWN) {
+        for change in &self.changes {
             writeln!(f, "{change}")?;
         }
-        let more = self.changes.len().saturating_sub(MAX_SHOWN);
+        let more = self.more();
         if more > 0 {
             writeln!(f, "… and {more} more")?;
             writeln!(f, "{}", self.summary())?;
@@ -195,22 +235,21 @@ impl fmt::Display for Difference {
 /// What is in one, the other, or both and not the same, by key.
 type Found<K, V> = Vec<(K, Option<V>, Option<V>)>;
 
-/// Only what differs is put in order: of a million entries mostly a few do.
-fn compare<K: Copy + Hash + Ord, V: Copy>(
-    old: impl IntoIterator<Item = (K, V)>,
-    new: impl IntoIterator<Item = (K, V)>,
+/// `get_old` and `get_new` look a key up: maps of a million entries are not made anew.
+fn compare<K: Copy, V: Copy>(
+    (old, get_old): (impl IntoIterator<Item = (K, V)>, impl Fn(K) -> Option<V>),
+    (new, get_new): (impl IntoIterator<Item = (K, V)>, impl Fn(K) -> Option<V>),
     same: impl Fn(V, V) -> bool,
 ) -> Found<K, V> {
-    let mut left: HashMap<K, V> = new.into_iter().collect();
     let mut found: Found<K, V> = Vec::new();
     for (key, value) in old {
-        match left.remove(&key) {
-            Some(other) if same(value, other) => {}
-            other => found.push((key, Some(value), other)),
+        let other = get_new(key);
+        if !other.is_some_and(|other| same(value, other)) {
+            found.push((key, Some(value), other));
         }
     }
-    found.extend(left.into_iter().map(|(key, value)| (key, None, Some(value))));
-    found.sort_unstable_by_key(|(key, ..)| *key);
+    let is_new = |(key, _): &(K, V)| get_old(*key).is_none();
+    found.extend(new.into_iter().filter(is_new).map(|(key, value)| (key, None, Some(value))));
     found
 }
 

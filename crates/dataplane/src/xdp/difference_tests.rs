@@ -28,9 +28,10 @@ fn change(replacements: &[(&str, &str)]) -> Difference {
     }
     let new = forwarding(&text, &mut tenants);
     let name = |id| tenants.name(id).unwrap_or("?").to_owned();
-    let difference = Difference::between(&old, &new, &name);
-    let back = Difference::between(&new, &old, &name);
-    assert_eq!(difference.changes.len(), back.changes.len());
+    let difference = Difference::between(&old, &new, &name, 50);
+    let back = Difference::between(&new, &old, &name, 50);
+    let number = |of: &Difference| of.changes.len() + of.more();
+    assert_eq!(number(&difference), number(&back));
     difference
 }
 
@@ -113,7 +114,7 @@ fn a_list_of_its_own_that_changes_is_seen_wherever_it_is_used() {
     let mut tenants = Tenants::default();
     let old = forwarding(&text("fd00:0:2::1"), &mut tenants);
     let new = forwarding(&text("fd00:0:3::1"), &mut tenants);
-    let difference = Difference::between(&old, &new, &|_| "a".into());
+    let difference = Difference::between(&old, &new, &|_| "a".into(), 50);
     assert_eq!(
         difference.to_string(),
         "~ attachment eth0 vlan 7 frames <fd00:0:2::1> -> frames <fd00:0:3::1>\n\

@@ -5,11 +5,12 @@ mod forwarding;
 mod import;
 mod lengths;
 mod outer;
+mod ports;
 mod spread;
 mod tables;
 
 pub use forwarding::{
-    Attachment, Endpoint, Forwarding, Owner, Policy, PolicyId, Port, Tags, TenantId, Upper,
+    Attachment, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Tags, TenantId, Upper,
     Weighted,
 };
 pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import};

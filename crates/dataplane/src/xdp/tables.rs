@@ -2,10 +2,9 @@
 //!
 //! What is new comes first and what goes comes last: lists before the policies that name them,
 //! policies before prefixes, prefixes before the ports whose packets look for them. Every step
-//! leaves a packet the old way or the new one. [`Tables::now`] follows each step, so that a change
-//! that fails half-way is undone by changing to what was before.
+//! leaves a packet the old way or the new one. A change that fails half-way is undone by writing
+//! everything that was there before anew.
 
-use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use bpf::srv6::types::{self, behaviour, flavour, limit};
@@ -16,10 +15,9 @@ use netlink::Behavior;
 
 use super::counters::Counters;
 use super::lengths::Lengths;
+use super::ports::Ports;
 use super::spread::spread;
-use super::{
-    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Tags, TenantId, outer,
-};
+use super::{Endpoint, Form, Forwarding, Map, Policy, PolicyId, TenantId, outer};
 use crate::Error;
 
 /// A list with everything that its header depends on.
@@ -49,12 +47,13 @@ struct PlacedSid {
 pub struct Tables {
     srv6: Srv6,
     now: Forwarding,
-    lists: HashMap<ListKey, PlacedList>,
-    policies: HashMap<PolicyId, PlacedPolicy>,
-    prefixes: HashMap<(TenantId, IpNet), u32>,
-    sids: HashMap<Ipv6Net, PlacedSid>,
+    lists: Map<ListKey, PlacedList>,
+    policies: Map<PolicyId, PlacedPolicy>,
+    prefixes: Map<(TenantId, IpNet), u32>,
+    sids: Map<Ipv6Net, PlacedSid>,
     counters: Counters,
     lengths: Lengths,
+    ports: Ports,
 }
 
 impl Tables {
@@ -64,12 +63,13 @@ impl Tables {
         Self {
             srv6,
             now: Forwarding::default(),
-            lists: HashMap::new(),
-            policies: HashMap::new(),
-            prefixes: HashMap::new(),
-            sids: HashMap::new(),
+            lists: Map::default(),
+            policies: Map::default(),
+            prefixes: Map::default(),
+            sids: Map::default(),
             counters,
             lengths: Lengths::default(),
+            ports: Ports::default(),
         }
     }
 
@@ -93,16 +93,19 @@ impl Tables {
         self.policies.get(policy).map(|placed| self.srv6.count(placed.counter))
     }
 
-    /// Makes the tables say what `wanted` says; on an error, what they said before.
-    pub fn change_to(&mut self, wanted: &Forwarding) -> Result<(), Error> {
-        self.check(wanted)?;
-        let before = self.now.clone();
-        let changed = self.change(wanted);
-        if changed.is_err() {
+    /// Makes the tables say what `wanted` says, and returns what they said before; on an error they
+    /// say that still.
+    pub fn change_to(&mut self, wanted: Forwarding) -> Result<Forwarding, Error> {
+        self.check(&wanted)?;
+        let before = std::mem::take(&mut self.now);
+        if let Err(error) = self.change(&wanted, Some(&before)) {
             // It was there a moment ago, so it fits; the first error is the one to report.
-            let _ = self.change(&before);
+            let _ = self.change(&before, None);
+            self.now = before;
+            return Err(error);
         }
-        changed
+        self.now = wanted;
+        Ok(before)
     }
 
     /// Refuses what cannot be installed before anything is.
@@ -124,77 +127,63 @@ impl Tables {
                 return Err(Error::TooMany { what, count, room });
             }
         }
+        super::ports::check(wanted)?;
         for policy in wanted.policies.values() {
             for list in &policy.lists {
                 outer(wanted.source, &list.segments, policy.form)?;
             }
         }
-        let mut slots: HashMap<u32, &str> = HashMap::new();
-        for (index, port) in &wanted.ports {
-            if let Some(other) = slots.insert(slot(*index), &port.name) {
-                let (first, second) = (other.to_owned(), port.name.clone());
-                return Err(Error::SameSlot { first, second });
-            }
-        }
         Ok(())
     }
 
-    fn change(&mut self, wanted: &Forwarding) -> Result<(), Error> {
-        let source_changed = self.now.source != wanted.source;
-        self.now.source = wanted.source;
+    /// Writes all that `wanted` says and `before` did not; everything if nobody knows what was
+    /// before.
+    fn change(&mut self, wanted: &Forwarding, before: Option<&Forwarding>) -> Result<(), Error> {
+        let source = wanted.source;
+        let same_source = before.is_some_and(|before| before.source == source);
         for (id, policy) in &wanted.policies {
-            if source_changed || self.now.policies.get(id) != Some(policy) {
-                self.place_policy(id, policy)?;
+            if !same_source || before.and_then(|b| b.policies.get(id)) != Some(policy) {
+                self.place_policy(id, policy, source)?;
             }
         }
         for (key, policy) in &wanted.prefixes {
-            if self.now.prefixes.get(key) != Some(policy) {
+            if before.and_then(|before| before.prefixes.get(key)) != Some(policy) {
                 self.place_prefix(*key, policy)?;
             }
         }
         for (sid, endpoint) in &wanted.sids {
-            if self.now.sids.get(sid) != Some(endpoint) {
+            if before.and_then(|before| before.sids.get(sid)) != Some(endpoint) {
                 self.place_sid(*sid, endpoint)?;
             }
         }
-        self.change_ports(wanted)?;
+        let policies = &self.policies;
+        let record = |id: &PolicyId| policies.get(id).map(|placed| placed.record);
+        self.ports.change(&self.srv6, wanted, &record)?;
         self.remove(wanted);
         Ok(())
     }
 
     /// Takes out what is not wanted any more.
     fn remove(&mut self, wanted: &Forwarding) {
-        let gone: Vec<_> =
-            self.now.sids.keys().filter(|sid| !wanted.sids.contains_key(*sid)).copied().collect();
-        for sid in gone {
-            if let Some(placed) = self.sids.remove(&sid) {
-                self.srv6.sids.remove(placed.record);
-                self.counters.free(placed.counter);
-                self.lengths.remove_sid(&self.srv6, sid.prefix_len());
-            }
-            self.now.sids.remove(&sid);
+        let gone = self.sids.extract_if(|sid, _| !wanted.sids.contains_key(sid));
+        for (sid, placed) in gone {
+            self.srv6.sids.remove(placed.record);
+            self.counters.free(placed.counter);
+            self.lengths.remove_sid(&self.srv6, sid.prefix_len());
         }
-        let is_gone = |key: &&(TenantId, IpNet)| !wanted.prefixes.contains_key(*key);
-        let gone: Vec<_> = self.now.prefixes.keys().filter(is_gone).copied().collect();
-        for key in gone {
-            if let Some(record) = self.prefixes.remove(&key) {
-                match key.1 {
-                    IpNet::V4(_) => self.srv6.prefixes4.remove(record),
-                    IpNet::V6(_) => self.srv6.prefixes6.remove(record),
-                }
-                self.lengths.remove_prefix(&self.srv6, key.0, key.1);
+        let gone = self.prefixes.extract_if(|key, _| !wanted.prefixes.contains_key(key));
+        for (key, record) in gone {
+            match key.1 {
+                IpNet::V4(_) => self.srv6.prefixes4.remove(record),
+                IpNet::V6(_) => self.srv6.prefixes6.remove(record),
             }
-            self.now.prefixes.remove(&key);
+            self.lengths.remove_prefix(&self.srv6, key.0, key.1);
         }
-        let is_gone = |id: &&PolicyId| !wanted.policies.contains_key(*id);
-        let gone: Vec<_> = self.now.policies.keys().filter(is_gone).cloned().collect();
-        for id in gone {
-            if let Some(placed) = self.policies.remove(&id) {
-                self.srv6.policies.remove(placed.record);
-                self.counters.free(placed.counter);
-                self.release(&placed.lists, placed.spread);
-            }
-            self.now.policies.remove(&id);
+        let gone = self.policies.extract_if(|id, _| !wanted.policies.contains_key(id));
+        for (_, placed) in gone.collect::<Vec<_>>() {
+            self.srv6.policies.remove(placed.record);
+            self.counters.free(placed.counter);
+            self.release(&placed.lists, placed.spread);
         }
     }
 
@@ -226,8 +215,13 @@ impl Tables {
     }
 
     /// Adds a policy, or gives the one that is there other lists.
-    fn place_policy(&mut self, id: &PolicyId, policy: &Policy) -> Result<(), Error> {
-        let key = |list: &SegmentList| (self.now.source, list.clone(), policy.form);
+    fn place_policy(
+        &mut self,
+        id: &PolicyId,
+        policy: &Policy,
+        source: Ipv6Addr,
+    ) -> Result<(), Error> {
+        let key = |list: &SegmentList| (source, list.clone(), policy.form);
         let keys: Vec<ListKey> = policy.lists.iter().map(|list| key(&list.segments)).collect();
         let mut records = Vec::new();
         for (at, key) in keys.iter().enumerate() {
@@ -279,13 +273,11 @@ impl Tables {
             let placed = PlacedPolicy { record, counter, lists: keys, spread };
             self.policies.insert(id.clone(), placed);
         }
-        self.now.policies.insert(id.clone(), policy.clone());
         Ok(())
     }
 
     fn place_prefix(&mut self, key: (TenantId, IpNet), id: &PolicyId) -> Result<(), Error> {
-        let unknown = || Error::UnknownPolicy { policy: id.clone() };
-        let policy = self.policies.get(id).ok_or_else(unknown)?.record;
+        let policy = self.record(id)?;
         let (tenant, net) = key;
         let old = self.prefixes.get(&key).copied();
         let record = match net {
@@ -316,7 +308,6 @@ impl Tables {
             }
         };
         self.prefixes.insert(key, record);
-        self.now.prefixes.insert(key, id.clone());
         if old.is_none() {
             self.lengths.add_prefix(&self.srv6, tenant, net);
         }
@@ -341,7 +332,6 @@ impl Tables {
             self.sids.insert(sid, PlacedSid { record, counter });
             self.lengths.add_sid(&self.srv6, sid.prefix_len());
         }
-        self.now.sids.insert(sid, endpoint.clone());
         Ok(())
     }
 
@@ -414,72 +404,9 @@ impl Tables {
         Ok(value)
     }
 
-    /// What frames of an owner meet: a tenant, or a policy for whole frames.
-    fn owner(&self, owner: &Owner) -> Result<(u32, u32), Error> {
-        match owner {
-            Owner::Nobody => Ok((0, 0)),
-            Owner::Tenant(tenant) => Ok((*tenant, 0)),
-            Owner::Frames(id) => {
-                let unknown = || Error::UnknownPolicy { policy: id.clone() };
-                Ok((0, self.policies.get(id).ok_or_else(unknown)?.record))
-            }
-        }
+    /// The record of a policy that is there.
+    fn record(&self, id: &PolicyId) -> Result<u32, Error> {
+        let unknown = || Error::UnknownPolicy { policy: id.clone() };
+        Ok(self.policies.get(id).ok_or_else(unknown)?.record)
     }
-
-    fn change_ports(&mut self, wanted: &Forwarding) -> Result<(), Error> {
-        for (attachment, owner) in &wanted.attachments {
-            let (tenant, policy) = self.owner(owner)?;
-            self.srv6.attachments.set(&key(attachment), &types::attachment { tenant, policy })?;
-            self.now.attachments.insert(*attachment, owner.clone());
-        }
-        for (index, port) in &wanted.ports {
-            let (tenant, policy) = self.owner(&port.owner)?;
-            let tagged = wanted.attachments.keys().any(|attachment| attachment.port == *index);
-            let value = types::port {
-                ifindex: *index,
-                mac: port.mac.0,
-                tenant,
-                policy,
-                tagged: u32::from(tagged),
-                ..types::port::default()
-            };
-            self.srv6.devices.set(&slot(*index), index)?;
-            self.srv6.ports.set(&slot(*index), &value)?;
-            self.now.ports.insert(*index, port.clone());
-        }
-        for (index, upper) in &wanted.uppers {
-            let Tags { outer, inner } = upper.tags;
-            self.srv6.uppers.set(index, &types::upper { ifindex: upper.port, outer, inner })?;
-            self.now.uppers.insert(*index, *upper);
-        }
-        let gone = |held: &u32, wanted: &[u32]| !wanted.contains(held);
-        let kept: Vec<u32> = wanted.uppers.keys().copied().collect();
-        for index in self.now.uppers.keys().copied().filter(|i| gone(i, &kept)).collect::<Vec<_>>()
-        {
-            self.srv6.uppers.remove(&index)?;
-            self.now.uppers.remove(&index);
-        }
-        let is_gone = |attachment: &&Attachment| !wanted.attachments.contains_key(*attachment);
-        for attachment in self.now.attachments.keys().filter(is_gone).copied().collect::<Vec<_>>() {
-            self.srv6.attachments.remove(&key(&attachment))?;
-            self.now.attachments.remove(&attachment);
-        }
-        let kept: Vec<u32> = wanted.ports.keys().copied().collect();
-        for index in self.now.ports.keys().copied().filter(|i| gone(i, &kept)).collect::<Vec<_>>() {
-            self.srv6.ports.set(&slot(index), &types::port::default())?;
-            self.srv6.devices.remove(&slot(index))?;
-            self.now.ports.remove(&index);
-        }
-        Ok(())
-    }
-}
-
-/// Where a port's entry is.
-fn slot(index: u32) -> u32 {
-    index & (limit::LIMIT_PORTS.0 - 1)
-}
-
-fn key(attachment: &Attachment) -> types::attachment_key {
-    let Tags { outer, inner } = attachment.tags;
-    types::attachment_key { ifindex: attachment.port, outer, inner }
 }

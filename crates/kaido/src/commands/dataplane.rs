@@ -10,7 +10,7 @@ use api::v1;
 use serde_json::{Value, json};
 
 use super::daemon::start_tracing;
-use crate::cli::{DataplaneCommand, WhichDataplane};
+use crate::cli::{DataplaneCommand, DataplaneFile, WhichDataplane};
 use crate::failure::{Done, Failure};
 use crate::output::{CLEAR, Output, table};
 use crate::runtime::{asked_to_end, block_on, nobody_watches};
@@ -21,8 +21,8 @@ pub(crate) fn run(command: DataplaneCommand, output: &Output) -> Done {
     match command {
         DataplaneCommand::Run { which, file } => daemon(&which, file.as_deref()),
         DataplaneCommand::Check { file } => check(&file, output),
-        DataplaneCommand::Plan { file, which } => apply(&file, &which, true, output),
-        DataplaneCommand::Apply { file, which } => apply(&file, &which, false, output),
+        DataplaneCommand::Plan(file) => apply(&file, true, output),
+        DataplaneCommand::Apply(file) => apply(&file, false, output),
         DataplaneCommand::Show { which } => show(&which, output),
         DataplaneCommand::Top { which } => top(&which, output),
         DataplaneCommand::Detach { which } => detach(&which, output),
@@ -54,31 +54,38 @@ fn read(path: &Path) -> Result<String, Failure> {
         .map_err(Failure::usage)
 }
 
-/// Reads a file that has no mistake; those that it has are told with its name.
-fn checked(path: &Path) -> Result<String, Failure> {
-    let text = read(path)?;
-    match model::dataplane::parse(&path.to_string_lossy(), &text) {
-        Ok(_) => Ok(text),
-        Err(problems) => Err(Failure::usage(anyhow!("{problems}"))),
-    }
-}
-
 fn check(path: &Path, output: &Output) -> Done {
-    checked(path)?;
+    let text = read(path)?;
+    model::dataplane::parse(&path.to_string_lossy(), &text)
+        .map_err(|problems| Failure::usage(anyhow!("{problems}")))?;
     output.print(&json!({ "ok": true }), |_| format!("{} has no mistake", path.display()));
     Ok(ExitCode::SUCCESS)
 }
 
-fn apply(path: &Path, which: &WhichDataplane, plan: bool, output: &Output) -> Done {
-    let file = checked(path)?;
-    let changes = block_on(async {
-        let mut client = api::connect_dataplane(&socket(which)).await?;
-        let request = v1::ApplyDataplaneRequest { file, plan };
-        let answer = client.apply_dataplane(request).await?.into_inner();
-        Ok::<_, Failure>(answer.changes)
+/// The daemon reads the file, and says what is wrong with it: a file of a million entries is read
+/// once.
+fn apply(file: &DataplaneFile, plan: bool, output: &Output) -> Done {
+    let request = v1::ApplyDataplaneRequest {
+        file: read(&file.file)?,
+        plan,
+        name: file.file.to_string_lossy().into_owned(),
+        most: file.most,
+    };
+    let answer = block_on(async {
+        let mut client = api::connect_dataplane(&socket(&file.which)).await?;
+        Ok::<_, Failure>(client.apply_dataplane(request).await?.into_inner())
     })??;
-    output.print(&json!({ "changes": changes }), |_| {
-        if changes.is_empty() { "nothing changes".into() } else { changes.join("\n") }
+    let v1::ApplyDataplaneResponse { mut changes, more, summary } = answer;
+    let found = json!({ "changes": changes, "more": more, "summary": summary });
+    output.print(&found, |_| {
+        if changes.is_empty() && more == 0 {
+            return "nothing changes".into();
+        }
+        if more > 0 {
+            changes.push(format!("… and {more} more"));
+            changes.push(summary.clone());
+        }
+        changes.join("\n")
     });
     Ok(ExitCode::SUCCESS)
 }

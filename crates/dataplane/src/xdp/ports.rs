@@ -1,0 +1,124 @@
+//! The tables of interfaces: ports, VLANs above them, and to whom their frames belong.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use bpf::Srv6;
+use bpf::srv6::types::{self, limit};
+
+use super::{Attachment, Forwarding, Owner, PolicyId, Tags, Upper};
+use crate::Error;
+
+/// What frames of an owner meet: a tenant, and a policy for whole frames.
+type Meets = (u32, u32);
+
+/// What the program's tables say of interfaces.
+#[derive(Debug, Default)]
+pub(super) struct Ports {
+    /// By index: address, owner, and whether tags may belong to others.
+    ports: BTreeMap<u32, ([u8; 6], Meets, bool)>,
+    uppers: BTreeMap<u32, Upper>,
+    attachments: BTreeMap<Attachment, Meets>,
+}
+
+/// Refuses ports that would share an entry.
+pub(super) fn check(wanted: &Forwarding) -> Result<(), Error> {
+    let mut slots: HashMap<u32, &str> = HashMap::new();
+    for (index, port) in &wanted.ports {
+        if let Some(other) = slots.insert(slot(*index), &port.name) {
+            let (first, second) = (other.to_owned(), port.name.clone());
+            return Err(Error::SameSlot { first, second });
+        }
+    }
+    Ok(())
+}
+
+impl Ports {
+    /// Makes the tables say what `wanted` says. `record` gives a policy's record. Attachments come
+    /// before the ports that ask for them.
+    pub(super) fn change(
+        &mut self,
+        srv6: &Srv6,
+        wanted: &Forwarding,
+        record: &dyn Fn(&PolicyId) -> Option<u32>,
+    ) -> Result<(), Error> {
+        let meets = |owner: &Owner| -> Result<Meets, Error> {
+            Ok(match owner {
+                Owner::Nobody => (0, 0),
+                Owner::Tenant(tenant) => (*tenant, 0),
+                Owner::Frames(id) => {
+                    let unknown = || Error::UnknownPolicy { policy: id.clone() };
+                    (0, record(id).ok_or_else(unknown)?)
+                }
+            })
+        };
+        for (attachment, owner) in &wanted.attachments {
+            let (tenant, policy) = meets(owner)?;
+            if self.attachments.get(attachment) != Some(&(tenant, policy)) {
+                srv6.attachments.set(&key(attachment), &types::attachment { tenant, policy })?;
+                self.attachments.insert(*attachment, (tenant, policy));
+            }
+        }
+        let with_tags: BTreeSet<u32> = wanted.attachments.keys().map(|key| key.port).collect();
+        for (index, port) in &wanted.ports {
+            let said = (port.mac.0, meets(&port.owner)?, with_tags.contains(index));
+            if self.ports.get(index) != Some(&said) {
+                let (mac, (tenant, policy), tagged) = said;
+                let value = types::port {
+                    ifindex: *index,
+                    mac,
+                    tenant,
+                    policy,
+                    tagged: u32::from(tagged),
+                    ..types::port::default()
+                };
+                srv6.devices.set(&slot(*index), index)?;
+                srv6.ports.set(&slot(*index), &value)?;
+                self.ports.insert(*index, said);
+            }
+        }
+        for (index, upper) in &wanted.uppers {
+            if self.uppers.get(index) != Some(upper) {
+                let Tags { outer, inner } = upper.tags;
+                srv6.uppers.set(index, &types::upper { ifindex: upper.port, outer, inner })?;
+                self.uppers.insert(*index, *upper);
+            }
+        }
+        self.remove(srv6, wanted)
+    }
+
+    fn remove(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
+        for index in gone(&self.uppers, &wanted.uppers) {
+            srv6.uppers.remove(&index)?;
+            self.uppers.remove(&index);
+        }
+        for attachment in gone(&self.attachments, &wanted.attachments) {
+            srv6.attachments.remove(&key(&attachment))?;
+            self.attachments.remove(&attachment);
+        }
+        // A new port may have its entry already.
+        let slots: BTreeSet<u32> = wanted.ports.keys().map(|index| slot(*index)).collect();
+        for index in gone(&self.ports, &wanted.ports) {
+            if !slots.contains(&slot(index)) {
+                srv6.ports.set(&slot(index), &types::port::default())?;
+                srv6.devices.remove(&slot(index))?;
+            }
+            self.ports.remove(&index);
+        }
+        Ok(())
+    }
+}
+
+/// The keys that are there and not wanted.
+fn gone<K: Ord + Copy, V, W>(there: &BTreeMap<K, V>, wanted: &BTreeMap<K, W>) -> Vec<K> {
+    there.keys().filter(|key| !wanted.contains_key(*key)).copied().collect()
+}
+
+/// Where a port's entry is.
+fn slot(index: u32) -> u32 {
+    index & (limit::LIMIT_PORTS.0 - 1)
+}
+
+fn key(attachment: &Attachment) -> types::attachment_key {
+    let Tags { outer, inner } = attachment.tags;
+    types::attachment_key { ifindex: attachment.port, outer, inner }
+}
