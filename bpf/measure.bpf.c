@@ -18,7 +18,8 @@ struct template {
 	__u32 length; /* of the whole frame */
 	__u32 head;   /* how much of it is below: 14 and a multiple of 8 */
 	__u32 egress; /* the interface that generate() sends by */
-	__u32 flows;  /* generate() counts the 32 bits at `flow_at` up to this, and begins anew */
+	__u32 flows;  /* generate() counts up to this, and begins anew */
+	__u32 step;   /* by which the 32 bits at `flow_at` are more in each flow */
 	__u32 flow_at;
 	__u32 checksum_at; /* of an IPv4 header whose destination is what is counted; 0 for none */
 	__u8 bytes[HEAD];
@@ -166,7 +167,7 @@ int generate(struct xdp_md *ctx)
 			return XDP_ABORTED;
 		__be32 *counted = data + at;
 		__be32 before = *counted;
-		__be32 after = bpf_htonl(bpf_ntohl(before) + *flow);
+		__be32 after = bpf_htonl(bpf_ntohl(before) + *flow * from->step);
 
 		*counted = after;
 		if (sum_at) {

@@ -235,7 +235,8 @@ impl Measure {
 impl Template {
     /// The template of a frame, sent by `egress`, always the same.
     pub fn of(frame: &[u8], egress: u32) -> Self {
-        let mut template = Self { length: frame.len() as u32, egress, ..Self::default() };
+        let length = frame.len() as u32;
+        let mut template = Self { length, egress, step: 1, ..Self::default() };
         let head = ETHERNET + (frame.len().min(HEAD) - ETHERNET) / 8 * 8;
         template.head = head as u32;
         template.bytes[..head].copy_from_slice(&frame[..head]);

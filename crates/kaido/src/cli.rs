@@ -371,4 +371,6 @@ pub(crate) enum BenchName {
     Path,
     /// How fast SRv6 is in XDP, beside the kernel's
     Dataplane,
+    /// A million SIDs and a million prefixes in XDP
+    Scale,
 }

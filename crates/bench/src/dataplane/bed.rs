@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  world: generator --- in | node | out --- sink :world
+//!                 ^--- hole, which drops
 //! ```
 //! All of it works on one processor: a queue between two would overflow, and the run would count
 //! drops. Neighbours are permanent.
@@ -28,8 +29,10 @@ const WORLD_OUT_MAC: Mac = Mac([2, 0, 0, 0, 0, 0xb]);
 
 pub(super) const IN: u32 = 10;
 const OUT: u32 = 11;
-pub(super) const WORLD_IN: u32 = 20;
+const WORLD_IN: u32 = 20;
 const WORLD_OUT: u32 = 21;
+const HOLE: u32 = 12;
+const WORLD_HOLE: u32 = 22;
 /// Room for 1500 bytes behind an outer header.
 const MTU: u32 = 2000;
 
@@ -38,7 +41,9 @@ const MTU: u32 = 2000;
 pub(super) enum Plane {
     Kernel,
     Xdp,
-    /// It drops: what the generator takes.
+    /// As the daemon has put it on the ports.
+    Daemon,
+    /// Into the hole: what the generator takes.
     Drop,
 }
 
@@ -48,6 +53,7 @@ pub(super) struct Bed {
     /// The benchmark's programs, loaded in the world.
     pub(super) measure: Measure,
     pub(super) tables: Tables,
+    _hole: Attached,
 }
 
 impl Bed {
@@ -76,13 +82,21 @@ impl Bed {
                 &end("sink", &world, WORLD_OUT_MAC, WORLD_OUT),
             ),
         );
+        batch.push(
+            "the hole",
+            add_veth(
+                &end("hole", &node, IN_MAC, HOLE),
+                &end("world-hole", &world, WORLD_IN_MAC, WORLD_HOLE),
+            ),
+        );
         Handle::new()?.commit(batch)?;
         node.run(connect_node)??;
         world.run(connect_world)??;
         let measure = world.run(|| Measure::load(SID))??;
         world.run(|| measure.sink_packets(WORLD_OUT))??;
         let tables = Tables::new(node.run(|| Srv6::load(sizes))??);
-        Ok(Self { node, world, measure, tables })
+        let hole = node.run(|| Attached::new(measure.sink(), HOLE, Mode::Native))??;
+        Ok(Self { node, world, measure, tables, _hole: hole })
     }
 
     /// Runs `work` in the node's namespace.
@@ -115,7 +129,8 @@ impl Bed {
         count: u32,
     ) -> anyhow::Result<(f64, u64)> {
         let _at_work = self.engage(plane)?;
-        self.measure.set_template(template)?;
+        let egress = if plane == Plane::Drop { WORLD_HOLE } else { WORLD_IN };
+        self.measure.set_template(&Template { egress, ..*template })?;
         let measure = &self.measure;
         let work = move || -> anyhow::Result<(f64, u64)> {
             pin()?;
@@ -140,7 +155,8 @@ impl Bed {
         Ok(match plane {
             // Its packets meet a sink behind XDP: one in XDP would have them copied first.
             Plane::Kernel => Vec::new(),
-            Plane::Drop => vec![attach(&self.node, sink, IN)?],
+            Plane::Drop => Vec::new(),
+            Plane::Daemon => vec![attach(&self.world, sink, WORLD_OUT)?],
             Plane::Xdp => vec![
                 attach(&self.node, self.tables.program().program(), IN)?,
                 attach(&self.world, sink, WORLD_OUT)?,
@@ -165,7 +181,7 @@ fn connect_node() -> anyhow::Result<()> {
     // So that it takes frames from the generator's XDP when it has no XDP itself.
     set_offload("in", Offload::Gro, true)?;
     let mut batch = Batch::new();
-    for index in [IN, OUT] {
+    for index in [IN, OUT, HOLE] {
         batch.push("up", set_up(index));
     }
     for net in ["fd00:b::1/64", "10.0.2.1/24"] {
@@ -186,7 +202,7 @@ fn connect_node() -> anyhow::Result<()> {
 
 fn connect_world() -> anyhow::Result<()> {
     let mut batch = Batch::new();
-    for index in [WORLD_IN, WORLD_OUT] {
+    for index in [WORLD_IN, WORLD_OUT, WORLD_HOLE] {
         batch.push("up", set_up(index));
     }
     Ok(Handle::new()?.commit(batch)?)

@@ -8,11 +8,15 @@
 //! - `raw/…`: packets delivered per second, generator and sink on the same processor.
 
 mod bed;
+mod daemon;
 mod packets;
 mod program;
+mod scale;
 mod wire;
 
 use crate::{Context, Row};
+
+pub use scale::bench as scale;
 
 /// Runs the benchmark.
 pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {

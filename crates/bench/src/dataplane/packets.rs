@@ -74,6 +74,18 @@ impl What {
         }
     }
 
+    /// The frame of [`What::frame`] to another destination: the last four bytes of the address.
+    pub(super) fn frame_to(self, size: usize, to: Ipv4Addr) -> Vec<u8> {
+        match self {
+            Self::HEncaps | Self::HEncapsRed => ethernet(&ipv4(to, size - 18)),
+            _ => {
+                let mut frame = self.frame(size);
+                frame[DESTINATION_END..DESTINATION_END + 4].copy_from_slice(&to.octets());
+                frame
+            }
+        }
+    }
+
     /// Where in the frame the flows of many differ: 32 bits, and the checksum over them.
     pub(super) fn flow_at(self) -> (u32, u32) {
         match self {
@@ -85,6 +97,9 @@ impl What {
         }
     }
 }
+
+/// Where the last four bytes of an IPv6 header's destination are in a frame.
+pub(super) const DESTINATION_END: usize = 14 + 36;
 
 pub(super) const SID: Ipv6Addr = Ipv6Addr::new(0xfd00, 1, 0, 0, 0, 0, 0, 1);
 /// Another node's, behind the next hop.

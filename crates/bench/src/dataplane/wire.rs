@@ -38,7 +38,7 @@ fn measure(
     rounds: usize,
 ) -> anyhow::Result<[Row; 2]> {
     let frame = what.frame(size);
-    let mut template = Template::of(&frame, super::bed::WORLD_IN);
+    let mut template = Template::of(&frame, 0);
     template.flows = flows;
     (template.flow_at, template.checksum_at) = what.flow_at();
     let mut runs: [Vec<f64>; 3] = Default::default();

@@ -57,6 +57,9 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
         if matches!(options.name, Some(BenchName::Path) | None) {
             rows.extend(bench::path::bench(context, options.quick)?);
         }
+        if matches!(options.name, Some(BenchName::Scale) | None) {
+            rows.extend(bench::dataplane::scale(context, options.quick)?);
+        }
         if matches!(options.name, Some(BenchName::Dataplane) | None) {
             rows.extend(bench::dataplane::bench(context, options.quick)?);
         }

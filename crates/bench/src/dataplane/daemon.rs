@@ -1,0 +1,89 @@
+//! The real daemon on the node of a [`Bed`].
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::bed::Bed;
+use crate::Context;
+
+/// How long it may take to start.
+const START: Duration = Duration::from_secs(20);
+
+/// `kaido dataplane run`, which ends with the value, and takes its program along.
+pub(super) struct Daemon {
+    program: PathBuf,
+    child: Child,
+    state: PathBuf,
+}
+
+impl Daemon {
+    pub(super) fn start(context: &Context<'_>, bed: &Bed) -> Result<Self> {
+        let state = std::env::temp_dir().join(format!("kaido-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&state)?;
+        let mut command = Command::new(&context.program);
+        command.args(["dataplane", "run", "--state"]).arg(&state);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = bed.in_node(|| command.spawn())?.context("cannot start the daemon")?;
+        let daemon = Self { program: context.program.clone(), child, state };
+        let started = Instant::now();
+        while !daemon.order(&["show"])?.status.success() {
+            ensure!(started.elapsed() < START, "the daemon does not answer");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(daemon)
+    }
+
+    /// Runs `kaido dataplane …` on it.
+    fn order(&self, arguments: &[&str]) -> Result<std::process::Output> {
+        let mut command = Command::new(&self.program);
+        command.arg("dataplane").args(arguments).arg("--state").arg(&self.state);
+        Ok(command.stdin(Stdio::null()).output()?)
+    }
+
+    /// Applies a file, and says how long the command took.
+    pub(super) fn apply(&self, text: &str) -> Result<Duration> {
+        let file = self.state.join("bench.yaml");
+        std::fs::write(&file, text)?;
+        let started = Instant::now();
+        let output = self.order(&["apply", &file.to_string_lossy()])?;
+        let elapsed = started.elapsed();
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "the file was not applied: {said}");
+        Ok(elapsed)
+    }
+
+    /// The memory of the process, and of its tables in the kernel, in MiB.
+    pub(super) fn memory(&self) -> Result<(f64, f64)> {
+        let proc = PathBuf::from(format!("/proc/{}", self.child.id()));
+        let number = |text: &str, key: &str| -> u64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(key));
+            let digits = line.map(|line| line.trim().trim_end_matches(" kB"));
+            digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+        };
+        let process = number(&std::fs::read_to_string(proc.join("status"))?, "VmRSS:");
+        let mut tables = std::collections::BTreeMap::new();
+        for entry in std::fs::read_dir(proc.join("fdinfo"))? {
+            // A descriptor may be closed meanwhile.
+            let text = std::fs::read_to_string(entry?.path()).unwrap_or_default();
+            if text.contains("map_id:") {
+                tables.insert(number(&text, "map_id:"), number(&text, "memlock:"));
+            }
+        }
+        let mib = f64::from(1 << 20);
+        Ok((process as f64 * 1024.0 / mib, tables.values().sum::<u64>() as f64 / mib))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Best effort: without ports the daemon leaves nothing behind when it ends.
+        let _ = self.order(&["detach"]);
+        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.state);
+    }
+}

@@ -1,0 +1,121 @@
+//! `kaido bench scale`: a million SIDs and a million prefixes.
+//!
+//! - `install/…`: how long `kaido dataplane apply` takes for a file of them.
+//! - `memory/…`: the daemon's, and the tables' in the kernel.
+//! - `hot/…`, `uniform/…`: what a packet takes from port to port, without the generator's share, when
+//!   packets go to ten thousand of them, or to all in turn; beside ten packets' with ten of each.
+
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+
+use bpf::Template;
+use bpf::srv6::Sizes;
+
+use super::bed::{Bed, Plane};
+use super::daemon::Daemon;
+use super::packets::{DESTINATION_END, SOURCE, What};
+use crate::{Better, Context, Row, median};
+
+const FEW: u32 = 10;
+const MANY: u32 = 1_000_000;
+/// Entries that packets go to, of the many.
+const HOT: u32 = 10_000;
+const POLICIES: u32 = 1000;
+/// From one prefix's first address to the next one's.
+const STEP: u32 = 16;
+/// The first prefix's first address.
+const PREFIXES: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
+const SIZE: usize = 64;
+
+/// Runs the benchmark.
+pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
+    let rounds = if quick { 1 } else { 5 };
+    let bed = Bed::new(Sizes::default())?;
+    let daemon = Daemon::start(context, &bed)?;
+    let (few, many) = (file(FEW), file(MANY));
+    let (mut install, mut process, mut tables) = (Vec::new(), Vec::new(), Vec::new());
+    let mut costs: Vec<[Vec<f64>; 3]> = vec![Default::default(); CASES.len()];
+    for round in 1..=rounds {
+        context.cancel.check()?;
+        (context.say)(&format!("a million SIDs and prefixes, round {round} of {rounds}"));
+        daemon.apply(&few)?;
+        for (case, costs) in CASES.iter().zip(&mut costs) {
+            costs[0].push(cost(&bed, *case, FEW)?);
+        }
+        install.push(daemon.apply(&many)?.as_secs_f64());
+        let memory = daemon.memory()?;
+        process.push(memory.0);
+        tables.push(memory.1);
+        for (case, costs) in CASES.iter().zip(&mut costs) {
+            costs[1].push(cost(&bed, *case, HOT)?);
+            costs[2].push(cost(&bed, *case, MANY)?);
+        }
+    }
+    let count = 2 * MANY;
+    let mut rows = vec![
+        Row::of(&format!("install/{count}"), "s", &install, Better::Less, None),
+        Row::of(&format!("memory/{count}-daemon"), "MiB", &process, Better::Less, None),
+        Row::of(&format!("memory/{count}-tables"), "MiB", &tables, Better::Less, None),
+    ];
+    for (case, [few, hot, uniform]) in CASES.iter().zip(&costs) {
+        for (what, costs) in [("hot", hot), ("uniform", uniform)] {
+            let name = format!("{what}/{}", case.name());
+            rows.push(Row::of(&name, "ns", costs, Better::Less, Some(median(few))));
+        }
+    }
+    Ok(rows)
+}
+
+/// Packets to SIDs; packets to prefixes.
+const CASES: [What; 2] = [What::End, What::HEncapsRed];
+
+/// What a packet takes from port to port, without the generator's share, over so many entries.
+fn cost(bed: &Bed, case: What, entries: u32) -> anyhow::Result<f64> {
+    let (first, (at, checksum_at)) = match case {
+        What::End => (Ipv4Addr::UNSPECIFIED, (DESTINATION_END as u32, 0)),
+        _ => (PREFIXES, case.flow_at()),
+    };
+    let frame = case.frame_to(SIZE, first);
+    let mut template = Template::of(&frame, 0);
+    (template.flows, template.step) = (entries, STEP);
+    (template.flow_at, template.checksum_at) = (at, checksum_at);
+    let count = 1_500_000.max(2 * entries);
+    let (generator, _) = bed.send(Plane::Drop, &template, &frame, count)?;
+    let (whole, arrived) = bed.send(Plane::Daemon, &template, &frame, count)?;
+    let lost = u64::from(count).saturating_sub(arrived);
+    anyhow::ensure!(
+        lost * 100 < u64::from(count),
+        "{lost} of {count} packets of {} were lost: is the machine busy?",
+        case.name()
+    );
+    Ok(whole - generator)
+}
+
+/// The data plane's file with so many SIDs, and so many prefixes of four lengths.
+fn file(entries: u32) -> String {
+    let mut text = format!(
+        "source: \"{SOURCE}\"\nlocators: [\"fd00:1::/64\"]\nports: {{in: {{tenant: blue}}, out: {{}}}}\n\
+         policies:\n"
+    );
+    // Writing to a string cannot fail.
+    for policy in 0..POLICIES {
+        let _ = writeln!(text, "  p{policy}: [fd00:2:{policy:x}::1]");
+    }
+    text.push_str("tenants:\n  blue:\n    routes:\n");
+    for entry in 0..entries {
+        let first = Ipv4Addr::from(u32::from(PREFIXES) + entry * STEP);
+        let length = match entry % 12 {
+            3 => 29,
+            7 => 30,
+            11 => 32,
+            _ => 28,
+        };
+        let _ = writeln!(text, "      {first}/{length}: p{}", entry % POLICIES);
+    }
+    text.push_str("sids:\n");
+    for entry in 0..entries {
+        let [high, low] = [entry * STEP >> 16, entry * STEP & 0xffff];
+        let _ = writeln!(text, "  \"fd00:1::{high:x}:{low:x}\": End");
+    }
+    text
+}
