@@ -14,13 +14,14 @@ use bpf::Srv6;
 use bpf::attach::{Attached, Mode, prepare_pins, remove_pins};
 use bpf::srv6::Sizes;
 use dataplane::xdp::{
-    Difference, Forwarding, Imported, Kernel, Links, Port, TABLE_TENANTS, TableTenants, Tables,
-    TenantId, Tenants, import, resolve,
+    Difference, Forwarding, Imported, Kernel, Links, Port, SlowPath, TABLE_TENANTS, TableTenants,
+    Tables, TenantId, Tenants, import, resolve,
 };
 use model::dataplane::File;
-use netlink::{Encap, Event, GenericHandle, Handle, Link, Mac, Monitor, Neighbour, NeighbourState};
+use netlink::{Encap, Event, Mac, Monitor, Neighbour, NeighbourState};
 
 use crate::Error;
+use crate::kernel::{KernelSide, Seen};
 
 /// How long changes of the kernel's tables are waited for to settle.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -37,8 +38,9 @@ pub(crate) struct Engine {
     tables: Tables,
     attached: BTreeMap<u32, Attached>,
     pins: PathBuf,
-    handle: Handle,
-    seg6: GenericHandle,
+    kernel: KernelSide,
+    /// What the kernel said before the last change.
+    seen: Option<Kernel>,
     monitor: Monitor,
     file: Option<File>,
     tenants: Tenants,
@@ -59,8 +61,8 @@ struct Wanted {
     imported: Imported,
     tenants: Tenants,
     table_tenants: TableTenants,
-    /// Whether a packet's way depends on more than its destination.
-    exact: bool,
+    slow_path: SlowPath,
+    seen: Seen,
 }
 
 fn name(tenants: &Tenants, tables: &TableTenants, number: TenantId) -> String {
@@ -84,8 +86,8 @@ impl Engine {
             tables: Tables::new(srv6),
             attached: BTreeMap::new(),
             pins,
-            handle: Handle::new()?,
-            seg6: GenericHandle::new()?,
+            kernel: KernelSide::new()?,
+            seen: None,
             monitor,
             file: None,
             tenants: Tenants::default(),
@@ -100,13 +102,16 @@ impl Engine {
 
     /// What `file` would change, the first `most` of it listed.
     pub(crate) fn plan(&mut self, file: &File, most: usize) -> Result<Difference, Error> {
-        let wanted = self.wanted(file)?;
+        let seen = self.kernel.look()?;
+        let wanted = self.wanted(file, seen)?;
         Ok(self.difference(&wanted, most))
     }
 
     /// Makes the data plane what `file` says. On an error nothing has changed.
     pub(crate) fn apply(&mut self, file: File, most: usize) -> Result<Difference, Error> {
-        let wanted = self.wanted(&file)?;
+        self.kernel.forget_refusals();
+        let seen = self.kernel.look()?;
+        let wanted = self.wanted(&file, seen)?;
         let difference = self.difference(&wanted, most);
         let sizes = sizes_of(&file, &wanted.forwarding);
         if !sizes.fit_into(self.tables.program().sizes()) {
@@ -128,39 +133,38 @@ impl Engine {
     }
 
     /// What `file` and the kernel's routes ask for.
-    fn wanted(&mut self, file: &File) -> Result<Wanted, Error> {
+    fn wanted(&mut self, file: &File, seen: Seen) -> Result<Wanted, Error> {
         // Numbers that a refused file took are free again.
         let (mut tenants, mut table_tenants) = (self.tenants.clone(), self.table_tenants.clone());
-        let links = self.handle.links()?;
-        let resolved = resolve(file, &Links::new(links.clone()), &mut tenants);
-        let mut forwarding = resolved.map_err(Error::Resolve)?;
+        let links = Links::new(seen.kernel.links.clone());
+        let mut forwarding = resolve(file, &links, &mut tenants).map_err(Error::Resolve)?;
         let mut imported = Imported::default();
-        let (kernel, exact) = self.kernel(links)?;
         if file.import {
-            imported = import(&mut forwarding, &kernel, &mut table_tenants);
+            imported = import(&mut forwarding, &seen.kernel, &mut table_tenants);
         }
-        Ok(Wanted { forwarding, imported, tenants, table_tenants, exact })
+        let slow_path = self.kernel.slow_path(&mut forwarding, &seen);
+        Ok(Wanted { forwarding, imported, tenants, table_tenants, slow_path, seen })
     }
 
-    /// What the kernel says, and whether a packet's way depends on more than its destination.
-    fn kernel(&mut self, links: Vec<Link>) -> Result<(Kernel, bool), Error> {
-        let source = self.seg6.tunnel_source()?;
-        let list = self.handle.all_routes()?;
-        let rules = self.handle.rule_owners()?;
-        let kernel = Kernel {
-            routes: list.routes,
-            links,
-            addresses: self.handle.addresses()?.iter().map(|a| a.net.addr()).collect(),
-            source: Some(source).filter(|source| !source.is_unspecified()),
-            has_rules: rules.others,
-        };
-        Ok((kernel, list.by_more || rules.own || rules.others))
+    /// Changes the tables and the kernel's slow path, attaches to new ports, leaves ports that are
+    /// not wanted. On an error all is as it was.
+    fn install(&mut self, mut wanted: Wanted, file: &File) -> Result<(), Error> {
+        let done = self.kernel.extend(&mut wanted.slow_path, &mut wanted.forwarding, &wanted.seen);
+        let done = done.and_then(|()| self.install_tables(wanted.forwarding, file));
+        if let Err(error) = done {
+            self.kernel.undo();
+            return Err(error);
+        }
+        // Only now no packet is handed to it any more.
+        self.kernel.shrink(wanted.slow_path)?;
+        (self.imported, self.tenants) = (wanted.imported, wanted.tenants);
+        self.table_tenants = wanted.table_tenants;
+        self.tables.program().set_exact(wanted.seen.exact);
+        self.seen = Some(wanted.seen.kernel);
+        Ok(())
     }
 
-    /// Changes the tables, attaches to new ports, leaves ports that are not wanted. On an error all
-    /// is as it was.
-    fn install(&mut self, wanted: Wanted, file: &File) -> Result<(), Error> {
-        let Wanted { forwarding, imported, tenants, table_tenants, exact } = wanted;
+    fn install_tables(&mut self, forwarding: Forwarding, file: &File) -> Result<(), Error> {
         let before = self.tables.change_to(forwarding)?;
         let is_new = |port: &&u32| !self.attached.contains_key(port);
         let ports = self.tables.now().ports.clone();
@@ -189,8 +193,6 @@ impl Engine {
             self.tables.program().keep_watch(&self.pins.join(WATCH))?;
             self.watched = true;
         }
-        (self.imported, self.tenants, self.table_tenants) = (imported, tenants, table_tenants);
-        self.tables.program().set_exact(exact);
         Ok(())
     }
 
@@ -279,6 +281,7 @@ impl Engine {
         }
         self.sweep(&BTreeMap::new())?;
         self.tables.change_to(Forwarding::default())?;
+        self.kernel.leave()?;
         self.file = None;
         Ok(())
     }
@@ -332,8 +335,10 @@ impl Engine {
     fn look_again(&mut self) -> Result<(), Error> {
         let started = Instant::now();
         self.changed_since = None;
-        if let Some(file) = self.file.clone() {
-            let done = self.wanted(&file).and_then(|wanted| self.install(wanted, &file));
+        // Large, and not changed.
+        if let Some(file) = self.file.take() {
+            let done = self.follow_kernel(&file);
+            self.file = Some(file);
             if let Err(error) = done {
                 // Such as a port that is gone, or a route too many: what is there stays, and the
                 // next change brings another look.
@@ -342,6 +347,17 @@ impl Engine {
         }
         self.rested_at = Instant::now() + started.elapsed() * REST;
         Ok(())
+    }
+
+    /// Does what the file asks for in the kernel's new state; nothing if that is no other one.
+    fn follow_kernel(&mut self, file: &File) -> Result<(), Error> {
+        let seen = self.kernel.look()?;
+        if self.seen.as_ref() == Some(&seen.kernel) && self.kernel.keeps(&seen) {
+            self.tables.program().set_exact(seen.exact);
+            return Ok(());
+        }
+        let wanted = self.wanted(file, seen)?;
+        self.install(wanted, file)
     }
 
     /// What an event means.
@@ -386,7 +402,7 @@ impl Engine {
         // The kernel asks again only for packets that it sends itself.
         if neighbour.state == NeighbourState::Stale
             && self.is_ours(neighbour.interface)
-            && let Err(error) = self.handle.probe_neighbour(key.0, key.1)
+            && let Err(error) = self.kernel.probe(neighbour)
         {
             tracing::debug!("{}", api::in_one_line(&error));
         }

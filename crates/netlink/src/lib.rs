@@ -10,6 +10,7 @@ mod attribute;
 mod error;
 mod ethtool;
 mod generic;
+mod interface_rule;
 mod link;
 mod monitor;
 mod namespace;
@@ -28,6 +29,7 @@ pub use address::{Address, add_address, delete_address};
 pub use error::{Error, Result};
 pub use ethtool::{Offload, set_offload};
 pub use generic::GenericHandle;
+pub use interface_rule::{InterfaceRule, add_interface_rule, delete_interface_rule};
 pub use link::{
     Link, LinkStats, Mac, VethEnd, Vlan, Xdp, XdpMode, add_bridge, add_veth, delete_link, set_down,
     set_master, set_up,
@@ -46,6 +48,10 @@ pub use stats::Sample;
 /// The originator (`RTPROT_*`) that Kaido's routes and rules carry, so that a restarted process
 /// finds its own and leaves everybody else's alone.
 pub const PROTOCOL: u8 = 75;
+
+/// The originator of routes and rules that let the kernel do what a data plane's file asks for and
+/// XDP leaves to it.
+pub const SLOW_PATH: u8 = 76;
 
 /// The kernel's main routing table (`RT_TABLE_MAIN`).
 pub const MAIN_TABLE: u32 = 254;

@@ -43,14 +43,14 @@ pub struct Request {
     pub(crate) flags: u16,
     pub(crate) body: Vec<u8>,
     /// An error that means the wish is fulfilled already.
-    tolerated: Option<Errno>,
+    tolerated: Tolerated,
     /// Namespaces that the body names by number and that must stay open until it is sent.
     pub(crate) namespaces: Vec<Arc<OwnedFd>>,
 }
 
 impl Request {
     pub(crate) fn new(kind: u16, flags: u16, body: Vec<u8>) -> Self {
-        Self { kind, flags, body, tolerated: None, namespaces: Vec::new() }
+        Self { kind, flags, body, tolerated: Tolerated::Nothing, namespaces: Vec::new() }
     }
 
     pub(crate) fn of(kind: u16, flags: u16, message: &impl Emitable) -> Self {
@@ -59,8 +59,28 @@ impl Request {
 
     /// Takes `errno` for success: EEXIST for "add, unless it is there".
     pub fn tolerate(mut self, errno: Errno) -> Self {
-        self.tolerated = Some(errno);
+        self.tolerated = Tolerated::One(errno);
         self
+    }
+
+    /// Takes every refusal for success: where what is there afterwards is looked at.
+    pub fn tolerate_any(mut self) -> Self {
+        self.tolerated = Tolerated::Any;
+        self
+    }
+}
+
+/// Which refusals of a request are none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tolerated {
+    Nothing,
+    One(Errno),
+    Any,
+}
+
+impl Tolerated {
+    fn has(self, errno: Errno) -> bool {
+        self == Self::Any || self == Self::One(errno)
     }
 }
 
@@ -243,7 +263,7 @@ impl Socket {
                     continue;
                 }
                 if let Some((errno, message)) = verdict(&answer)
-                    && request.tolerated != Some(errno)
+                    && !request.tolerated.has(errno)
                     && failure.is_none()
                 {
                     failure = Some(Error::Kernel { operation: label.clone(), errno, message });

@@ -18,9 +18,9 @@ use super::{
 };
 
 /// What the kernel says, as it was listed.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Kernel {
-    /// All routes.
+    /// All routes but those of the slow path.
     pub routes: Vec<Route>,
     /// All interfaces.
     pub links: Vec<Link>,

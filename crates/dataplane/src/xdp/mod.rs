@@ -6,6 +6,7 @@ mod import;
 mod lengths;
 mod outer;
 mod ports;
+mod slow_path;
 mod spread;
 mod tables;
 
@@ -16,6 +17,7 @@ pub use forwarding::{
 pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import};
 pub use model::dataplane::Form;
 pub use outer::{longest, outer};
+pub use slow_path::{Present, Refused, SlowPath};
 pub use tables::Tables;
 
 mod difference;

@@ -1,0 +1,302 @@
+//! What the program leaves to the kernel, such as a packet that is too big, the kernel can only do
+//! right if it has the same SID and the same policy. This gives it the file's, as routes of its own.
+//!
+//! - A SID becomes a seg6local route in the main table, unless somebody else has a route for it.
+//! - A tenant's prefixes become seg6 routes in a table of the tenant's own, which a rule for each of
+//!   its interfaces leads to, so that no other packet meets them.
+//!
+//! What has no counterpart stays without: tags, whole frames, a table without its VRF, a prefix that
+//! catches the outer packets, and what an older kernel refuses.
+
+use std::collections::{BTreeSet, HashSet};
+use std::net::Ipv6Addr;
+
+use ipnet::{IpNet, Ipv6Net};
+use netlink::{
+    Batch, Behavior, Encap, Errno, Handle, InterfaceRule, Link, MAIN_TABLE, Mode, NextHop, Route,
+    SLOW_PATH, add_interface_rule, delete_interface_rule, delete_route, replace_route,
+};
+
+use super::{
+    Attachment, Endpoint, Form, Forwarding, Kernel, Map, Owner, Policy, PolicyId, Tags, TenantId,
+};
+use crate::Error;
+
+/// Tenants' tables are those behind this number: nobody's, as tables are numbered.
+const TABLES: u32 = (SLOW_PATH as u32) << 16;
+/// Behind the rules of VRFs (1000), before those of applications (7000) and the main table's.
+const PRIORITY: u32 = 6000;
+/// With more entries the kernel gets none of them: it takes seconds for a million routes, and half a
+/// kilobyte for each.
+const MOST: usize = 1 << 16;
+/// The routes' own preference, so that none is taken for somebody else's.
+const METRIC: u32 = 4096;
+
+/// A route's identity.
+type Key = (u32, IpNet);
+
+/// What the kernel is to have for a file.
+#[derive(Debug, Clone, Default)]
+pub struct SlowPath {
+    routes: Map<Key, Route>,
+    rules: BTreeSet<InterfaceRule>,
+}
+
+/// What a kernel would not take: an older one lacks behaviours and flavours.
+#[derive(Debug, Clone, Default)]
+pub struct Refused(HashSet<Key>);
+
+impl Refused {
+    /// These and the others.
+    pub fn add(&mut self, others: &Self) {
+        self.0.extend(&others.0);
+    }
+
+    /// Says in `forwarding` that the kernel does not have them.
+    pub fn unmark(&self, forwarding: &mut Forwarding) {
+        for (table, destination) in &self.0 {
+            if let (MAIN_TABLE, IpNet::V6(sid)) = (*table, destination)
+                && let Some(endpoint) = forwarding.sids.get_mut(sid)
+            {
+                endpoint.in_kernel = false;
+            }
+            let of_tenant = (table.wrapping_sub(TABLES), *destination);
+            if let Some(id) = forwarding.prefixes.get(&of_tenant)
+                && let Some(policy) = forwarding.policies.get_mut(id)
+            {
+                policy.in_kernel = false;
+            }
+        }
+    }
+}
+
+/// What the kernel has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Present {
+    routes: Vec<Route>,
+    rules: BTreeSet<InterfaceRule>,
+}
+
+impl Present {
+    /// Lists it.
+    pub fn list(handle: &mut Handle) -> Result<Self, Error> {
+        let rules = handle.interface_rules(SLOW_PATH)?.into_iter().collect();
+        Ok(Self { routes: handle.routes(None, Some(SLOW_PATH))?, rules })
+    }
+}
+
+impl SlowPath {
+    /// What the kernel is to have for `forwarding`, which is not the kernel's own already.
+    /// `interface` gives the one that packets to a segment leave by.
+    pub fn of(
+        forwarding: &Forwarding,
+        kernel: &Kernel,
+        interface: &mut dyn FnMut(Ipv6Addr) -> Option<u32>,
+    ) -> Self {
+        let mut path = Self::default();
+        if forwarding.sids.len() + forwarding.prefixes.len() > MOST {
+            return path;
+        }
+        let up = |link: &&Link| link.up && forwarding.ports.contains_key(&link.index);
+        let Some(device) = kernel.links.iter().find(up).map(|link| link.index) else { return path };
+        path.add_sids(forwarding, kernel, device);
+        path.add_prefixes(forwarding, kernel, device, interface);
+        path
+    }
+
+    fn add_sids(&mut self, forwarding: &Forwarding, kernel: &Kernel, device: u32) {
+        let taken: HashSet<IpNet> =
+            kernel.routes.iter().filter(|r| r.table == MAIN_TABLE).map(|r| r.destination).collect();
+        for (sid, endpoint) in forwarding.sids.iter().filter(|(_, endpoint)| !endpoint.in_kernel) {
+            let destination = IpNet::V6(*sid);
+            let Some(behavior) = counterpart(endpoint) else { continue };
+            if taken.contains(&destination) || kernel.addresses.contains(&sid.addr().into()) {
+                continue;
+            }
+            let encap = Encap::Seg6Local { behavior, flavors: endpoint.flavors, counters: false };
+            self.add(MAIN_TABLE, destination, device, encap);
+        }
+    }
+
+    fn add_prefixes(
+        &mut self,
+        forwarding: &Forwarding,
+        kernel: &Kernel,
+        device: u32,
+        interface: &mut dyn FnMut(Ipv6Addr) -> Option<u32>,
+    ) {
+        let interfaces = interfaces(forwarding, &kernel.links);
+        let outer = outer_destinations(forwarding);
+        let mut devices: Map<Ipv6Addr, u32> = Map::default();
+        for ((tenant, prefix), id) in &forwarding.prefixes {
+            let Some(names) = interfaces.get(tenant) else { continue };
+            let Some(policy) = forwarding.policies.get(id).filter(|policy| !policy.in_kernel)
+            else {
+                continue;
+            };
+            // Of several lists the kernel takes the first: what it gets are exceptions.
+            let Some(list) = policy.lists.first() else { continue };
+            if let IpNet::V6(net) = prefix
+                && outer.range(net.network()..=net.broadcast()).next().is_some()
+            {
+                continue;
+            }
+            let Some(first) = list.segments.0.first() else { continue };
+            let device =
+                *devices.entry(first.0).or_insert_with(|| interface(first.0).unwrap_or(device));
+            let mode = match policy.form {
+                Form::Whole => Mode::Encap,
+                Form::Reduced => Mode::EncapRed,
+            };
+            let table = TABLES + tenant;
+            let encap = Encap::Seg6 { mode, segments: list.segments.clone() };
+            self.add(table, *prefix, device, encap);
+            for interface in names {
+                let ipv6 = matches!(prefix, IpNet::V6(_));
+                let (interface, protocol) = (interface.clone(), SLOW_PATH);
+                let priority = PRIORITY;
+                self.rules.insert(InterfaceRule { priority, table, protocol, ipv6, interface });
+            }
+        }
+    }
+
+    fn add(&mut self, table: u32, destination: IpNet, interface: u32, encap: Encap) {
+        let route = Route {
+            table,
+            protocol: SLOW_PATH,
+            priority: METRIC,
+            encap: Some(encap),
+            ..Route::new(destination, vec![NextHop { via: None, interface }])
+        };
+        self.routes.insert((table, destination), route);
+    }
+
+    /// Says in `forwarding` which entries the kernel has too.
+    pub fn mark(&self, forwarding: &mut Forwarding) {
+        if self.routes.is_empty() {
+            return;
+        }
+        for (sid, endpoint) in &mut forwarding.sids {
+            endpoint.in_kernel |= self.routes.contains_key(&(MAIN_TABLE, IpNet::V6(*sid)));
+        }
+        // A policy that several prefixes name is in the kernel if all of them are.
+        let mut all: Map<&PolicyId, bool> = Map::default();
+        for ((tenant, prefix), id) in &forwarding.prefixes {
+            *all.entry(id).or_insert(true) &= self.routes.contains_key(&(TABLES + tenant, *prefix));
+        }
+        for (id, policy) in &mut forwarding.policies {
+            policy.in_kernel |= all.get(id).copied().unwrap_or(false);
+        }
+    }
+
+    /// Leaves out what the kernel has refused.
+    pub fn leave_out(&mut self, refused: &Refused) {
+        self.routes.retain(|key, _| !refused.0.contains(key));
+    }
+
+    /// Whether the kernel has this and no more.
+    pub fn is(&self, present: &Present) -> bool {
+        let same = |route: &Route| self.routes.get(&key(route)) == Some(route);
+        self.rules == present.rules
+            && self.routes.len() == present.routes.len()
+            && present.routes.iter().all(same)
+    }
+
+    /// Gives the kernel what it lacks. Returns what it refused.
+    pub fn extend(&self, handle: &mut Handle, present: &Present) -> Result<Refused, Error> {
+        let there: Map<Key, &Route> =
+            present.routes.iter().map(|route| (key(route), route)).collect();
+        let missing: Vec<&Route> =
+            self.routes.values().filter(|route| there.get(&key(route)) != Some(route)).collect();
+        let mut batch = Batch::new();
+        for route in &missing {
+            let label = format!("route {} for the slow path", route.destination);
+            batch.push(label, replace_route(route).tolerate_any());
+        }
+        handle.commit(batch)?;
+        let mut batch = Batch::new();
+        for rule in self.rules.difference(&present.rules) {
+            let label = format!("rule for packets from {}", rule.interface);
+            batch.push(label, add_interface_rule(rule).tolerate(Errno::EEXIST));
+        }
+        handle.commit(batch)?;
+        if missing.is_empty() {
+            return Ok(Refused::default());
+        }
+        let now = handle.routes(None, Some(SLOW_PATH))?;
+        let now: HashSet<Key> = now.iter().map(key).collect();
+        Ok(Refused(missing.into_iter().map(key).filter(|key| !now.contains(key)).collect()))
+    }
+
+    /// Takes from the kernel what it is not to have any more.
+    pub fn shrink(&self, handle: &mut Handle, present: &Present) -> Result<(), Error> {
+        let mut batch = Batch::new();
+        for rule in present.rules.difference(&self.rules) {
+            let label = format!("delete the rule for packets from {}", rule.interface);
+            batch.push(label, delete_interface_rule(rule).tolerate(Errno::ENOENT));
+        }
+        for route in present.routes.iter().filter(|route| !self.routes.contains_key(&key(route))) {
+            let label = format!("delete the route {} of the slow path", route.destination);
+            batch.push(label, delete_route(route).tolerate(Errno::ESRCH));
+        }
+        Ok(handle.commit(batch)?)
+    }
+
+    /// Whether packets get an outer header by it.
+    pub fn encapsulates(&self) -> bool {
+        self.routes.values().any(|route| matches!(route.encap, Some(Encap::Seg6 { .. })))
+    }
+}
+
+fn key(route: &Route) -> Key {
+    (route.table, route.destination)
+}
+
+/// The kernel's behaviour that does the same.
+fn counterpart(endpoint: &Endpoint) -> Option<Behavior> {
+    if endpoint.tags != Tags::default() {
+        return None;
+    }
+    match &endpoint.behavior {
+        Behavior::EndX { interface: Some(_), .. } => None,
+        // Only with its VRF does the kernel look a table up for these.
+        Behavior::EndDt4 { .. } | Behavior::EndDt46 { .. } | Behavior::EndDt6Vrf { .. } => {
+            endpoint.vrf.is_some().then(|| endpoint.behavior.clone())
+        }
+        other => Some(other.clone()),
+    }
+}
+
+/// The names of the interfaces that tenants' packets come in by. A tenant is left out if one of them
+/// is in a VRF or a bridge, where no rule leads elsewhere: its packets would leave as they came.
+/// Tags without an interface are dropped by the kernel.
+fn interfaces(forwarding: &Forwarding, links: &[Link]) -> Map<TenantId, Vec<String>> {
+    let by_index: Map<u32, &Link> = links.iter().map(|link| (link.index, link)).collect();
+    let by_tags: Map<Attachment, u32> = forwarding
+        .uppers
+        .iter()
+        .map(|(index, upper)| (Attachment { port: upper.port, tags: upper.tags }, *index))
+        .collect();
+    let untagged = forwarding.ports.iter().map(|(index, port)| (&port.owner, Some(*index)));
+    let tagged = forwarding.attachments.iter();
+    let tagged = tagged.map(|(attachment, owner)| (owner, by_tags.get(attachment).copied()));
+    let mut found: Map<TenantId, Vec<String>> = Map::default();
+    let mut enslaved: HashSet<TenantId> = HashSet::new();
+    for (owner, interface) in untagged.chain(tagged) {
+        let Owner::Tenant(tenant) = owner else { continue };
+        let Some(link) = interface.and_then(|index| by_index.get(&index)) else { continue };
+        if link.master.is_some() {
+            enslaved.insert(*tenant);
+        }
+        found.entry(*tenant).or_default().push(link.name.clone());
+    }
+    found.retain(|tenant, _| !enslaved.contains(tenant));
+    found
+}
+
+/// Where encapsulated packets go: SIDs, and the segments of every list.
+fn outer_destinations(forwarding: &Forwarding) -> BTreeSet<Ipv6Addr> {
+    let lists = forwarding.policies.values().flat_map(|policy: &Policy| &policy.lists);
+    let segments = lists.flat_map(|list| list.segments.0.iter().map(|sid| sid.0));
+    segments.chain(forwarding.sids.keys().map(Ipv6Net::network)).collect()
+}

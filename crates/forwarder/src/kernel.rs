@@ -1,0 +1,150 @@
+//! The kernel of the data plane's namespace: what it says, and the slow path that it keeps.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use dataplane::xdp::{Kernel, Present, Refused, SlowPath};
+use netlink::{GenericHandle, Handle, Link, Neighbour, NextHop, SLOW_PATH};
+
+use crate::Error;
+
+/// What the kernel said.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    pub(crate) kernel: Kernel,
+    /// What it has of the slow path.
+    pub(crate) present: Present,
+    /// Whether a packet's way depends on more than its destination.
+    pub(crate) exact: bool,
+}
+
+/// The kernel.
+pub(crate) struct KernelSide {
+    handle: Handle,
+    seg6: GenericHandle,
+    /// What it was told to keep for the slow path.
+    kept: SlowPath,
+    /// What it would not take since the last file was applied.
+    refused: Refused,
+    /// The outer source address, where it was set for the slow path.
+    source: Option<Ipv6Addr>,
+}
+
+impl KernelSide {
+    pub(crate) fn new() -> Result<Self, Error> {
+        Ok(Self {
+            handle: Handle::new()?,
+            seg6: GenericHandle::new()?,
+            kept: SlowPath::default(),
+            refused: Refused::default(),
+            source: None,
+        })
+    }
+
+    /// Lists everything.
+    pub(crate) fn look(&mut self) -> Result<Seen, Error> {
+        let source = self.seg6.tunnel_source()?;
+        let mut list = self.handle.all_routes()?;
+        list.routes.retain(|route| route.protocol != SLOW_PATH);
+        let rules = self.handle.rule_owners()?;
+        let present = Present::list(&mut self.handle)?;
+        let kernel = Kernel {
+            routes: list.routes,
+            links: self.handle.links()?.into_iter().map(settled).collect(),
+            addresses: self.handle.addresses()?.iter().map(|a| a.net.addr()).collect(),
+            source: Some(source).filter(|source| !source.is_unspecified()),
+            has_rules: rules.others,
+        };
+        Ok(Seen { kernel, present, exact: list.by_more || rules.own || rules.others })
+    }
+
+    /// Whether it has of the slow path what it was told to keep.
+    pub(crate) fn keeps(&self, seen: &Seen) -> bool {
+        self.kept.is(&seen.present)
+    }
+
+    /// What it is to keep for `forwarding`, which then says so.
+    pub(crate) fn slow_path(
+        &mut self,
+        forwarding: &mut dataplane::xdp::Forwarding,
+        seen: &Seen,
+    ) -> SlowPath {
+        let handle = &mut self.handle;
+        // Without a route to the segment any interface does: the kernel looks the packet up again.
+        let mut interface = |segment: Ipv6Addr| {
+            let hop = handle.next_hop(IpAddr::V6(segment)).ok().flatten();
+            hop.map(|hop: NextHop| hop.interface)
+        };
+        let mut path = SlowPath::of(forwarding, &seen.kernel, &mut interface);
+        path.leave_out(&self.refused);
+        path.mark(forwarding);
+        path
+    }
+
+    /// A new file may have what was refused before.
+    pub(crate) fn forget_refusals(&mut self) {
+        self.refused = Refused::default();
+    }
+
+    /// Gives the kernel what it lacks; what it refuses, `forwarding` says no more that it has.
+    pub(crate) fn extend(
+        &mut self,
+        path: &mut SlowPath,
+        forwarding: &mut dataplane::xdp::Forwarding,
+        seen: &Seen,
+    ) -> Result<(), Error> {
+        if path.encapsulates()
+            && (seen.kernel.source.is_none() || seen.kernel.source == self.source)
+            && seen.kernel.source != Some(forwarding.source)
+        {
+            self.seg6.set_tunnel_source(forwarding.source)?;
+            self.source = Some(forwarding.source);
+        }
+        let refused = path.extend(&mut self.handle, &seen.present)?;
+        refused.unmark(forwarding);
+        path.leave_out(&refused);
+        self.refused.add(&refused);
+        Ok(())
+    }
+
+    /// Lets the kernel keep `path` and no more.
+    pub(crate) fn shrink(&mut self, path: SlowPath) -> Result<(), Error> {
+        let present = Present::list(&mut self.handle)?;
+        path.shrink(&mut self.handle, &present)?;
+        self.kept = path;
+        Ok(())
+    }
+
+    /// What [`KernelSide::extend`] added goes again.
+    pub(crate) fn undo(&mut self) {
+        // What could not be taken back goes with the next change; the error that led here is the
+        // one to report.
+        if let Ok(present) = Present::list(&mut self.handle) {
+            let _ = self.kept.shrink(&mut self.handle, &present);
+        }
+    }
+
+    /// Takes everything back.
+    pub(crate) fn leave(&mut self) -> Result<(), Error> {
+        self.shrink(SlowPath::default())?;
+        if self.source.take().is_some() {
+            self.seg6.set_tunnel_source(Ipv6Addr::UNSPECIFIED)?;
+        }
+        Ok(())
+    }
+
+    /// Asks whether a neighbour is still there.
+    pub(crate) fn probe(&mut self, neighbour: &Neighbour) -> Result<(), Error> {
+        Ok(self.handle.probe_neighbour(neighbour.interface, neighbour.address)?)
+    }
+}
+
+/// A link without what changes by itself.
+fn settled(link: Link) -> Link {
+    Link {
+        xdp: Vec::new(),
+        stats: netlink::LinkStats::default(),
+        carrier: false,
+        operational: false,
+        ..link
+    }
+}

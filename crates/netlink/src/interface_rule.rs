@@ -1,0 +1,127 @@
+//! Policy rules by interface: packets that come in by it look their route up in a table of their
+//! own first.
+
+use netlink_packet_core::{DecodeError, Parseable};
+use netlink_packet_route::AddressFamily;
+use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
+
+use crate::socket::{CREATE, EXCL, bytes};
+use crate::{Handle, Request, Result};
+
+/// Packets of one family that come in by `interface` are looked up in `table`; where it has no
+/// route, the next rule is asked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InterfaceRule {
+    /// The rule's place: lower ones are asked first.
+    pub priority: u32,
+    /// The table to look in.
+    pub table: u32,
+    /// The rule's originator (`RTPROT_*`).
+    pub protocol: u8,
+    /// Whether it is for IPv6, or else for IPv4.
+    pub ipv6: bool,
+    /// The interface's name.
+    pub interface: String,
+}
+
+/// Adds a rule. One that is there already is an error (EEXIST).
+pub fn add_interface_rule(rule: &InterfaceRule) -> Request {
+    Request::of(libc::RTM_NEWRULE, CREATE | EXCL, &message(rule))
+}
+
+/// Deletes a rule.
+pub fn delete_interface_rule(rule: &InterfaceRule) -> Request {
+    Request::of(libc::RTM_DELRULE, 0, &message(rule))
+}
+
+fn family(ipv6: bool) -> AddressFamily {
+    if ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet }
+}
+
+fn message(rule: &InterfaceRule) -> RuleMessage {
+    let mut message = RuleMessage::default();
+    message.header.family = family(rule.ipv6);
+    message.header.action = RuleAction::ToTable;
+    message.attributes = vec![
+        RuleAttribute::Priority(rule.priority),
+        RuleAttribute::Table(rule.table),
+        RuleAttribute::Protocol(rule.protocol.into()),
+        RuleAttribute::Iifname(rule.interface.clone()),
+    ];
+    message
+}
+
+impl Handle {
+    /// The rules by interface of one originator.
+    pub fn interface_rules(&mut self, protocol: u8) -> Result<Vec<InterfaceRule>> {
+        let mut rules = Vec::new();
+        for ipv6 in [false, true] {
+            let mut message = RuleMessage::default();
+            message.header.family = family(ipv6);
+            let read = |body: &[u8]| Ok(read(body, ipv6)?.filter(|r| r.protocol == protocol));
+            let body = bytes(&message);
+            rules.extend(self.socket.dump("list the rules", libc::RTM_GETRULE, &body, read)?);
+        }
+        Ok(rules)
+    }
+}
+
+/// Reads a rule; None for one without an interface.
+fn read(body: &[u8], ipv6: bool) -> std::result::Result<Option<InterfaceRule>, DecodeError> {
+    let message = RuleMessage::parse(body)?;
+    let mut rule = InterfaceRule {
+        priority: 0,
+        table: message.header.table.into(),
+        protocol: 0,
+        ipv6,
+        interface: String::new(),
+    };
+    for attribute in message.attributes {
+        match attribute {
+            RuleAttribute::Priority(priority) => rule.priority = priority,
+            RuleAttribute::Table(table) => rule.table = table,
+            RuleAttribute::Protocol(protocol) => rule.protocol = protocol.into(),
+            RuleAttribute::Iifname(name) => rule.interface = name,
+            _ => {}
+        }
+    }
+    Ok((!rule.interface.is_empty()).then_some(rule))
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::errno::Errno;
+
+    use super::*;
+    use crate::{Batch, Namespace, SLOW_PATH};
+
+    #[test]
+    fn root_a_rule_by_interface_comes_and_goes() {
+        let rule = |ipv6| InterfaceRule {
+            priority: 6000,
+            table: 4_915_300,
+            protocol: SLOW_PATH,
+            ipv6,
+            interface: "lo".into(),
+        };
+        let namespace = Namespace::unnamed().unwrap();
+        let test = || {
+            let mut handle = Handle::new().unwrap();
+            let mut batch = Batch::new();
+            for ipv6 in [false, true] {
+                batch.push("add", add_interface_rule(&rule(ipv6)));
+            }
+            handle.commit(batch).unwrap();
+            assert_eq!(handle.interface_rules(SLOW_PATH).unwrap(), [rule(false), rule(true)]);
+            // Packets' ways depend on no more than before: the interface is part of every look-up.
+            assert_eq!(handle.rule_owners().unwrap(), crate::RuleOwners::default());
+            let again = handle.request("again", add_interface_rule(&rule(true))).unwrap_err();
+            assert_eq!(again.errno(), Some(Errno::EEXIST));
+            for ipv6 in [false, true] {
+                handle.request("delete", delete_interface_rule(&rule(ipv6))).unwrap();
+            }
+            assert_eq!(handle.interface_rules(SLOW_PATH).unwrap(), []);
+        };
+        namespace.run(test).unwrap();
+    }
+}
