@@ -107,6 +107,8 @@ enum reason {
 	REASON_TRUNCATED,
 	/* The SID decapsulates another kind of packet. */
 	REASON_WRONG_PAYLOAD,
+	/* Larger than the route takes with an outer header: the sender was told. */
+	REASON_TOO_BIG_TOLD,
 	REASONS,
 };
 

@@ -13,6 +13,7 @@
 
 #include "prefix.h"
 #include "send.h"
+#include "too_big.h"
 
 /* The kernel's default hop limit for a packet that it makes, one router passed. */
 #define HOP_LIMIT4 63
@@ -51,9 +52,37 @@ static __always_inline int copy_outer(const struct frame *frame, void *to,
 	return 0;
 }
 
-/* Puts the list's header in front of the inner packet and sends. */
+/* Tells the sender, or leaves the packet where nobody is to be told. */
+static __always_inline int answer_too_big(const struct frame *frame, const struct outer *outer,
+					  const struct inner *inner, __u32 mtu, int in_kernel)
+{
+	const struct ipv6hdr *header = (const void *)outer->header;
+	struct too_big what = {
+		.l3 = inner->at,
+		.length = inner->length,
+		.mtu = mtu - outer->length,
+		.ipv6 = inner->protocol == IPPROTO_IPV6,
+		.source = {high(&header->saddr), low(&header->saddr)},
+	};
+
+	if (inner->protocol == IPPROTO_ETHERNET || mtu <= outer->length)
+		return leave(frame, REASON_TOO_BIG, in_kernel);
+	int told = tell_too_big(frame->ctx, &what);
+
+	if (!told)
+		return leave(frame, REASON_TOO_BIG, in_kernel);
+	drop(frame, REASON_TOO_BIG_TOLD);
+	if (told < 0)
+		return XDP_DROP;
+	/* Not XDP_TX: on a veth that waits until the other end polls for another reason. */
+	return bpf_redirect_map(&devices, frame->port->ifindex & (LIMIT_PORTS - 1), XDP_DROP);
+}
+
+/* Puts the list's header in front of the inner packet and sends. `tells`: the packet is as its
+ * sender wrote it, who is told if it is too big. */
 static __always_inline int encapsulate(const struct frame *frame, const struct outer *outer,
-				       const struct inner *inner, __u32 counter, int in_kernel)
+				       const struct inner *inner, __u32 counter, int in_kernel,
+				       int tells)
 {
 	__u32 label = inner->hash >> (64 - FLOW_LABEL_BITS);
 	__be32 flow = bpf_htonl((__u32)inner->traffic_class << FLOW_LABEL_BITS | label);
@@ -72,7 +101,8 @@ static __always_inline int encapsulate(const struct frame *frame, const struct o
 	if (!adjacency)
 		return leave(frame, reason, in_kernel);
 	if (length > adjacency->mtu)
-		return leave(frame, REASON_TOO_BIG, in_kernel);
+		return tells ? answer_too_big(frame, outer, inner, adjacency->mtu, in_kernel) :
+			       leave(frame, REASON_TOO_BIG, in_kernel);
 	struct tags tags = tags_of(adjacency);
 	int cut = (int)inner->at - (int)frame->l3 - outer->length;
 
@@ -128,7 +158,7 @@ static __always_inline int steer(const struct frame *frame, __u32 number,
 
 	if (!outer)
 		return leave(frame, REASON_NO_POLICY, policy->in_kernel);
-	return encapsulate(frame, outer, inner, policy->counter, policy->in_kernel);
+	return encapsulate(frame, outer, inner, policy->counter, policy->in_kernel, 1);
 }
 
 /* TCP and UDP ports, both in one word; 0 where a fragment may lack them: all of a packet's

@@ -75,7 +75,7 @@ static __noinline int end_b6_encaps(struct xdp_md *ctx, const struct port *port,
 
 	if (!outer)
 		return leave(frame, REASON_NO_POLICY, sid->in_kernel);
-	verdict = encapsulate(frame, outer, &inner, sid->counter, sid->in_kernel);
+	verdict = encapsulate(frame, outer, &inner, sid->counter, sid->in_kernel, 0);
 	if (verdict != XDP_REDIRECT)
 		return verdict;
 	/* Nothing can go wrong any more: now the inner header, which is behind the outer one. */

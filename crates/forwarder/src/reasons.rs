@@ -3,7 +3,7 @@
 use bpf::srv6::types::reason;
 
 /// A reason's name, for scripts, and its meaning, for people.
-pub(crate) const REASONS: [(reason, &str, &str); 17] = [
+pub(crate) const REASONS: [(reason, &str, &str); 18] = [
     (reason::REASON_NO_ENTRY, "no-entry", "nothing here concerns the packet"),
     (reason::REASON_OTHER_STATION, "other-station", "the frame is for another address"),
     (reason::REASON_EXTENSION, "extension", "an extension header that is no SRH"),
@@ -21,6 +21,7 @@ pub(crate) const REASONS: [(reason, &str, &str); 17] = [
     (reason::REASON_MALFORMED, "malformed", "an SRH that contradicts itself"),
     (reason::REASON_TRUNCATED, "truncated", "shorter than its headers say"),
     (reason::REASON_WRONG_PAYLOAD, "wrong-payload", "the SID decapsulates something else"),
+    (reason::REASON_TOO_BIG_TOLD, "too-big-told", "too large with a header; the sender was told"),
 ];
 
 #[cfg(test)]

@@ -4,3 +4,4 @@
 mod bed;
 mod behaviours;
 mod oracle;
+mod too_big;

@@ -6,3 +6,4 @@ mod bad_input;
 mod changes;
 mod import;
 mod net;
+mod slow_path;

@@ -62,11 +62,13 @@ pub(crate) fn load(text: &str) -> (Option<Tree>, Vec<Fault>) {
         let (event, span) = match event {
             Ok((event, span)) => (event, Span::from(span)),
             Err(error) => {
-                loader.faults.push(Fault::new(
-                    Span::one(error.marker()),
-                    format!("this is not YAML: {}", error.info()),
-                    "check the indentation, the brackets and the quotes up to here",
-                ));
+                let line = text.lines().nth(error.marker().line().saturating_sub(1));
+                let help = match line.is_some_and(|line| line.trim_end().ends_with("::")) {
+                    true => "write an address that ends in `::` in quotes",
+                    false => "check the indentation, the brackets and the quotes up to here",
+                };
+                let message = format!("this is not YAML: {}", error.info());
+                loader.faults.push(Fault::new(Span::one(error.marker()), message, help));
                 return (None, loader.faults);
             }
         };
@@ -263,6 +265,12 @@ mod tests {
         assert!(messages(&"[".repeat(100))[0].contains("nested too deeply"));
         assert!(!messages(&"[".repeat(100_000)).is_empty());
         assert!(messages("a: &a [*a]")[0].contains("inside its own anchor"));
+    }
+
+    #[test]
+    fn an_address_that_ends_in_colons_needs_quotes() {
+        let (_, faults) = load("source: fd00:1::\nports: {}\n");
+        assert_eq!(faults[0].help.as_deref(), Some("write an address that ends in `::` in quotes"));
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub(crate) enum Same {
     /// Left to the kernel, and so, whatever it did, the same. Whether it forwarded it.
     Left(bool),
     Dropped,
+    /// The sender was told that its packet is too big; the kernel tells the outer source.
+    Told,
 }
 
 impl Node {
@@ -53,6 +55,13 @@ fn compare(frame: &[u8], run: &Run, kernel: &Left) -> Result<Same, &'static str>
         verdict::PASS => Ok(Same::Left(kernel.iter().any(|(_, out)| !is_error(out)))),
         verdict::DROP if !kernel.is_empty() => Err("dropped, and the kernel does not"),
         verdict::DROP => Ok(Same::Dropped),
+        verdict::REDIRECT if tells_the_sender(frame, &run.frame) => {
+            if kernel.iter().all(|(_, out)| is_error(out)) {
+                Ok(Same::Told)
+            } else {
+                Err("the sender was told, and the kernel forwards")
+            }
+        }
         verdict::REDIRECT => {
             if kernel.is_empty() && is_no_packet(frame, &run.frame) {
                 return Ok(Same::Forwarded(run.frame.clone()));
@@ -183,4 +192,16 @@ impl Node {
         let all = (0..reasons).map(|reason| (reason, count(reason), count(reasons + reason)));
         all.filter(|(_, left, dropped)| left + dropped > 0).collect()
     }
+}
+
+/// Whether a frame tells the sender of another one that it was too big.
+pub(crate) fn tells_the_sender(sent: &[u8], frame: &[u8]) -> bool {
+    let ip = frame.get(14..).unwrap_or_default();
+    // An ICMP header, and the quote.
+    let (about, says) = match ip.first().map(|byte| byte >> 4) {
+        Some(4) if ip.len() == 20 + 8 + 512 => (28, ip[9] == 1 && ip[20..22] == [3, 4]),
+        Some(6) if ip.len() == 40 + 8 + 512 => (48, ip[6] == 58 && ip[40] == 2),
+        _ => return false,
+    };
+    says && frame[..6] == sent[6..12] && sent[14..].starts_with(&ip[about..])
 }

@@ -4,7 +4,7 @@ use bpf::measure::verdict;
 use testkit::Random;
 use wire::protocol::{IPV4, IPV6};
 
-use super::compare::{Account, hex, is_whole, wanted};
+use super::compare::{Account, hex, is_whole, tells_the_sender, wanted};
 use super::differential::packets;
 use super::network::{BINDING, POLICIES, SIDS};
 use super::node::{Node, with_node};
@@ -36,7 +36,8 @@ impl Node {
     /// Lets the program alone have a frame; whatever it does, it does it whole.
     fn survives(&self, frame: &[u8], account: &mut Account) {
         let run = self.program(frame);
-        account.add(run.verdict);
+        let told = tells_the_sender(frame, &run.frame);
+        account.add(if told { verdict::DROP } else { run.verdict });
         let fine = match run.verdict {
             // The length on the wire is the one that the header says, or End.DX2's inner frame's.
             verdict::REDIRECT => {

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * A packet that is too big for its path once it has an outer header: its sender is told what fits
+ * (RFC 1191 section 4; RFC 4443 section 3.2), so that path MTU discovery works into a policy.
+ *
+ * The kernel does not: it encapsulates first, and tells the outer source, which is this node. All
+ * else that needs an ICMP message is the kernel's.
+ */
+#ifndef KAIDO_SRV6_TOO_BIG_H
+#define KAIDO_SRV6_TOO_BIG_H
+
+#include "frame.h"
+
+/* ICMP's header (RFC 792, RFC 4443 section 2.1), whose last word is what the type makes of it. */
+struct icmp {
+	__u8 type;
+	__u8 code;
+	__be16 checksum;
+	__be32 rest;
+};
+
+#define ICMP_ECHO_REPLY 0
+#define ICMP_UNREACHABLE 3
+#define ICMP_FRAGMENTATION_NEEDED 4
+#define ICMP_ECHO 8
+#define ICMP6_TOO_BIG 2
+#define ICMP6_FIRST_INFORMATIONAL 128
+
+/* How much of the packet is quoted: RFC 1812 section 4.3.2.3 wants no more than 576 bytes in all, and
+ * bpf_csum_diff() takes 512. A packet that is too big is longer, but on the oddest of links. */
+#define QUOTE 512
+/* IPv6 goes without less (RFC 8200 section 5). */
+#define SMALLEST_MTU 1280
+#define IPV4_DONT_FRAGMENT bpf_htons(0x4000)
+/* The address of a router that has none to name (RFC 7600 section 4.8). */
+#define DUMMY_ADDRESS bpf_htonl(0xc0000008)
+
+/* A processor tells at most so many senders in 2^20 ns. */
+#define TELL_MOST 16
+
+struct told {
+	__u64 since; /* in units of 2^20 ns */
+	__u64 count;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct told);
+} told SEC(".maps");
+
+/* What there is to say. */
+struct too_big {
+	__u32 l3;     /* where the packet begins in the frame */
+	__u32 length; /* of the packet */
+	__u32 mtu;    /* what fits */
+	__u32 ipv6;   /* which kind the packet is */
+	__u64 source[2]; /* who says so, where it is IPv6 */
+};
+
+/* The link header, as it was. */
+struct link {
+	__u64 stations;
+	__u32 stations_end;
+	__u64 tags; /* what is behind the addresses: type, or tags and type */
+	__u16 type;
+};
+
+static __always_inline int may_tell(void)
+{
+	__u32 zero = 0;
+	struct told *state = bpf_map_lookup_elem(&told, &zero);
+	__u64 now = bpf_ktime_get_ns() >> 20;
+
+	if (!state)
+		return 0;
+	if (state->since != now) {
+		state->since = now;
+		state->count = 0;
+	}
+	return state->count++ < TELL_MOST;
+}
+
+/* Whether an ICMP message may be about this packet: about none of ICMP's own errors, and about first
+ * fragments only (RFC 1122 section 3.2.2, RFC 4443 section 2.4). */
+static __always_inline int may_be_told(const void *packet, const void *end, int ipv6)
+{
+	if (ipv6) {
+		const struct ipv6hdr *ip = packet;
+		const struct icmp *icmp = (const void *)(ip + 1);
+
+		if ((void *)(ip + 1) > end)
+			return 0;
+		if (ip->nexthdr != IPPROTO_ICMPV6)
+			return 1;
+		return (void *)(icmp + 1) <= end && icmp->type >= ICMP6_FIRST_INFORMATIONAL;
+	}
+	const struct iphdr *ip = packet;
+	const struct icmp *icmp = (const void *)(ip + 1);
+
+	if ((void *)(ip + 1) > end || !(ip->frag_off & IPV4_DONT_FRAGMENT) ||
+	    ip->frag_off & bpf_htons(0x1fff))
+		return 0;
+	if (ip->protocol != IPPROTO_ICMP)
+		return 1;
+	return (void *)(icmp + 1) <= end &&
+	       (icmp->type == ICMP_ECHO || icmp->type == ICMP_ECHO_REPLY);
+}
+
+static __always_inline __u16 folded(__u64 sum)
+{
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return ~sum;
+}
+
+/* ICMPv4's message around the quote. Returns 0, or -1 if the frame is too short. */
+static __always_inline int tell4(void *packet, const void *end, __u32 mtu)
+{
+	struct iphdr *ip = packet;
+	struct icmp *icmp = (void *)(ip + 1);
+	struct iphdr *about = (void *)(icmp + 1);
+
+	if ((void *)(about + 1) > end)
+		return -1;
+	ip->version = 4;
+	ip->ihl = 5;
+	ip->tos = 0xc0; /* internetwork control (RFC 1812 section 4.3.2.5) */
+	ip->tot_len = bpf_htons(sizeof(*ip) + sizeof(*icmp) + QUOTE);
+	ip->id = 0;
+	ip->frag_off = 0;
+	ip->ttl = 64;
+	ip->protocol = IPPROTO_ICMP;
+	ip->check = 0;
+	ip->saddr = DUMMY_ADDRESS;
+	ip->daddr = about->saddr;
+	ip->check = folded(bpf_csum_diff(0, 0, (void *)ip, sizeof(*ip), 0));
+	icmp->type = ICMP_UNREACHABLE;
+	icmp->code = ICMP_FRAGMENTATION_NEEDED;
+	icmp->checksum = 0;
+	icmp->rest = bpf_htonl(mtu);
+	return 0;
+}
+
+/* ICMPv6's. */
+static __always_inline int tell6(void *packet, const void *end, const struct too_big *what,
+				 __u64 *pseudo)
+{
+	struct ipv6hdr *ip = packet;
+	struct icmp *icmp = (void *)(ip + 1);
+	struct ipv6hdr *about = (void *)(icmp + 1);
+	__u32 length = sizeof(*icmp) + QUOTE;
+
+	if ((void *)(about + 1) > end)
+		return -1;
+	*(__be32 *)ip = bpf_htonl(0x60000000);
+	ip->payload_len = bpf_htons(length);
+	ip->nexthdr = IPPROTO_ICMPV6;
+	ip->hop_limit = 64;
+	((__u64 *)&ip->saddr)[0] = what->source[0];
+	((__u64 *)&ip->saddr)[1] = what->source[1];
+	((__u64 *)&ip->daddr)[0] = high(&about->saddr);
+	((__u64 *)&ip->daddr)[1] = low(&about->saddr);
+	icmp->type = ICMP6_TOO_BIG;
+	icmp->code = 0;
+	icmp->checksum = 0;
+	icmp->rest = bpf_htonl(what->mtu);
+	/* The pseudo-header (RFC 8200 section 8.1): addresses, length, next header. */
+	*pseudo = bpf_csum_diff(0, 0, (void *)&ip->saddr, 32, 0) + bpf_htonl(length) +
+		  bpf_htonl(IPPROTO_ICMPV6);
+	return 0;
+}
+
+/*
+ * Makes the frame the answer to its sender. Returns 1 if it is that now; 0 if there is none to be
+ * given, and the frame is as it was; -1 if it is broken.
+ */
+static __noinline int tell_too_big(struct xdp_md *ctx, const struct too_big *what)
+{
+	__u32 headers = (what->ipv6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr)) + 8;
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u32 l3 = what->l3;
+	struct link link;
+	__u64 sum = 0;
+
+	if ((what->ipv6 && what->mtu < SMALLEST_MTU) || what->length < QUOTE ||
+	    l3 > ETH_HLEN + 8 || data + ETH_HLEN + 8 > end || !may_be_told(data + l3, end, what->ipv6) || !may_tell())
+		return 0;
+	link.stations = high(data);
+	link.stations_end = load32(data + 8);
+	link.tags = *(const __u64 *)(data + 2 * ETH_ALEN);
+	if (data + l3 + 2 > end)
+		return 0;
+	link.type = load16(data + l3 - 2);
+	__u32 whole = bpf_xdp_get_buff_len(ctx);
+
+	if (bpf_xdp_adjust_tail(ctx, (int)(l3 + QUOTE) - (int)whole))
+		return 0;
+	if (bpf_xdp_adjust_head(ctx, -(int)headers))
+		return -1;
+	data = (void *)(long)ctx->data;
+	end = (void *)(long)ctx->data_end;
+	if (data + ETH_HLEN + 8 > end || data + l3 > end)
+		return -1;
+	/* Back to where it came from. */
+	__builtin_memcpy(data, (const void *)&link.stations + 6, 2);
+	__builtin_memcpy(data + 2, &link.stations_end, 4);
+	__builtin_memcpy(data + 6, &link.stations, 6);
+	*(__u64 *)(data + 2 * ETH_ALEN) = link.tags;
+	store16(data + l3 - 2, link.type);
+	void *packet = data + l3;
+
+	if (what->ipv6 ? tell6(packet, end, what, &sum) : tell4(packet, end, what->mtu))
+		return -1;
+	/* The message's own checksum: its header of 8 bytes, and the quote. */
+	void *message = packet + headers - 8;
+
+	if (message + 8 + QUOTE > end)
+		return -1;
+	sum = bpf_csum_diff(0, 0, message + 8, QUOTE, sum);
+	sum += (__u64)load32(message) + load32(message + 4);
+	store16(message + 2, folded(sum));
+	return 1;
+}
+
+#endif

@@ -1,0 +1,146 @@
+//! A packet that has no room for its outer header: its sender is told.
+
+use bpf::Srv6;
+use bpf::measure::{Run, run_once, verdict};
+use bpf::srv6::types::reason;
+use bpf::srv6::{Sizes, types};
+use dataplane::xdp::{Form, outer};
+use model::{SegmentList, Sid};
+
+use crate::bed::*;
+
+/// The node's ports are 2000 bytes wide, and the outer header takes 40.
+const FITS: usize = 1960;
+const QUOTE: usize = 512;
+
+/// Everything IPv4 and IPv6 is steered to one SID, without an SRH.
+fn plane() -> Srv6 {
+    let mut plane = loaded(Sizes::default());
+    let list = SegmentList(vec![Sid("fd00:2::1".parse().unwrap())]);
+    let header = outer("fd00:1::".parse().unwrap(), &list, Form::Reduced).unwrap();
+    let list = plane.lists.add(header).unwrap();
+    let policy = types::policy { list, counter: 71, ..Default::default() };
+    let policy = plane.policies.add(policy).unwrap();
+    let mut tenant = types::tenant::default();
+    tenant.ipv4[0].count = 1;
+    tenant.ipv6[0].count = 1;
+    plane.tenants.write(1, tenant);
+    plane.prefixes4.add(types::prefix4 { tenant: 1, policy, ..Default::default() }).unwrap();
+    plane.prefixes6.add(types::prefix6 { tenant: 1, policy, ..Default::default() }).unwrap();
+    plane
+}
+
+fn run(plane: &Srv6, packet: &[u8]) -> Run {
+    run_once(plane.program(), index("l"), &frame(packet)).unwrap()
+}
+
+/// The ones' complement sum of RFC 1071, written once more and plainly: 0xffff over what is correct.
+fn sum(bytes: &[u8]) -> u16 {
+    let words =
+        bytes.chunks(2).map(|two| u32::from(two[0]) << 8 | two.get(1).map_or(0, |b| u32::from(*b)));
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+#[test]
+fn root_the_sender_of_what_is_too_big_is_told() {
+    in_node(|| {
+        let plane = plane();
+        for (over, told) in [(0, false), (1, true)] {
+            let packet = udp4("10.1.0.1", "10.3.7.1", FITS - 28 + over);
+            let answer = run(&plane, &packet);
+            assert_eq!(answer.verdict, verdict::REDIRECT);
+            if !told {
+                assert_eq!(answer.frame.len(), 14 + 40 + packet.len());
+                continue;
+            }
+            let (link, ip) = answer.frame.split_at(14);
+            assert_eq!((&link[..6], &link[6..12]), (&LEFT_MAC[..], &NODE_LEFT[..]));
+            assert_eq!(link[12..], [8, 0]);
+            assert_eq!(ip.len(), 20 + 8 + QUOTE);
+            assert_eq!(sum(&ip[..20]), 0xffff, "the header's checksum");
+            assert_eq!(sum(&ip[20..]), 0xffff, "the message's checksum");
+            assert_eq!(ip[12..16], [192, 0, 0, 8]);
+            assert_eq!(ip[16..20], [10, 1, 0, 1]);
+            // Fragmentation needed, and what fits.
+            assert_eq!(ip[20..22], [3, 4]);
+            assert_eq!(ip[24..28], (FITS as u32).to_be_bytes());
+            assert_eq!(ip[28..], packet[..QUOTE]);
+        }
+        let packet = udp6("fd00:9::9", "fd00:3::9", FITS - 48 + 1);
+        let answer = run(&plane, &packet);
+        assert_eq!(answer.verdict, verdict::REDIRECT);
+        let ip = &answer.frame[14..];
+        assert_eq!(ip.len(), 40 + 8 + QUOTE);
+        assert_eq!(ip[..8], [0x60, 0, 0, 0, 2, 8, 58, 64]);
+        assert_eq!(ip[8..24], "fd00:1::".parse::<std::net::Ipv6Addr>().unwrap().octets());
+        assert_eq!(ip[24..40], "fd00:9::9".parse::<std::net::Ipv6Addr>().unwrap().octets());
+        let pseudo = [&ip[8..40], &[0, 0, 2, 8, 0, 0, 0, 58], &ip[40..]].concat();
+        assert_eq!(sum(&pseudo), 0xffff, "the message's checksum");
+        assert_eq!(ip[40..42], [2, 0]);
+        assert_eq!(ip[44..48], (FITS as u32).to_be_bytes());
+        assert_eq!(ip[48..], packet[..QUOTE]);
+        let told = types::reason::REASONS.0 + reason::REASON_TOO_BIG_TOLD.0;
+        assert_eq!(plane.count(told).packets, 2);
+    });
+}
+
+#[test]
+fn root_nobody_is_told_of_icmps_own_errors_nor_of_fragments() {
+    in_node(|| {
+        let plane = plane();
+        let whole = udp4("10.1.0.1", "10.3.7.1", FITS);
+        let with = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut packet = whole.clone();
+            change(&mut packet);
+            packet[10..12].fill(0);
+            let checksum = !sum(&packet[..20]);
+            packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+            let run = run(&plane, &packet);
+            assert!(
+                run.verdict == verdict::REDIRECT || run.frame == frame(&packet),
+                "left as it was"
+            );
+            run.verdict
+        };
+        assert_eq!(with(&|_| {}), verdict::REDIRECT);
+        // Without an entry in the kernel what cannot go ends here.
+        assert_eq!(with(&|packet| packet[6] = 0), verdict::DROP, "may be fragmented");
+        assert_eq!(with(&|packet| packet[7] = 9), verdict::DROP, "not the first fragment");
+        for (kind, told) in [(8, true), (0, true), (3, false), (11, false), (5, false)] {
+            let verdict = with(&|packet| {
+                packet[9] = 1;
+                packet[20] = kind;
+            });
+            assert_eq!(verdict == verdict::REDIRECT, told, "ICMP type {kind}");
+        }
+        for (kind, told) in [(128, true), (129, true), (1, false), (2, false)] {
+            let mut packet = udp6("fd00:9::9", "fd00:3::9", FITS);
+            packet[6] = 58;
+            packet[40] = kind;
+            assert_eq!(
+                run(&plane, &packet).verdict == verdict::REDIRECT,
+                told,
+                "ICMPv6 type {kind}"
+            );
+        }
+    });
+}
+
+#[test]
+fn root_the_told_are_not_many() {
+    in_node(|| {
+        let plane = plane();
+        let packet = udp4("10.1.0.1", "10.3.7.1", FITS);
+        let started = std::time::Instant::now();
+        let told = (0..2000).filter(|_| run(&plane, &packet).verdict == verdict::REDIRECT).count();
+        // 16 in each 1.05 ms, on each processor.
+        let periods = started.elapsed().as_millis() as usize + 2;
+        let processors = std::thread::available_parallelism().unwrap().get();
+        assert!(told <= 16 * periods * processors, "{told} in {periods} ms");
+        assert!(told >= 16);
+    });
+}

@@ -1,0 +1,141 @@
+//! What XDP leaves to the kernel of a file's own SIDs and policies, the kernel does.
+
+use std::process::Command;
+use std::time::Duration;
+
+use testkit::until;
+
+use crate::net::{Net, ip, show};
+
+/// Left is a tenant of the node, right is behind a policy.
+const FILE: &str = "\
+source: \"fd00:1::\"
+locators: [\"fd00:1::/48\"]
+ports: { l: {tenant: blue}, r: {} }
+tenants:
+  blue:
+    routes:
+      10.9.0.0/24: [fd00:2::d4]
+      fd00:99::/64: [fd00:2::d6]
+sids:
+  fd00:1::e: End
+";
+
+fn net() -> Net {
+    let net = Net::new();
+    let sysctls = || {
+        for (key, value) in
+            [("ip_forward", "1"), ("conf/all/rp_filter", "0"), ("conf/default/rp_filter", "0")]
+        {
+            netlink::sysctl::write(&format!("ipv4/{key}"), value).unwrap();
+        }
+    };
+    net.node.run(sysctls).unwrap();
+    net.right.run(sysctls).unwrap();
+    ip(&net.left, &["addr add 10.1.0.2/24 dev port", "route add default via 10.1.0.1"]);
+    ip(
+        &net.node,
+        &[
+            "addr add 10.1.0.1/24 dev l",
+            // No room for an outer header around 1500 bytes.
+            "link set dev r mtu 1500",
+        ],
+    );
+    ip(
+        &net.right,
+        &[
+            "addr add 10.9.0.1/32 dev lo",
+            "addr add fd00:99::1/128 dev lo",
+            "route add 10.1.0.0/24 via inet6 fd00:b::1 dev port",
+            "-6 route add fd00:2::d4/128 encap seg6local action End.DX4 nh4 0.0.0.0 dev port",
+        ],
+    );
+    net
+}
+
+/// What `ping` from left says.
+fn ping(net: &Net, arguments: &str) -> String {
+    let run = || Command::new("ping").args(arguments.split_whitespace()).output().unwrap();
+    let output = net.left.run(run).unwrap();
+    String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+}
+
+#[track_caller]
+fn expect(net: &Net, arguments: &str, what: &str) {
+    let said = ping(net, arguments);
+    let shown = net.show();
+    let reasons: Vec<_> = shown["reasons"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|reason| reason["passed"] != 0 || reason["dropped"] != 0)
+        .collect();
+    assert!(said.contains(what), "ping {arguments}:\n{said}\n{reasons:#?}");
+}
+
+#[test]
+fn root_the_kernel_does_what_xdp_leaves_to_it() {
+    let mut net = net();
+    net.start(&[]);
+    net.apply(FILE);
+
+    // No neighbour is known yet: the first packet waits in the kernel.
+    ip(&net.node, &["neigh flush dev r"]);
+    expect(&net, "-c 3 -i 0.05 -W 2 10.9.0.1", " 0% packet loss");
+    expect(&net, "-c 3 -i 0.05 -W 2 fd00:99::1", " 0% packet loss");
+
+    // Path MTU discovery: 1500 less an outer header without an SRH. That is not the kernel's: it
+    // would tell the outer source.
+    let sized = |size| format!("-M do -s {size} -c 1 -W 2");
+    expect(&net, &format!("{} 10.9.0.1", sized(1472)), "mtu = 1460");
+    expect(&net, &format!("{} 10.9.0.1", sized(1460 - 28)), " 0% packet loss");
+    expect(&net, &format!("{} fd00:99::1", sized(1452)), "mtu=1460");
+    expect(&net, &format!("{} fd00:99::1", sized(1460 - 48)), " 0% packet loss");
+
+    let shown = net.show();
+    for reason in shown["reasons"].as_array().unwrap() {
+        let told = if reason["reason"] == "too-big-told" { 2 } else { 0 };
+        assert_eq!(reason["dropped"], told, "{reason}");
+    }
+
+    net.kaido.ok(&["dataplane", "detach"]);
+    for family in ["-4", "-6"] {
+        assert_eq!(show(&net.node, &format!("{family} route show table all proto 76")), "");
+        assert!(!show(&net.node, &format!("{family} rule")).contains("proto 76"));
+    }
+    assert!(show(&net.node, "sr tunsrc show").contains("addr ::\n"));
+    net.end();
+}
+
+#[test]
+fn root_nobody_else_meets_a_tenants_policies() {
+    let mut net = net();
+    net.start(&[]);
+    let plan = net.apply(FILE);
+    assert_eq!(plan["more"], 0, "{plan}");
+    // The node's own packets, and those that come in by another port.
+    for from in ["", " iif r from 10.7.0.1"] {
+        let found = show(&net.node, &format!("route get 10.9.0.1{from}"));
+        assert!(!found.contains("seg6"), "{found}");
+    }
+    let found = show(&net.node, "route get 10.9.0.1 iif l from 10.1.0.2");
+    assert!(found.contains("fd00:2::d4"), "{found}");
+    // A default route of the tenant's would catch the outer packets: XDP alone has it.
+    let text = FILE.replace("fd00:99::/64", "::/0");
+    net.apply(&text);
+    assert!(!show(&net.node, "-6 route show table all proto 76").contains("default"));
+    expect(&net, "-c 3 -i 0.05 -W 2 fd00:99::1", " 0% packet loss");
+    // Without the SID the kernel's goes as well.
+    assert!(show(&net.node, "-6 route").contains("fd00:1::e"));
+    net.apply(&text.replace("  fd00:1::e: End\n", "  fd00:1::f: End\n"));
+    assert!(!show(&net.node, "-6 route").contains("fd00:1::e"));
+    // What somebody takes away comes back.
+    ip(&net.node, &["-6 route flush table main proto 76"]);
+    until(
+        Duration::from_secs(5),
+        || show(&net.node, "-6 route").contains("fd00:1::f").then_some(()),
+        || show(&net.node, "-6 route"),
+    );
+    net.kaido.ok(&["dataplane", "detach"]);
+    net.end();
+}
