@@ -123,7 +123,7 @@ int plain_end(struct xdp_md *ctx)
 		return XDP_PASS;
 	if (!srh->segments_left || ip->hop_limit <= 1)
 		return XDP_PASS;
-	void *segment = (void *)(srh + 1) + 16 * (srh->segments_left - 1);
+	const void *segment = segment_of(srh);
 
 	if (segment + 16 > end)
 		return XDP_DROP;

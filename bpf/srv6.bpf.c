@@ -57,7 +57,7 @@ static __always_inline int onwards(const struct frame *frame, const struct sid *
 	if (!srh->segments_left)
 		return last_segment(frame, sid, srh->next_header,
 				    sizeof(*ip) + 8 + 8 * srh->length, REASON_LAST_SEGMENT);
-	const void *segment = (const void *)(srh + 1) + 16 * (srh->segments_left - 1);
+	const void *segment = segment_of(srh);
 
 	if (segment + 16 > end_of(frame))
 		return leave(frame, REASON_TRUNCATED, sid->in_kernel);

@@ -13,8 +13,8 @@
 #include "encapsulate.h"
 #include "srh.h"
 
-/* Where the SRH's next segment is within the packet, or 0 and what became of the packet. */
-static __always_inline __u32 next_segment(const struct frame *frame, const struct sid *sid,
+/* The SRH's next segment, or null and what became of the packet. */
+static __always_inline const void *next_segment(const struct frame *frame, const struct sid *sid,
 					  const struct ipv6hdr *ip, int *verdict)
 {
 	const struct srh *srh = (const void *)(ip + 1);
@@ -22,7 +22,7 @@ static __always_inline __u32 next_segment(const struct frame *frame, const struc
 	enum srh_found found = find_srh(frame, ip, &reason);
 
 	if (found == SRH_GOOD && srh->segments_left)
-		return sizeof(*ip) + sizeof(*srh) + 16 * (srh->segments_left - 1);
+		return segment_of(srh);
 	if (found == SRH_GOOD)
 		reason = REASON_LAST_SEGMENT;
 	*verdict = found == SRH_OTHER ? leave_srh(frame, reason, sid->in_kernel) :
@@ -51,10 +51,9 @@ static __noinline int end_b6_encaps(struct xdp_md *ctx, const struct port *port,
 		return XDP_PASS;
 	if ((void *)(ip + 1) > end_of(frame))
 		return drop(frame, REASON_TRUNCATED);
-	__u32 at = next_segment(frame, sid, ip, &verdict);
-	const void *segment = (const void *)ip + at;
+	const void *segment = next_segment(frame, sid, ip, &verdict);
 
-	if (!at)
+	if (!segment)
 		return verdict;
 	if (segment + 16 > end_of(frame))
 		return leave(frame, REASON_TRUNCATED, sid->in_kernel);

@@ -34,6 +34,13 @@ enum srh_found {
 	SRH_OTHER, /* the reason says what */
 };
 
+/* The segment that `segments_left`, which is not 0, says comes next. Its number is not reduced by
+ * one first: Linux 6.1 cannot tell that the result is not negative. */
+static __always_inline const void *segment_of(const struct srh *srh)
+{
+	return (const void *)srh + 16 * (__u32)srh->segments_left - 8;
+}
+
 /* Headers between which the kernel looks for the one that it wants. */
 static __always_inline int is_extension(__u8 protocol)
 {
