@@ -1,10 +1,10 @@
 PREFIX ?= /usr/local
 KAIDO := $(or $(CARGO_TARGET_DIR),target)/release/kaido
 
-.PHONY: help deps build demo test soak bench lint install
+.PHONY: help deps build demo test test-guest soak bench lint install
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 deps: ## install the packages and tools that are missing
 	@scripts/deps.sh --lint
@@ -16,8 +16,12 @@ build: ## build target/release/kaido
 demo: build ## run the path-control experiment; FULL=1 for the full rates
 	@scripts/as-root $(KAIDO) demo $(if $(FULL),--full)
 
-test: ## lint, then run every test, as root
+test: ## lint, then run every test, as root, and those of the guest
 	@scripts/test.sh
+
+test-guest: ## run the tests of what touches the kernel on Linux 6.1, in a virtual machine
+	@scripts/deps.sh --lint
+	@scripts/guest/test.sh
 
 soak: ## run the proofs that take long (an hour), as root
 	@scripts/soak.sh

@@ -4,6 +4,7 @@
 
 mod bystanders;
 mod datagrams;
+pub mod feature;
 mod kaido;
 mod lab;
 mod machine;

@@ -17,8 +17,14 @@ pub(crate) const LEFT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
 pub(crate) const NODE_LEFT: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 pub(crate) fn ip(line: &str) {
-    let status = Command::new("ip").args(line.split_whitespace()).status().unwrap();
-    assert!(status.success(), "ip {line}");
+    try_ip(line).unwrap_or_else(|why| panic!("ip {line}: {why}"));
+}
+
+/// What `ip` prints; an error is what it says of it.
+pub(crate) fn try_ip(line: &str) -> Result<String, String> {
+    let output = Command::new("ip").args(line.split_whitespace()).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
 }
 
 pub(crate) fn index(name: &str) -> u32 {

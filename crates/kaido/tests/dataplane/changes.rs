@@ -70,5 +70,5 @@ fn root_tables_grow_under_load() {
     net.apply(FILE);
     assert_eq!(net.packets("fd00:1::8:1386/128"), None);
     let count = load.finish();
-    assert!(count.sent > 500 && count.sent == count.received, "{count:?}");
+    assert!(count.sent > 500 && count.sent == count.received, "{count:?} {}", net.show());
 }

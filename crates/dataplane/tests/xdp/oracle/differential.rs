@@ -6,10 +6,13 @@ use super::compare::{Account, Same, hex};
 use super::node::with_node;
 use super::random::Dice;
 
-/// As many as a run of the tests has time for; `make soak` asks for more.
+/// As many as a run of the tests has time for.
+pub(crate) const ALL: u64 = 100_000;
+
+/// How many packets: `make soak` asks for more, a slow machine for fewer.
 pub(crate) fn packets() -> u64 {
     let given = std::env::var("KAIDO_PACKETS").ok();
-    given.map_or(100_000, |given| given.parse().expect("KAIDO_PACKETS is a number"))
+    given.map_or(ALL, |given| given.parse().expect("KAIDO_PACKETS is a number"))
 }
 
 /// One frame in place of all, as a difference prints it: for whoever looks for its cause.

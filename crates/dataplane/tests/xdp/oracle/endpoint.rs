@@ -119,7 +119,7 @@ fn root_oracle_next_csid() {
             node.declines(&frame6(&V6::new("fd00:9::1", sid, IPV4).with(&inner)));
         }
         // What comes next is this node's own: the kernel goes round once more.
-        node.declines(&frame6(&V6::new("fd00:9::1", "fd00:1:2:5::", IPV4).with(&inner)));
+        node.declines(&frame6(&V6::new("fd00:9::1", "fd00:1:2:2::", IPV4).with(&inner)));
     });
 }
 

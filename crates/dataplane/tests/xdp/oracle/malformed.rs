@@ -5,7 +5,7 @@ use testkit::Random;
 use wire::protocol::{IPV4, IPV6};
 
 use super::compare::{Account, hex, is_whole, tells_the_sender, wanted};
-use super::differential::packets;
+use super::differential::{ALL, packets};
 use super::network::{BINDING, POLICIES, SIDS};
 use super::node::{Node, with_node};
 use super::packets::*;
@@ -54,6 +54,11 @@ fn is_inside(whole: &[u8], part: &[u8]) -> bool {
     whole.windows(part.len()).any(|window| window == part)
 }
 
+/// How many cases there are for each that a run has time for.
+fn cases_for_one() -> usize {
+    ALL.div_ceil(packets()) as usize
+}
+
 /// The kernel has the entries, or has not: then nothing of theirs may reach it.
 fn in_both(test: fn(&mut Node, bool, &mut Account)) {
     for in_kernel in [true, false] {
@@ -71,8 +76,12 @@ fn in_both(test: fn(&mut Node, bool, &mut Account)) {
 #[test]
 fn root_malformed_cut_at_every_byte() {
     in_both(|node, in_kernel, account| {
+        let mut cases = (0..cases_for_one()).cycle();
         for frame in good() {
             for length in 14..=frame.len() {
+                if cases.next() != Some(0) && length < frame.len() {
+                    continue;
+                }
                 let before = account.left;
                 node.survives(&frame[..length], account);
                 // A packet for an entry is the kernel's only if that has the entry, or if there is
@@ -89,9 +98,13 @@ fn root_malformed_cut_at_every_byte() {
 #[test]
 fn root_malformed_every_byte_of_the_headers() {
     in_both(|node, _, account| {
+        let mut cases = (0..cases_for_one()).cycle();
         for frame in good() {
             for at in 12..frame.len().min(110) {
                 for value in [0, 1, 0x7f, 0x80, 0xff, frame[at] ^ 1, frame[at].wrapping_add(2)] {
+                    if cases.next() != Some(0) {
+                        continue;
+                    }
                     let mut frame = frame.clone();
                     frame[at] = value;
                     node.survives(&frame, account);

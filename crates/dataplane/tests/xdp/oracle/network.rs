@@ -4,8 +4,10 @@ use bpf::srv6::types::{self, behaviour, flavour};
 use dataplane::xdp::{Form, outer};
 use model::{SegmentList, Sid};
 
+use testkit::feature::{Feature, PSP, X_NEXT_CSID};
+
 use super::node::Node;
-use crate::bed::{address, index, ip};
+use crate::bed::{address, index, ip, try_ip};
 
 /// The source of outer headers.
 pub(crate) const SOURCE: &str = "fd00:1::";
@@ -70,6 +72,13 @@ pub(crate) const SIDS: [(&str, &str, Fill); 19] = [
         sid.table = 254;
     }),
 ];
+
+/// What of these actions not every kernel has.
+fn needs(action: &str) -> Option<Feature> {
+    let csid_of_x = action.starts_with("End.X ") && action.contains("next-csid");
+    let all = [(PSP, action.ends_with("psp")), (X_NEXT_CSID, csid_of_x)];
+    all.into_iter().find(|(_, needed)| *needed).map(|(feature, _)| feature)
+}
 
 /// The kernel's End.DT46 needs a VRF as well. For IPv6 inside its End.DT6 does the same.
 pub(crate) const DT46: (&str, &str, Fill) = ("fd00:1::db/128", "End.DT6 table 254", |sid| {
@@ -141,7 +150,19 @@ impl Node {
         in_kernel: bool,
         fill: impl FnOnce(&mut types::sid),
     ) {
-        ip(&format!("-6 route add {prefix} encap seg6local action {action} dev r"));
+        let route = format!("-6 route add {prefix} encap seg6local action {action} dev r");
+        let mut made = try_ip(&route);
+        // An older kernel takes flavours that it does not know, and does without.
+        let kept = try_ip(&format!("-6 route show {prefix}")).unwrap();
+        if made.is_ok() && action.contains("flavors") && !kept.contains("flavors") {
+            ip(&format!("-6 route del {prefix}"));
+            made = Err("the kernel forgets the flavour".into());
+        }
+        if let Err(why) = made {
+            let feature = needs(action).unwrap_or_else(|| panic!("{action}: {why}"));
+            feature.is_missing(why);
+            self.without_kernel.push(prefix.parse().unwrap());
+        }
         let (text, length) = prefix.split_once('/').unwrap();
         let mut sid = types::sid {
             address: address(text),

@@ -9,9 +9,11 @@
 //! To the right lead the default routes; to the left fd00:9::/32, 10.1.0.0/16 and table 100.
 
 use std::fs::File;
+use std::net::Ipv6Addr;
 
 use bpf::Srv6;
 use bpf::srv6::{Sizes, types};
+use ipnet::Ipv6Net;
 use nix::sched::{CloneFlags, CpuSet, sched_getcpu, sched_setaffinity, setns, unshare};
 use nix::unistd::Pid;
 
@@ -34,6 +36,8 @@ pub(crate) type Left = Vec<(Side, Vec<u8>)>;
 
 pub(crate) struct Node {
     pub(crate) plane: Srv6,
+    /// SIDs that this kernel cannot have: it is no oracle for packets to them.
+    pub(crate) without_kernel: Vec<Ipv6Net>,
     /// The counters that entries have been given, the reasons' included.
     pub(crate) counters: u32,
     left: Tap,
@@ -86,7 +90,7 @@ impl Node {
         control.sids[0].length[..SID_LENGTHS.len()].copy_from_slice(&SID_LENGTHS);
         plane.control.write(0, control);
         let counters = types::limit::LIMIT_REASONS.0;
-        Self { plane, counters, left, right, serial: 0, peers, node }
+        Self { plane, without_kernel: Vec::new(), counters, left, right, serial: 0, peers, node }
     }
 
     /// Does something in the peers' namespace.
@@ -95,6 +99,15 @@ impl Node {
         let result = what();
         setns(&self.node, CloneFlags::CLONE_NEWNET).unwrap();
         result
+    }
+
+    /// Whether a frame is to one of the SIDs that this kernel cannot have.
+    pub(crate) fn is_without_kernel(&self, frame: &[u8]) -> bool {
+        let Some(dst) = frame.get(38..54).filter(|_| frame[12..14] == [0x86, 0xdd]) else {
+            return false;
+        };
+        let dst = Ipv6Addr::from(<[u8; 16]>::try_from(dst).unwrap());
+        self.without_kernel.iter().any(|sid| sid.contains(&dst))
     }
 
     /// What leaves the node when the left peer sends the frame to it.

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# image.sh OUT JOB [PROGRAM...]: packs the guest's file system, which is all in memory: busybox, the
+# tools that tests call, the kernel's network modules, and the programs, at the paths that they have
+# here. The guest runs JOB and powers off.
+set -euo pipefail
+out=$(realpath "$1") job=$(realpath "$2")
+shift 2
+. "$(dirname "$0")/../env.sh"
+
+TOOLS="bash sh ip tc ethtool ping unshare nsenter mount umount"
+kernel=$(scripts/guest/kernel.sh)
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+
+add() { # FILE: with what it is linked to
+    local file
+    for file in "$1" $(ldd "$1" 2>/dev/null | grep -o '/[^ ]*' || true); do
+        [ -e "$root$file" ] || install -D "$file" "$root$file"
+    done
+}
+
+mkdir -p "$root"/{usr/bin,usr/sbin,usr/lib,usr/lib64,proc,sys,dev,run,tmp,etc,root}
+for folder in bin sbin lib lib64; do
+    ln -s "usr/$folder" "$root/$folder"
+done
+install /bin/busybox "$root/bin/busybox"
+for name in $(/bin/busybox --list | grep -vx busybox); do
+    ln -sf busybox "$root/bin/$name"
+done
+for tool in $TOOLS; do
+    path=$(command -v "$tool")
+    rm -f "$root/bin/$tool"
+    add "$(realpath "$path")"
+    [ -e "$root$path" ] || ln -s "$(realpath "$path")" "$root$path"
+done
+for program in "$@"; do
+    add "$program"
+    # What is left says where a panic was; the rest is most of the file.
+    strip --strip-debug "$root$program"
+done
+# `ip` says protocols by name.
+[ ! -e /etc/protocols ] || add /etc/protocols
+modules=lib/modules/$(ls "$kernel/lib/modules")
+mkdir -p "$root/$modules"
+(cd "$kernel/$modules" && cp --parents -r modules.dep modules.alias modules.builtin kernel/net \
+    kernel/lib kernel/crypto kernel/drivers/net/*.ko "$root/$modules")
+# The kernel itself asks for what a link, a discipline or a cipher needs, by this path.
+ln -sf /bin/busybox "$root/sbin/modprobe"
+install scripts/guest/init "$root/init"
+install "$job" "$root/job"
+(cd "$root" && find . -print0 | cpio --quiet --null --create --format=newc --owner=0:0 >"$out")

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Prints the folder of the guest's kernel: Debian's own for clouds, unpacked and not installed.
+# It has `vmlinuz` and `lib/modules`. Fetched once, and kept beside what cargo builds.
+set -euo pipefail
+. "$(dirname "$0")/../env.sh"
+
+META=linux-image-cloud-amd64
+folder=$(realpath -m "$TARGET")/guest/kernel
+
+package() { apt-cache depends "$META" 2>/dev/null | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p' | head -1; }
+
+fetch() {
+    local new=$folder.new name
+    if [ "$(uname -m)" != x86_64 ] || ! command -v apt-cache >/dev/null; then
+        echo "error: the guest's kernel is Debian's $META: this needs apt on x86-64" >&2
+        return 1
+    fi
+    name=$(package)
+    if [ -z "$name" ]; then
+        as_root apt-get update -q >&2
+        name=$(package)
+    fi
+    if [ -z "$name" ]; then
+        echo "error: apt knows no $META: the guest needs Debian's repository" >&2
+        return 1
+    fi
+    echo "Fetching the guest's kernel: $name" >&2
+    rm -rf "$new"
+    mkdir -p "$new/deb"
+    (cd "$new/deb" && apt-get download -q -o APT::Sandbox::User=root "$name" >&2)
+    dpkg-deb -x "$new"/deb/*.deb "$new"
+    mv "$new"/boot/vmlinuz-* "$new/vmlinuz"
+    rm -r "$new/deb" "$new/boot"
+    # A package has no list of dependencies among modules: that is made where it is installed.
+    /bin/busybox depmod -b "$new" "$(ls "$new/lib/modules")"
+    mv "$new" "$folder"
+}
+
+[ -d "$folder" ] || fetch
+echo "$folder"
