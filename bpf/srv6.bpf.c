@@ -9,6 +9,8 @@
 #include "include/srv6/end_b6_encaps.h"
 #include "include/srv6/watch.h"
 
+#include <linux/errno.h>
+
 char LICENSE[] SEC("license") = "GPL";
 
 /* User space takes these numbers from here: enumerations that nothing of the object's data has
@@ -199,6 +201,18 @@ int srv6(struct xdp_md *ctx)
 			return endpoint(&frame, sid);
 	}
 	return headend(&frame);
+}
+
+/* Passes where the kernel looks up in a table by its number (Linux 6.5, and later updates of 6.1 and
+ * 6.6): flags that it does not know come before the interface, which is nobody's. Run once. */
+SEC("xdp")
+int finds_tables(struct xdp_md *ctx)
+{
+	struct bpf_fib_lookup fib = {.family = AF_INET};
+	long answer = bpf_fib_lookup(ctx, &fib, sizeof(fib),
+				     BPF_FIB_LOOKUP_DIRECT | BPF_FIB_LOOKUP_TBID);
+
+	return answer == -EINVAL ? XDP_DROP : XDP_PASS;
 }
 
 /* Starts the timer. Run once, by whoever loads the program. */

@@ -13,6 +13,7 @@ SECONDS_AT_MOST=1200
 PACKETS=${KAIDO_PACKETS:-2000}
 SLOWER=10
 
+kaido=$(realpath "$TARGET")/debug/kaido
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 as_user scripts/guest/kernel.sh >/dev/null
@@ -28,10 +29,13 @@ mapfile -t programs < <(sed -n 's|.*"executable":"\([^"]*/deps/[^"]*\)".*|\1|p' 
     for program in "${programs[@]}"; do
         echo "echo 'guest: $(basename "${program%-*}")'; $program root_ || failed=1"
     done
+    # Last, since it is the whole machine's: without its compiler the kernel refuses callbacks.
+    echo "echo 0 >/proc/sys/net/core/bpf_jit_enable"
+    echo "$kaido doctor | grep -q net.core.bpf_jit_enable=1 || { echo no word of the compiler; failed=1; }"
     echo 'exit $failed'
 } >"$work/job"
 chmod +x "$work/job"
-scripts/guest/image.sh "$work/image" "$work/job" "${programs[@]}" "$(realpath "$TARGET")/debug/kaido"
+scripts/guest/image.sh "$work/image" "$work/job" "${programs[@]}" "$kaido"
 status=0
 KERNEL_OPTIONS="mitigations=off init_on_alloc=0" \
     scripts/guest/boot.sh "$work/image" "$SECONDS_AT_MOST" -smp 2 | tee "$work/log" || status=$?

@@ -12,6 +12,17 @@ pub enum Error {
         #[source]
         source: libbpf_rs::Error,
     },
+    /// The kernel lacks what the program needs.
+    #[error("the kernel does not load the program `{program}`: {lacks}")]
+    Lacks {
+        /// The program.
+        program: &'static str,
+        /// What it lacks, and what has it.
+        lacks: &'static str,
+        /// Why.
+        #[source]
+        source: libbpf_rs::Error,
+    },
     /// The program does not attach to an interface.
     #[error(
         "cannot attach the program `{program}` to interface {interface}: it needs the clsact \
@@ -103,4 +114,13 @@ pub enum Error {
     /// More flows or applications than there is room for.
     #[error("a node counts at most {0} {1}")]
     Full(usize, &'static str),
+}
+impl Error {
+    /// The kernel refused to load `program`: looks for what it lacks.
+    pub(crate) fn load(program: &'static str, source: libbpf_rs::Error) -> Self {
+        match crate::needs::lacks() {
+            Some(lacks) => Self::Lacks { program, lacks, source },
+            None => Self::Load { program, source },
+        }
+    }
 }

@@ -9,6 +9,7 @@ mod error;
 mod index;
 pub mod measure;
 mod meter;
+mod needs;
 mod records;
 pub mod srv6;
 mod table;

@@ -140,7 +140,7 @@ pub struct Measure {
 impl Measure {
     /// Loads them; `plain_sid` is the SID of the plain End to compare with.
     pub fn load(plain_sid: std::net::Ipv6Addr) -> Result<Self, Error> {
-        let failed = |source| Error::Load { program: PROGRAM, source };
+        let failed = |source| Error::load(PROGRAM, source);
         // Benchmarks load them a few times in a process; the object has to outlive the skeleton.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = skel::MeasureSkelBuilder::default().open(object).map_err(failed)?;

@@ -45,7 +45,7 @@ impl Meter {
     /// Loads the meter and attaches it to the egress of interfaces of the caller's network
     /// namespace. One that a killed process left there is replaced.
     pub fn attach(interfaces: impl IntoIterator<Item = i32>) -> Result<Self, Error> {
-        let load = |source| Error::Load { program: "meter", source };
+        let load = |source| Error::load("meter", source);
         // A daemon has one meter for its whole life; the object has to outlive the skeleton.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let skel = skel::MeterSkelBuilder::default()

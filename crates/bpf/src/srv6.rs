@@ -10,6 +10,7 @@ use libbpf_rs::{Map, MapHandle};
 
 use crate::abi::Abi;
 use crate::index::{Index, buckets_for, mix};
+use crate::measure::{run_once, verdict};
 use crate::records::{Indexed, Keyed, Numbered, Records, wait_for_packets};
 use crate::table::{Mapped, Table};
 use crate::{Count, Error};
@@ -115,12 +116,13 @@ pub struct Srv6 {
     /// A row of counters for each processor.
     counts: Mapped<types::count>,
     sizes: Sizes,
+    finds_tables: bool,
 }
 
 impl Srv6 {
     /// Loads the program with tables for so many entries.
     pub fn load(sizes: Sizes) -> Result<Self, Error> {
-        let failed = |source| Error::Load { program: PROGRAM, source };
+        let failed = |source| Error::load(PROGRAM, source);
         let cpus = libbpf_rs::num_possible_cpus().map_err(failed)? as u32;
         // A daemon has one data plane for its whole life; the object has to outlive the skeleton.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
@@ -178,6 +180,11 @@ impl Srv6 {
             sids: indexed("SIDs", &maps.sids, sid_index)?,
             counts: mapped("counts", &maps.counts)?,
             sizes,
+            finds_tables: {
+                // What comes in is of no interest, as long as it is a frame.
+                let run = run_once(skel.progs.finds_tables.as_fd(), 0, &[0; 64])?;
+                run.verdict == verdict::PASS
+            },
             skel,
         };
         crate::measure::run_syscall(loaded.skel.progs.start_watch.as_fd())?;
@@ -187,6 +194,12 @@ impl Srv6 {
     /// How many entries the tables hold.
     pub fn sizes(&self) -> Sizes {
         self.sizes
+    }
+
+    /// Whether this kernel looks up in a routing table by its number. Otherwise a table is that of
+    /// a VRF device, or the main one.
+    pub fn finds_tables(&self) -> bool {
+        self.finds_tables
     }
 
     /// Keeps the timer that ends generations going when this process is gone: a timer ends with the

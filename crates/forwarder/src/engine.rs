@@ -102,7 +102,7 @@ impl Engine {
 
     /// What `file` would change, the first `most` of it listed.
     pub(crate) fn plan(&mut self, file: &File, most: usize) -> Result<Difference, Error> {
-        let seen = self.kernel.look()?;
+        let seen = self.kernel.look(self.tables.program())?;
         let wanted = self.wanted(file, seen)?;
         Ok(self.difference(&wanted, most))
     }
@@ -110,7 +110,7 @@ impl Engine {
     /// Makes the data plane what `file` says. On an error nothing has changed.
     pub(crate) fn apply(&mut self, file: File, most: usize) -> Result<Difference, Error> {
         self.kernel.forget_refusals();
-        let seen = self.kernel.look()?;
+        let seen = self.kernel.look(self.tables.program())?;
         let wanted = self.wanted(&file, seen)?;
         let difference = self.difference(&wanted, most);
         let sizes = sizes_of(&file, &wanted.forwarding);
@@ -136,7 +136,7 @@ impl Engine {
     fn wanted(&mut self, file: &File, seen: Seen) -> Result<Wanted, Error> {
         // Numbers that a refused file took are free again.
         let (mut tenants, mut table_tenants) = (self.tenants.clone(), self.table_tenants.clone());
-        let links = Links::new(seen.kernel.links.clone());
+        let links = Links::new(seen.kernel.links.clone(), seen.kernel.finds_tables);
         let mut forwarding = resolve(file, &links, &mut tenants).map_err(Error::Resolve)?;
         let mut imported = Imported::default();
         if file.import {
@@ -351,7 +351,7 @@ impl Engine {
 
     /// Does what the file asks for in the kernel's new state; nothing if that is no other one.
     fn follow_kernel(&mut self, file: &File) -> Result<(), Error> {
-        let seen = self.kernel.look()?;
+        let seen = self.kernel.look(self.tables.program())?;
         if self.seen.as_ref() == Some(&seen.kernel) && self.kernel.keeps(&seen) {
             self.tables.program().set_exact(seen.exact);
             return Ok(());

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use bpf::Srv6;
 use dataplane::xdp::{Kernel, Present, Refused, SlowPath};
 use netlink::{GenericHandle, Handle, Link, Neighbour, NextHop, SLOW_PATH};
 
@@ -40,8 +41,8 @@ impl KernelSide {
         })
     }
 
-    /// Lists everything.
-    pub(crate) fn look(&mut self) -> Result<Seen, Error> {
+    /// Lists everything. What the program can do depends on the kernel too.
+    pub(crate) fn look(&mut self, program: &Srv6) -> Result<Seen, Error> {
         let source = self.seg6.tunnel_source()?;
         let mut list = self.handle.all_routes()?;
         list.routes.retain(|route| route.protocol != SLOW_PATH);
@@ -53,6 +54,7 @@ impl KernelSide {
             addresses: self.handle.addresses()?.iter().map(|a| a.net.addr()).collect(),
             source: Some(source).filter(|source| !source.is_unspecified()),
             has_rules: rules.others,
+            finds_tables: program.finds_tables(),
         };
         Ok(Seen { kernel, present, exact: list.by_more || rules.own || rules.others })
     }

@@ -5,6 +5,9 @@ use std::net::Ipv4Addr;
 use ipnet::IpNet;
 use netlink::{Behavior, Encap, Handle, Mode, Namespace, NextHop, Route, Rule, Tbf, VethEnd};
 
+#[path = "probe_xdp.rs"]
+mod xdp;
+
 /// One thing that was tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
@@ -12,6 +15,8 @@ pub struct Probe {
     pub what: &'static str,
     /// Whether it works.
     pub ok: bool,
+    /// Without it nothing works; otherwise only what `needed_for` says does not.
+    pub required: bool,
     /// What does not work without it.
     pub needed_for: &'static str,
     /// What is missing, in the kernel's words, and where it is had.
@@ -27,6 +32,7 @@ pub fn probe() -> Vec<Probe> {
         return vec![Probe {
             what: "network namespaces",
             ok: false,
+            required: true,
             needed_for: "everything",
             fix: "run as root; the kernel needs CONFIG_NET_NS".into(),
         }];
@@ -37,6 +43,7 @@ pub fn probe() -> Vec<Probe> {
             return vec![Probe {
                 what: "netlink",
                 ok: false,
+                required: true,
                 needed_for: "everything",
                 fix: error.to_string(),
             }];
@@ -45,6 +52,7 @@ pub fn probe() -> Vec<Probe> {
     let mut probes = vec![Probe {
         what: "network namespaces",
         ok: true,
+        required: true,
         needed_for: "everything",
         fix: String::new(),
     }];
@@ -61,17 +69,13 @@ pub fn probe() -> Vec<Probe> {
     let _ = handle.request("up", netlink::set_up(LINK));
     let _ = handle.request("up", netlink::set_up(LINK + 10));
     let meter = namespace.run(|| bpf::Meter::attach([LINK as i32]).map(drop));
-    let meter = meter.map_err(|error| error.to_string()).and_then(|tried| {
-        tried.map_err(|error| {
-            format!(
-                "{error}: {}",
-                std::error::Error::source(&error).map_or_else(String::new, ToString::to_string)
-            )
-        })
-    });
+    let meter = meter
+        .map_err(|error| error.to_string())
+        .and_then(|tried| tried.map_err(|error| xdp::in_one_line(&error)));
     probes.push(Probe {
         what: "BPF at tc egress",
         ok: meter.is_ok(),
+        required: true,
         needed_for: "paths for applications",
         fix: meter.err().unwrap_or_default(),
     });
@@ -107,6 +111,8 @@ pub fn probe() -> Vec<Probe> {
     let rule = Rule { priority: 7000, table: 7000, protocol: netlink::PROTOCOL, flow };
     let tried = netlink::add_rule(&rule).and_then(|request| handle.request("rule", request));
     add("policy rules", "paths for applications", "CONFIG_IP_MULTIPLE_TABLES", tried);
+    // A namespace that could be made can be entered.
+    probes.extend(namespace.run(|| xdp::probe(LINK)).unwrap_or_default());
     probes
 }
 
@@ -118,7 +124,7 @@ fn of_netlink(
 ) -> Probe {
     let missing = |error: &netlink::Error| format!("the kernel needs {option} ({error})");
     let fix = tried.as_ref().err().map(missing).unwrap_or_default();
-    Probe { what, ok: tried.is_ok(), needed_for, fix }
+    Probe { what, ok: tried.is_ok(), required: true, needed_for, fix }
 }
 
 fn seg6() -> Encap {

@@ -222,6 +222,7 @@ fn set_kernel(what: What) -> anyhow::Result<Kernel> {
         addresses: handle.addresses()?.iter().map(|address| address.net.addr()).collect(),
         source: Some(SOURCE),
         has_rules: false,
+        finds_tables: true,
     })
 }
 

@@ -14,7 +14,7 @@ fn forwarding(text: &str, tenants: &mut Tenants) -> Forwarding {
         ..Link::default()
     };
     let links = [(1, "eth0"), (2, "eth1"), (3, "eth2"), (4, "eth3")].map(link);
-    resolve(&file, &Links::new(links.into()), tenants).unwrap()
+    resolve(&file, &Links::new(links.into(), true), tenants).unwrap()
 }
 
 /// What the replacements change in the example.

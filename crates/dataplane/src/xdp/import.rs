@@ -30,6 +30,8 @@ pub struct Kernel {
     pub source: Option<Ipv6Addr>,
     /// Whether there are policy rules of others than the kernel.
     pub has_rules: bool,
+    /// Whether the program finds a table that no VRF has ([`bpf::Srv6::finds_tables`]).
+    pub finds_tables: bool,
 }
 
 /// What was taken over, and what was not.
@@ -308,13 +310,24 @@ fn complete(
         Behavior::EndDt4 { vrf_table }
         | Behavior::EndDt46 { vrf_table }
         | Behavior::EndDt6Vrf { vrf_table } => {
-            let vrf = kernel.links.iter().find(|link| link.vrf_table == Some(*vrf_table));
-            let Some(vrf) = vrf else { return Some("its VRF is gone") };
-            endpoint.vrf = Some(vrf.index);
+            let Some(vrf) = vrf_of(kernel, *vrf_table) else { return Some("its VRF is gone") };
+            endpoint.vrf = Some(vrf);
+        }
+        Behavior::EndT { table } | Behavior::EndDt6 { table } if !kernel.finds_tables => {
+            let Some(vrf) = vrf_of(kernel, *table) else {
+                return Some("this kernel finds no table by its number; Linux 6.5 does");
+            };
+            endpoint.vrf = Some(vrf);
         }
         _ => {}
     }
     None
+}
+
+/// The VRF device of a table.
+fn vrf_of(kernel: &Kernel, table: u32) -> Option<u32> {
+    let vrf = kernel.links.iter().find(|link| link.vrf_table == Some(table));
+    vrf.map(|link| link.index)
 }
 
 fn v6(net: IpNet) -> Option<Ipv6Net> {

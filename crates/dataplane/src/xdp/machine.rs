@@ -12,14 +12,17 @@ pub struct Links {
     by_name: HashMap<String, usize>,
     /// VRF devices, by their tables.
     pub(super) by_table: HashMap<u32, u32>,
+    /// Whether the program finds a table that no VRF has ([`bpf::Srv6::finds_tables`]).
+    pub(super) finds_tables: bool,
 }
 
 impl Links {
-    /// These interfaces.
-    pub fn new(links: Vec<Link>) -> Self {
+    /// These interfaces. `finds_tables`: whether the program finds a table that no VRF has
+    /// ([`bpf::Srv6::finds_tables`]).
+    pub fn new(links: Vec<Link>, finds_tables: bool) -> Self {
         let by_name = links.iter().enumerate().map(|(at, link)| (link.name.clone(), at)).collect();
         let vrfs = links.iter().filter_map(|link| Some((link.vrf_table?, link.index)));
-        Self { by_name, by_table: vrfs.collect(), links }
+        Self { by_name, by_table: vrfs.collect(), links, finds_tables }
     }
 
     pub(super) fn named(&self, name: &str) -> Option<&Link> {
@@ -80,6 +83,17 @@ pub enum Unresolved {
         line: u32,
         /// The port.
         port: Name,
+    },
+    /// A table that this kernel finds only by its VRF.
+    #[error(
+        "line {line}: this kernel does not look up in a table by its number (Linux 6.5, and later \
+         updates of 6.1, do): make a VRF for it with `ip link add NAME type vrf table {table}`"
+    )]
+    NeedsVrf {
+        /// The line in the file.
+        line: u32,
+        /// The table.
+        table: u32,
     },
     /// No VRF has the name that a table is given by.
     #[error(

@@ -254,7 +254,13 @@ impl Resolving<'_> {
     /// A table's number, and its VRF device.
     fn table(&mut self, table: &Table, line: u32) -> (u32, Option<u32>) {
         match table {
-            Table::Number(number) => (*number, self.links.by_table.get(number).copied()),
+            Table::Number(number) => {
+                let vrf = self.links.by_table.get(number).copied();
+                if vrf.is_none() && !self.links.finds_tables {
+                    self.problems.push(Unresolved::NeedsVrf { line, table: *number });
+                }
+                (*number, vrf)
+            }
             Table::Vrf(name) => {
                 let link = self.links.named(name);
                 if let Some((table, link)) = link.and_then(|link| Some((link.vrf_table?, link))) {

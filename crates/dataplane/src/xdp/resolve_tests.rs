@@ -14,7 +14,11 @@ fn vlan(index: u32, name: &str, id: u16, protocol: u16, parent: u32) -> Link {
 }
 
 fn machine() -> Links {
-    Links::new(vec![
+    Links::new(links(), true)
+}
+
+fn links() -> Vec<Link> {
+    vec![
         Link { mac: Some(Mac([0; 6])), ..link(1, "lo") },
         link(2, "eth0"),
         link(3, "eth1"),
@@ -25,7 +29,7 @@ fn machine() -> Links {
         vlan(8, "eth2.20.30", 30, DOT1Q, 7),
         vlan(9, "lo.5", 5, DOT1Q, 1),
         vlan(10, "eth1.10.11", 11, DOT1Q, 6),
-    ])
+    ]
 }
 
 const EXAMPLE: &str = include_str!("../../../../labs/dataplane/tenants.yaml");
@@ -143,4 +147,19 @@ fn the_file_and_the_program_have_the_same_limits() {
         let most = form.longest(file::Payload::Packet);
         assert!(fits(most) && !fits(most + 1), "{form:?}");
     }
+}
+#[test]
+fn a_kernel_that_finds_no_table_by_its_number_needs_a_vrf() {
+    let text = r#"
+locators: ["fd00:1::/32"]
+ports: { eth0: {} }
+sids:
+  "fd00:1::1": { behaviour: End.DT4, table: 100 }
+  "fd00:1::2": { behaviour: End.DT6, table: 254 }
+"#;
+    let older = Links::new(links(), false);
+    let problems = resolve(&file(text), &older, &mut Tenants::default()).unwrap_err();
+    assert_eq!(problems, [Unresolved::NeedsVrf { line: 6, table: 254 }]);
+    assert!(problems[0].to_string().contains("Linux 6.5"), "{}", problems[0]);
+    assert!(resolve(&file(text), &machine(), &mut Tenants::default()).is_ok());
 }

@@ -33,7 +33,7 @@ pub(crate) fn run(output: &Output) -> Done {
     findings.extend(lab::probe().into_iter().map(|probe| Finding {
         what: probe.what,
         ok: probe.ok,
-        required: true,
+        required: probe.required,
         needed_for: probe.needed_for,
         fix: probe.fix,
     }));

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod changes;
+mod doctor;
 mod import;
 mod net;
 mod slow_path;
