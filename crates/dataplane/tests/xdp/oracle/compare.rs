@@ -82,7 +82,9 @@ fn compare(frame: &[u8], run: &Run, kernel: &Left) -> Result<Same, &'static str>
             if by != *side {
                 return Err("forwarded by another port");
             }
-            let pushed = run.frame.len() > wanted(frame).min(frame.len());
+            let untagged = |frame: &[u8]| frame.len() - (layer3(frame) - 14);
+            let before = wanted(frame).min(frame.len()) - (layer3(frame) - 14);
+            let pushed = untagged(&run.frame) > before;
             if masked(&run.frame, pushed) != masked(expected, pushed) {
                 return Err("forwarded otherwise");
             }
@@ -131,12 +133,20 @@ pub(crate) fn is_error(frame: &[u8]) -> bool {
     }
 }
 
+/// Where layer 3 begins, behind up to two tags.
+fn layer3(frame: &[u8]) -> usize {
+    let is_tag = |at: usize| matches!(frame.get(at..at + 2), Some([0x81, 0x00] | [0x88, 0xa8]));
+    let tags = (0..2).take_while(|tag| is_tag(12 + 4 * tag) && frame.len() >= 18 + 4 * tag);
+    14 + 4 * tags.count()
+}
+
 /// Without the flow label of an outer header that was pushed.
 pub(crate) fn masked(frame: &[u8], pushed: bool) -> Vec<u8> {
     let mut frame = frame.to_vec();
-    if pushed && frame.len() >= 18 {
-        frame[15] &= 0xf0;
-        frame[16..18].fill(0);
+    let at = layer3(&frame);
+    if pushed && frame.len() >= at + 4 {
+        frame[at + 1] &= 0xf0;
+        frame[at + 2..at + 4].fill(0);
     }
     frame
 }

@@ -18,3 +18,5 @@ mod packets;
 mod random;
 mod regressions;
 mod taps;
+mod vlan;
+mod vrf;

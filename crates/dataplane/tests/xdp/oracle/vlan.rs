@@ -1,0 +1,139 @@
+//! Interfaces above ports: what the kernel sends by its VLAN devices, the program sends with the
+//! same tags; what comes in with tags is encapsulated as the kernel's VLAN device would.
+
+use bpf::srv6::types;
+use testkit::feature::VLAN;
+use wire::protocol::{IPV4, IPV6};
+
+use super::node::{Node, with_node};
+use super::packets::*;
+use crate::bed::{index, ip, try_ip};
+
+/// The device, how it is made, and its tags on the wire.
+const DEVICES: [(&str, &str, &[u32]); 3] = [
+    ("v7", "link add link r name v7 type vlan id 7", &[0x8100_0007]),
+    ("s100", "link add link r name s100 type vlan proto 802.1ad id 100", &[]),
+    ("q7", "link add link s100 name q7 type vlan id 7", &[0x88a8_0064, 0x8100_0007]),
+];
+
+/// Runs `test` in a node with VLAN devices above `r`, each with a network of its own behind it.
+fn with_vlans(test: impl FnOnce(&mut Node) + Send + 'static) {
+    with_node(|node| {
+        for (n, (name, make, tags)) in DEVICES.into_iter().enumerate() {
+            if let Err(why) = try_ip(make) {
+                return VLAN.is_missing(why);
+            }
+            ip(&format!("link set dev {name} addrgenmode none up"));
+            if tags.is_empty() {
+                continue;
+            }
+            for line in [
+                format!("addr add fd00:b{n}::1/128 dev {name} nodad noprefixroute"),
+                format!("addr add 10.100.{n}.1/32 dev {name}"),
+                format!("-6 route add fd00:b{n}::2 dev {name}"),
+                format!("route add 10.100.{n}.2 dev {name}"),
+                format!("neigh add fd00:b{n}::2 lladdr 02:00:00:00:00:0b dev {name} nud permanent"),
+                format!("neigh add 10.100.{n}.2 lladdr 02:00:00:00:00:0b dev {name} nud permanent"),
+                format!("-6 route add fd00:7{n}::/32 via fd00:b{n}::2"),
+                format!("route add 10.7{n}.0.0/16 via 10.100.{n}.2"),
+            ] {
+                ip(&line);
+            }
+            let tag = |at: usize| tags.get(at).map_or(0, |tag| (tag & 0xfff) as u16);
+            let upper = types::upper { ifindex: index("r"), outer: tag(0), inner: tag(1) };
+            node.plane.uppers.set(&index(name), &upper).unwrap();
+        }
+        test(node);
+    });
+}
+
+fn with_tags() -> impl Iterator<Item = (usize, Vec<u8>)> {
+    let each = DEVICES.into_iter().enumerate().filter(|(_, (_, _, tags))| !tags.is_empty());
+    each.map(|(n, (_, _, tags))| (n, tags.iter().flat_map(|tag| tag.to_be_bytes()).collect()))
+}
+
+#[test]
+fn root_oracle_vlan_tags_are_put_on() {
+    with_vlans(|node| {
+        node.configure_all(true);
+        for (n, tags) in with_tags() {
+            let v4 = V4::new("10.1.0.1", &format!("10.7{n}.0.1")).with(&udp(22));
+            let v6 = V6::new("fd00:9::9", &format!("fd00:7{n}::9"), 17).with(&udp(500));
+            let next = format!("fd00:7{n}::1");
+            for frame in [
+                on_path(&["fd00:1::e0", &next], 1, IPV4, &v4),
+                on_path(&["fd00:1::e1", &next], 1, IPV4, &v4),
+                on_path(&["fd00:1::d4"], 0, IPV4, &v4),
+                on_path(&["fd00:1::d6"], 0, IPV6, &v6),
+                frame6(&V6::new("fd00:9::1", "fd00:1::d4", IPV4).with(&v4)),
+            ] {
+                let out = node.forwards(&frame);
+                assert_eq!(out[12..12 + tags.len()], tags);
+            }
+        }
+    });
+}
+
+#[test]
+fn root_oracle_vlan_tags_in_front_of_an_outer_header() {
+    with_vlans(|node| {
+        node.configure_all(true);
+        // The segments of every policy now lead by a VLAN.
+        for (n, tags) in with_tags() {
+            ip(&format!("-6 route replace fd00:2::/32 via fd00:b{n}::2"));
+            let mut control = node.plane.control.read(0);
+            control.generation += 1;
+            node.plane.control.write(0, control);
+            // The longest lists fill the headroom without a tag.
+            for policy in [0, 1, 2, 4, 5, 6] {
+                let v4 = V4::new("10.1.0.1", &format!("10.10.{policy}.9")).with(&udp(22));
+                let out = node.forwards(&frame4(&v4));
+                assert_eq!(out[12..12 + tags.len()], tags);
+                let v6 = V6::new("fd00:9::1", &format!("fd00:3:{policy:x}::9"), 17).with(&udp(22));
+                node.forwards(&frame6(&v6));
+            }
+            let inner = V4::new("10.1.0.1", "10.2.0.1").with(&udp(9));
+            node.forwards(&on_path(&["fd00:1::b6", "fd00:2::8"], 1, IPV4, &inner));
+        }
+    });
+}
+
+/// A tagged frame to the node, through the kernel's VLAN device and through an attachment.
+#[test]
+fn root_oracle_vlan_tags_are_taken_off() {
+    with_vlans(|node| {
+        node.configure_all(true);
+        for line in [
+            "link add link l name w7 type vlan id 7",
+            "link add link l name ws100 type vlan proto 802.1ad id 100",
+            "link add link ws100 name wq7 type vlan id 7",
+        ] {
+            ip(line);
+        }
+        for name in ["w7", "ws100", "wq7"] {
+            ip(&format!("link set dev {name} addrgenmode none up"));
+        }
+        let mut port = node.plane.ports.get(&(index("l") % 16384)).unwrap().unwrap();
+        port.tagged = 1;
+        node.plane.ports.set(&(port.ifindex % 16384), &port).unwrap();
+        for (outer, inner) in [(7, 0), (100, 7)] {
+            let key = types::attachment_key { ifindex: index("l"), outer, inner };
+            let value = types::attachment { tenant: 1, ..Default::default() };
+            node.plane.attachments.set(&key, &value).unwrap();
+        }
+        for (_, tags) in with_tags() {
+            for policy in [0, 2, 5, 6] {
+                let v4 = V4::new("10.1.0.1", &format!("10.10.{policy}.9")).with(&udp(22));
+                let v6 = V6::new("fd00:9::1", &format!("fd00:3:{policy:x}::9"), 17).with(&udp(22));
+                for mut frame in [frame4(&v4), frame6(&v6)] {
+                    frame.splice(12..12, tags.iter().copied());
+                    node.forwards(&frame);
+                }
+            }
+        }
+        // A tag that nobody has.
+        let mut frame = frame4(&V4::new("10.1.0.1", "10.10.5.9").with(&udp(22)));
+        frame.splice(12..12, 0x8100_0009u32.to_be_bytes());
+        node.declines(&frame);
+    });
+}
