@@ -32,7 +32,7 @@ pub struct Config {
 impl Config {
     /// The socket of the daemon whose folder is `state`.
     pub fn socket(state: &Path) -> PathBuf {
-        state.join("dataplane.sock")
+        state.join(model::dataplane::SOCKET)
     }
 
     /// The file that was applied last.

@@ -107,7 +107,8 @@ impl Bed {
     /// Makes the node do one thing: as a route in its kernel, which the program takes over.
     pub(super) fn set(&mut self, what: What) -> anyhow::Result<()> {
         let kernel = self.node.run(|| set_kernel(what))??;
-        let port = |name: &str, mac| Port { name: name.into(), mac, owner: Owner::Nobody };
+        let port =
+            |name: &str, mac| Port { name: name.into(), mac, owner: Owner::Nobody, exit: None };
         let mut wanted = Forwarding {
             ports: [(IN, port("in", IN_MAC)), (OUT, port("out", OUT_MAC))].into(),
             ..Forwarding::default()

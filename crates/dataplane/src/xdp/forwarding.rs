@@ -59,6 +59,8 @@ pub struct Port {
     pub mac: Mac,
     /// To whom frames without a tag belong.
     pub owner: Owner,
+    /// The interface that packets for the port are sent into, in its place.
+    pub exit: Option<u32>,
 }
 
 /// An interface above a port, such as a VLAN's.

@@ -11,11 +11,22 @@ use crate::Error;
 /// What frames of an owner meet: a tenant, and a policy for whole frames.
 type Meets = (u32, u32);
 
+/// What the tables say of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Said {
+    mac: [u8; 6],
+    meets: Meets,
+    /// Whether tags may belong to others.
+    tagged: bool,
+    /// What is sent into.
+    device: u32,
+}
+
 /// What the program's tables say of interfaces.
 #[derive(Debug, Default)]
 pub(super) struct Ports {
-    /// By index: address, owner, and whether tags may belong to others.
-    ports: BTreeMap<u32, ([u8; 6], Meets, bool)>,
+    /// By index.
+    ports: BTreeMap<u32, Said>,
     uppers: BTreeMap<u32, Upper>,
     attachments: BTreeMap<Attachment, Meets>,
 }
@@ -60,9 +71,14 @@ impl Ports {
         }
         let with_tags: BTreeSet<u32> = wanted.attachments.keys().map(|key| key.port).collect();
         for (index, port) in &wanted.ports {
-            let said = (port.mac.0, meets(&port.owner)?, with_tags.contains(index));
+            let said = Said {
+                mac: port.mac.0,
+                meets: meets(&port.owner)?,
+                tagged: with_tags.contains(index),
+                device: port.exit.unwrap_or(*index),
+            };
             if self.ports.get(index) != Some(&said) {
-                let (mac, (tenant, policy), tagged) = said;
+                let Said { mac, meets: (tenant, policy), tagged, device } = said;
                 let value = types::port {
                     ifindex: *index,
                     mac,
@@ -71,7 +87,7 @@ impl Ports {
                     tagged: u32::from(tagged),
                     ..types::port::default()
                 };
-                srv6.devices.set(&slot(*index), index)?;
+                srv6.devices.set(&slot(*index), &device)?;
                 srv6.ports.set(&slot(*index), &value)?;
                 self.ports.insert(*index, said);
             }

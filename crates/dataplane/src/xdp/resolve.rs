@@ -95,9 +95,7 @@ impl Resolving<'_> {
         for (name, port) in &file.ports {
             let (line, owner) = (port.line, port.tenant.as_ref().and_then(|name| owners.get(name)));
             let Some(link) = self.links.named(name) else {
-                let known = self.links.links.iter().map(|link| link.name.as_str());
-                let near = model::suggest(name, known).map(Into::into);
-                self.problems.push(Unresolved::NoInterface { line, port: name.clone(), near });
+                self.problems.push(self.no_interface(line, name));
                 continue;
             };
             if let Some(vlan) = link.vlan {
@@ -120,11 +118,27 @@ impl Resolving<'_> {
                 continue;
             };
             let owner = owner.cloned().unwrap_or_default();
-            let port = Port { name: name.to_string(), mac, owner };
+            let exit = match &port.exit {
+                Some(exit) => match self.links.named(exit) {
+                    Some(link) => Some(link.index),
+                    None => {
+                        self.problems.push(self.no_interface(line, exit));
+                        continue;
+                    }
+                },
+                None => None,
+            };
+            let port = Port { name: name.to_string(), mac, owner, exit };
             self.forwarding.ports.insert(link.index, port);
             indices.insert(&**name, link.index);
         }
         indices
+    }
+
+    fn no_interface(&self, line: u32, name: &Name) -> Unresolved {
+        let known = self.links.links.iter().map(|link| link.name.as_str());
+        let near = model::suggest(name, known).map(Into::into);
+        Unresolved::NoInterface { line, port: name.clone(), near }
     }
 
     /// The VLANs above ports whose tags the program can write.

@@ -43,6 +43,17 @@ fn sid(text: &str) -> ipnet::Ipv6Net {
 }
 
 #[test]
+fn a_port_may_have_an_exit() {
+    let resolved = |text: &str| resolve(&file(text), &machine(), &mut Tenants::default());
+    let forwarding = resolved("ports: {eth0: {exit: eth1}, eth2: {}}\n").unwrap();
+    let exits: Vec<_> = forwarding.ports.values().map(|port| port.exit).collect();
+    assert_eq!(exits, [Some(3), None]);
+    let problems = resolved("ports:\n  eth0: {exit: eth9}\n").unwrap_err();
+    let text = problems[0].to_string();
+    assert!(text.contains("line 2: there is no interface `eth9`"), "{text}");
+}
+
+#[test]
 fn every_name_is_resolved() {
     let mut tenants = Tenants::default();
     let forwarding = resolve(&file(EXAMPLE), &machine(), &mut tenants).unwrap();

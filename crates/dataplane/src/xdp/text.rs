@@ -15,12 +15,13 @@ pub struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// A port: index, address, owner.
+    /// A port: index, address, owner, the index of its exit.
     pub(super) fn port(self, index: u32) -> String {
         let Some(port) = self.of.ports.get(&index) else { return String::new() };
-        let owner = self.owner(&port.owner);
-        let space = if owner.is_empty() { "" } else { " " };
-        format!("{index} {}{space}{owner}", port.mac)
+        let owner = Some(self.owner(&port.owner)).filter(|owner| !owner.is_empty());
+        let exit = port.exit.map(|exit| format!("exit {exit}"));
+        let words = [Some(format!("{index} {}", port.mac)), owner, exit];
+        words.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
     /// To whom frames belong; nothing for the kernel.

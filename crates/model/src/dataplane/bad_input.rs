@@ -53,6 +53,13 @@ fn segments(count: usize) -> String {
 }
 
 #[test]
+fn exits() {
+    let ports = |text: &str| format!("ports: {{eth0: {{exit: {text}}}, eth1: {{}}}}\n");
+    expect(&ports("a/b"), &[("1:22", "`a/b` cannot name an interface", "up to 15 bytes")]);
+    expect(&ports("eth1"), &[("1:22", "`eth1` is a port, and an exit", "the port's queue")]);
+}
+
+#[test]
 fn form() {
     expect("", &[("1:1", "the file is empty", "at least `ports:`")]);
     expect("- a\n", &[("1:1", "expected a map of `key: value`, found a list", "")]);

@@ -51,6 +51,8 @@ pub(super) struct PortText {
     pub(super) mode: Option<Mode>,
     /// The tenant to whom frames without a tag belong.
     pub(super) tenant: Option<String>,
+    /// The interface that packets for this port are sent into; the port itself when absent.
+    pub(super) exit: Option<String>,
 }
 
 /// How much fits into the tables.

@@ -29,6 +29,9 @@ pub use types::{
     Steer, Table, Tags, Tenant, Weighted,
 };
 
+/// The name of a daemon's Unix socket in the folder of its state.
+pub const SOCKET: &str = "dataplane.sock";
+
 const KIND: Kind = Kind {
     max_mib: 1024,
     large: "remove what is not needed, or send it in parts over gRPC",

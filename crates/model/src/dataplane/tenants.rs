@@ -19,15 +19,30 @@ impl Checked<'_> {
             self.place.key(steps!["ports"], "there are no ports", help);
         }
         for (index, (name, text)) in texts.iter().enumerate() {
+            const HELP: &str = "write a name as `ip link` shows it: up to 15 bytes";
             let odd = |c: char| c == '/' || c == ':' || c.is_whitespace();
-            if name.is_empty() || name.len() > 15 || name.contains(odd) {
+            let is_name = |name: &str| (1..=15).contains(&name.len()) && !name.contains(odd);
+            if !is_name(name) {
                 let message = format!("`{name}` cannot name an interface");
-                let help = "write a name as `ip link` shows it: up to 15 bytes";
-                self.place.key(steps!["ports", index], message, help);
+                self.place.key(steps!["ports", index], message, HELP);
+            }
+            let at_exit = steps!["ports", index, "exit"];
+            match &text.exit {
+                Some(exit) if !is_name(exit) => {
+                    let message = format!("`{exit}` cannot name an interface");
+                    self.place.value(at_exit, message, HELP);
+                }
+                Some(exit) if texts.iter().any(|(port, _)| port == exit) => {
+                    let message = format!("`{exit}` is a port, and an exit cannot be one");
+                    let help = "name an interface that leads to the port's queue, or remove it";
+                    self.place.value(at_exit, message, help);
+                }
+                _ => {}
             }
             let mode = text.mode.or(mode).unwrap_or_default();
             let line = self.line("ports", index);
-            self.ports.insert(name.as_str().into(), Port { mode, tenant: None, line });
+            let exit = text.exit.as_deref().map(Into::into);
+            self.ports.insert(name.as_str().into(), Port { mode, tenant: None, exit, line });
         }
     }
 

@@ -41,6 +41,8 @@ pub struct Port {
     pub mode: Mode,
     /// To whom frames without a tag belong.
     pub tenant: Option<Name>,
+    /// The interface that packets for the port are sent into, in the port's place.
+    pub exit: Option<Name>,
     /// The line in the file.
     pub line: u32,
 }
