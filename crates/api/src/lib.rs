@@ -12,7 +12,7 @@ pub use convert::{ConvertError, sids_from_text, sids_to_text};
 pub use endpoint::{
     ConnectError, LARGEST_MESSAGE, connect, connect_dataplane, in_one_line, now_ns,
 };
-pub use wait::missing;
+pub use wait::{dataplane_is_at_work, missing};
 
 /// The interface's version. It changes when an older peer would misunderstand a newer one.
 pub const VERSION: u32 = 1;

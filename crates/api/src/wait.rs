@@ -1,4 +1,4 @@
-//! What a controller still lacks.
+//! What a controller still lacks, and whether a data plane is at work.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,6 +16,19 @@ pub fn missing(socket: &Path, nodes: &[String]) -> Vec<String> {
         runtime.block_on(async { tokio::time::timeout(LIMIT, look(socket, nodes)).await.ok() })
     });
     looked.and_then(Result::ok).unwrap_or_else(|| vec!["its first answer".into()])
+}
+
+/// Whether the data plane on a socket answers: it does once it has done what its file says. It
+/// blocks: asynchronous code must not call it.
+pub fn dataplane_is_at_work(socket: &Path) -> bool {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return false;
+    };
+    let asked = async {
+        let mut client = crate::connect_dataplane(socket).await.ok()?;
+        client.get_dataplane(v1::GetDataplaneRequest {}).await.ok()
+    };
+    runtime.block_on(async { tokio::time::timeout(LIMIT, asked).await }).is_ok_and(|a| a.is_some())
 }
 
 async fn look(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow, bail};
 use api::v1;
 use api::v1::controller_client::ControllerClient;
-use lab::{Daemons, Lab, Options};
+use lab::{Lab, Options};
 use model::topology;
 use tokio::runtime::Runtime;
 use tonic::transport::Channel;
@@ -74,7 +74,7 @@ impl<'c> Bed<'c> {
         let topology = topology::parse("labs/paper-path.yaml", &text)?;
         let options = Options {
             name: Some(name.into()),
-            daemons: Some(Daemons { program: context.program.clone(), missing: api::missing }),
+            daemons: Some(context.daemons()),
             ..Options::default()
         };
         let mut stage = None;

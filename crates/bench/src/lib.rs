@@ -32,3 +32,14 @@ pub struct Context<'c> {
     /// Told what is being done, while it is being done.
     pub say: &'c dyn Fn(&str),
 }
+
+impl Context<'_> {
+    /// The labs' daemons.
+    pub(crate) fn daemons(&self) -> lab::Daemons {
+        lab::Daemons {
+            program: self.program.clone(),
+            missing: api::missing,
+            at_work: api::dataplane_is_at_work,
+        }
+    }
+}

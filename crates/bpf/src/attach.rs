@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use nix::mount::{MsFlags, mount, umount};
+use nix::mount::{MntFlags, MsFlags, mount, umount, umount2};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use crate::Error;
@@ -140,6 +140,21 @@ pub fn prepare_pins(folder: &Path) -> Result<(), Error> {
     }
     mount(Some("bpf"), folder, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
         .map_err(|errno| failed(errno.into()))
+}
+
+/// Unmounts the BPF file system at `folder`, if there is one, and everything pinned in it with it.
+pub fn unmount_pins(folder: &Path) -> Result<(), Error> {
+    let failed = |source: io::Error| Error::Pin { path: folder.into(), source };
+    // Two makers of one folder could have mounted twice.
+    loop {
+        match statfs(folder) {
+            Ok(found) if found.filesystem_type() == BPF_FS_MAGIC => {
+                umount2(folder, MntFlags::MNT_DETACH).map_err(|errno| failed(errno.into()))?;
+            }
+            Ok(_) | Err(nix::errno::Errno::ENOENT | nix::errno::Errno::ENOTDIR) => return Ok(()),
+            Err(errno) => return Err(failed(errno.into())),
+        }
+    }
 }
 
 /// Undoes [`prepare_pins`]: whatever is still pinned in `folder` goes with it.

@@ -6,6 +6,7 @@
 mod abi;
 pub mod attach;
 mod error;
+mod exit;
 mod index;
 pub mod measure;
 mod meter;
@@ -16,6 +17,7 @@ mod table;
 
 pub use abi::Abi;
 pub use error::Error;
+pub use exit::lead_to_queue;
 pub use measure::{Measure, Template, words};
 pub use meter::{Count, Meter};
 pub use records::{Indexed, Numbered};

@@ -64,7 +64,7 @@ pub(crate) enum DataplaneCommand {
     /// Run the daemon in the foreground; what it has put to work stays when it ends
     Run {
         #[command(flatten)]
-        which: WhichDataplane,
+        state: State,
         /// Begin with this file, not with the one that was applied last
         #[arg(long)]
         file: Option<PathBuf>,
@@ -107,12 +107,25 @@ pub(crate) struct DataplaneFile {
     pub(crate) which: WhichDataplane,
 }
 
-/// Which data plane is meant.
+/// The folder of a data plane's daemon.
 #[derive(Debug, Args)]
-pub(crate) struct WhichDataplane {
+pub(crate) struct State {
     /// The folder of the daemon's state; `dataplane` under $KAIDO_RUN or /run/kaido when absent
     #[arg(long, value_name = "FOLDER")]
     pub(crate) state: Option<PathBuf>,
+}
+
+/// Which data plane is meant.
+#[derive(Debug, Args)]
+pub(crate) struct WhichDataplane {
+    #[command(flatten)]
+    pub(crate) state: State,
+    /// The node of a lab whose data plane is meant
+    #[arg(long, conflicts_with = "state")]
+    pub(crate) node: Option<String>,
+    /// The node's lab; not needed when there is only one
+    #[arg(long, value_name = "NAME", requires = "node")]
+    pub(crate) lab: Option<String>,
 }
 
 /// Which lab is meant.
@@ -190,11 +203,11 @@ pub(crate) enum LabCommand {
         #[arg(last = true, value_name = "ARGUMENTS")]
         arguments: Vec<String>,
     },
-    /// Start a daemon of a lab again that has ended
+    /// Start daemons of a lab again that have ended
     Start {
         #[command(flatten)]
         which: WhichLab,
-        /// `controller`, or the node whose daemon is meant
+        /// `controller`, or the node whose daemons are meant
         daemon: String,
     },
     /// Remove what commands that were killed have left behind

@@ -15,6 +15,7 @@ use netlink::{
 use crate::Error;
 use crate::routes::{Routes, routing};
 use crate::state::{INFRASTRUCTURE, namespace_path};
+use crate::xdp;
 
 /// The device behind a router's SIDs: a bridge without ports. A SID on the device of a link would
 /// be gone when the link is. No node is called so: names have no hyphen.
@@ -77,6 +78,7 @@ pub(crate) fn links(
     // The bridges' ports are numbered through: their indexes have to be known as well.
     let mut port = FIRST_LINK;
     let mut plugged = Batch::new();
+    let mut behind_xdp: Vec<(&Namespace, String)> = Vec::new();
     for segment in &topology.segments {
         let end = |at: usize| {
             let end = segment.ends[at];
@@ -89,10 +91,14 @@ pub(crate) fn links(
                 index: Some(index_of(end.interface)),
             }
         };
+        let runs_xdp = |at: usize| topology.nodes[segment.ends[at].node].runs_xdp();
         let label = || format!("link {}", segment.name);
         match segment.kind {
             SegmentKind::PointToPoint => {
                 batch.push(label(), netlink::add_veth(&end(0), &end(1)));
+                for far in [0, 1].into_iter().filter(|far| runs_xdp(1 - far)) {
+                    behind_xdp.push((end(far).namespace, end(far).name.to_owned()));
+                }
             }
             SegmentKind::Lan => {
                 bridges.request(label(), netlink::add_bridge(&segment.name, None))?;
@@ -109,6 +115,9 @@ pub(crate) fn links(
                     batch.push(label(), netlink::add_veth(&end(at), &far));
                     plugged.push(label(), netlink::set_master(port, Some(bridge)));
                     plugged.push(label(), netlink::set_up(port));
+                    if runs_xdp(at) {
+                        behind_xdp.push((infrastructure, name));
+                    }
                     port += 1;
                 }
                 plugged.push(label(), netlink::set_up(bridge));
@@ -117,7 +126,7 @@ pub(crate) fn links(
     }
     bridges.commit(batch)?;
     bridges.commit(plugged)?;
-    Ok(())
+    behind_xdp.iter().try_for_each(|(namespace, name)| xdp::prepare_far_end(namespace, name))
 }
 
 /// Gives a node its rates and addresses and sets its links up. What is there already stays.

@@ -1,5 +1,6 @@
-//! Kaido's own daemons in a lab: a node on every node, one controller.
+//! Kaido's own daemons in a lab: a node on every node, one controller. Data planes are in `xdp`.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use crate::enter::enter;
 use crate::frr::tail;
 use crate::processes::{pause, processes};
 use crate::state::{INFRASTRUCTURE, Lab, Lock, SOCKET, is_lab, lock, node_folder};
-use crate::{Cancel, Error};
+use crate::{Cancel, Error, xdp};
 
 /// The configuration of `kaido node`, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,25 +51,27 @@ pub struct Daemons {
     /// Asks the controller on a socket what it still lacks of these nodes and of its applications,
     /// in words; one that lacks nothing is complete.
     pub missing: fn(&Path, &[String]) -> Vec<String>,
+    /// Asks the data plane on a socket whether it is at work.
+    pub at_work: fn(&Path) -> bool,
 }
 
 /// A daemon that was started.
 pub(crate) struct Started {
-    daemon: String,
-    log: PathBuf,
-    process: Child,
+    pub(crate) daemon: String,
+    pub(crate) log: PathBuf,
+    pub(crate) process: Child,
 }
 
 impl Started {
     /// An error if the daemon has ended.
-    fn check(&mut self) -> Result<(), Error> {
+    pub(crate) fn check(&mut self) -> Result<(), Error> {
         match self.process.try_wait() {
             Ok(None) => Ok(()),
             _ => Err(self.failed("has ended")),
         }
     }
 
-    fn failed(&self, what: &str) -> Error {
+    pub(crate) fn failed(&self, what: &str) -> Error {
         let (daemon, what) = (self.daemon.clone(), what.into());
         Error::Daemon { daemon, what, log: tail(&self.log, 5) }
     }
@@ -133,26 +136,44 @@ pub(crate) fn wait(
 impl Lab {
     /// Starts the lab's controller again after it has ended.
     pub fn start_controller(&self, program: &Path) -> Result<(), Error> {
+        if !self.topology.controller {
+            return Err(Error::NoController(self.name.clone()));
+        }
         let _lock = self.lock_to_start()?;
-        self.check_not_running("controller", &self.folder.join("controller.json"))?;
+        let config = self.folder.join("controller.json");
+        if self.runs(CONFIG, &config) {
+            return Err(Error::Running("controller".into()));
+        }
         let mut controller = start_controller(&self.folder, program)?;
         wait_for_socket(&self.folder, &mut controller, &Cancel::default())
     }
 
-    /// Starts a node's daemon again after it has ended.
-    pub fn start_node(&self, node: &str, program: &Path) -> Result<(), Error> {
-        self.node(node)?;
+    /// Starts those of a node's daemons again that have ended.
+    pub fn start_node(&self, node: &str, daemons: &Daemons) -> Result<(), Error> {
+        let runs_xdp = self.node(node)?.runs_xdp();
+        if !self.topology.controller && !runs_xdp {
+            return Err(Error::NoController(self.name.clone()));
+        }
         let _lock = self.lock_to_start()?;
-        self.check_not_running(node, &node_folder(&self.folder, node).join("node.json"))?;
-        start_node(&self.folder, node, program).map(drop)
+        let (flag, state) = xdp::known_by(&self.folder, node);
+        let dataplane = runs_xdp && !self.runs(flag, &state);
+        let config = node_folder(&self.folder, node).join("node.json");
+        let agent = self.topology.controller && !self.runs(CONFIG, &config);
+        if !dataplane && !agent {
+            return Err(Error::Running(node.into()));
+        }
+        if dataplane {
+            xdp::start_again(&self.folder, node, daemons)?;
+        }
+        if agent {
+            start_node(&self.folder, node, &daemons.program)?;
+        }
+        Ok(())
     }
 
     /// The lab's lock; whoever else is starting a daemon is soon done.
     fn lock_to_start(&self) -> Result<Lock, Error> {
         const LIMIT: Duration = Duration::from_secs(15);
-        if !self.topology.controller {
-            return Err(Error::NoController(self.name.clone()));
-        }
         let since = Instant::now();
         loop {
             match lock(&self.folder) {
@@ -167,59 +188,60 @@ impl Lab {
         }
     }
 
-    /// A daemon holds a lock on its configuration as long as it lives, and is one of the lab's
-    /// processes before it does: one that has just been started must not find the lock taken by
-    /// this look at it.
-    fn check_not_running(&self, daemon: &str, config: &Path) -> Result<(), Error> {
-        let runs = processes(&self.folder).iter().any(|&pid| has_config(pid, config));
-        if runs || lock(config).is_none() {
-            return Err(Error::Running(daemon.into()));
-        }
-        Ok(())
+    /// Whether a daemon with this argument runs. It may hold a lock on the file as long as it lives,
+    /// and is one of the lab's processes before it does: one that has just been started must not
+    /// find the lock taken by this look at it.
+    fn runs(&self, flag: &str, path: &Path) -> bool {
+        processes(&self.folder).iter().any(|&pid| has_argument(pid, flag, path))
+            || (path.is_file() && lock(path).is_none())
     }
 }
 
-/// Whether a process was started with this configuration.
-fn has_config(pid: i32, path: &Path) -> bool {
+/// How the controller and the nodes' agents get their configurations.
+const CONFIG: &str = "--config";
+
+/// Whether a process was started with this flag and path.
+fn has_argument(pid: i32, flag: &str, path: &Path) -> bool {
     let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let arguments: Vec<&[u8]> = arguments.split(|byte| *byte == 0).collect();
-    arguments.windows(2).any(|pair| pair == [b"--config", path.as_os_str().as_bytes()])
+    arguments.windows(2).any(|pair| pair == [flag.as_bytes(), path.as_os_str().as_bytes()])
 }
 
 fn start_controller(folder: &Path, program: &Path) -> Result<Started, Error> {
     let (config, log) = (folder.join("controller.json"), folder.join("controller.log"));
-    let process = spawn(folder, INFRASTRUCTURE, &log, program, "controller", &config)?;
+    let arguments = ["controller".as_ref(), CONFIG.as_ref(), config.as_os_str()];
+    let process = spawn(folder, INFRASTRUCTURE, &log, program, &arguments)?;
     Ok(Started { daemon: "the controller".into(), log, process })
 }
 
 fn start_node(folder: &Path, node: &str, program: &Path) -> Result<Started, Error> {
     let files = node_folder(folder, node);
     let (config, log) = (files.join("node.json"), files.join("node.log"));
-    let process = spawn(folder, node, &log, program, "node", &config)?;
+    let arguments = ["node".as_ref(), CONFIG.as_ref(), config.as_os_str()];
+    let process = spawn(folder, node, &log, program, &arguments)?;
     Ok(Started { daemon: format!("the daemon of node {node}"), log, process })
 }
 
 /// Starts a daemon where it belongs. Its parent's thread is there already when it is born, so
 /// that it is found there at every moment; it ignores what happens to the terminal.
-fn spawn(
+pub(crate) fn spawn(
     folder: &Path,
     node: &str,
     log: &Path,
     program: &Path,
-    subcommand: &str,
-    config: &Path,
+    arguments: &[&OsStr],
 ) -> Result<Child, Error> {
     use std::os::unix::process::CommandExt;
     let output =
         File::options().create(true).append(true).open(log).map_err(Error::file("open", log))?;
     let errors = output.try_clone().map_err(Error::file("open", log))?;
     let mut command = Command::new(program);
-    command.arg(subcommand).arg("--config").arg(config);
+    command.args(arguments);
     command.stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0).current_dir("/");
     std::thread::scope(|scope| {
         let work = || {
             enter(folder, node, false)?;
-            let name = format!("{} {subcommand}", program.display());
+            let name = format!("{} {}", program.display(), arguments[0].display());
             command.spawn().map_err(|source| Error::Command { command: name, source })
         };
         scope.spawn(work).join().expect("starting a daemon does not panic")

@@ -53,9 +53,10 @@ fn what(node: &Node) -> String {
         NodeKind::Router(RouterKind::Frr) => "router (FRR)",
         NodeKind::Router(RouterKind::Linux) => "router",
     };
+    let xdp = node.runs_xdp().then(|| "XDP".to_owned());
     let loopback = node.loopback4.map(|address| address.to_string());
     let loopback6 = node.loopback6.map(|address| address.to_string());
     let locator = node.locator.map(|locator| format!("locator {locator}"));
-    let parts = [Some(kind.to_owned()), loopback, loopback6, locator];
+    let parts = [Some(kind.to_owned()), xdp, loopback, loopback6, locator];
     parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
 }

@@ -32,7 +32,7 @@ pub enum Error {
     /// A lab's name is not one.
     #[error("`{0}` is no name of a lab: use up to 31 of a-z, 0-9 and -, beginning with a letter")]
     BadName(String),
-    /// The socket of the lab's controller would have a path that no socket can have.
+    /// The socket of one of the lab's daemons would have a path that no socket can have.
     #[error(
         "{} is {} bytes long, and a Unix socket's path has at most {most}: set KAIDO_RUN to a \
          shorter folder",
@@ -74,6 +74,28 @@ pub enum Error {
         name: String,
         /// The names that there are.
         known: Vec<String>,
+    },
+    /// The node's SRv6 is the kernel's.
+    #[error(
+        "node {node} has no data plane of its own: write `dataplane: xdp` in the lab's file{}",
+        there_are(.known)
+    )]
+    NoDataplane {
+        /// The node.
+        node: String,
+        /// The nodes that have one.
+        known: Vec<String>,
+    },
+    /// A link was to get a rate, and a node at its end sends by XDP past every queue.
+    #[error(
+        "{link} has no rate in the lab's file, so {node} sends by XDP past every queue: give it \
+         one there, such as `{{rate: 1gbit}}`, and it can be changed"
+    )]
+    NoQueue {
+        /// The link.
+        link: String,
+        /// The node.
+        node: String,
     },
     /// There is no such interface.
     #[error("node {node} has no interface `{name}`{}", there_are(.known))]
@@ -163,6 +185,9 @@ pub enum Error {
     /// Netlink.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
+    /// What XDP needs of the kernel.
+    #[error(transparent)]
+    Bpf(#[from] bpf::Error),
     /// Files.
     #[error("cannot {doing} {path}")]
     File {
@@ -200,6 +225,8 @@ impl Error {
                 | Self::Inside(_)
                 | Self::NoController(_)
                 | Self::NoNode { .. }
+                | Self::NoDataplane { .. }
+                | Self::NoQueue { .. }
                 | Self::NoInterface { .. }
                 | Self::NoLink { .. }
                 | Self::FrrConfig { .. }

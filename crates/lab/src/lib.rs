@@ -23,6 +23,7 @@ mod routes;
 mod state;
 mod teardown;
 mod up;
+mod xdp;
 
 pub use announce::announcement;
 pub use cancel::Cancel;

@@ -29,6 +29,15 @@ impl Lab {
             name: name.into(),
             known: self.topology.segments.iter().map(|segment| segment.name.clone()).collect(),
         })?;
+        if let Change::Rate(_) = change {
+            for end in &segment.ends {
+                let node = &self.topology.nodes[end.node];
+                if node.runs_xdp() && node.interfaces[end.interface].rate.is_none() {
+                    let (link, node) = (segment.name.clone(), node.name.clone());
+                    return Err(Error::NoQueue { link, node });
+                }
+            }
+        }
         let _lock = lock(&self.folder).ok_or_else(|| Error::Busy(self.name.clone()))?;
         let mut changed = Vec::new();
         for end in &segment.ends {

@@ -47,6 +47,8 @@ pub struct Summary {
     pub file: PathBuf,
     /// How many nodes it has.
     pub nodes: usize,
+    /// How many of them have an XDP data plane.
+    pub xdp: usize,
     /// When it was started, seconds since the Unix epoch.
     pub started: u64,
 }
@@ -129,10 +131,13 @@ impl Labs {
         let summary = |name: String| {
             let folder = self.folder(&name);
             let state = State::read(&folder);
-            let nodes = read_topology(&folder).map_or(0, |topology| topology.nodes.len());
+            let (nodes, xdp) = read_topology(&folder).map_or((0, 0), |topology| {
+                let xdp = topology.nodes.iter().filter(|node| node.runs_xdp()).count();
+                (topology.nodes.len(), xdp)
+            });
             let phase = self.phase(&name);
             let (file, started) = state.map_or_else(Default::default, |s| (s.file, s.started));
-            Summary { name, phase, file, nodes, started }
+            Summary { name, phase, file, nodes, xdp, started }
         };
         Ok(self.names()?.into_iter().map(summary).collect())
     }
@@ -248,8 +253,12 @@ pub(crate) fn namespace_path(folder: &Path, node: &str) -> PathBuf {
     namespaces_folder(folder).join(node)
 }
 
+pub(crate) fn nodes_folder(folder: &Path) -> PathBuf {
+    folder.join("nodes")
+}
+
 pub(crate) fn node_folder(folder: &Path, node: &str) -> PathBuf {
-    folder.join("nodes").join(node)
+    nodes_folder(folder).join(node)
 }
 
 fn read_topology(folder: &Path) -> Option<Topology> {

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::Error;
 use crate::processes::{end_all, processes};
 use crate::state::{Labs, MARKER, Phase, State, UNNAMED, is_lab, namespaces_folder};
+use crate::{Error, xdp};
 
 /// What `gc` did with a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -58,8 +58,9 @@ impl Labs {
         Ok(collected)
     }
 
-    /// Ends the lab's processes, then its namespaces, then its folder: the folder last, since all
-    /// the rest is found through it. The caller holds the lock.
+    /// Ends the lab's processes, then what its data planes keep at work, then its namespaces, then
+    /// its folder: the folder last, since all the rest is found through it. The caller holds the
+    /// lock.
     pub(crate) fn remove(&self, folder: &Path) -> Result<(), Error> {
         if let Some(mut state) = State::read(folder) {
             state.phase = Phase::Stopping;
@@ -67,6 +68,7 @@ impl Labs {
             let _ = state.write(folder);
         }
         end_all(folder)?;
+        xdp::unmount_all(folder)?;
         let namespaces = namespaces_folder(folder);
         if let Ok(entries) = fs::read_dir(&namespaces) {
             for entry in entries.flatten() {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::topology::{NodeKind, RouterKind, Topology};
+use model::topology::{Node, NodeKind, RouterKind, Topology};
 use netlink::{Handle, Namespace};
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 
@@ -15,14 +15,15 @@ use crate::processes::processes;
 use crate::ready;
 use crate::routes::Routes;
 use crate::state::{Lab, Labs, Lock, MARKER, Phase, SOCKET, State, UNNAMED};
-use crate::{Cancel, Error};
+use crate::{Cancel, Error, xdp};
 
 /// How a lab is brought up.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The lab's name; the file's own when absent.
     pub name: Option<String>,
-    /// Kaido's own daemons; without them a lab has none.
+    /// Kaido's own daemons; without them a lab has none, and the SRv6 of all its routers is the
+    /// kernel's.
     pub daemons: Option<Daemons>,
     /// How long routing may take to converge.
     pub limit: Duration,
@@ -43,6 +44,8 @@ pub enum Stage {
     Links,
     /// Setting addresses, routes and SIDs.
     Nodes,
+    /// Starting XDP data planes.
+    Dataplanes,
     /// Starting FRR.
     Routers,
     /// Waiting for routes.
@@ -58,6 +61,7 @@ impl Stage {
             Self::Namespaces => "namespaces",
             Self::Links => "links",
             Self::Nodes => "addresses, routes, SIDs",
+            Self::Dataplanes => "data planes",
             Self::Routers => "routing daemons",
             Self::Convergence => "routes converging",
             Self::Daemons => "nodes and controller",
@@ -85,7 +89,12 @@ impl Labs {
         if !model::is_lab_name(&name) {
             return Err(Error::BadName(name));
         }
-        check_path(&self.folder(&name).join(SOCKET))?;
+        let folder = self.folder(&name);
+        check_path(&folder.join(SOCKET))?;
+        let with_xdp = topology.nodes.iter().filter(|node| node.runs_xdp());
+        for node in with_xdp {
+            check_path(&xdp::socket(&folder, &node.name))?;
+        }
         let frr = check_machine(&topology)?;
         let (folder, lock) = self.claim(&name, text, file)?;
         let lab = Lab { name, folder, topology };
@@ -195,6 +204,13 @@ impl Lab {
         progress(Stage::Links, 0, topology.segments.len());
         build::links(topology, &namespaces, &infrastructure)?;
         self.configure_all(&namespaces, cancel, progress)?;
+        if let Some(daemons) = &options.daemons
+            && topology.nodes.iter().any(Node::runs_xdp)
+        {
+            progress(Stage::Dataplanes, 0, total);
+            // Before there is traffic: attaching to a port may lose packets.
+            xdp::start_all(&self.folder, topology, daemons, cancel)?;
+        }
         if let Some(frr) = frr {
             self.start_frr(frr, cancel, progress)?;
             let mut converging =
@@ -232,6 +248,9 @@ impl Lab {
             build::devices(topology, at, &mut handle)?;
             if topology.has_srv6() {
                 build::tunnel_source(&topology.nodes[at], namespace)?;
+            }
+            if topology.nodes[at].runs_xdp() {
+                xdp::make_exits(&topology.nodes[at], namespace)?;
             }
         }
         // A route needs its neighbour's link to be up at both ends.

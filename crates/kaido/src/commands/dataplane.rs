@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use api::v1;
+use lab::Labs;
 use serde_json::{Value, json};
 
 use super::daemon::start_tracing;
-use crate::cli::{DataplaneCommand, DataplaneFile, WhichDataplane};
+use crate::cli::{DataplaneCommand, DataplaneFile, State, WhichDataplane};
 use crate::failure::{Done, Failure};
 use crate::output::{CLEAR, Output, table};
 use crate::runtime::{asked_to_end, block_on, nobody_watches};
@@ -19,7 +20,7 @@ const REFRESH: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(command: DataplaneCommand, output: &Output) -> Done {
     match command {
-        DataplaneCommand::Run { which, file } => daemon(&which, file.as_deref()),
+        DataplaneCommand::Run { state, file } => daemon(&state, file.as_deref()),
         DataplaneCommand::Check { file } => check(&file, output),
         DataplaneCommand::Plan(file) => apply(&file, true, output),
         DataplaneCommand::Apply(file) => apply(&file, false, output),
@@ -29,19 +30,23 @@ pub(crate) fn run(command: DataplaneCommand, output: &Output) -> Done {
     }
 }
 
-fn state(which: &WhichDataplane) -> PathBuf {
+fn folder(state: &State) -> PathBuf {
     let run = || std::env::var_os("KAIDO_RUN").map_or("/run/kaido".into(), PathBuf::from);
-    which.state.clone().unwrap_or_else(|| run().join("dataplane"))
+    state.state.clone().unwrap_or_else(|| run().join("dataplane"))
 }
 
-fn socket(which: &WhichDataplane) -> PathBuf {
-    forwarder::Config::socket(&state(which))
+fn socket(which: &WhichDataplane) -> Result<PathBuf, Failure> {
+    let state = match &which.node {
+        Some(node) => Labs::default().choose(which.lab.as_deref())?.dataplane(node)?,
+        None => folder(&which.state),
+    };
+    Ok(forwarder::Config::socket(&state))
 }
 
-fn daemon(which: &WhichDataplane, file: Option<&Path>) -> Done {
+fn daemon(state: &State, file: Option<&Path>) -> Done {
     start_tracing();
     let file = file.map(read).transpose()?;
-    let config = forwarder::Config { state: state(which), file };
+    let config = forwarder::Config { state: folder(state), file };
     block_on(forwarder::run(config, asked_to_end()))?.map_err(|error| {
         if error.is_usage() { Failure::usage(error) } else { Failure::failed(error) }
     })?;
@@ -65,6 +70,7 @@ fn check(path: &Path, output: &Output) -> Done {
 /// The daemon reads the file, and says what is wrong with it: a file of a million entries is read
 /// once.
 fn apply(file: &DataplaneFile, plan: bool, output: &Output) -> Done {
+    let socket = socket(&file.which)?;
     let request = v1::ApplyDataplaneRequest {
         file: read(&file.file)?,
         plan,
@@ -72,7 +78,7 @@ fn apply(file: &DataplaneFile, plan: bool, output: &Output) -> Done {
         most: file.most,
     };
     let answer = block_on(async {
-        let mut client = api::connect_dataplane(&socket(&file.which)).await?;
+        let mut client = api::connect_dataplane(&socket).await?;
         Ok::<_, Failure>(client.apply_dataplane(request).await?.into_inner())
     })??;
     let v1::ApplyDataplaneResponse { mut changes, more, summary } = answer;
@@ -91,8 +97,9 @@ fn apply(file: &DataplaneFile, plan: bool, output: &Output) -> Done {
 }
 
 fn detach(which: &WhichDataplane, output: &Output) -> Done {
+    let socket = socket(which)?;
     block_on(async {
-        let mut client = api::connect_dataplane(&socket(which)).await?;
+        let mut client = api::connect_dataplane(&socket).await?;
         client.detach_dataplane(v1::DetachDataplaneRequest {}).await?;
         Ok::<_, Failure>(())
     })??;
@@ -106,13 +113,13 @@ async fn get(socket: &Path) -> Result<v1::GetDataplaneResponse, Failure> {
 }
 
 fn show(which: &WhichDataplane, output: &Output) -> Done {
-    let found = block_on(get(&socket(which)))??;
+    let found = block_on(get(&socket(which)?))??;
     output.print(&as_json(&found), |_| text(&found));
     Ok(ExitCode::SUCCESS)
 }
 
 fn top(which: &WhichDataplane, output: &Output) -> Done {
-    let socket = socket(which);
+    let socket = socket(which)?;
     block_on(async {
         let watching = async {
             let mut before = get(&socket).await?;

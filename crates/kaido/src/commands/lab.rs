@@ -89,11 +89,11 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         }
         LabCommand::Start { which, daemon } => {
             let lab = labs.choose(which.lab.as_deref())?;
-            let program = program()?;
+            let daemons = daemons()?;
             if daemon == "controller" {
-                lab.start_controller(&program)?;
+                lab.start_controller(&daemons.program)?;
             } else {
-                lab.start_node(&daemon, &program)?;
+                lab.start_node(&daemon, &daemons)?;
             }
             output.print(&json!({ "started": daemon }), |_| format!("{daemon} is started"));
             Ok(ExitCode::SUCCESS)
@@ -162,8 +162,7 @@ fn check(file: &Path, output: &Output) -> Done {
 fn up(labs: &Labs, file: &Path, name: Option<String>, limit: Duration, output: &Output) -> Done {
     let (text, topology) = read_topology(file, output)?;
     let started = Instant::now();
-    let daemons = Daemons { program: program()?, missing: api::missing };
-    let options = Options { name, daemons: Some(daemons), limit };
+    let options = Options { name, daemons: Some(daemons()?), limit };
     let cancel = Cancel::default();
     let bar = progress_bar(output);
     let mut progress = |stage: Stage, done: usize, total: usize| {
@@ -191,9 +190,10 @@ fn ls(labs: &Labs, output: &Output) -> Done {
         }
         let row = |lab: &lab::Summary| {
             let file = lab.file.display().to_string();
-            vec![lab.name.clone(), lab.phase.word().into(), lab.nodes.to_string(), file]
+            let (nodes, xdp) = (lab.nodes.to_string(), lab.xdp.to_string());
+            vec![lab.name.clone(), lab.phase.word().into(), nodes, xdp, file]
         };
-        table(&["LAB", "STATE", "NODES", "FILE"], list.iter().map(row))
+        table(&["LAB", "STATE", "NODES", "XDP", "FILE"], list.iter().map(row))
     });
     Ok(ExitCode::SUCCESS)
 }
@@ -213,6 +213,12 @@ fn become_command(mut process: Command) -> Failure {
     // As shells have it.
     let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
     Failure::with_code(anyhow::Error::new(error).context(format!("cannot run {program}")), code)
+}
+
+/// Kaido's own daemons for a lab.
+fn daemons() -> Result<Daemons, Failure> {
+    let (missing, at_work) = (api::missing, api::dataplane_is_at_work);
+    Ok(Daemons { program: program()?, missing, at_work })
 }
 
 /// This program, to be run as the lab's daemons.

@@ -39,6 +39,13 @@ fn mistakes() -> Vec<(&'static str, String, &'static str, &'static str)> {
             "1gbit",
         ),
         ("an impairment", with("links: [r1-r2: {delay: 10ms}]\n"), "6:", "not built yet"),
+        (
+            "XDP where nothing is forwarded",
+            with("").replace("h1: {}", "h1: {dataplane: xdp}"),
+            "3:",
+            "`dataplane: xdp` is for routers, and `h1` is a host",
+        ),
+        ("an unknown data plane", with("dataplane: ebpf\n"), "6:", "use kernel, xdp"),
         ("a key with a slip", with("linsk: []\n"), "6:1", "links"),
     ]
 }

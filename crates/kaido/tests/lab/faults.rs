@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use testkit::{Kaido, Machine, Said, until};
 
-use crate::topologies::{CHAIN, FRR, frr_ring};
+use crate::topologies::{CHAIN, FRR, frr_ring, with_xdp};
 use crate::{file_in_labs, kaido};
 
 /// Runs `up` where `script` has changed the machine's look; it must fail, and leave nothing.
@@ -191,6 +191,23 @@ fn root_a_folder_that_is_too_deep_for_sockets_is_refused() {
         said.failed(2, &["a Unix socket's path has at most 107", "KAIDO_RUN"]);
         assert!(!deep.exists(), "{command:?}");
     }
+}
+
+/// A data plane's socket is deeper than the controller's.
+#[test]
+fn root_a_folder_that_is_too_deep_for_a_data_planes_socket_is_refused() {
+    let kaido = kaido();
+    let begin = kaido.folder().as_os_str().len() + 1;
+    let deep = kaido.folder().join("x".repeat(70 - begin));
+    let up = |text: &str| {
+        let file = kaido.file("lab.yaml", text);
+        Said::of(kaido.command(&["lab", "up", &file]).env("KAIDO_RUN", &deep))
+    };
+    let said = up(&with_xdp(CHAIN));
+    said.failed(2, &["dataplane.sock is 115 bytes long", "at most 107", "KAIDO_RUN"]);
+    assert!(!deep.exists());
+    up(CHAIN).ok();
+    Said::of(kaido.command(&["lab", "down", "chain"]).env("KAIDO_RUN", &deep)).ok();
 }
 
 /// What JSON cannot hold is said otherwise, and breaks nothing.

@@ -15,7 +15,7 @@ const RECOVERY: Duration = Duration::from_secs(30);
 
 /// Every host pings every other one; the first packets must arrive.
 #[track_caller]
-fn assert_full_mesh(lab: &Lab<'_>) {
+pub(crate) fn assert_full_mesh(lab: &Lab<'_>) {
     let topology = resolved(FRR);
     for (from, to) in HOSTS.iter().flat_map(|from| HOSTS.map(|to| (*from, to))) {
         if from != to {

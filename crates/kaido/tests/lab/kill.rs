@@ -6,7 +6,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use testkit::{Bystanders, Kaido, Machine, Random, Said, pause, until};
 
-use crate::topologies::{FRR, frr_ring};
+use crate::topologies::{CHAIN, FRR, frr_ring, with_xdp};
 use crate::{file_in_labs, kaido};
 
 /// How often each of `up` and `down` is killed: 20 times, or `$KAIDO_KILLS`.
@@ -72,6 +72,15 @@ fn root_killed_commands_of_an_frr_lab_leave_what_gc_removes() {
     kill_rounds(&kaido, &file, rounds().div_ceil(4), &mut Random::seeded());
 }
 
+/// A data plane keeps its ports at work in a mount of the lab's folder.
+#[test]
+fn root_killed_commands_of_a_lab_with_xdp_leave_what_gc_removes() {
+    let kaido = kaido();
+    let text = with_xdp(CHAIN).replace("r1-r2,", "r1-r2: {rate: 50mbit},");
+    let file = kaido.file("lab.yaml", &format!("{text}controller: true\n"));
+    kill_rounds(&kaido, &file, rounds().div_ceil(2), &mut Random::seeded());
+}
+
 #[test]
 fn root_a_lab_with_applications_killed_with_its_daemons_leaves_what_gc_removes() {
     let kaido = kaido();
@@ -105,11 +114,13 @@ fn root_gc_leaves_labs_at_work_alone() {
 fn root_an_interrupted_up_leaves_nothing() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
-    let file = kaido.file("lab.yaml", &slow_ring());
     let mut random = Random::seeded();
-    for (signal, whole_group) in
-        [(Signal::SIGINT, true), (Signal::SIGTERM, false), (Signal::SIGINT, true)]
-    {
+    for (signal, whole_group, text) in [
+        (Signal::SIGINT, true, slow_ring()),
+        (Signal::SIGTERM, false, with_xdp(&slow_ring())),
+        (Signal::SIGINT, true, with_xdp(&slow_ring())),
+    ] {
+        let file = kaido.file("lab.yaml", &text);
         use std::os::unix::process::CommandExt;
         let mut command = kaido.command(&["lab", "up", &file]);
         command.process_group(0).stdout(std::process::Stdio::piped());

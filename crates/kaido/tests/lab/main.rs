@@ -10,6 +10,7 @@ mod rate;
 mod ring;
 mod srv6;
 mod topologies;
+mod xdp;
 
 use testkit::Kaido;
 

@@ -5,10 +5,10 @@ use model::topology::Topology;
 use testkit::Lab;
 
 use crate::kaido;
-use crate::topologies::{CHAIN, addresses, decapsulating, end_x, resolved, sid};
+use crate::topologies::{CHAIN, addresses, decapsulating, end_x, resolved, sid, with_xdp};
 
 /// Sends what h1 has for h2 over a segment list that ends at r3, for both families.
-fn steer(lab: &Lab<'_>, topology: &Topology, over: &[Sid]) {
+pub(crate) fn steer(lab: &Lab<'_>, topology: &Topology, over: &[Sid]) {
     let lists = decapsulating(topology, "r3");
     for ((family, address), last) in ["-4", "-6"].iter().zip(addresses(topology, "h2")).zip(lists) {
         let segments: Vec<String> = over.iter().chain([&last]).map(Sid::to_string).collect();
@@ -19,7 +19,7 @@ fn steer(lab: &Lab<'_>, topology: &Topology, over: &[Sid]) {
 }
 
 /// End at r1, the adjacency r1 -> r2 or r2 -> r3, decapsulation at r3.
-fn paths(topology: &Topology) -> [Vec<Sid>; 4] {
+pub(crate) fn paths(topology: &Topology) -> [Vec<Sid>; 4] {
     let end = |node| sid(topology, node, model::function::END);
     [
         vec![],
@@ -45,23 +45,26 @@ fn packets(lab: &Lab<'_>, node: &str, interface: &str) -> u64 {
 
 #[test]
 fn root_hosts_reach_each_other_over_every_kind_of_sid() {
-    let kaido = kaido();
-    let topology = resolved(CHAIN);
-    let lab = kaido.lab_up(CHAIN);
-    let far = addresses(&topology, "h2");
-    for path in paths(&topology) {
-        steer(&lab, &topology, &path);
-        let (before, delivered) = (packets(&lab, "r3", "r2"), counter(&lab, "h2", "IpInReceives"));
-        lab.ping("h1", &far.each_ref().map(String::as_str));
-        assert!(packets(&lab, "r3", "r2") >= before + 2, "{path:?}");
-        assert!(counter(&lab, "h2", "IpInReceives") > delivered, "{path:?}");
-    }
-    // They do go as SRv6: a SID that nobody has ends at the locator's owner.
-    let locator = topology.node("r2").unwrap().locator.unwrap();
-    steer(&lab, &topology, &[locator.sid(0x7777)]);
-    for address in &far {
-        let ping = ["ping", "-c", "1", "-W", "1", address.as_str()];
-        assert_ne!(lab.run("h1", &ping).code, Some(0), "{address}");
+    for text in [CHAIN, &with_xdp(CHAIN)] {
+        let kaido = kaido();
+        let topology = resolved(text);
+        let lab = kaido.lab_up(text);
+        let far = addresses(&topology, "h2");
+        for path in paths(&topology) {
+            steer(&lab, &topology, &path);
+            let (before, delivered) =
+                (packets(&lab, "r3", "r2"), counter(&lab, "h2", "IpInReceives"));
+            lab.ping("h1", &far.each_ref().map(String::as_str));
+            assert!(packets(&lab, "r3", "r2") >= before + 2, "{path:?}");
+            assert!(counter(&lab, "h2", "IpInReceives") > delivered, "{path:?}");
+        }
+        // They do go as SRv6: a SID that nobody has ends at the locator's owner.
+        let locator = topology.node("r2").unwrap().locator.unwrap();
+        steer(&lab, &topology, &[locator.sid(0x7777)]);
+        for address in &far {
+            let ping = ["ping", "-c", "1", "-W", "1", address.as_str()];
+            assert_ne!(lab.run("h1", &ping).code, Some(0), "{address}");
+        }
     }
 }
 
@@ -69,24 +72,26 @@ fn root_hosts_reach_each_other_over_every_kind_of_sid() {
 /// to fragmentation behind the SRH.
 #[test]
 fn root_a_full_packet_is_never_fragmented() {
-    let kaido = kaido();
-    let topology = resolved(CHAIN);
-    let lab = kaido.lab_up(CHAIN);
-    for path in paths(&topology) {
-        steer(&lab, &topology, &path);
-        for (address, largest) in addresses(&topology, "h2").iter().zip([1472, 1452]) {
-            for size in [1400, largest] {
-                let line = format!("ping -n -c 3 -i 0.01 -W 3 -M do -s {size} {address}");
-                let text = lab.exec("h1", &line);
-                assert!(text.contains("3 received"), "{path:?} {size}: {text}");
+    for text in [CHAIN, &with_xdp(CHAIN)] {
+        let kaido = kaido();
+        let topology = resolved(text);
+        let lab = kaido.lab_up(text);
+        for path in paths(&topology) {
+            steer(&lab, &topology, &path);
+            for (address, largest) in addresses(&topology, "h2").iter().zip([1472, 1452]) {
+                for size in [1400, largest] {
+                    let line = format!("ping -n -c 3 -i 0.01 -W 3 -M do -s {size} {address}");
+                    let text = lab.exec("h1", &line);
+                    assert!(text.contains("3 received"), "{path:?} {size}: {text}");
+                }
             }
         }
-    }
-    for node in ["h1", "r1", "r2", "r3", "h2"] {
-        for name in
-            ["IpFragCreates", "IpFragFails", "Ip6FragCreates", "Ip6FragFails", "Ip6ReasmReqds"]
-        {
-            assert_eq!(counter(&lab, node, name), 0, "{name} on {node}");
+        for node in ["h1", "r1", "r2", "r3", "h2"] {
+            for name in
+                ["IpFragCreates", "IpFragFails", "Ip6FragCreates", "Ip6FragFails", "Ip6ReasmReqds"]
+            {
+                assert_eq!(counter(&lab, node, name), 0, "{name} on {node}");
+            }
         }
     }
 }

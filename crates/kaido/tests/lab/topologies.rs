@@ -46,6 +46,11 @@ nodes:
 links: [h1-r1, r1-r2, r2-r3, r3-h2]
 ";
 
+/// The same network with SRv6 in XDP on all its routers.
+pub(crate) fn with_xdp(text: &str) -> String {
+    text.replace("\nnodes:\n", "\ndataplane: xdp\nnodes:\n")
+}
+
 /// A ring of FRR routers, large enough to be still at work when it is interrupted.
 pub(crate) fn frr_ring(routers: usize, ospf: &str) -> String {
     let mut text = String::from("name: many\nrouting: [ospf, ospf6]\n");

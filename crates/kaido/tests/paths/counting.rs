@@ -6,12 +6,22 @@ use std::time::Duration;
 use testkit::pause;
 
 use crate::network::{Network, PATIENCE, kaido};
-use crate::topologies::BRANCHES;
+use crate::topologies::{BRANCHES, with_xdp};
 
 #[test]
 fn root_the_meter_and_a_routers_counters_agree_on_tcp_with_gso() {
+    agree(BRANCHES, ["r1", "r2"]);
+}
+
+/// r4 is the first router on the way whose SID the packets have.
+#[test]
+fn root_the_meter_and_the_counters_of_a_router_with_xdp_agree() {
+    agree(&with_xdp(BRANCHES), ["r4", "r5"]);
+}
+
+fn agree(text: &str, [router, next]: [&str; 2]) {
     let kaido = kaido();
-    let network = Network::up(&kaido, BRANCHES);
+    let network = Network::up(&kaido, text);
     kaido.ok(&["app", "add", "big", "--from", "h3", "--to", "h2", "--demand", "40mbit"]);
     network.until_app("big", PATIENCE, |_| network.steering("h3").len() >= 4);
     // The other application would match the packets first.
@@ -23,7 +33,7 @@ fn root_the_meter_and_a_routers_counters_agree_on_tcp_with_gso() {
     // Less than the branch carries: no packet is counted that is dropped later.
     let mut client =
         network.start("h3", &["iperf3", "-c", &sink, "-t", "8", "-b", "30M", "-l", "64K"]);
-    let carried = || network.interface("r1", "r2")["rate_bps"].as_u64().unwrap();
+    let carried = || network.interface(router, next)["rate_bps"].as_u64().unwrap();
     network.until_app("big", PATIENCE, |app| app["rate_bps"].as_u64() > Some(20_000_000));
     let (mut counted, mut seen) = (0, 0);
     for _ in 0..30 {
@@ -32,8 +42,11 @@ fn root_the_meter_and_a_routers_counters_agree_on_tcp_with_gso() {
         pause(Duration::from_millis(100));
     }
     let ratio = counted as f64 / seen as f64;
-    println!("the host counted {:.1} Mbit/s, {ratio:.3} of r1's", counted as f64 / 30e6);
-    assert!((0.95..=1.05).contains(&ratio), "{counted} at the host, {seen} at r1: {ratio:.3}");
+    println!("the host counted {:.1} Mbit/s, {ratio:.3} of {router}'s", counted as f64 / 30e6);
+    assert!(
+        (0.95..=1.05).contains(&ratio),
+        "{counted} at the host, {seen} at {router}: {ratio:.3}"
+    );
     // What the routers see of a packet has the header of SRv6, and the host counts it too.
     assert!(counted / 30 > 29_000_000, "{counted}");
     client.kill().unwrap();

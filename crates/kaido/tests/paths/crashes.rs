@@ -7,7 +7,7 @@ use testkit::{pause, until};
 
 use crate::monitor::Monitor;
 use crate::network::{Network, PATIENCE, kaido};
-use crate::topologies::{BRANCHES, LONG};
+use crate::topologies::{BRANCHES, LONG, with_xdp};
 
 /// A machine that is busy with other things may take this many times as long as it should.
 const SLACK: u32 = 3;
@@ -25,8 +25,17 @@ fn steered(network: &Network<'_>) -> testkit::Datagrams {
 
 #[test]
 fn root_a_killed_controller_loses_and_moves_nothing() {
+    loses_and_moves_nothing(BRANCHES);
+}
+
+#[test]
+fn root_a_killed_controller_of_routers_with_xdp_loses_and_moves_nothing() {
+    loses_and_moves_nothing(&with_xdp(BRANCHES));
+}
+
+fn loses_and_moves_nothing(text: &str) {
     let kaido = kaido();
-    let network = Network::up(&kaido, BRANCHES);
+    let network = Network::up(&kaido, text);
     let load = steered(&network);
     let bulk = network.send("h3", network.ipv4("h2").into(), 5201, 8.0);
     let steering = network.steering("h3");

@@ -7,7 +7,7 @@ use serde_json::json;
 use testkit::{pause, until};
 
 use crate::network::{Network, PATIENCE, kaido};
-use crate::topologies::{BRANCHES, LONG, SHORT, SQUARE};
+use crate::topologies::{BRANCHES, LONG, SHORT, SQUARE, with_xdp};
 
 #[test]
 fn root_an_application_leaves_a_link_that_goes_down() {
@@ -74,8 +74,17 @@ fn root_with_an_igp_an_application_without_a_list_follows_it_around_a_dead_link(
 
 #[test]
 fn root_a_link_that_is_narrowed_is_seen_and_left() {
+    narrowed_is_left(BRANCHES);
+}
+
+#[test]
+fn root_a_link_of_routers_with_xdp_that_is_narrowed_is_seen_and_left() {
+    narrowed_is_left(&with_xdp(BRANCHES));
+}
+
+fn narrowed_is_left(text: &str) {
     let kaido = kaido();
-    let network = Network::up(&kaido, BRANCHES);
+    let network = Network::up(&kaido, text);
     assert_eq!(network.interface("r1", "r3")["capacity_bps"], 20_000_000);
     network.link("r1-r3", &["set", "rate=15mbit"]);
     let narrowed = |to: u64| {

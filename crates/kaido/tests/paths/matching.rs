@@ -7,7 +7,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use testkit::{pause, until};
 
 use crate::network::{Network, PATIENCE, kaido};
-use crate::topologies::{BRANCHES, LONG};
+use crate::topologies::{BRANCHES, LONG, with_xdp};
 
 /// A demand that only the long branch covers.
 const WIDE: [&str; 6] = ["--from", "h3", "--demand", "30mbit", "--to", "h2"];
@@ -61,8 +61,17 @@ fn remove(network: &Network<'_>) {
 
 #[test]
 fn root_only_the_packets_that_match_are_steered() {
+    only_what_matches(BRANCHES);
+}
+
+#[test]
+fn root_only_the_packets_that_match_are_steered_through_xdp() {
+    only_what_matches(&with_xdp(BRANCHES));
+}
+
+fn only_what_matches(text: &str) {
     let kaido = kaido();
-    let network = Network::up(&kaido, BRANCHES);
+    let network = Network::up(&kaido, text);
     network.find_neighbours();
     let (ipv4, ipv6) = (IpAddr::from(network.ipv4("h2")), IpAddr::from(network.ipv6("h2")));
     // It names the same packets as the prefix below, and came first.

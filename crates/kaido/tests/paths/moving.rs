@@ -7,13 +7,22 @@ use serde_json::json;
 use testkit::pause;
 
 use crate::network::{Network, PATIENCE, kaido};
-use crate::topologies::{BRANCHES, LONG, SHORT};
+use crate::topologies::{BRANCHES, LONG, SHORT, with_xdp};
 
 #[test]
 fn root_an_application_leaves_a_full_link_and_says_why() {
+    leaves_a_full_link(BRANCHES);
+}
+
+#[test]
+fn root_an_application_leaves_a_full_link_of_routers_with_xdp() {
+    leaves_a_full_link(&with_xdp(BRANCHES));
+}
+
+fn leaves_a_full_link(text: &str) {
     for ipv6 in [false, true] {
         let kaido = kaido();
-        let network = Network::up(&kaido, BRANCHES);
+        let network = Network::up(&kaido, text);
         let sink =
             if ipv6 { IpAddr::from(network.ipv6("h2")) } else { IpAddr::from(network.ipv4("h2")) };
         assert_eq!(network.show("bulk")["path"], json!(SHORT));
@@ -61,6 +70,10 @@ fn root_an_application_leaves_a_full_link_and_says_why() {
         let (moved, sent) = (now.0 - before.0, now.2 - before.2);
         assert!(sent > 100 && moved * 10 >= sent * 8, "{moved} of {sent}: {before:?} {now:?}");
         assert!(now.1 - before.1 > 1000, "{before:?} {now:?}");
+        if network.runs_xdp("r4") {
+            let in_xdp = network.packets_in_xdp("r4");
+            assert!(in_xdp >= moved, "{in_xdp} of {moved} in XDP");
+        }
         load.finish();
         let count = bulk.finish();
         assert!(count.received > 0, "{count:?}");

@@ -190,6 +190,18 @@ impl<'k> Network<'k> {
         links[0]["stats64"]["tx"]["packets"].as_u64().unwrap()
     }
 
+    /// Whether a node's SRv6 is in XDP.
+    pub(crate) fn runs_xdp(&self, node: &str) -> bool {
+        self.open.topology().node(node).unwrap().runs_xdp()
+    }
+
+    /// Packets that a node's SIDs have had in XDP.
+    pub(crate) fn packets_in_xdp(&self, node: &str) -> u64 {
+        let shown = self.kaido.json(&["dataplane", "show", "--node", node]);
+        let sids = shown["sids"].as_array().unwrap();
+        sids.iter().map(|sid| sid["packets"].as_u64().unwrap()).sum()
+    }
+
     // ---- traffic ----
 
     /// Sends numbered datagrams from one node to another's port at `mbit`.

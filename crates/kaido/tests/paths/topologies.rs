@@ -33,6 +33,11 @@ applications:
   bulk: {from: h3, to: h2, demand: 10mbit}
 ";
 
+/// The same network with SRv6 in XDP on all its routers.
+pub(crate) fn with_xdp(text: &str) -> String {
+    text.replace("\nnodes:\n", "\ndataplane: xdp\nnodes:\n")
+}
+
 /// The shorter branch, which the IGP takes.
 pub(crate) const SHORT: [&str; 5] = ["h3", "r1", "r3", "r5", "h2"];
 /// The longer and wider one.

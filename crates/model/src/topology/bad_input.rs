@@ -179,6 +179,18 @@ fn nodes_and_routing() {
             ("3:59", "`config` is for routers", "add `router: frr`"),
         ],
     );
+    expect(
+        &nodes("  h1: {dataplane: xdp}"),
+        &[("3:8", "`dataplane: xdp` is for routers, and `h1` is a host", "add `router: frr`")],
+    );
+    expect(
+        &nodes("  r1: {router: frr, srv6: false, dataplane: xdp}"),
+        &[("3:34", "`dataplane: xdp` is for SRv6, which `r1` does not speak", "`srv6: false`")],
+    );
+    expect(
+        &nodes("  r1: {router: frr, dataplane: dpdk}"),
+        &[("3:32", "`dpdk` is not known here", "use kernel, xdp")],
+    );
     expect(&nodes("  r1: {router: linux, config: x}"), &[("3:23", "is for FRR", "router: frr")]);
     expect(
         &nodes("  r1: {router: linux, routing: [ospf]}"),
@@ -390,14 +402,11 @@ fn what_is_not_built_is_refused() {
         &[("3:31", "`queue: codel` is not built yet", "write the limit alone")],
     );
     expect(
-        &nodes(
-            "  x1: {router: virtual}\n  gw: {attach: eth0, via: nfqueue}\n  n1: {dataplane: xdp}",
-        ),
+        &nodes("  x1: {router: virtual}\n  gw: {attach: eth0, via: nfqueue}"),
         &[
             ("3:8", "`router: virtual` is not built yet", "use frr or linux"),
             ("4:8", "`attach` is not built yet", "remove it"),
             ("4:22", "`via` is not built yet", "remove it"),
-            ("5:8", "`dataplane: xdp` is not built yet", "remove it"),
         ],
     );
     for protocol in ["isis", "rip", "ripng", "bgp"] {

@@ -9,6 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 
 use super::link_text::{Direction, Link};
+use super::types::Dataplane;
 use super::units::{BandwidthRange, Time, TimeRange};
 use crate::document::{Address, Entries, Prefix, Prefix4, Prefix6};
 use crate::{Bandwidth, Class, Dscp, Locator, PortRange, Protocol};
@@ -31,6 +32,8 @@ pub(super) struct File {
     pub(super) ospf: Option<Ospf>,
     /// Segment routing.
     pub(super) srv6: Option<Srv6>,
+    /// Which data plane runs the SRv6 of routers that do not say otherwise.
+    pub(super) dataplane: Option<Dataplane>,
     /// The pools that addresses are taken from.
     pub(super) addresses: Option<Addresses>,
     /// Hosts and routers.
@@ -169,16 +172,6 @@ pub(super) enum Router {
 pub(super) enum Via {
     /// By a netfilter queue.
     Nfqueue,
-}
-
-/// A node's SRv6 data plane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Dataplane {
-    /// The kernel's seg6.
-    Kernel,
-    /// XDP programs.
-    Xdp,
 }
 
 /// `srv6: false`, or `srv6: {locator: …}`.

@@ -57,6 +57,16 @@ fn lines(topology: &Topology) -> Vec<String> {
 }
 
 #[test]
+fn a_router_has_the_labs_data_plane_unless_it_says_otherwise() {
+    let text = "name: x\ndataplane: xdp\nnodes:\n  h1: {}\n  r1: {router: linux}\n  \
+         r2: {router: frr, dataplane: kernel}\n  r3: {router: frr, srv6: false}\n";
+    let of = |text: &str| good(text).nodes.iter().map(Node::runs_xdp).collect::<Vec<_>>();
+    assert_eq!(of(text), [false, true, false, false]);
+    let other = text.replace("dataplane: xdp\n", "").replace("kernel", "xdp");
+    assert_eq!(of(&other), [false, false, true, false]);
+}
+
+#[test]
 fn the_same_file_always_gets_the_same_addresses() {
     let topology = good(
         "name: a\nnodes: {h1: {}, r1: {router: linux}, r2: {router: linux}}\n\

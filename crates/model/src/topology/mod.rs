@@ -29,8 +29,8 @@ use file::File;
 pub use crate::document::{Problem, Problems};
 pub use file::json_schema;
 pub use types::{
-    Adjacency, End, Interface, Node, NodeKind, OspfTimers, RouterKind, Routing, SRV6_HEADROOM,
-    Segment, SegmentKind, Test, TestDuration, Topology,
+    Adjacency, Dataplane, End, Interface, Node, NodeKind, OspfTimers, RouterKind, Routing,
+    SRV6_HEADROOM, Segment, SegmentKind, Test, TestDuration, Topology,
 };
 pub use units::{Queue, Range};
 

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use super::file::{Dataplane, File, Node as NodeText, NodeSrv6, Router, Routing as RoutingText};
-use super::types::{Node, NodeKind, RouterKind, Routing};
+use super::file::{File, Node as NodeText, NodeSrv6, Router, Routing as RoutingText};
+use super::types::{Dataplane, Node, NodeKind, RouterKind, Routing};
 use crate::document::{Place, Step, steps};
 use crate::is_node_name;
 
@@ -17,7 +17,8 @@ pub(super) fn nodes(place: &mut Place<'_>, file: &File) -> Vec<Node> {
     if file.nodes.0.is_empty() {
         place.key(steps!["nodes"], "there are no nodes", "write at least one, such as `h1: {}`");
     }
-    file.nodes.0.iter().map(|(name, text)| node(place, name, text, lab)).collect()
+    let dataplane = file.dataplane.unwrap_or_default();
+    file.nodes.0.iter().map(|(name, text)| node(place, name, text, lab, dataplane)).collect()
 }
 
 fn node(
@@ -25,6 +26,7 @@ fn node(
     name: &str,
     text: &NodeText,
     lab: Option<(Routing, Routing)>,
+    lab_dataplane: Dataplane,
 ) -> Node {
     let at = |key: &str| [Step::from("nodes"), Step::from(name), Step::from(key)];
     if !is_node_name(name) {
@@ -47,21 +49,25 @@ fn node(
     if text.via.is_some() {
         place.not_built(&at("via"), "via", attached);
     }
-    if text.dataplane == Some(Dataplane::Xdp) {
-        let help = "remove it, or write `dataplane: kernel`: the XDP data plane comes later";
-        place.not_built(&at("dataplane"), "dataplane: xdp", help);
-    }
     if kind == NodeKind::Host {
         let only = [
             ("srv6", !matches!(text.srv6, None | Some(NodeSrv6::Switch(false)))),
             ("routing", text.routing.is_some()),
             ("loopback", text.loopback.is_some()),
             ("config", text.config.is_some()),
+            // XDP meets what arrives, and a host forwards nothing of that.
+            ("dataplane: xdp", text.dataplane == Some(Dataplane::Xdp)),
         ];
         for (key, _) in only.into_iter().filter(|(_, given)| *given) {
             let message = format!("`{key}` is for routers, and `{name}` is a host");
+            let key = key.split(':').next().unwrap_or(key);
             place.key(&at(key), message, "add `router: frr`, or remove it");
         }
+    }
+    let has_srv6 = kind != NodeKind::Host && text.srv6 != Some(NodeSrv6::Switch(false));
+    if text.dataplane == Some(Dataplane::Xdp) && kind != NodeKind::Host && !has_srv6 {
+        let message = format!("`dataplane: xdp` is for SRv6, which `{name}` does not speak");
+        place.key(&at("dataplane"), message, "remove it, or `srv6: false`");
     }
     if kind == NodeKind::Router(RouterKind::Linux) && text.config.is_some() {
         let message = format!("`config` is for FRR, which `{name}` does not run");
@@ -103,6 +109,11 @@ fn node(
         loopback4,
         loopback6,
         locator,
+        dataplane: if has_srv6 {
+            text.dataplane.unwrap_or(lab_dataplane)
+        } else {
+            Dataplane::Kernel
+        },
         extra_config: text.config.clone(),
         interfaces: Vec::new(),
     }

@@ -4,7 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::units::{Queue, Range, duration_text};
 use crate::name::split_parallel;
@@ -68,6 +69,8 @@ pub struct Node {
     pub loopback6: Option<Ipv6Addr>,
     /// The prefix of an SRv6 router's SIDs.
     pub locator: Option<Locator>,
+    /// What runs its SRv6; XDP only where there is a locator.
+    pub dataplane: Dataplane,
     /// Lines that are added to FRR's configuration.
     pub extra_config: Option<String>,
     /// The interfaces in the order of their segments, without `lo`.
@@ -92,6 +95,17 @@ pub enum RouterKind {
     Frr,
     /// Nothing but the lab's static routes.
     Linux,
+}
+
+/// A node's SRv6 data plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Dataplane {
+    /// The kernel's seg6.
+    #[default]
+    Kernel,
+    /// XDP programs, which take the kernel's SRv6 routes over.
+    Xdp,
 }
 
 /// Where the routes of one address family come from.
@@ -230,6 +244,11 @@ impl Node {
     /// Whether FRR runs on the node.
     pub fn runs_frr(&self) -> bool {
         self.kind == NodeKind::Router(RouterKind::Frr)
+    }
+
+    /// Whether XDP programs run the node's SRv6.
+    pub fn runs_xdp(&self) -> bool {
+        self.dataplane == Dataplane::Xdp
     }
 
     /// The interface with this name.

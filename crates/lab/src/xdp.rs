@@ -1,0 +1,212 @@
+//! XDP data planes on a lab's routers: what their links need, their files, their daemons.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use bpf::attach::{prepare_pins, unmount_pins};
+use model::dataplane::SOCKET;
+use model::topology::{Interface, Node, Topology};
+use netlink::{Handle, Namespace, Offload, VethEnd, set_offload};
+
+use crate::daemons::{Daemons, Started, spawn};
+use crate::processes::pause;
+use crate::state::{Lab, node_folder, nodes_folder};
+use crate::{Cancel, Error, build};
+
+/// How long a data plane may take to be at work.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// The folder of a node's data plane's state.
+fn state(folder: &Path, node: &str) -> PathBuf {
+    node_folder(folder, node).join("dataplane")
+}
+
+/// The socket of a node's data plane.
+pub(crate) fn socket(folder: &Path, node: &str) -> PathBuf {
+    state(folder, node).join(SOCKET)
+}
+
+/// Prepares an interface whose other end runs XDP: a packet that is still to get its checksum has
+/// lost the note by the time XDP has sent it on, and a veth takes frames from XDP only while it
+/// polls, which GRO makes it do.
+pub(crate) fn prepare_far_end(namespace: &Namespace, interface: &str) -> Result<(), Error> {
+    Ok(namespace.run(|| {
+        set_offload(interface, Offload::TxChecksum, false)?;
+        set_offload(interface, Offload::Gro, true)
+    })??)
+}
+
+/// Gives the interfaces of a node that runs XDP their exits. XDP sends past queueing disciplines,
+/// so that no rate would hold: for an interface with a rate it sends into one end of a veth pair,
+/// and what comes out at the other end is handed to the interface as the kernel's own packets are.
+/// Drops, backlog and rate are found where those of other nodes are.
+pub(crate) fn make_exits(node: &Node, namespace: &Namespace) -> Result<(), Error> {
+    let shaped = |(_, interface): &(usize, &Interface)| interface.rate.is_some();
+    for (at, interface) in node.interfaces.iter().enumerate().filter(shaped) {
+        let port = build::index_of(at);
+        let mut handle = Handle::within(namespace)?;
+        let names = [exit_name(at), format!("queue-{port}")];
+        let [exit, feed] = names.each_ref().map(|name| VethEnd {
+            name,
+            namespace,
+            mtu: u32::from(interface.mtu),
+            mac: None,
+            index: None,
+        });
+        let label = format!("exit of {} on {}", interface.name, node.name);
+        handle.request(&label, netlink::add_veth(&exit, &feed))?;
+        let queue = handle.link(&names[1])?.index;
+        namespace.run(|| {
+            // What the kernel says of itself on every interface would leave by the port.
+            for name in &names {
+                netlink::sysctl::write(&format!("ipv6/conf/{name}/disable_ipv6"), "1")?;
+            }
+            set_offload(&names[1], Offload::Gro, true)?;
+            bpf::lead_to_queue(queue, port)?;
+            Ok::<(), Error>(())
+        })??;
+        for name in &names {
+            let index = handle.link(name)?.index;
+            handle.request(&label, netlink::set_up(index))?;
+        }
+    }
+    Ok(())
+}
+
+/// What XDP sends into for an interface of a node. No node is called so: names have no hyphen.
+fn exit_name(interface: usize) -> String {
+    format!("xdp-{}", build::index_of(interface))
+}
+
+/// The data plane's file: the node's links; SIDs and routes are the kernel's.
+fn file(node: &Node) -> String {
+    let mut text = format!(
+        "# The ports of {}; the rest is what its kernel has (docs/dataplane.md).\n\
+         mode: native\nports:\n",
+        node.name
+    );
+    for (at, interface) in node.interfaces.iter().enumerate() {
+        let exit = if interface.rate.is_some() {
+            format!("exit: {}", exit_name(at))
+        } else {
+            String::new()
+        };
+        // In quotes: a node may be called `no`. Writing to a string cannot fail.
+        let _ = writeln!(text, "  \"{}\": {{{exit}}}", interface.name);
+    }
+    text
+}
+
+/// Starts the data planes, and waits until all are at work.
+pub(crate) fn start_all(
+    folder: &Path,
+    topology: &Topology,
+    daemons: &Daemons,
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    let mut started = BTreeMap::new();
+    for node in topology.nodes.iter().filter(|node| node.runs_xdp()) {
+        cancel.check()?;
+        let path = node_folder(folder, &node.name).join("dataplane.yaml");
+        let state = state(folder, &node.name);
+        fs::create_dir_all(&state).map_err(Error::file("make", &state))?;
+        fs::write(&path, file(node)).map_err(Error::file("write", &path))?;
+        // Where everybody sees it: whoever takes the lab down finds it in its folder, and a daemon
+        // that is started again finds the ports that the last one left at work.
+        prepare_pins(&state.join("bpf"))?;
+        let daemon = start(folder, &node.name, &daemons.program, Some(&path))?;
+        started.insert(node.name.as_str(), daemon);
+    }
+    for (node, daemon) in &mut started {
+        wait(&socket(folder, node), daemon, daemons.at_work, cancel)?;
+    }
+    Ok(())
+}
+
+/// Starts a node's data plane with a file, or with what it applied last.
+fn start(folder: &Path, node: &str, program: &Path, file: Option<&Path>) -> Result<Started, Error> {
+    let state = state(folder, node);
+    let log = node_folder(folder, node).join("dataplane.log");
+    let mut arguments = vec!["dataplane".as_ref(), "run".as_ref(), "--state".as_ref()];
+    arguments.push(state.as_os_str());
+    if let Some(file) = file {
+        arguments.extend(["--file".as_ref(), file.as_os_str()]);
+    }
+    let process = spawn(folder, node, &log, program, &arguments)?;
+    Ok(Started { daemon: format!("the data plane of {node}"), log, process })
+}
+
+fn wait(
+    socket: &Path,
+    daemon: &mut Started,
+    at_work: fn(&Path) -> bool,
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    let since = Instant::now();
+    loop {
+        cancel.check()?;
+        daemon.check()?;
+        if at_work(socket) {
+            return Ok(());
+        }
+        if since.elapsed() > LIMIT {
+            return Err(daemon.failed("does not answer"));
+        }
+        pause(Duration::from_millis(10));
+    }
+}
+
+/// Starts a node's data plane again after it has ended.
+pub(crate) fn start_again(folder: &Path, node: &str, daemons: &Daemons) -> Result<(), Error> {
+    prepare_pins(&state(folder, node).join("bpf"))?;
+    let mut daemon = start(folder, node, &daemons.program, None)?;
+    wait(&socket(folder, node), &mut daemon, daemons.at_work, &Cancel::default())
+}
+
+/// The arguments that a node's data plane is known by.
+pub(crate) fn known_by(folder: &Path, node: &str) -> (&'static str, PathBuf) {
+    ("--state", state(folder, node))
+}
+
+/// Unmounts where a lab's data planes keep their ports at work: they are the kernel's again.
+pub(crate) fn unmount_all(folder: &Path) -> Result<(), Error> {
+    let Ok(nodes) = fs::read_dir(nodes_folder(folder)) else { return Ok(()) };
+    for node in nodes.flatten() {
+        unmount_pins(&node.path().join("dataplane").join("bpf"))?;
+    }
+    Ok(())
+}
+
+impl Lab {
+    /// The folder of the state of a node's data plane, which must have one of its own.
+    pub fn dataplane(&self, node: &str) -> Result<PathBuf, Error> {
+        if !self.node(node)?.runs_xdp() {
+            let nodes = self.topology.nodes.iter().filter(|node| node.runs_xdp());
+            let known = nodes.map(|node| node.name.clone()).collect();
+            return Err(Error::NoDataplane { node: node.into(), known });
+        }
+        Ok(state(&self.folder, node))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nodes_file_is_one_that_a_data_plane_takes() {
+        let text = "name: x\ndataplane: xdp\nnodes:\n  \"no\": {}\n  r1: {router: linux}\n  \
+             r2: {router: linux}\nlinks: [no-r1, r1-r2: {rate: 5mbit}]\n";
+        let topology = model::topology::parse("lab.yaml", text).unwrap();
+        let text = file(topology.node("r1").unwrap());
+        let read = model::dataplane::parse("dataplane.yaml", &text)
+            .unwrap_or_else(|problems| panic!("{problems}"));
+        let exits: Vec<_> =
+            read.ports.iter().map(|(name, port)| (&**name, port.exit.as_deref())).collect();
+        assert_eq!(exits, [("no", None), ("r2", Some("xdp-11"))]);
+        assert!(read.import);
+    }
+}
