@@ -13,8 +13,8 @@ build: ## build target/release/kaido
 	@scripts/deps.sh
 	@scripts/cargo build --release --package kaido
 
-demo: build ## run the path-control experiment; FULL=1 for the full rates
-	@scripts/as-root $(KAIDO) demo $(if $(FULL),--full)
+demo: build ## run the path-control experiment; FULL=1 for the full rates, DATAPLANE=xdp for XDP
+	@scripts/as-root $(KAIDO) demo $(if $(FULL),--full) $(if $(DATAPLANE),--dataplane $(DATAPLANE))
 
 test: ## lint, then run every test, as root, and those of the guest
 	@scripts/test.sh

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use api::v1;
 use api::v1::controller_client::ControllerClient;
 use lab::{Lab, Options};
-use model::topology;
+use model::topology::{self, Dataplane};
 use tokio::runtime::Runtime;
 use tonic::transport::Channel;
 
@@ -44,16 +44,31 @@ impl Scale {
     pub(crate) fn demand(self) -> f64 {
         self.short_branch() / 2.0
     }
+}
 
+/// What the network of the experiment is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    /// Its rates.
+    pub scale: Scale,
+    /// What runs its routers' SRv6.
+    pub dataplane: Dataplane,
+}
+
+impl Kind {
     fn topology(self) -> String {
-        let tenth = include_str!("../../../labs/paper-path.yaml");
-        match self {
-            Self::Tenth => tenth.into(),
+        let tenth = include_str!("../../../labs/paper-path.yaml").to_owned();
+        let text = match self.scale {
+            Scale::Tenth => tenth,
             // In this order: what was replaced is not replaced again.
-            Self::Full => tenth
+            Scale::Full => tenth
                 .replace("rate: 500mbit", "rate: 5gbit")
                 .replace("rate: 100mbit", "rate: 1gbit")
                 .replace("demand: 50mbit", "demand: 500mbit"),
+        };
+        match self.dataplane {
+            Dataplane::Kernel => text,
+            Dataplane::Xdp => text.replace("\nnodes:\n", "\ndataplane: xdp\nnodes:\n"),
         }
     }
 }
@@ -69,8 +84,8 @@ pub(crate) struct Bed<'c> {
 
 impl<'c> Bed<'c> {
     /// Brings the network up. It goes down when the value goes.
-    pub(crate) fn up(context: &'c Context<'c>, scale: Scale, name: &str) -> Result<Self> {
-        let text = scale.topology();
+    pub(crate) fn up(context: &'c Context<'c>, kind: Kind, name: &str) -> Result<Self> {
+        let text = kind.topology();
         let topology = topology::parse("labs/paper-path.yaml", &text)?;
         let options = Options {
             name: Some(name.into()),
@@ -90,7 +105,7 @@ impl<'c> Bed<'c> {
         let sink = sink.interfaces[0].ipv4.addr();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        Ok(Self { context, scale, lab, sink, runtime })
+        Ok(Self { context, scale: kind.scale, lab, sink, runtime })
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {
@@ -171,6 +186,25 @@ impl Drop for Bed<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.context.labs.down(self.lab.name()) {
             (self.context.say)(&format!("the lab {} is still there: {error}", self.lab.name()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_data_planes_and_scales_have_the_same_network() {
+        let read = |kind: Kind| topology::parse("lab.yaml", &kind.topology()).unwrap();
+        for scale in [Scale::Tenth, Scale::Full] {
+            let of = |dataplane| read(Kind { scale, dataplane });
+            let (kernel, mut xdp) = (of(Dataplane::Kernel), of(Dataplane::Xdp));
+            assert!(xdp.nodes.iter().all(|node| node.runs_xdp() == node.is_router()));
+            xdp.nodes.iter_mut().for_each(|node| node.dataplane = Dataplane::Kernel);
+            assert_eq!(kernel, xdp);
+            let narrow = kernel.node("r1").and_then(|node| node.interface("r3")?.rate);
+            assert_eq!(narrow.map(|rate| rate.bps() as f64), Some(scale.short_branch() * 1e6));
         }
     }
 }

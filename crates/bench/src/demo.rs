@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use model::topology::Dataplane;
 use serde::Serialize;
 
 use crate::Context;
-use crate::bed::{Bed, Scale};
+use crate::bed::{Bed, Kind, Scale};
 use crate::report;
 use crate::scenario::{LEAD, Load, Measured, Run, run};
 
@@ -53,14 +54,15 @@ const PLAN: [(Load, Measured, bool); 10] = [
 /// Runs the experiment on one lab, each run `seconds` long, and writes `out/report.html`.
 pub fn run_demo(
     context: &Context<'_>,
-    scale: Scale,
+    kind: Kind,
     seconds: u64,
     out: &Path,
     progress: &mut dyn FnMut(usize, usize, &str),
 ) -> Result<Outcome> {
     // The last seconds are what counts, and a move has to fit in before them.
     let seconds = seconds.max(LEAD + 5);
-    let bed = Bed::up(context, scale, "demo")?;
+    let scale = kind.scale;
+    let bed = Bed::up(context, kind, "demo")?;
     let mut runs = Vec::new();
     for (number, (load, measured, managed)) in PLAN.into_iter().enumerate() {
         let what = match measured {
@@ -74,7 +76,7 @@ pub fn run_demo(
     }
     progress(PLAN.len(), PLAN.len(), "writing the report");
     let lines = compare(&runs, scale, seconds);
-    let differences = differences(&runs, scale);
+    let differences = differences(&runs, kind);
     let page = report::page(bed.lab.topology(), &runs, scale, &lines, &differences)?;
     std::fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
     let report = out.join("report.html");
@@ -147,9 +149,12 @@ fn compare(runs: &[Run], scale: Scale, seconds: u64) -> Vec<Line> {
 }
 
 /// In plain words, what is not as published.
-fn differences(runs: &[Run], scale: Scale) -> Vec<String> {
+fn differences(runs: &[Run], kind: Kind) -> Vec<String> {
     let mut found = Vec::new();
-    if scale == Scale::Tenth {
+    if kind.dataplane == Dataplane::Xdp {
+        found.push("The routers' SRv6 is in XDP; the published one was the kernel's.".into());
+    }
+    if kind.scale == Scale::Tenth {
         found.push(
             "All rates are a tenth of the published ones, so that two processors carry them; \
              FULL=1 runs the published ones."

@@ -18,7 +18,7 @@ mod tap;
 
 use lab::Cancel;
 
-pub use bed::Scale;
+pub use bed::{Kind, Scale};
 pub use row::{Better, Row, median};
 
 /// What an experiment needs from outside: where it says what it does, and when it has to stop.

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use model::topology::Dataplane;
 
-use crate::bed::{APP, Bed, LOAD, Scale};
+use crate::bed::{APP, Bed, Kind, LOAD, Scale};
 use crate::iperf::{Traffic, Transfer};
 use crate::numbered::{Count, Numbered};
 use crate::reaction::{Reaction, Watch};
@@ -21,7 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Measures everything; `quick` with fewer and shorter runs.
 pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
-    let bed = Bed::up(context, Scale::Tenth, "bench-path")?;
+    let kind = Kind { scale: Scale::Tenth, dataplane: Dataplane::Kernel };
+    let bed = Bed::up(context, kind, "bench-path")?;
     let mut rows = Vec::new();
     reactions(&bed, if quick { 3 } else { 10 }, &mut rows)?;
     throughput(&bed, if quick { 3 } else { 10 }, &mut rows)?;

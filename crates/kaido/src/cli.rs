@@ -361,9 +361,20 @@ pub(crate) struct DemoOptions {
     /// Where the report goes
     #[arg(long, default_value = "out", value_name = "FOLDER")]
     pub(crate) out: PathBuf,
+    /// What runs the routers' SRv6
+    #[arg(long, value_enum, default_value = "kernel")]
+    pub(crate) dataplane: DataplaneName,
     /// How long each run is measured, in seconds
     #[arg(long, default_value_t = 15, value_name = "SECONDS")]
     pub(crate) seconds: u64,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum DataplaneName {
+    /// The kernel's seg6
+    Kernel,
+    /// XDP programs
+    Xdp,
 }
 
 #[derive(Debug, Args)]

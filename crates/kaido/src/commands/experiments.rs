@@ -5,18 +5,24 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bench::demo::Outcome;
-use bench::{Context, Row, Scale};
+use bench::{Context, Kind, Row, Scale};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::{Cancel, Labs};
+use model::topology::Dataplane;
 
 use super::lab::program;
-use crate::cli::{BenchName, BenchOptions, DemoOptions};
+use crate::cli::{BenchName, BenchOptions, DataplaneName, DemoOptions};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::cancellable;
 
 pub(crate) fn demo(options: DemoOptions, output: &Output) -> Done {
     let scale = if options.full { Scale::Full } else { Scale::Tenth };
+    let dataplane = match options.dataplane {
+        DataplaneName::Kernel => Dataplane::Kernel,
+        DataplaneName::Xdp => Dataplane::Xdp,
+    };
+    let kind = Kind { scale, dataplane };
     let bar = bar(output);
     let outcome = with_context(output, &bar, |context| {
         let mut progress = |done: usize, total: usize, what: &str| {
@@ -24,7 +30,7 @@ pub(crate) fn demo(options: DemoOptions, output: &Output) -> Done {
             bar.set_position(done as u64);
             tell(output, &bar, &format!("{}/{total} {what}", (done + 1).min(total)));
         };
-        bench::demo::run_demo(context, scale, options.seconds, &options.out, &mut progress)
+        bench::demo::run_demo(context, kind, options.seconds, &options.out, &mut progress)
     })?;
     output.print(&outcome, demo_text);
     Ok(if outcome.holds { ExitCode::SUCCESS } else { ExitCode::from(1) })

@@ -88,6 +88,7 @@ fn root_what_is_no_topology_file_is_said_to_be_none() {
         said.failed(2, &["is no name of a lab"]);
     }
     kaido.run(&["lab", "down", "../.."]).failed(2, &["is no name of a lab"]);
+    kaido.run(&["demo", "--dataplane", "ebpf"]).failed(2, &["kernel, xdp"]);
     kaido.run(&["lab"]).failed(2, &["Usage"]);
     kaido.run(&["lab", "exec", "h1"]).failed(2, &["COMMAND"]);
 }
