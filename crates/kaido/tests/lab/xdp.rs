@@ -238,6 +238,13 @@ fn root_kernel_and_xdp_routers_go_together() {
             let encap = format!("encap seg6 mode encap.red segs {over},{end} dev r2");
             lab.exec("r3", &format!("ip {family} route replace {address} {encap}"));
         }
+        if xdp.contains(&"r3") {
+            until(
+                Duration::from_secs(5),
+                || (show(&kaido, "r3")["policies"].as_array().unwrap().len() == 2).then_some(()),
+                || show(&kaido, "r3").to_string(),
+            );
+        }
         for address in addresses(&topology, "h2") {
             lab.ping("h1", &[&address]);
             transfer(&open, &address, 1 << 20);
