@@ -329,4 +329,31 @@ struct control {
 };
 _Static_assert(sizeof(struct control) == 296, "no hidden padding");
 
+/* Addresses of a family, as the wire has them; IPv4 in the first 4 bytes. */
+struct trace_prefix {
+	__u64 address[2];
+	__u64 mask[2];
+};
+
+/* Which packets are traced. */
+struct trace_filter {
+	struct trace_prefix source;
+	struct trace_prefix destination;
+	__u32 ifindex; /* where they come in; 0 for all */
+	__u32 left;    /* how many are still to be traced */
+	__u16 vlan;    /* their outer tag; 0 for all */
+	__u8 family;   /* 4 or 6; 0 for all, and then no address counts */
+	__u8 pad[5];
+};
+_Static_assert(sizeof(struct trace_filter) == 80, "no hidden padding");
+
+/* A packet that was traced, as it came. */
+struct traced_packet {
+	__u64 at_ns; /* the monotonic clock */
+	__u32 ifindex;
+	__u32 length; /* of the whole frame; what is behind `bytes` is left out */
+	__u8 bytes[2032];
+};
+_Static_assert(sizeof(struct traced_packet) == 2048, "a power of two");
+
 #endif

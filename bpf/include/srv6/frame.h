@@ -9,13 +9,8 @@
 #ifndef KAIDO_SRV6_FRAME_H
 #define KAIDO_SRV6_FRAME_H
 
+#include "bytes.h"
 #include "maps.h"
-
-#include <linux/if_ether.h>
-#include <linux/in.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
-#include <bpf/bpf_endian.h>
 
 struct frame {
 	struct xdp_md *ctx;
@@ -34,23 +29,6 @@ static __always_inline void *data_of(const struct frame *frame)
 static __always_inline void *end_of(const struct frame *frame)
 {
 	return (void *)(long)frame->ctx->data_end;
-}
-
-/* Loads and stores of unaligned words, each one instruction. Through a packed structure such as
- * ethhdr, and for memcpy(), the compiler goes byte by byte. */
-static __always_inline __u16 load16(const void *from)
-{
-	return *(const __u16 *)from;
-}
-
-static __always_inline __u32 load32(const void *from)
-{
-	return *(const __u32 *)from;
-}
-
-static __always_inline void store16(void *to, __u16 value)
-{
-	*(__u16 *)to = value;
 }
 
 static __always_inline void add_to(const struct frame *frame, __u32 counter)
@@ -82,12 +60,6 @@ static __always_inline int drop(const struct frame *frame, enum reason reason)
 	return leave(frame, reason, 0);
 }
 
-/* The ethertype of a frame that begins at `ethernet`. */
-static __always_inline __be16 ethertype_of(const void *ethernet)
-{
-	return load16(ethernet + 2 * ETH_ALEN);
-}
-
 /* Takes Ethernet's padding off, as the kernel does. Returns -1 for a frame that is shorter than
  * its packet. Pointers into the frame have to be taken anew afterwards. */
 static __always_inline int fit(const struct frame *frame)
@@ -103,17 +75,6 @@ static __always_inline int fit(const struct frame *frame)
 	if (whole < wanted)
 		return -1;
 	return whole > wanted ? bpf_xdp_adjust_tail(frame->ctx, (int)wanted - (int)whole) : 0;
-}
-
-/* An address's two words. */
-static __always_inline __u64 high(const void *address)
-{
-	return *(const __u64 *)address;
-}
-
-static __always_inline __u64 low(const void *address)
-{
-	return *(const __u64 *)(address + 8);
 }
 
 /* Addresses that the kernel does not forward from or to, or not as others: unspecified, loopback,

@@ -14,6 +14,7 @@ mod needs;
 mod records;
 pub mod srv6;
 mod table;
+mod trace;
 
 pub use abi::Abi;
 pub use error::Error;
@@ -23,3 +24,4 @@ pub use meter::{Count, Meter};
 pub use records::{Indexed, Numbered};
 pub use srv6::Srv6;
 pub use table::{Mapped, Table};
+pub use trace::{Filter, Replay, Replayed, Traced, Tracer};

@@ -13,7 +13,7 @@ use crate::index::{Index, buckets_for, mix};
 use crate::measure::{run_once, verdict};
 use crate::records::{Indexed, Keyed, Numbered, Records, wait_for_packets};
 use crate::table::{Mapped, Table};
-use crate::{Count, Error};
+use crate::{Count, Error, Replay};
 
 #[allow(missing_docs, unreachable_pub, dead_code)]
 #[allow(clippy::all, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
@@ -127,26 +127,7 @@ impl Srv6 {
         // A daemon has one data plane for its whole life; the object has to outlive the skeleton.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = skel::Srv6SkelBuilder::default().open(object).map_err(failed)?;
-        let maps = &mut open.maps;
-        // Record 0 of each stands for none; and what is new comes before what it replaces goes.
-        let twice = |entries: u32| 2 * entries + 1;
-        for (map, entries) in [
-            (&mut maps.sids, twice(sizes.sids)),
-            (&mut maps.sid_index, buckets_for(2 * sizes.sids)),
-            (&mut maps.prefixes4, twice(sizes.prefixes)),
-            (&mut maps.prefix4_index, buckets_for(2 * sizes.prefixes)),
-            (&mut maps.prefixes6, twice(sizes.prefixes)),
-            (&mut maps.prefix6_index, buckets_for(2 * sizes.prefixes)),
-            (&mut maps.policies, twice(sizes.policies)),
-            (&mut maps.lists, twice(sizes.lists)),
-            (&mut maps.spreads, twice(sizes.spreads)),
-            (&mut maps.tenants, sizes.tenants + 1),
-            (&mut maps.attachments, sizes.attachments),
-            (&mut maps.counts, sizes.counters() * cpus),
-            (&mut maps.adjacencies, cpus << types::limit::LIMIT_ADJACENCY_BITS.0),
-        ] {
-            map.set_max_entries(entries).map_err(failed)?;
-        }
+        set_sizes(&mut open.maps, sizes, cpus).map_err(failed)?;
         let skel = open.load().map_err(failed)?;
         let maps = &skel.maps;
         let sid_index = mapped("sid_index", &maps.sid_index)?;
@@ -306,10 +287,69 @@ impl Srv6 {
         heartbeat.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// The program once more, on the same tables, but with counters and memories of its own: what
+    /// it is run on is not counted, and no packet meets what it keeps.
+    pub fn replay(&self) -> Result<Replay, Error> {
+        let failed = |source| Error::load(PROGRAM, source);
+        let cpus = libbpf_rs::num_possible_cpus().map_err(failed)? as u32;
+        let mut object = Box::new(MaybeUninit::uninit());
+        let mut open = skel::Srv6SkelBuilder::default().open(&mut object).map_err(failed)?;
+        set_sizes(&mut open.maps, self.sizes, cpus).map_err(failed)?;
+        let (new, shared) = (&mut open.maps, &self.skel.maps);
+        for (new, shared) in [
+            (&mut new.control, &shared.control),
+            (&mut new.ports, &shared.ports),
+            (&mut new.devices, &shared.devices),
+            (&mut new.uppers, &shared.uppers),
+            (&mut new.attachments, &shared.attachments),
+            (&mut new.tenants, &shared.tenants),
+            (&mut new.prefixes4, &shared.prefixes4),
+            (&mut new.prefix4_index, &shared.prefix4_index),
+            (&mut new.prefixes6, &shared.prefixes6),
+            (&mut new.prefix6_index, &shared.prefix6_index),
+            (&mut new.policies, &shared.policies),
+            (&mut new.spreads, &shared.spreads),
+            (&mut new.lists, &shared.lists),
+            (&mut new.sids, &shared.sids),
+            (&mut new.sid_index, &shared.sid_index),
+        ] {
+            new.reuse_fd(shared.as_fd()).map_err(failed)?;
+        }
+        let skel = open.load().map_err(failed)?;
+        let program = skel.progs.srv6.as_fd().try_clone_to_owned();
+        let counts = mapped("counts", &skel.maps.counts)?;
+        let program = program.map_err(|source| Error::Run { source: source.into() })?;
+        Ok(Replay::new(program, counts, self.sizes.counters()))
+    }
+
     /// The program.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.skel.progs.srv6.as_fd()
     }
+}
+
+/// Gives the maps their sizes, before they are made.
+fn set_sizes(maps: &mut skel::OpenSrv6Maps<'_>, sizes: Sizes, cpus: u32) -> libbpf_rs::Result<()> {
+    // Record 0 of each stands for none; and what is new comes before what it replaces goes.
+    let twice = |entries: u32| 2 * entries + 1;
+    for (map, entries) in [
+        (&mut maps.sids, twice(sizes.sids)),
+        (&mut maps.sid_index, buckets_for(2 * sizes.sids)),
+        (&mut maps.prefixes4, twice(sizes.prefixes)),
+        (&mut maps.prefix4_index, buckets_for(2 * sizes.prefixes)),
+        (&mut maps.prefixes6, twice(sizes.prefixes)),
+        (&mut maps.prefix6_index, buckets_for(2 * sizes.prefixes)),
+        (&mut maps.policies, twice(sizes.policies)),
+        (&mut maps.lists, twice(sizes.lists)),
+        (&mut maps.spreads, twice(sizes.spreads)),
+        (&mut maps.tenants, sizes.tenants + 1),
+        (&mut maps.attachments, sizes.attachments),
+        (&mut maps.counts, sizes.counters() * cpus),
+        (&mut maps.adjacencies, cpus << types::limit::LIMIT_ADJACENCY_BITS.0),
+    ] {
+        map.set_max_entries(entries)?;
+    }
+    Ok(())
 }
 
 fn table<K: Abi, V: Abi>(name: &'static str, map: &Map<'_>) -> Result<Table<K, V>, Error> {

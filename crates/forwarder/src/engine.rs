@@ -10,9 +10,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use bpf::Srv6;
 use bpf::attach::{Attached, Mode, prepare_pins, remove_pins};
 use bpf::srv6::Sizes;
+use bpf::{Filter, Srv6};
 use dataplane::xdp::{
     Difference, Forwarding, Imported, Kernel, Links, Port, SlowPath, TABLE_TENANTS, TableTenants,
     Tables, TenantId, Tenants, import, resolve,
@@ -22,6 +22,7 @@ use netlink::{Encap, Event, Mac, Monitor, Neighbour, NeighbourState};
 
 use crate::Error;
 use crate::kernel::{KernelSide, Seen};
+use crate::trace::{Sink, Trace};
 
 /// How long changes of the kernel's tables are waited for to settle.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -51,6 +52,7 @@ pub(crate) struct Engine {
     /// When the next look at the kernel's tables may begin.
     rested_at: Instant,
     neighbours: HashMap<(u32, IpAddr), Option<Mac>>,
+    trace: Option<Trace>,
     /// Whether the program's watch outlives this process.
     watched: bool,
 }
@@ -96,6 +98,7 @@ impl Engine {
             changed_since: None,
             rested_at: Instant::now(),
             neighbours: HashMap::new(),
+            trace: None,
             watched: false,
         })
     }
@@ -198,6 +201,8 @@ impl Engine {
 
     /// Puts a program with larger tables in place of the one that is at work. Counters begin anew.
     fn grow(&mut self, sizes: Sizes) -> Result<(), Error> {
+        // It stands in front of the program that goes.
+        self.end_trace()?;
         let mut tables = Tables::new(Srv6::load(sizes.or(self.tables.program().sizes()))?);
         tables.change_to(self.tables.now().clone())?;
         for (done, attached) in self.attached.values().enumerate() {
@@ -212,6 +217,57 @@ impl Engine {
         self.tables = tables;
         self.watched = false;
         Ok(())
+    }
+
+    /// Traces the first `most` packets that match.
+    pub(crate) fn trace(&mut self, filter: Filter, most: u32, sink: Sink) -> Result<(), Error> {
+        if self.trace.is_some() {
+            return Err(Error::Traced);
+        }
+        let trace = Trace::new(&self.tables, filter, most, sink)?;
+        for (done, attached) in self.attached.values().enumerate() {
+            if let Err(error) = attached.replace(trace.tracer().program()) {
+                for attached in self.attached.values().take(done) {
+                    // It was there a moment ago; the first error is the one to report.
+                    let _ = attached.replace(self.tables.program().program());
+                }
+                return Err(error.into());
+            }
+        }
+        self.trace = Some(trace);
+        Ok(())
+    }
+
+    /// Hands on what was traced, and ends the trace when nobody waits for more.
+    fn go_on_tracing(&mut self) -> Result<(), Error> {
+        let Some(mut trace) = self.trace.take() else { return Ok(()) };
+        let name = |tenant| name(&self.tenants, &self.table_tenants, tenant);
+        let more = trace.go_on(&self.tables, &name);
+        self.trace = Some(trace);
+        match more {
+            Ok(true) => Ok(()),
+            Ok(false) => self.end_trace(),
+            Err(error) => {
+                tracing::warn!("the trace ends: {}", api::in_one_line(&error));
+                self.end_trace()
+            }
+        }
+    }
+
+    /// Puts the program back in the tracer's place.
+    fn end_trace(&mut self) -> Result<(), Error> {
+        if self.trace.take().is_some() {
+            for attached in self.attached.values() {
+                attached.replace(self.tables.program().program())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The index of a port.
+    pub(crate) fn port(&self, name: &str) -> Option<u32> {
+        let ports = &self.tables.now().ports;
+        ports.iter().find(|(_, port)| port.name == name).map(|(index, _)| *index)
     }
 
     /// Takes what earlier engines left at work off ports that are not wanted.
@@ -275,6 +331,7 @@ impl Engine {
 
     /// Hands everything back to the kernel.
     pub(crate) fn detach(&mut self) -> Result<(), Error> {
+        self.trace = None;
         let ports: Vec<u32> = self.attached.keys().copied().collect();
         for index in ports {
             self.detach_port(index)?;
@@ -287,7 +344,8 @@ impl Engine {
     }
 
     /// Ends. Ports that are attached stay so; without one, nothing is left behind.
-    pub(crate) fn end(self) -> Result<(), Error> {
+    pub(crate) fn end(mut self) -> Result<(), Error> {
+        self.end_trace()?;
         if self.port_pins()?.is_empty() {
             remove_pins(&self.pins)?;
         }
@@ -307,6 +365,7 @@ impl Engine {
     /// Waits for events for a tick, and follows them.
     pub(crate) fn follow(&mut self) -> Result<(), Error> {
         self.tables.program().beat();
+        self.go_on_tracing()?;
         let mut event = self.monitor.wait(TICK)?;
         let mut generation = false;
         while let Some(one) = event {

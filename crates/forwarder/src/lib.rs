@@ -5,10 +5,12 @@
 //! own before it puts its program in place of the old one.
 #![forbid(unsafe_code)]
 
+mod describe;
 mod engine;
 mod kernel;
 mod reasons;
 mod service;
+mod trace;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -71,6 +73,14 @@ pub enum Error {
     /// Another daemon has the folder.
     #[error("another data plane answers on {}", .0.display())]
     Taken(PathBuf),
+    /// A trace is under way.
+    #[error(
+        "somebody traces this data plane already: wait for the end, or end it with Ctrl-C there"
+    )]
+    Traced,
+    /// What is to be traced makes no sense.
+    #[error("{0}")]
+    Match(String),
     /// A defect: the engine has panicked, and the log says where.
     #[error("the data plane's daemon has panicked: start it again, and report what its log says")]
     Panicked,
@@ -82,7 +92,7 @@ pub enum Error {
 impl Error {
     /// Whether what the user wrote is wrong.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::File(_) | Self::Resolve(_) | Self::Dataplane(_))
+        matches!(self, Self::File(_) | Self::Resolve(_) | Self::Dataplane(_) | Self::Match(_))
     }
 }
 

@@ -1,18 +1,25 @@
 //! The data plane's gRPC face: each call is an order for the engine.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::mpsc;
 
 use api::v1;
-use bpf::Count;
 use bpf::srv6::types::reason;
+use bpf::{Count, Filter};
 use dataplane::xdp::{Names, lists};
+use ipnet::IpNet;
 use tokio::sync::oneshot;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Request, Response, Status};
 
 use crate::Error;
 use crate::engine::Engine;
 use crate::reasons::REASONS;
+use crate::trace::Sink;
+
+type Sent = fn(v1::TracedPacket) -> Result<v1::TracedPacket, Status>;
 
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
@@ -20,6 +27,7 @@ type Reply<T> = oneshot::Sender<Result<T, Error>>;
 pub(crate) enum Order {
     Apply { request: v1::ApplyDataplaneRequest, reply: Reply<v1::ApplyDataplaneResponse> },
     Get { reply: Reply<v1::GetDataplaneResponse> },
+    Trace { request: v1::TraceDataplaneRequest, sink: Sink, reply: Reply<()> },
     Detach { reply: Reply<v1::DetachDataplaneResponse> },
 }
 
@@ -32,6 +40,9 @@ impl Order {
             }
             Self::Get { reply } => {
                 let _ = reply.send(Ok(get(engine)));
+            }
+            Self::Trace { request, sink, reply } => {
+                let _ = reply.send(trace(engine, &request, sink));
             }
             Self::Detach { reply } => {
                 let done = engine.detach();
@@ -61,6 +72,42 @@ fn apply(
     let changes = difference.changes.iter().map(ToString::to_string).collect();
     let (more, summary) = (difference.more() as u64, difference.summary());
     Ok(v1::ApplyDataplaneResponse { changes, more, summary })
+}
+
+fn trace(
+    engine: &mut Engine,
+    request: &v1::TraceDataplaneRequest,
+    sink: Sink,
+) -> Result<(), Error> {
+    let wrong = |what: String| Error::Match(what);
+    let net = |text: &str| {
+        let address = text.parse::<IpAddr>().map(IpNet::from);
+        match address.or_else(|_| text.parse::<IpNet>()) {
+            _ if text.is_empty() => Ok(None),
+            Ok(net) => Ok(Some(net)),
+            Err(_) => Err(wrong(format!("`{text}` is no address and no prefix"))),
+        }
+    };
+    let port = Some(request.port.as_str()).filter(|name| !name.is_empty());
+    let interface = port
+        .map(|name| {
+            let missing =
+                || wrong(format!("`{name}` is no port: `kaido dataplane show` lists them"));
+            engine.port(name).ok_or_else(missing)
+        })
+        .transpose()?;
+    let filter = Filter {
+        interface,
+        vlan: u16::try_from(request.vlan).ok().filter(|vlan| *vlan > 0),
+        source: net(&request.source)?,
+        destination: net(&request.destination)?,
+    };
+    if let (Some(IpNet::V4(_)), Some(IpNet::V6(_))) | (Some(IpNet::V6(_)), Some(IpNet::V4(_))) =
+        (filter.source, filter.destination)
+    {
+        return Err(wrong("`src` and `dst` are of different families".into()));
+    }
+    engine.trace(filter, request.most.max(1), sink)
 }
 
 fn get(engine: &Engine) -> v1::GetDataplaneResponse {
@@ -145,6 +192,19 @@ impl Service {
 
 #[tonic::async_trait]
 impl v1::dataplane_server::Dataplane for Service {
+    type TraceDataplaneStream =
+        tokio_stream::adapters::Map<UnboundedReceiverStream<v1::TracedPacket>, Sent>;
+
+    async fn trace_dataplane(
+        &self,
+        request: Request<v1::TraceDataplaneRequest>,
+    ) -> Result<Response<Self::TraceDataplaneStream>, Status> {
+        let (sink, packets) = tokio::sync::mpsc::unbounded_channel();
+        let request = request.into_inner();
+        self.order(|reply| Order::Trace { request, sink, reply }).await?;
+        Ok(Response::new(UnboundedReceiverStream::new(packets).map(Ok as Sent)))
+    }
+
     async fn apply_dataplane(
         &self,
         request: Request<v1::ApplyDataplaneRequest>,

@@ -88,6 +88,20 @@ pub(crate) enum DataplaneCommand {
         #[command(flatten)]
         which: WhichDataplane,
     },
+    /// Show what becomes of single packets, as they come
+    ///
+    /// What matches is copied, and goes on its way; the copy is run through the program once more.
+    Trace {
+        /// Which packets: any of `port NAME`, `vlan ID`, `src PREFIX`, `dst PREFIX`; addresses are
+        /// those of the outermost IP header
+        #[arg(long = "match", value_name = "WHAT", default_value = "")]
+        what: String,
+        /// How many packets
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        count: u32,
+        #[command(flatten)]
+        which: WhichDataplane,
+    },
     /// Hand every port back to the kernel
     Detach {
         #[command(flatten)]

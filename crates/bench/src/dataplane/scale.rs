@@ -114,7 +114,7 @@ fn file(entries: u32) -> String {
     }
     text.push_str("sids:\n");
     for entry in 0..entries {
-        let [high, low] = [entry * STEP >> 16, entry * STEP & 0xffff];
+        let [high, low] = [(entry * STEP) >> 16, (entry * STEP) & 0xffff];
         let _ = writeln!(text, "  \"fd00:1::{high:x}:{low:x}\": End");
     }
     text

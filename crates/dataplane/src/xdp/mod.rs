@@ -18,7 +18,7 @@ pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import};
 pub use model::dataplane::Form;
 pub use outer::{longest, outer};
 pub use slow_path::{Present, Refused, SlowPath};
-pub use tables::Tables;
+pub use tables::{Counted, Tables};
 
 mod difference;
 mod machine;

@@ -43,6 +43,15 @@ struct PlacedSid {
     counter: u32,
 }
 
+/// What a counter counts packets of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted<'a> {
+    /// A SID.
+    Sid(&'a Ipv6Net),
+    /// A policy.
+    Policy(&'a PolicyId),
+}
+
 /// The tables of one loaded program.
 pub struct Tables {
     srv6: Srv6,
@@ -91,6 +100,14 @@ impl Tables {
     /// What was counted of a policy's packets.
     pub fn count_of_policy(&self, policy: &PolicyId) -> Option<Count> {
         self.policies.get(policy).map(|placed| self.srv6.count(placed.counter))
+    }
+
+    /// Whose counter this is.
+    pub fn counted(&self, counter: u32) -> Option<Counted<'_>> {
+        let sid = self.sids.iter().find(|(_, placed)| placed.counter == counter);
+        let policy = || self.policies.iter().find(|(_, placed)| placed.counter == counter);
+        let sid = sid.map(|(sid, _)| Counted::Sid(sid));
+        sid.or_else(|| policy().map(|(id, _)| Counted::Policy(id)))
     }
 
     /// Makes the tables say what `wanted` says, and returns what they said before; on an error they

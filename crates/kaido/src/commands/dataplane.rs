@@ -26,6 +26,7 @@ pub(crate) fn run(command: DataplaneCommand, output: &Output) -> Done {
         DataplaneCommand::Apply(file) => apply(&file, false, output),
         DataplaneCommand::Show { which } => show(&which, output),
         DataplaneCommand::Top { which } => top(&which, output),
+        DataplaneCommand::Trace { what, count, which } => trace(&what, count, &which, output),
         DataplaneCommand::Detach { which } => detach(&which, output),
     }
 }
@@ -94,6 +95,86 @@ fn apply(file: &DataplaneFile, plan: bool, output: &Output) -> Done {
         changes.join("\n")
     });
     Ok(ExitCode::SUCCESS)
+}
+
+/// `port eth1 dst 10.9.0.0/24` as a request.
+fn to_trace(what: &str, most: u32) -> Result<v1::TraceDataplaneRequest, Failure> {
+    let mut request = v1::TraceDataplaneRequest { most, ..Default::default() };
+    let usage = |text: String| Failure::usage(anyhow!(text));
+    let mut words = what.split_whitespace();
+    while let Some(key) = words.next() {
+        let missing = || usage(format!("`{key}` in --match needs a value: `{key} …`"));
+        let value = words.next().ok_or_else(missing)?;
+        match key {
+            "port" => request.port = value.into(),
+            "src" => request.source = value.into(),
+            "dst" => request.destination = value.into(),
+            "vlan" => {
+                let vlan = value.parse().ok().filter(|vlan| (1..4095).contains(vlan));
+                let wrong = || usage(format!("`vlan {value}` in --match: write 1 to 4094"));
+                request.vlan = vlan.ok_or_else(wrong)?;
+            }
+            other => {
+                let known = "use port, vlan, src and dst";
+                return Err(usage(format!("`{other}` in --match is not known: {known}")));
+            }
+        }
+    }
+    Ok(request)
+}
+
+fn trace(what: &str, count: u32, which: &WhichDataplane, output: &Output) -> Done {
+    let request = to_trace(what, count)?;
+    let socket = socket(which)?;
+    block_on(async {
+        let tracing = async {
+            let mut client = api::connect_dataplane(&socket).await?;
+            let mut packets = client.trace_dataplane(request).await?.into_inner();
+            while let Some(packet) = packets.message().await? {
+                output.print(&traced_json(&packet), |_| traced_text(&packet));
+            }
+            Ok::<_, Failure>(())
+        };
+        // Whoever ends the command ends the trace: the call goes with it.
+        tokio::select! {
+            ended = tracing => ended,
+            () = asked_to_end() => Ok(()),
+            () = nobody_watches() => Ok(()),
+        }
+    })?
+    .map(|()| ExitCode::SUCCESS)
+}
+
+fn traced_json(packet: &v1::TracedPacket) -> Value {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    json!({
+        "at_ns": packet.at_ns,
+        "port": packet.port,
+        "headers": packet.headers,
+        "entry": packet.entry,
+        "verdict": packet.verdict,
+        "reason": packet.reason,
+        "sent": packet.sent,
+        "frame": hex(&packet.frame),
+        "sent_frame": hex(&packet.sent_frame),
+    })
+}
+
+fn traced_text(packet: &v1::TracedPacket) -> String {
+    let seconds = packet.at_ns as f64 / 1e9;
+    let mut text =
+        format!("{seconds:.6} {}, {} bytes: {}", packet.port, packet.frame.len(), packet.headers);
+    if !packet.entry.is_empty() {
+        text += &format!("\n    meets {}", packet.entry);
+    }
+    text += &format!("\n    {}", packet.verdict);
+    if !packet.reason.is_empty() {
+        text += &format!(" ({})", packet.reason);
+    }
+    if !packet.sent.is_empty() {
+        text += &format!(": {}", packet.sent);
+    }
+    text
 }
 
 fn detach(which: &WhichDataplane, output: &Output) -> Done {

@@ -8,3 +8,4 @@ mod doctor;
 mod import;
 mod net;
 mod slow_path;
+mod trace;

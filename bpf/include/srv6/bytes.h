@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * Bytes of a packet, in pieces that one instruction loads or stores.
+ */
+#ifndef KAIDO_SRV6_BYTES_H
+#define KAIDO_SRV6_BYTES_H
+
+#include "../abi.h"
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+/* Loads and stores of unaligned words, each one instruction. Through a packed structure such as
+ * ethhdr, and for memcpy(), the compiler goes byte by byte. */
+static __always_inline __u16 load16(const void *from)
+{
+	return *(const __u16 *)from;
+}
+
+static __always_inline __u32 load32(const void *from)
+{
+	return *(const __u32 *)from;
+}
+
+static __always_inline void store16(void *to, __u16 value)
+{
+	*(__u16 *)to = value;
+}
+
+/* The ethertype of a frame that begins at `ethernet`. */
+static __always_inline __be16 ethertype_of(const void *ethernet)
+{
+	return load16(ethernet + 2 * ETH_ALEN);
+}
+
+/* An address's two words. */
+static __always_inline __u64 high(const void *address)
+{
+	return *(const __u64 *)address;
+}
+
+static __always_inline __u64 low(const void *address)
+{
+	return *(const __u64 *)(address + 8);
+}
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * Stands in front of the data plane while somebody traces: copies of the packets that are asked for
+ * go to user space, and every packet goes on to the data plane's own program, which knows nothing of
+ * it and is no slower for it when nobody traces.
+ */
+#include "include/srv6/bytes.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct trace_filter);
+} filter SEC(".maps");
+
+/* The data plane's program. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} next SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} traced SEC(".maps");
+
+/* So that user space sees the type. */
+const volatile struct traced_packet *_traced_packet;
+
+static __always_inline int within(const __u64 address[2], const struct trace_prefix *prefix)
+{
+	return !((address[0] ^ prefix->address[0]) & prefix->mask[0]) &&
+	       !((address[1] ^ prefix->address[1]) & prefix->mask[1]);
+}
+
+/* Whether the packet is one of those that are asked for. */
+static __always_inline int matches(struct xdp_md *ctx, const struct trace_filter *wanted)
+{
+	const void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u64 source[2] = {}, destination[2] = {};
+	__u32 at = ETH_HLEN;
+
+	if (data + ETH_HLEN + 8 > end)
+		return 0;
+	__be16 type = ethertype_of(data);
+	__u16 tag = 0;
+
+	if (wanted->ifindex && wanted->ifindex != ctx->ingress_ifindex)
+		return 0;
+	if (type == bpf_htons(ETH_P_8021Q) || type == bpf_htons(ETH_P_8021AD)) {
+		tag = bpf_ntohs(load16(data + ETH_HLEN)) & 0xfff;
+		type = load16(data + ETH_HLEN + 2);
+		at += 4;
+		if (type == bpf_htons(ETH_P_8021Q)) {
+			type = load16(data + ETH_HLEN + 6);
+			at += 4;
+		}
+	}
+	if (wanted->vlan && wanted->vlan != tag)
+		return 0;
+	if (!wanted->family)
+		return 1;
+	const void *packet = data + at;
+
+	if (type == bpf_htons(ETH_P_IP)) {
+		const struct iphdr *ip = packet;
+
+		if (wanted->family != 4 || (void *)(ip + 1) > end)
+			return 0;
+		source[0] = ip->saddr;
+		destination[0] = ip->daddr;
+	} else if (type == bpf_htons(ETH_P_IPV6)) {
+		const struct ipv6hdr *ip = packet;
+
+		if (wanted->family != 6 || (void *)(ip + 1) > end)
+			return 0;
+		source[0] = high(&ip->saddr);
+		source[1] = low(&ip->saddr);
+		destination[0] = high(&ip->daddr);
+		destination[1] = low(&ip->daddr);
+	} else {
+		return 0;
+	}
+	return within(source, &wanted->source) && within(destination, &wanted->destination);
+}
+
+static __always_inline void copy(struct xdp_md *ctx)
+{
+	struct traced_packet *packet = bpf_ringbuf_reserve(&traced, sizeof(*packet), 0);
+	__u32 length = bpf_xdp_get_buff_len(ctx);
+	__u32 copied = length < sizeof(packet->bytes) ? length : sizeof(packet->bytes);
+
+	if (!packet)
+		return;
+	packet->at_ns = bpf_ktime_get_ns();
+	packet->ifindex = ctx->ingress_ifindex;
+	packet->length = length;
+	/* The compiler knows that it is no more; the verifier has to see it checked here. */
+	barrier_var(copied);
+	if (copied < ETH_HLEN || copied > sizeof(packet->bytes) ||
+	    bpf_xdp_load_bytes(ctx, 0, packet->bytes, copied)) {
+		bpf_ringbuf_discard(packet, 0);
+		return;
+	}
+	bpf_ringbuf_submit(packet, 0);
+}
+
+SEC("xdp.frags")
+int trace(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct trace_filter *wanted = bpf_map_lookup_elem(&filter, &zero);
+
+	if (wanted && wanted->left && matches(ctx, wanted)) {
+		/* Two processors may take one too many: user space counts again. */
+		wanted->left--;
+		copy(ctx);
+	}
+	bpf_tail_call(ctx, &next, 0);
+	/* Without the data plane the kernel has the packet. */
+	return XDP_PASS;
+}

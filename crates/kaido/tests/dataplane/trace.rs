@@ -1,0 +1,124 @@
+//! `kaido dataplane trace` shows what becomes of a packet, and gets in nobody's way.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::{pause, until};
+
+use crate::net::{Net, ip, show};
+
+const FILE: &str = "\
+source: \"fd00:1::\"
+locators: [\"fd00:1::/48\"]
+ports: { l: {tenant: blue}, r: {} }
+tenants: { blue: { routes: { fd00:99::/64: [fd00:2::d6] } } }
+sids: { fd00:1::e: End }
+";
+
+/// The program on a port.
+fn program(net: &Net) -> String {
+    let shown = show(&net.node, "-d link show dev l");
+    let line = shown.lines().find(|line| line.contains("prog/xdp")).unwrap_or_default();
+    line.split_whitespace().skip_while(|word| *word != "name").nth(1).unwrap_or_default().into()
+}
+
+#[test]
+fn root_a_trace_shows_entry_verdict_and_what_was_sent() {
+    let mut net = Net::new();
+    ip(&net.right, &["addr add fd00:99::1/128 dev lo"]);
+    net.start(&[]);
+    net.apply(FILE);
+    let ping = |address: &str| {
+        let line = ["-6", "-q", "-c", "2", "-i", "0.05", "-W", "2", address];
+        let run = || std::process::Command::new("ping").args(line).output().unwrap();
+        net.left.run(run).unwrap()
+    };
+    assert!(ping("fd00:99::1").status.success());
+
+    let mut command = net.kaido.command(&[
+        "dataplane",
+        "trace",
+        "--json",
+        "--count",
+        "2",
+        "--match",
+        "port l dst fd00:99::/64",
+    ]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let in_front = || (program(&net) == "trace").then_some(());
+    until(Duration::from_secs(10), in_front, || program(&net));
+    assert!(net.ping(3), "what does not match goes on");
+    assert!(ping("fd00:99::1").status.success(), "and so does what matches");
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let packets: Vec<Value> = serde_json::Deserializer::from_slice(&output.stdout)
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_eq!(packets.len(), 2, "{packets:#?}");
+    for packet in &packets {
+        assert_eq!(packet["port"], "l");
+        assert_eq!(packet["entry"], "policy blue fd00:99::/64");
+        assert_eq!((&packet["verdict"], &packet["reason"]), (&"sent".into(), &"".into()));
+        let headers = packet["headers"].as_str().unwrap();
+        assert!(headers.ends_with("IPv6 fd00:a::2 > fd00:99::1 hop limit 64, ICMPv6"), "{headers}");
+        let sent = packet["sent"].as_str().unwrap();
+        let outer = "IPv6 fd00:1:: > fd00:2::d6 hop limit 63, IPv6 fd00:a::2 > fd00:99::1";
+        assert!(sent.contains(outer), "{sent}");
+    }
+    let away = || (program(&net) == "srv6").then_some(());
+    until(Duration::from_secs(5), away, || program(&net));
+
+    // Why something is not sent, in words for people.
+    let mut command = net.kaido.command(&["dataplane", "trace", "--match", "dst fd00:1::e"]);
+    let child = command.args(["--count", "1"]).stdout(Stdio::piped()).spawn().unwrap();
+    until(Duration::from_secs(10), in_front, || program(&net));
+    ping("fd00:1::e");
+    let text = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    for part in ["meets SID fd00:1::e/128 End", "left to the kernel (no-srh)"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn root_a_trace_that_is_killed_ends_and_nothing_is_lost() {
+    let mut net = Net::new();
+    net.start(&[]);
+    net.apply(crate::net::FILE);
+    let sending = net.datagrams(2.0);
+    for _ in 0..3 {
+        let mut command = net.kaido.command(&["dataplane", "trace", "--count", "10000"]);
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        let in_front = || (program(&net) == "trace").then_some(());
+        until(Duration::from_secs(10), in_front, || program(&net));
+        // One at a time.
+        let other = net.kaido.run(&["dataplane", "trace"]);
+        other.failed(1, &["somebody traces this data plane already"]);
+        pause(Duration::from_millis(100));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let away = || (program(&net) == "srv6").then_some(());
+        until(Duration::from_secs(5), away, || program(&net));
+    }
+    let count = sending.finish();
+    assert_eq!(count.sent, count.received, "{count:?}");
+}
+
+#[test]
+fn root_a_trace_of_what_cannot_be_is_refused() {
+    let mut net = Net::new();
+    net.start(&[]);
+    net.apply(crate::net::FILE);
+    for (what, says) in [
+        ("port eth9", "`eth9` is no port"),
+        ("dst 10.0.0.0/33", "`10.0.0.0/33` is no address and no prefix"),
+        ("src 10.0.0.1 dst fd00::1", "different families"),
+        ("vlan 4095", "write 1 to 4094"),
+        ("to fd00::1", "use port, vlan, src and dst"),
+        ("dst", "`dst` in --match needs a value"),
+    ] {
+        net.kaido.run(&["dataplane", "trace", "--match", what]).failed(2, &[says]);
+    }
+    assert_eq!(program(&net), "srv6");
+}
