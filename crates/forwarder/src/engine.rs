@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use api::v1;
 use bpf::attach::{Attached, Mode, prepare_pins, remove_pins};
 use bpf::srv6::Sizes;
 use bpf::{Filter, Srv6};
@@ -17,12 +18,12 @@ use dataplane::xdp::{
     Difference, Forwarding, Imported, Kernel, Links, Port, SlowPath, TABLE_TENANTS, TableTenants,
     Tables, TenantId, Tenants, import, resolve,
 };
-use model::dataplane::File;
+use model::dataplane::{File, Table};
 use netlink::{Encap, Event, Mac, Monitor, Neighbour, NeighbourState};
 
-use crate::Error;
 use crate::kernel::{KernelSide, Seen};
 use crate::trace::{Sink, Trace};
+use crate::{Error, tenants};
 
 /// How long changes of the kernel's tables are waited for to settle.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -262,6 +263,25 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// What was counted by tenant.
+    pub(crate) fn tenant_counts(&self) -> Vec<v1::DataplaneTenant> {
+        let mut owners = self.table_tenants.owners();
+        for (name, tenant) in self.file.iter().flat_map(|file| &file.tenants) {
+            let table = match &tenant.table {
+                Some(Table::Number(number)) => Some(*number),
+                Some(Table::Vrf(vrf)) => self.seen.as_ref().and_then(|seen| {
+                    let link = seen.links.iter().find(|link| *link.name == **vrf);
+                    link.and_then(|link| link.vrf_table)
+                }),
+                None => None,
+            };
+            if let (Some(table), Some(number)) = (table, self.tenants.number(name)) {
+                owners.insert(table, number);
+            }
+        }
+        tenants::counts(&self.tables, &|tenant| self.tenant(tenant), &owners)
     }
 
     /// The index of a port.

@@ -8,10 +8,13 @@
 mod describe;
 mod engine;
 mod kernel;
+mod metrics;
 mod reasons;
 mod service;
+mod tenants;
 mod trace;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
@@ -20,7 +23,7 @@ use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
 
 use crate::engine::Engine;
-use crate::service::{Order, Service};
+use crate::service::{Order, Orders, Service};
 
 /// What a daemon needs to know before it starts.
 #[derive(Debug, Clone)]
@@ -29,6 +32,8 @@ pub struct Config {
     pub state: PathBuf,
     /// What it begins with; without one, what it applied last.
     pub file: Option<String>,
+    /// Where it answers Prometheus, over HTTP; nowhere when absent.
+    pub metrics: Option<SocketAddr>,
 }
 
 impl Config {
@@ -84,6 +89,15 @@ pub enum Error {
     /// A defect: the engine has panicked, and the log says where.
     #[error("the data plane's daemon has panicked: start it again, and report what its log says")]
     Panicked,
+    /// The address for metrics cannot be had.
+    #[error("cannot listen on {address} for Prometheus")]
+    Metrics {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The server failed.
     #[error("the server failed")]
     Serve(#[from] tonic::transport::Error),
@@ -106,6 +120,10 @@ pub async fn run(
     let failed = |source| Error::State { path: state.clone(), source };
     std::fs::create_dir_all(&state).map_err(failed)?;
     let listener = bind(&Config::socket(&state))?;
+    let metrics = match config.metrics {
+        Some(address) => Some(metrics::listen(address).await?),
+        None => None,
+    };
     let (orders, inbox) = mpsc::channel();
     let (ready, started) = tokio::sync::oneshot::channel();
     let thread = std::thread::spawn(move || work(&config, &inbox, ready));
@@ -113,13 +131,21 @@ pub async fn run(
     let served = match started.await {
         Ok(()) => {
             tracing::info!("the data plane is at work");
+            let orders = Orders::new(orders);
+            let metrics =
+                metrics.map(|listener| tokio::spawn(metrics::serve(listener, orders.clone())));
             let service = DataplaneServer::new(Service::new(orders))
                 .max_decoding_message_size(api::LARGEST_MESSAGE)
                 .max_encoding_message_size(api::LARGEST_MESSAGE);
-            tonic::transport::Server::builder()
+            let served = tonic::transport::Server::builder()
                 .add_service(service)
                 .serve_with_incoming_shutdown(UnixListenerStream::new(listener), stop)
-                .await
+                .await;
+            if let Some(metrics) = metrics {
+                // With it goes its way to the engine, which waits for that.
+                metrics.abort();
+            }
+            served
         }
         Err(_) => Ok(()),
     };

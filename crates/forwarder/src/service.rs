@@ -163,30 +163,51 @@ fn get(engine: &Engine) -> v1::GetDataplaneResponse {
             })
             .collect(),
         imported: engine.imported().taken as u64,
+        tenants: engine.tenant_counts(),
+    }
+}
+
+/// The way to the engine.
+#[derive(Clone)]
+pub(crate) struct Orders(mpsc::Sender<Order>);
+
+impl Orders {
+    pub(crate) fn new(orders: mpsc::Sender<Order>) -> Self {
+        Self(orders)
+    }
+
+    async fn give<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> Result<T, Status> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || Status::unavailable("the data plane's engine has ended: see its log");
+        self.0.send(order(reply)).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?.map_err(|error| {
+            let text = api::in_one_line(&error);
+            if error.is_usage() {
+                Status::invalid_argument(text)
+            } else {
+                Status::failed_precondition(text)
+            }
+        })
+    }
+
+    /// What is installed and counted.
+    pub(crate) async fn get(&self) -> Result<v1::GetDataplaneResponse, Status> {
+        self.give(|reply| Order::Get { reply }).await
     }
 }
 
 /// Hands calls on to the engine.
 pub(crate) struct Service {
-    orders: mpsc::Sender<Order>,
+    orders: Orders,
 }
 
 impl Service {
-    pub(crate) fn new(orders: mpsc::Sender<Order>) -> Self {
+    pub(crate) fn new(orders: Orders) -> Self {
         Self { orders }
     }
 
     async fn order<T>(&self, order: impl FnOnce(Reply<T>) -> Order) -> Result<Response<T>, Status> {
-        let (reply, answer) = oneshot::channel();
-        let gone = || Status::unavailable("the data plane's engine has ended: see its log");
-        self.orders.send(order(reply)).map_err(|_| gone())?;
-        match answer.await.map_err(|_| gone())? {
-            Ok(answer) => Ok(Response::new(answer)),
-            Err(error) if error.is_usage() => {
-                Err(Status::invalid_argument(api::in_one_line(&error)))
-            }
-            Err(error) => Err(Status::failed_precondition(api::in_one_line(&error))),
-        }
+        self.orders.give(order).await.map(Response::new)
     }
 }
 

@@ -68,6 +68,9 @@ pub(crate) enum DataplaneCommand {
         /// Begin with this file, not with the one that was applied last
         #[arg(long)]
         file: Option<PathBuf>,
+        /// Answer Prometheus over HTTP there, such as 127.0.0.1:9464
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        metrics: Option<std::net::SocketAddr>,
     },
     /// Check a file, and touch nothing
     Check {

@@ -66,6 +66,11 @@ impl TableTenants {
         self.0.iter().find(|(_, other)| **other == tenant).map(|(table, _)| *table)
     }
 
+    /// The tenants by their tables.
+    pub fn owners(&self) -> HashMap<u32, TenantId> {
+        self.0.iter().map(|(table, tenant)| (*table, *tenant)).collect()
+    }
+
     /// The tenant of a table; none if there are too many tables.
     fn of(&mut self, table: u32) -> Option<TenantId> {
         let next = self.0.len() as u32 + 1;

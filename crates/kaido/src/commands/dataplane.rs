@@ -1,6 +1,7 @@
 //! `kaido dataplane`: SRv6 in XDP on this machine's ports.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ const REFRESH: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(command: DataplaneCommand, output: &Output) -> Done {
     match command {
-        DataplaneCommand::Run { state, file } => daemon(&state, file.as_deref()),
+        DataplaneCommand::Run { state, file, metrics } => daemon(&state, file.as_deref(), metrics),
         DataplaneCommand::Check { file } => check(&file, output),
         DataplaneCommand::Plan(file) => apply(&file, true, output),
         DataplaneCommand::Apply(file) => apply(&file, false, output),
@@ -44,10 +45,10 @@ fn socket(which: &WhichDataplane) -> Result<PathBuf, Failure> {
     Ok(forwarder::Config::socket(&state))
 }
 
-fn daemon(state: &State, file: Option<&Path>) -> Done {
+fn daemon(state: &State, file: Option<&Path>, metrics: Option<SocketAddr>) -> Done {
     start_tracing();
     let file = file.map(read).transpose()?;
-    let config = forwarder::Config { state: folder(state), file };
+    let config = forwarder::Config { state: folder(state), file, metrics };
     block_on(forwarder::run(config, asked_to_end()))?.map_err(|error| {
         if error.is_usage() { Failure::usage(error) } else { Failure::failed(error) }
     })?;
@@ -243,6 +244,16 @@ fn per_second(
     let mut result = now.clone();
     rates(&before.sids, &mut result.sids);
     rates(&before.policies, &mut result.policies);
+    for tenant in &mut result.tenants {
+        let before = before.tenants.iter().find(|before| before.name == tenant.name);
+        let before = before.cloned().unwrap_or_default();
+        tenant.encapsulated_packets =
+            rate(tenant.encapsulated_packets, before.encapsulated_packets);
+        tenant.encapsulated_bytes = rate(tenant.encapsulated_bytes, before.encapsulated_bytes);
+        tenant.decapsulated_packets =
+            rate(tenant.decapsulated_packets, before.decapsulated_packets);
+        tenant.decapsulated_bytes = rate(tenant.decapsulated_bytes, before.decapsulated_bytes);
+    }
     for (reason, before) in result.reasons.iter_mut().zip(&before.reasons) {
         reason.passed = rate(reason.passed, before.passed);
         reason.dropped = rate(reason.dropped, before.dropped);
@@ -273,6 +284,20 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
         if entries.len() > MOST {
             parts.push(format!("and {} more: --json has them all", entries.len() - MOST));
         }
+    }
+    let seen = |t: &&v1::DataplaneTenant| t.encapsulated_packets + t.decapsulated_packets > 0;
+    let row = |tenant: &v1::DataplaneTenant| {
+        vec![
+            tenant.name.clone(),
+            tenant.encapsulated_packets.to_string(),
+            tenant.encapsulated_bytes.to_string(),
+            tenant.decapsulated_packets.to_string(),
+            tenant.decapsulated_bytes.to_string(),
+        ]
+    };
+    let rows: Vec<_> = found.tenants.iter().filter(seen).take(MOST).map(row).collect();
+    if !rows.is_empty() {
+        parts.push(table(&["TENANT", "ENCAPSULATED", "BYTES", "DECAPSULATED", "BYTES"], rows));
     }
     let seen = |reason: &&v1::DataplaneReason| reason.passed + reason.dropped > 0;
     let row = |reason: &v1::DataplaneReason| {
@@ -309,6 +334,17 @@ fn as_json(found: &v1::GetDataplaneResponse) -> Value {
         "ports": found.ports.iter().map(|port| &port.name).collect::<Vec<_>>(),
         "sids": entries(&found.sids),
         "policies": entries(&found.policies),
+        "tenants": found.tenants.iter().map(|tenant| json!({
+            "name": tenant.name,
+            "encapsulated": {
+                "packets": tenant.encapsulated_packets,
+                "bytes": tenant.encapsulated_bytes,
+            },
+            "decapsulated": {
+                "packets": tenant.decapsulated_packets,
+                "bytes": tenant.decapsulated_bytes,
+            },
+        })).collect::<Value>(),
         "imported": found.imported,
         "left": found.left.iter().map(|left| {
             json!({ "destination": left.destination, "reason": left.reason })

@@ -6,6 +6,7 @@ mod bad_input;
 mod changes;
 mod doctor;
 mod import;
+mod metrics;
 mod net;
 mod slow_path;
 mod trace;

@@ -1,0 +1,170 @@
+//! The counters for Prometheus: `GET /metrics`.
+
+use std::net::SocketAddr;
+
+use api::v1;
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+
+use crate::Error;
+use crate::service::Orders;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Answers on `address` until the task is dropped.
+pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+    TcpListener::bind(address).await.map_err(|source| Error::Metrics { address, source })
+}
+
+/// Serves what the engine behind `orders` counts.
+pub(crate) async fn serve(listener: TcpListener, orders: Orders) -> std::io::Result<()> {
+    let answer = move || {
+        let orders = orders.clone();
+        async move {
+            match orders.get().await {
+                Ok(found) => ([(CONTENT_TYPE, OPEN_METRICS)], text(&found)).into_response(),
+                Err(status) => unavailable(&status),
+            }
+        }
+    };
+    axum::serve(listener, Router::new().route("/metrics", get(answer))).await
+}
+
+fn unavailable(status: &tonic::Status) -> Response {
+    (axum::http::StatusCode::SERVICE_UNAVAILABLE, status.message().to_owned()).into_response()
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Entry {
+    name: String,
+    action: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Direction {
+    tenant: String,
+    /// `encapsulated` or `decapsulated`.
+    direction: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Outcome {
+    reason: String,
+    /// `kernel` or `dropped`.
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Port {
+    port: String,
+    mode: String,
+}
+
+/// Everything that was counted, in OpenMetrics' text. Of a million entries, those that have counted.
+fn text(found: &v1::GetDataplaneResponse) -> String {
+    let mut registry = Registry::with_prefix("kaido_dataplane");
+    for (of, entries) in [("sid", &found.sids), ("policy", &found.policies)] {
+        let (packets, bytes) = pair::<Entry>(&mut registry, of);
+        for entry in entries.iter().filter(|entry| entry.packets > 0) {
+            let labels = Entry { name: entry.name.clone(), action: entry.action.clone() };
+            packets.get_or_create(&labels).inc_by(entry.packets);
+            bytes.get_or_create(&labels).inc_by(entry.bytes);
+        }
+    }
+    let (packets, bytes) = pair::<Direction>(&mut registry, "tenant");
+    for tenant in &found.tenants {
+        for (direction, counted) in [
+            ("encapsulated", (tenant.encapsulated_packets, tenant.encapsulated_bytes)),
+            ("decapsulated", (tenant.decapsulated_packets, tenant.decapsulated_bytes)),
+        ] {
+            let labels = Direction { tenant: tenant.name.clone(), direction };
+            packets.get_or_create(&labels).inc_by(counted.0);
+            bytes.get_or_create(&labels).inc_by(counted.1);
+        }
+    }
+    let reasons = Family::<Outcome, Counter>::default();
+    let help = "Packets that the program did not forward, by reason";
+    registry.register("reason_packets", help, reasons.clone());
+    for reason in &found.reasons {
+        for (outcome, count) in [("kernel", reason.passed), ("dropped", reason.dropped)] {
+            let labels = Outcome { reason: reason.reason.clone(), outcome };
+            reasons.get_or_create(&labels).inc_by(count);
+        }
+    }
+    let ports = Family::<Port, Gauge>::default();
+    registry.register("port", "Ports that the program is attached to", ports.clone());
+    for port in &found.ports {
+        let labels = Port { port: port.name.clone(), mode: port.mode.clone() };
+        ports.get_or_create(&labels).set(1);
+    }
+    for (name, count) in [("sids", found.sids.len()), ("policies", found.policies.len())] {
+        let gauge = Gauge::<i64>::default();
+        gauge.set(count as i64);
+        registry.register(name, "Entries that are installed", gauge);
+    }
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+/// Families for packets and bytes of something.
+fn pair<L>(registry: &mut Registry, of: &str) -> (Family<L, Counter>, Family<L, Counter>)
+where
+    L: Clone + std::hash::Hash + Eq + EncodeLabelSet + std::fmt::Debug + Send + Sync + 'static,
+{
+    let (packets, bytes) = (Family::default(), Family::default());
+    registry.register(format!("{of}_packets"), format!("Packets by {of}"), packets.clone());
+    let help = format!("Bytes of layer 3 by {of}, as the packets came");
+    registry.register(format!("{of}_bytes"), help, bytes.clone());
+    (packets, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_written_for_prometheus() {
+        let entry = |name: &str, packets| v1::DataplaneEntry {
+            name: name.into(),
+            action: "End".into(),
+            packets,
+            bytes: 100 * packets,
+        };
+        let found = v1::GetDataplaneResponse {
+            sids: vec![entry("fd00::1/128", 7), entry("fd00::2/128", 0)],
+            tenants: vec![v1::DataplaneTenant {
+                name: "blue".into(),
+                encapsulated_packets: 3,
+                ..Default::default()
+            }],
+            reasons: vec![v1::DataplaneReason {
+                reason: "too-big".into(),
+                dropped: 2,
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let text = text(&found);
+        for line in [
+            "kaido_dataplane_sid_packets_total{name=\"fd00::1/128\",action=\"End\"} 7",
+            "kaido_dataplane_sid_bytes_total{name=\"fd00::1/128\",action=\"End\"} 700",
+            "kaido_dataplane_tenant_packets_total{tenant=\"blue\",direction=\"encapsulated\"} 3",
+            "kaido_dataplane_reason_packets_total{reason=\"too-big\",outcome=\"dropped\"} 2",
+            "kaido_dataplane_sids 2",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(!text.contains("fd00::2"), "what has counted nothing is left out");
+    }
+}

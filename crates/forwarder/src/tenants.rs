@@ -1,0 +1,55 @@
+//! What was counted of each tenant's packets: the sum over its policies, and over the SIDs whose
+//! packets come out in its table.
+
+use std::collections::{BTreeMap, HashMap};
+
+use api::v1;
+use bpf::Count;
+use dataplane::xdp::{PolicyId, TABLE_TENANTS, Tables, TenantId};
+use netlink::Behavior;
+
+/// The counts by tenant. `name` says how one is called, `tables` whose each routing table is.
+pub(crate) fn counts(
+    tables: &Tables,
+    name: &dyn Fn(TenantId) -> String,
+    owners: &HashMap<u32, TenantId>,
+) -> Vec<v1::DataplaneTenant> {
+    let mut sums: BTreeMap<TenantId, [Count; 2]> = BTreeMap::new();
+    let add = |sum: &mut Count, count: Option<Count>| {
+        let count = count.unwrap_or_default();
+        sum.packets += count.packets;
+        sum.bytes += count.bytes;
+    };
+    let now = tables.now();
+    for id in now.policies.keys() {
+        let (PolicyId::Named(tenant, _) | PolicyId::Of(tenant, _)) = id;
+        // Tenant 0's are those of SIDs.
+        if *tenant > 0 {
+            add(&mut sums.entry(*tenant).or_default()[0], tables.count_of_policy(id));
+        }
+    }
+    for (sid, endpoint) in &now.sids {
+        let table = match &endpoint.behavior {
+            Behavior::EndDt4 { vrf_table }
+            | Behavior::EndDt46 { vrf_table }
+            | Behavior::EndDt6Vrf { vrf_table } => *vrf_table,
+            Behavior::EndDt6 { table } => *table,
+            _ => continue,
+        };
+        if let Some(tenant) = owners.get(&table) {
+            add(&mut sums.entry(*tenant).or_default()[1], tables.count_of_sid(sid));
+        }
+    }
+    let row =
+        |(tenant, [encapsulated, decapsulated]): (TenantId, [Count; 2])| v1::DataplaneTenant {
+            name: name(tenant),
+            encapsulated_packets: encapsulated.packets,
+            encapsulated_bytes: encapsulated.bytes,
+            decapsulated_packets: decapsulated.packets,
+            decapsulated_bytes: decapsulated.bytes,
+        };
+    // A file's first, then the kernel's tables.
+    let (files, kernels): (Vec<_>, Vec<_>) =
+        sums.into_iter().partition(|(tenant, _)| *tenant > TABLE_TENANTS);
+    files.into_iter().chain(kernels).map(row).collect()
+}
