@@ -193,7 +193,8 @@ int srv6(struct xdp_md *ctx)
 
 	if ((void *)ip > end_of(&frame))
 		return XDP_PASS;
-	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && (void *)(ip + 1) <= end_of(&frame)) {
+	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && !frame.port->closed &&
+	    (void *)(ip + 1) <= end_of(&frame)) {
 		const struct sid *sid =
 			find_sid(frame.control, high(&ip->daddr), low(&ip->daddr));
 

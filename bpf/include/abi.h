@@ -125,7 +125,7 @@ _Static_assert(sizeof(struct count) == 16, "no hidden padding");
 struct port {
 	__u32 ifindex;
 	__u8 mac[6];
-	__u16 pad;
+	__u16 closed; /* whether this node's SIDs are out of reach from here: a tenant's */
 	__u32 tenant; /* of frames without a tag; 0 for none */
 	__u32 policy; /* of frames without a tag, for H.Encaps.L2; 0 for none */
 	__u32 tagged; /* whether an attachment may exist for tagged frames */

@@ -28,7 +28,7 @@ pub(super) const WORLD_IN_MAC: Mac = Mac([2, 0, 0, 0, 0, 0xa]);
 const WORLD_OUT_MAC: Mac = Mac([2, 0, 0, 0, 0, 0xb]);
 
 pub(super) const IN: u32 = 10;
-const OUT: u32 = 11;
+pub(super) const OUT: u32 = 11;
 const WORLD_IN: u32 = 20;
 const WORLD_OUT: u32 = 21;
 const HOLE: u32 = 12;
@@ -106,16 +106,22 @@ impl Bed {
 
     /// Makes the node do one thing: as a route in its kernel, which the program takes over.
     pub(super) fn set(&mut self, what: What) -> anyhow::Result<()> {
-        let kernel = self.node.run(|| set_kernel(what))??;
-        let port =
-            |name: &str, mac| Port { name: name.into(), mac, owner: Owner::Nobody, exit: None };
-        let mut wanted = Forwarding {
-            ports: [(IN, port("in", IN_MAC)), (OUT, port("out", OUT_MAC))].into(),
-            ..Forwarding::default()
-        };
+        self.node.run(|| set_kernel(what))??;
+        self.take_over()
+    }
+
+    /// Makes the program do the one thing that the node's kernel does.
+    pub(super) fn take_over(&mut self) -> anyhow::Result<()> {
+        let kernel = self.node.run(kernel)??;
+        let mut wanted = with_ports(Forwarding::default());
         let imported = import(&mut wanted, &kernel, &mut TableTenants::default());
         anyhow::ensure!(imported.taken == 1, "the route was not taken over: {:?}", imported.left);
-        let tables = &mut self.tables;
+        self.apply(wanted)
+    }
+
+    /// Makes the program do this, by the node's ports.
+    pub(super) fn apply(&mut self, wanted: Forwarding) -> anyhow::Result<()> {
+        let (wanted, tables) = (with_ports(wanted), &mut self.tables);
         self.node.run(|| tables.change_to(wanted))??;
         self.tables.program().begin_generation();
         Ok(())
@@ -209,14 +215,34 @@ fn connect_world() -> anyhow::Result<()> {
     Ok(Handle::new()?.commit(batch)?)
 }
 
-fn set_kernel(what: What) -> anyhow::Result<Kernel> {
+/// With the node's two ports, if they have no owner.
+fn with_ports(forwarding: Forwarding) -> Forwarding {
+    let port = |name: &str, mac| Port {
+        name: name.into(),
+        mac,
+        owner: Owner::Nobody,
+        exit: None,
+        closed: false,
+    };
+    let mut ports = forwarding.ports;
+    ports.entry(IN).or_insert(port("in", IN_MAC));
+    ports.entry(OUT).or_insert(port("out", OUT_MAC));
+    Forwarding { ports, ..forwarding }
+}
+
+fn set_kernel(what: What) -> anyhow::Result<()> {
     let mut handle = Handle::new()?;
     let mut batch = Batch::new();
     for route in handle.routes(None, None)?.iter().filter(|route| route.encap.is_some()) {
         batch.push("remove", delete_route(route));
     }
     batch.push("set", add_route(&what.route(OUT)));
-    handle.commit(batch)?;
+    Ok(handle.commit(batch)?)
+}
+
+/// What the calling thread's namespace has.
+fn kernel() -> anyhow::Result<Kernel> {
+    let mut handle = Handle::new()?;
     Ok(Kernel {
         routes: handle.all_routes()?.routes,
         links: handle.links()?,

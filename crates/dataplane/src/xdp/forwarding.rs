@@ -61,6 +61,9 @@ pub struct Port {
     pub owner: Owner,
     /// The interface that packets for the port are sent into, in its place.
     pub exit: Option<u32>,
+    /// Whether packets that come in here reach no SID of this node: the port is a tenant's, by the
+    /// file or by its VRF, and not the SRv6 network's (RFC 8986 section 9).
+    pub closed: bool,
 }
 
 /// An interface above a port, such as a VLAN's.

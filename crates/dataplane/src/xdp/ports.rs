@@ -20,6 +20,7 @@ struct Said {
     tagged: bool,
     /// What is sent into.
     device: u32,
+    closed: bool,
 }
 
 /// What the program's tables say of interfaces.
@@ -75,17 +76,18 @@ impl Ports {
                 mac: port.mac.0,
                 meets: meets(&port.owner)?,
                 tagged: with_tags.contains(index),
+                closed: port.closed,
                 device: port.exit.unwrap_or(*index),
             };
             if self.ports.get(index) != Some(&said) {
-                let Said { mac, meets: (tenant, policy), tagged, device } = said;
+                let Said { mac, meets: (tenant, policy), tagged, closed, device } = said;
                 let value = types::port {
                     ifindex: *index,
                     mac,
                     tenant,
                     policy,
                     tagged: u32::from(tagged),
-                    ..types::port::default()
+                    closed: u16::from(closed),
                 };
                 srv6.devices.set(&slot(*index), &device)?;
                 srv6.ports.set(&slot(*index), &value)?;

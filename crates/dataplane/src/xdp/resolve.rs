@@ -128,7 +128,10 @@ impl Resolving<'_> {
                 },
                 None => None,
             };
-            let port = Port { name: name.to_string(), mac, owner, exit };
+            let master = link.master.and_then(|index| self.links.indexed(index));
+            let in_vrf = master.is_some_and(|master| master.vrf_table.is_some());
+            let closed = in_vrf || owner != Owner::Nobody;
+            let port = Port { name: name.to_string(), mac, owner, exit, closed };
             self.forwarding.ports.insert(link.index, port);
             indices.insert(&**name, link.index);
         }

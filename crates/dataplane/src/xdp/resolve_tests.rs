@@ -65,6 +65,8 @@ fn every_name_is_resolved() {
     let owners: Vec<_> = forwarding.ports.values().map(|port| port.owner.clone()).collect();
     let frames = Owner::Frames(named(66, "to-osaka"));
     assert_eq!(owners, [Owner::Nobody, Owner::Tenant(65), frames]);
+    let closed: Vec<bool> = forwarding.ports.values().map(|port| port.closed).collect();
+    assert_eq!(closed, [false, true, true]);
     let attachments: Vec<_> = forwarding
         .attachments
         .iter()
@@ -173,4 +175,17 @@ sids:
     assert_eq!(problems, [Unresolved::NeedsVrf { line: 6, table: 254 }]);
     assert!(problems[0].to_string().contains("Linux 6.5"), "{}", problems[0]);
     assert!(resolve(&file(text), &machine(), &mut Tenants::default()).is_ok());
+}
+#[test]
+fn a_port_in_a_vrf_reaches_no_sid() {
+    let mut links = links();
+    links[1].master = Some(5);
+    let machine = Links::new(links, true);
+    let file = file(
+        "ports: { eth0: {}, eth1: {} }
+",
+    );
+    let forwarding = resolve(&file, &machine, &mut Tenants::default()).unwrap();
+    let closed: Vec<bool> = forwarding.ports.values().map(|port| port.closed).collect();
+    assert_eq!(closed, [true, false]);
 }

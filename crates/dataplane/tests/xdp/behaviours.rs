@@ -95,3 +95,25 @@ fn root_a_tenants_packets_get_their_header() {
         assert_eq!(forwarded(&plane, &udp4("10.1.0.1", "10.4.0.1", 22)), None);
     });
 }
+/// A tenant whose own packet is addressed to a SID is no way into another tenant's table.
+#[test]
+fn root_a_closed_port_reaches_no_sid() {
+    in_node(|| {
+        let mut plane = loaded(Sizes::default());
+        add_sid(&mut plane, "fd00:1::1", types::behaviour::BEHAVIOUR_END, 0);
+        add_sid(&mut plane, "fd00:1::d4", types::behaviour::BEHAVIOUR_END_DX4, 0);
+        let inner = udp4("10.1.0.1", "10.2.0.1", 22);
+        let on_path = srv6("fd00:9::1", &["fd00:1::1", "fd00:2::1"], 1, protocol::IPV4, &inner);
+        let last = srv6("fd00:9::1", &["fd00:1::d4"], 0, protocol::IPV4, &inner);
+        for (closed, reached) in [(0, true), (1, false)] {
+            let slot = index("l") % 16384;
+            let mut port = plane.ports.get(&slot).unwrap().unwrap();
+            port.closed = closed;
+            plane.ports.set(&slot, &port).unwrap();
+            for packet in [&on_path, &last] {
+                assert_eq!(forwarded(&plane, packet).is_some(), reached);
+            }
+        }
+        assert_eq!(plane.count(70).packets, 2);
+    });
+}

@@ -9,4 +9,5 @@ mod import;
 mod metrics;
 mod net;
 mod slow_path;
+mod tenants;
 mod trace;
