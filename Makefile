@@ -1,7 +1,7 @@
 PREFIX ?= /usr/local
 KAIDO := $(or $(CARGO_TARGET_DIR),target)/release/kaido
 
-.PHONY: help deps build demo test test-guest soak bench lint install
+.PHONY: help deps build demo test test-guest soak bench bench-guest lint install
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -28,6 +28,10 @@ soak: ## run the proofs that take long (an hour), as root
 
 bench: build ## measure, as root
 	@scripts/as-root $(KAIDO) bench
+
+bench-guest: ## count what SRv6 takes of instructions, in the virtual machine
+	@scripts/deps.sh --lint
+	@scripts/guest/bench.sh
 
 lint: ## check format, lints, floors, schema and licences
 	@scripts/deps.sh --lint

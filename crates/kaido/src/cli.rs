@@ -414,4 +414,6 @@ pub(crate) enum BenchName {
     Dataplane,
     /// A million SIDs and a million prefixes in XDP
     Scale,
+    /// What SRv6 takes of a guest's instructions: see `make bench-guest`; never run by itself
+    Instructions,
 }

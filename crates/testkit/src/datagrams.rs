@@ -7,10 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nix::sys::socket::{setsockopt, sockopt};
+
 use crate::wait::pause;
 
 /// After this much silence nothing is on its way any more.
 const SILENCE: Duration = Duration::from_millis(500);
+
+/// What the receiver holds, in bytes. Only root may ask for more than the system gives.
+const ROOM: usize = 8 << 20;
 
 /// The most datagrams that are sent at once.
 const BURST: f64 = 32.0;
@@ -44,6 +49,8 @@ impl Datagrams {
         let headers = 14 + if ipv6 { 40 } else { 20 } + 8;
         let gap = Duration::from_secs_f64((bytes + headers) as f64 * 8.0 / (mbit * 1e6));
         receiving.set_read_timeout(Some(SILENCE)).expect("a time-out that is not zero");
+        // A receiver that is not scheduled for a while keeps what has come.
+        let _ = setsockopt(&receiving, sockopt::RcvBufForce, &ROOM);
         let (until, counter, done) = (Arc::clone(&stop), Arc::clone(&sent), Arc::clone(&stop));
         Self {
             stop,

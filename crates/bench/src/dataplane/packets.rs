@@ -103,13 +103,13 @@ pub(super) const DESTINATION_END: usize = 14 + 36;
 
 pub(super) const SID: Ipv6Addr = Ipv6Addr::new(0xfd00, 1, 0, 0, 0, 0, 0, 1);
 /// Another node's, behind the next hop.
-const FAR: Ipv6Addr = Ipv6Addr::new(0xfd00, 2, 0, 0, 0, 0, 0, 1);
+pub(super) const FAR: Ipv6Addr = Ipv6Addr::new(0xfd00, 2, 0, 0, 0, 0, 0, 1);
 /// The neighbour on the way out.
 pub(super) const NEXT6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xb, 0, 0, 0, 0, 0, 2);
 pub(super) const NEXT4: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
 /// The outer source of the node.
 pub(super) const SOURCE: Ipv6Addr = Ipv6Addr::new(0xfd00, 1, 0, 0, 0, 0, 0, 0);
-const STEERED: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 3, 0, 0), 16);
+pub(super) const STEERED: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 3, 0, 0), 16);
 const STEERED_DST: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
 const DST4: Ipv4Addr = Ipv4Addr::new(10, 2, 0, 1);
 const DST6: Ipv6Addr = Ipv6Addr::new(0xfd00, 2, 0, 0, 0, 0, 1, 1);

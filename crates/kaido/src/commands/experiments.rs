@@ -69,6 +69,9 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
         if matches!(options.name, Some(BenchName::Dataplane) | None) {
             rows.extend(bench::dataplane::bench(context, options.quick)?);
         }
+        if matches!(options.name, Some(BenchName::Instructions)) {
+            rows.extend(bench::dataplane::instructions(context)?);
+        }
         Ok(rows)
     })?;
     output.print(&rows, |rows| {

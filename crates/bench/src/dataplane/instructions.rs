@@ -1,0 +1,177 @@
+//! `kaido bench instructions`: the instructions that a node executes for a packet, in a guest whose
+//! clock counts them (`make bench-guest`). Elsewhere the same figures are nanoseconds.
+//!
+//! The guest has VRF and VLAN devices, so that what needs them is here: End.DT4, and the layout of
+//! the published system's kernel side, whose packets pass a tenant's VRF, a cluster's VRF and a VLAN.
+
+use std::process::Command;
+
+use anyhow::Context as _;
+use bpf::Template;
+use bpf::srv6::Sizes;
+use dataplane::xdp::{
+    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Tags, Upper, Weighted,
+};
+use model::{SegmentList, Sid};
+use netlink::Behavior;
+
+use super::bed::{Bed, IN, OUT, Plane, WORLD_IN};
+use super::packets::{FAR, SID, SOURCE, STEERED, What};
+use crate::{Better, Context, Row, median};
+
+/// The size of the packets' inner frames.
+const SIZE: usize = 64;
+/// The same instructions each time: few runs are enough. A run ends with a tick of the kernel's clock
+/// (4 ms), so that it has to last many.
+const ROUNDS: usize = 2;
+const COUNT: u32 = 160_000;
+const KERNEL_COUNT: u32 = 40_000;
+const VLAN: u16 = 10;
+const TENANT: u32 = 1;
+
+/// Runs the benchmark.
+pub(super) fn bench(context: &Context<'_>) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for what in What::ALL {
+        let mut bed = Bed::new(Sizes::default())?;
+        bed.set(what)?;
+        rows.extend(measure(context, &bed, what.name(), &what.frame(SIZE))?);
+    }
+    let mut bed = Bed::new(Sizes::default())?;
+    make(&bed, &in_vrf())?;
+    bed.take_over()?;
+    rows.extend(measure(context, &bed, "End.DT4", &What::EndDx4.frame(SIZE))?);
+
+    let mut bed = Bed::new(Sizes::default())?;
+    make(&bed, &layout())?;
+    let index = |name| nix::net::if_::if_nametoindex(name);
+    let (cluster, vlan) = bed.in_node(|| (index("cluster"), index("out.10")))?;
+    bed.apply(&layout_in_xdp(cluster?, vlan?))?;
+    rows.extend(measure(context, &bed, "layout-in", &What::EndDx4.frame(SIZE))?);
+    let mut tagged = What::HEncaps.frame(SIZE);
+    tagged.splice(12..12, [0x81, 0, 0, VLAN as u8]);
+    rows.extend(measure(context, &bed, "layout-out", &tagged)?);
+    Ok(rows)
+}
+
+/// The kernel's End.DT4: a VRF whose routes lead to the next hop.
+fn in_vrf() -> Vec<String> {
+    [
+        "ip link add red type vrf table 300",
+        "ip link set red up",
+        "sysctl -q -w net.vrf.strict_mode=1",
+        "ip route add 10.2.0.0/16 via 10.0.2.2 dev out onlink table 300",
+        "ip -6 route add fd00:1::1/128 encap seg6local action End.DT4 vrftable 300 dev out",
+    ]
+    .map(String::from)
+    .to_vec()
+}
+
+/// In: End.DX4 to the tenant's VRF, whose default route is the cluster's VRF, which leads to a VLAN.
+/// Out: from the VLAN into the cluster's VRF, from there into the tenant's, which encapsulates.
+fn layout() -> Vec<String> {
+    let tenant = ["tenant", "cluster"].into_iter().zip([301, 302]).flat_map(|(name, table)| {
+        [format!("ip link add {name} type vrf table {table}"), format!("ip link set {name} up")]
+    });
+    let vlans = ["in", "out"].into_iter().flat_map(|port| {
+        [
+            format!("ip link add link {port} name {port}.10 type vlan id {VLAN}"),
+            format!("ip link set {port}.10 master cluster up"),
+        ]
+    });
+    let routes = [
+        "ip addr add 10.0.3.1/24 dev out.10",
+        "ip neigh add 10.0.3.2 lladdr 02:00:00:00:00:0b dev out.10 nud permanent",
+        "ip route add 10.99.0.1/32 dev tenant",
+        "ip -6 route add fd00:1::1/128 encap seg6local action End.DX4 nh4 10.99.0.1 dev out",
+        "ip route add default dev cluster table 301",
+        "ip route add 10.2.0.0/16 via 10.0.3.2 dev out.10 table 302",
+        "ip route add 10.3.0.0/16 dev tenant table 302",
+        "ip route add 10.3.0.0/16 encap seg6 mode encap segs fd00:2::1 dev out table 301",
+    ];
+    tenant.chain(vlans).chain(routes.map(String::from)).collect()
+}
+
+/// The same for the program: one look-up in the cluster's table, and the SID's tag; a tenant by its
+/// tag, and the policy of its prefix.
+fn layout_in_xdp(cluster: u32, vlan: u32) -> Forwarding {
+    let tags = Tags { outer: VLAN, inner: 0 };
+    let endpoint = Endpoint {
+        behavior: Behavior::EndDt4 { vrf_table: 302 },
+        flavors: netlink::Flavors::default(),
+        tags,
+        vrf: Some(cluster),
+        policy: None,
+        in_kernel: true,
+    };
+    let id = PolicyId::Of(TENANT, STEERED.into());
+    let lists = vec![Weighted { segments: SegmentList(vec![Sid(FAR)]), weight: 1 }];
+    let policy = Policy { lists, form: Form::Whole, in_kernel: true };
+    Forwarding {
+        source: SOURCE,
+        uppers: [(vlan, Upper { port: OUT, tags })].into(),
+        attachments: [(Attachment { port: IN, tags }, Owner::Tenant(TENANT))].into(),
+        sids: [(SID.into(), endpoint)].into(),
+        prefixes: [((TENANT, STEERED.into()), id.clone())].into(),
+        policies: [(id, policy)].into(),
+        ..Forwarding::default()
+    }
+}
+
+/// Runs commands in the node.
+fn make(bed: &Bed, lines: &[String]) -> anyhow::Result<()> {
+    bed.in_node(|| {
+        for line in lines {
+            let mut words = line.split(' ');
+            let program = words.next().unwrap_or_default();
+            let output = Command::new(program).args(words).output().context(line.clone())?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            anyhow::ensure!(output.status.success(), "{line}: {}", said.trim());
+        }
+        Ok(())
+    })?
+}
+
+fn measure(context: &Context<'_>, bed: &Bed, name: &str, frame: &[u8]) -> anyhow::Result<[Row; 2]> {
+    context.cancel.check()?;
+    (context.say)(name);
+    let template = Template::of(frame, WORLD_IN);
+    let mut runs: [Vec<f64>; 3] = Default::default();
+    for _ in 0..ROUNDS {
+        for (plane, runs) in [Plane::Drop, Plane::Kernel, Plane::Xdp].into_iter().zip(&mut runs) {
+            let count = if plane == Plane::Kernel { KERNEL_COUNT } else { COUNT };
+            // What a run takes once, whatever it sends, is off both.
+            let (short, long) = (count / 4, count);
+            let spent = span(bed, plane, &template, frame, long)?
+                - span(bed, plane, &template, frame, short)?;
+            runs.push(spent / f64::from(long - short));
+        }
+    }
+    let [drop, kernel, xdp] = runs;
+    let generator = median(&drop);
+    let net = |runs: &[f64]| runs.iter().map(|run| run - generator).collect::<Vec<_>>();
+    let row = |name: &str, ours: &[f64], theirs: &[f64]| {
+        Row::of(name, "instructions", ours, Better::Less, Some(median(theirs)))
+    };
+    Ok([
+        row(&format!("{name}/{SIZE}"), &net(&xdp), &net(&kernel)),
+        row(&format!("raw/{name}/{SIZE}"), &xdp, &kernel),
+    ])
+}
+/// What so many packets take together.
+fn span(
+    bed: &Bed,
+    plane: Plane,
+    template: &Template,
+    frame: &[u8],
+    count: u32,
+) -> anyhow::Result<f64> {
+    let (cost, arrived) = bed.send(plane, template, frame, count)?;
+    let lost = u64::from(count).saturating_sub(arrived);
+    // More than the last batches that a run leaves behind.
+    anyhow::ensure!(
+        plane == Plane::Drop || lost * 50 < u64::from(count),
+        "{lost} of {count} packets were lost ({plane:?})"
+    );
+    Ok(cost * f64::from(count))
+}
