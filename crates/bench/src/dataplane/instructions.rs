@@ -15,7 +15,7 @@ use dataplane::xdp::{
 use model::{SegmentList, Sid};
 use netlink::Behavior;
 
-use super::bed::{Bed, IN, OUT, Plane, WORLD_IN};
+use super::bed::{Bed, IN, OUT, Plane};
 use super::packets::{FAR, SID, SOURCE, STEERED, What};
 use crate::{Better, Context, Row, median};
 
@@ -46,7 +46,7 @@ pub(super) fn bench(context: &Context<'_>) -> anyhow::Result<Vec<Row>> {
     make(&bed, &layout())?;
     let index = |name| nix::net::if_::if_nametoindex(name);
     let (cluster, vlan) = bed.in_node(|| (index("cluster"), index("out.10")))?;
-    bed.apply(&layout_in_xdp(cluster?, vlan?))?;
+    bed.apply(layout_in_xdp(cluster?, vlan?))?;
     rows.extend(measure(context, &bed, "layout-in", &What::EndDx4.frame(SIZE))?);
     let mut tagged = What::HEncaps.frame(SIZE);
     tagged.splice(12..12, [0x81, 0, 0, VLAN as u8]);
@@ -111,9 +111,9 @@ fn layout_in_xdp(cluster: u32, vlan: u32) -> Forwarding {
         source: SOURCE,
         uppers: [(vlan, Upper { port: OUT, tags })].into(),
         attachments: [(Attachment { port: IN, tags }, Owner::Tenant(TENANT))].into(),
-        sids: [(SID.into(), endpoint)].into(),
-        prefixes: [((TENANT, STEERED.into()), id.clone())].into(),
-        policies: [(id, policy)].into(),
+        sids: [(SID.into(), endpoint)].into_iter().collect(),
+        prefixes: [((TENANT, STEERED.into()), id.clone())].into_iter().collect(),
+        policies: [(id, policy)].into_iter().collect(),
         ..Forwarding::default()
     }
 }
@@ -135,7 +135,7 @@ fn make(bed: &Bed, lines: &[String]) -> anyhow::Result<()> {
 fn measure(context: &Context<'_>, bed: &Bed, name: &str, frame: &[u8]) -> anyhow::Result<[Row; 2]> {
     context.cancel.check()?;
     (context.say)(name);
-    let template = Template::of(frame, WORLD_IN);
+    let template = Template::of(frame, 0);
     let mut runs: [Vec<f64>; 3] = Default::default();
     for _ in 0..ROUNDS {
         for (plane, runs) in [Plane::Drop, Plane::Kernel, Plane::Xdp].into_iter().zip(&mut runs) {

@@ -25,6 +25,7 @@ const POLICIES: u32 = 1000;
 const STEP: u32 = 16;
 /// The first prefix's first address.
 const PREFIXES: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
+const VLAN: u16 = 10;
 const SIZE: usize = 64;
 
 /// Runs the benchmark.
@@ -71,14 +72,20 @@ const CASES: [What; 2] = [What::End, What::HEncapsRed];
 
 /// What a packet takes from port to port, without the generator's share, over so many entries.
 fn cost(bed: &Bed, case: What, entries: u32) -> anyhow::Result<f64> {
-    let (first, (at, checksum_at)) = match case {
-        What::End => (Ipv4Addr::UNSPECIFIED, (DESTINATION_END as u32, 0)),
-        _ => (PREFIXES, case.flow_at()),
+    let (mut frame, (at, checksum_at)) = match case {
+        What::End => (case.frame_to(SIZE, Ipv4Addr::UNSPECIFIED), (DESTINATION_END as u32, 0)),
+        _ => (case.frame_to(SIZE, PREFIXES), case.flow_at()),
     };
-    let frame = case.frame_to(SIZE, first);
+    // Where tenants come in without a tag there are no SIDs.
+    let tag = if case == What::End { 0 } else { 4 };
+    if tag > 0 {
+        let tagged = [0x81, 0x00, (VLAN >> 8) as u8, VLAN as u8];
+        frame.splice(12..12, tagged);
+    }
     let mut template = Template::of(&frame, 0);
     (template.flows, template.step) = (entries, STEP);
-    (template.flow_at, template.checksum_at) = (at, checksum_at);
+    template.flow_at = at + tag;
+    template.checksum_at = if checksum_at > 0 { checksum_at + tag } else { 0 };
     let count = 1_500_000.max(2 * entries);
     let (generator, _) = bed.send(Plane::Drop, &template, &frame, count)?;
     let (whole, arrived) = bed.send(Plane::Daemon, &template, &frame, count)?;
@@ -94,14 +101,17 @@ fn cost(bed: &Bed, case: What, entries: u32) -> anyhow::Result<f64> {
 /// The data plane's file with so many SIDs, and so many prefixes of four lengths.
 fn file(entries: u32) -> String {
     let mut text = format!(
-        "source: \"{SOURCE}\"\nlocators: [\"fd00:1::/64\"]\nports: {{in: {{tenant: blue}}, out: {{}}}}\n\
+        "source: \"{SOURCE}\"\nlocators: [\"fd00:1::/64\"]\nports: {{in: {{}}, out: {{}}}}\n\
          policies:\n"
     );
     // Writing to a string cannot fail.
     for policy in 0..POLICIES {
         let _ = writeln!(text, "  p{policy}: [fd00:2:{policy:x}::1]");
     }
-    text.push_str("tenants:\n  blue:\n    routes:\n");
+    let _ = write!(
+        text,
+        "tenants:\n  blue:\n    attachments: [{{port: in, vlan: {VLAN}}}]\n    routes:\n"
+    );
     for entry in 0..entries {
         let first = Ipv4Addr::from(u32::from(PREFIXES) + entry * STEP);
         let length = match entry % 12 {

@@ -22,6 +22,8 @@ pub type TenantId = u32;
 pub struct Forwarding {
     /// The outer source address of every packet that the headend encapsulates.
     pub source: Ipv6Addr,
+    /// Where this node's SIDs are, as its file says.
+    pub locators: Vec<Ipv6Net>,
     /// The interfaces that the program is attached to and sends by, by index.
     pub ports: BTreeMap<u32, Port>,
     /// Interfaces above ports, by index: what is routed to them leaves by the port, tagged.
@@ -40,6 +42,7 @@ impl Default for Forwarding {
     fn default() -> Self {
         Self {
             source: Ipv6Addr::UNSPECIFIED,
+            locators: Vec::new(),
             ports: BTreeMap::new(),
             uppers: BTreeMap::new(),
             attachments: BTreeMap::new(),

@@ -59,6 +59,7 @@ pub fn resolve(
     let mut resolving =
         Resolving { links, problems: Vec::new(), forwarding: Forwarding::default() };
     resolving.forwarding.source = file.source.unwrap_or(Ipv6Addr::UNSPECIFIED);
+    resolving.forwarding.locators = file.locators.iter().map(|locator| locator.prefix()).collect();
     let owners = resolving.tenants(file, &numbers);
     let ports = resolving.ports(file, &owners);
     for (name, tenant) in &file.tenants {

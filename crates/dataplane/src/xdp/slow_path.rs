@@ -3,7 +3,8 @@
 //!
 //! - A SID becomes a seg6local route in the main table, unless somebody else has a route for it.
 //! - A tenant's prefixes become seg6 routes in a table of the tenant's own, which a rule for each of
-//!   its interfaces leads to, so that no other packet meets them.
+//!   its interfaces leads to, so that no other packet meets them. In the same table the locators are
+//!   unreachable: as in the program, no SID is within a tenant's reach.
 //!
 //! What has no counterpart stays without: tags, whole frames, a table without its VRF, a prefix that
 //! catches the outer packets, and what an older kernel refuses.
@@ -14,11 +15,12 @@ use std::net::Ipv6Addr;
 use ipnet::{IpNet, Ipv6Net};
 use netlink::{
     Batch, Behavior, Encap, Errno, Handle, InterfaceRule, Link, MAIN_TABLE, Mode, NextHop, Route,
-    SLOW_PATH, add_interface_rule, delete_interface_rule, delete_route, replace_route,
+    RouteKind, SLOW_PATH, add_interface_rule, delete_interface_rule, delete_route, replace_route,
 };
 
 use super::{
-    Attachment, Endpoint, Form, Forwarding, Kernel, Map, Owner, Policy, PolicyId, Tags, TenantId,
+    Attachment, Endpoint, Form, Forwarding, Kernel, Map, Owner, Policy, PolicyId, TABLE_TENANTS,
+    Tags, TenantId,
 };
 use crate::Error;
 
@@ -127,9 +129,27 @@ impl SlowPath {
     ) {
         let interfaces = interfaces(forwarding, &kernel.links);
         let outer = outer_destinations(forwarding);
+        for (tenant, names) in &interfaces {
+            let table = TABLES + tenant;
+            for locator in &forwarding.locators {
+                let unreachable = Route {
+                    kind: RouteKind::Unreachable,
+                    table,
+                    protocol: SLOW_PATH,
+                    priority: METRIC,
+                    ..Route::new(*locator, Vec::new())
+                };
+                self.routes.insert((table, IpNet::V6(*locator)), unreachable);
+            }
+            for ipv6 in [false, true] {
+                self.lead(names, table, ipv6);
+            }
+        }
         let mut devices: Map<Ipv6Addr, u32> = Map::default();
         for ((tenant, prefix), id) in &forwarding.prefixes {
-            let Some(names) = interfaces.get(tenant) else { continue };
+            if !interfaces.contains_key(tenant) {
+                continue;
+            }
             let Some(policy) = forwarding.policies.get(id).filter(|policy| !policy.in_kernel)
             else {
                 continue;
@@ -151,12 +171,14 @@ impl SlowPath {
             let table = TABLES + tenant;
             let encap = Encap::Seg6 { mode, segments: list.segments.clone() };
             self.add(table, *prefix, device, encap);
-            for interface in names {
-                let ipv6 = matches!(prefix, IpNet::V6(_));
-                let (interface, protocol) = (interface.clone(), SLOW_PATH);
-                let priority = PRIORITY;
-                self.rules.insert(InterfaceRule { priority, table, protocol, ipv6, interface });
-            }
+        }
+    }
+
+    /// Packets from these interfaces look their route up in `table` first.
+    fn lead(&mut self, interfaces: &[String], table: u32, ipv6: bool) {
+        for interface in interfaces {
+            let (interface, protocol, priority) = (interface.clone(), SLOW_PATH, PRIORITY);
+            self.rules.insert(InterfaceRule { priority, table, protocol, ipv6, interface });
         }
     }
 
@@ -284,6 +306,10 @@ fn interfaces(forwarding: &Forwarding, links: &[Link]) -> Map<TenantId, Vec<Stri
     let mut enslaved: HashSet<TenantId> = HashSet::new();
     for (owner, interface) in untagged.chain(tagged) {
         let Owner::Tenant(tenant) = owner else { continue };
+        // One that stands for a table of the kernel's has it already.
+        if *tenant <= TABLE_TENANTS {
+            continue;
+        }
         let Some(link) = interface.and_then(|index| by_index.get(&index)) else { continue };
         if link.master.is_some() {
             enslaved.insert(*tenant);

@@ -118,6 +118,11 @@ fn root_nobody_else_meets_a_tenants_policies() {
         let found = show(&net.node, &format!("route get 10.9.0.1{from}"));
         assert!(!found.contains("seg6"), "{found}");
     }
+    // No SID is within a tenant's reach, for the kernel either.
+    let get = "-6 route get fd00:1::e from fd00:a::2";
+    assert!(show(&net.node, &format!("{get} iif r")).contains("seg6local"));
+    let found = show(&net.node, &format!("{get} iif l"));
+    assert!(!found.contains("seg6local"), "{found}");
     let found = show(&net.node, "route get 10.9.0.1 iif l from 10.1.0.2");
     assert!(found.contains("fd00:2::d4"), "{found}");
     // A default route of the tenant's would catch the outer packets: XDP alone has it.
