@@ -31,7 +31,7 @@ mapfile -t programs < <(sed -n 's|.*"executable":"\([^"]*/deps/[^"]*\)".*|\1|p' 
     done
     # Last, since it is the whole machine's: without its compiler the kernel refuses callbacks.
     echo "echo 0 >/proc/sys/net/core/bpf_jit_enable"
-    echo "$kaido doctor | grep -q net.core.bpf_jit_enable=1 || { echo no word of the compiler; failed=1; }"
+    echo "$kaido --json doctor 2>/dev/null | grep -q net.core.bpf_jit_enable=1 || { echo no word of the compiler; failed=1; }"
     echo 'exit $failed'
 } >"$work/job"
 chmod +x "$work/job"

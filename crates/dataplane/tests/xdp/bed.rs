@@ -6,8 +6,9 @@
 //! ```
 //! Neighbours are permanent: what is measured and compared is forwarding.
 
+use std::io::Write;
 use std::net::Ipv6Addr;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use bpf::Srv6;
 use bpf::srv6::{Sizes, types};
@@ -18,6 +19,17 @@ pub(crate) const NODE_LEFT: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 pub(crate) fn ip(line: &str) {
     try_ip(line).unwrap_or_else(|why| panic!("ip {line}: {why}"));
+}
+
+/// Several commands of `ip` in one go: where a process takes long, so do many.
+pub(crate) fn ips(lines: &[impl AsRef<str>]) {
+    let mut ip = Command::new("ip").args(["-batch", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    // A line of it takes no options: the family is that of its addresses.
+    let lines: Vec<&str> =
+        lines.iter().map(|line| line.as_ref().trim_start_matches("-6 ")).collect();
+    // Dropped behind it: the end of the input.
+    ip.stdin.take().unwrap().write_all((lines.join("\n") + "\n").as_bytes()).unwrap();
+    assert!(ip.wait().unwrap().success(), "{lines:?}");
 }
 
 /// What `ip` prints; an error is what it says of it.
@@ -35,7 +47,7 @@ pub(crate) fn index(name: &str) -> u32 {
 pub(crate) fn in_node(test: impl FnOnce() + Send + 'static) {
     let inside = || {
         nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
-        for line in [
+        ips(&[
             "link set lo up",
             "link add dev l address 02:00:00:00:00:01 type veth peer name lp address 02:00:00:00:00:0a",
             "link add dev r address 02:00:00:00:00:02 type veth peer name rp address 02:00:00:00:00:0b",
@@ -52,9 +64,7 @@ pub(crate) fn in_node(test: impl FnOnce() + Send + 'static) {
             "neigh add 10.0.2.2 lladdr 02:00:00:00:00:0b dev r nud permanent",
             "-6 route add fd00:2::/32 via fd00:b::2",
             "route add 10.2.0.0/16 via 10.0.2.2",
-        ] {
-            ip(line);
-        }
+        ]);
         for key in ["ipv4/ip_forward", "ipv6/conf/all/forwarding", "ipv6/conf/all/seg6_enabled"] {
             std::fs::write(format!("/proc/sys/net/{key}"), "1").unwrap();
         }

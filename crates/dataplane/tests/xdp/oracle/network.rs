@@ -7,7 +7,7 @@ use model::{SegmentList, Sid};
 use testkit::feature::{Feature, PSP, X_NEXT_CSID};
 
 use super::node::Node;
-use crate::bed::{address, index, ip, try_ip};
+use crate::bed::{address, index, ip, ips, try_ip};
 
 /// The source of outer headers.
 pub(crate) const SOURCE: &str = "fd00:1::";
@@ -153,8 +153,8 @@ impl Node {
         let route = format!("-6 route add {prefix} encap seg6local action {action} dev r");
         let mut made = try_ip(&route);
         // An older kernel takes flavours that it does not know, and does without.
-        let kept = try_ip(&format!("-6 route show {prefix}")).unwrap();
-        if made.is_ok() && action.contains("flavors") && !kept.contains("flavors") {
+        let kept = || try_ip(&format!("-6 route show {prefix}")).unwrap();
+        if made.is_ok() && action.contains("flavors") && !kept().contains("flavors") {
             ip(&format!("-6 route del {prefix}"));
             made = Err("the kernel forgets the flavour".into());
         }
@@ -187,8 +187,10 @@ impl Node {
     fn prefixes(&mut self, n: usize, form: Form, path: &[String], in_kernel: bool) {
         let mode = if form == Form::Whole { "encap" } else { "encap.red" };
         let encap = format!("encap seg6 mode {mode} segs {} dev r", path.join(","));
-        ip(&format!("route add 10.10.{n}.0/24 {encap}"));
-        ip(&format!("-6 route add fd00:3:{n:x}::/48 {encap}"));
+        ips(&[
+            format!("route add 10.10.{n}.0/24 {encap}"),
+            format!("-6 route add fd00:3:{n:x}::/48 {encap}"),
+        ]);
         let policy = self.policy(path, form, in_kernel);
         let address4 = u32::from_ne_bytes([10, 10, n as u8, 0]);
         let prefix = types::prefix4 { tenant: 1, length: 24, address: address4, policy };

@@ -17,8 +17,9 @@ use ipnet::Ipv6Net;
 use nix::sched::{CloneFlags, CpuSet, sched_getcpu, sched_setaffinity, setns, unshare};
 use nix::unistd::Pid;
 
+use super::compare::is_error;
 use super::taps::Tap;
-use crate::bed::{NODE_LEFT, frame, ip, loaded, udp6};
+use crate::bed::{NODE_LEFT, frame, ip, ips, loaded, udp6};
 
 const NODE_RIGHT: [u8; 6] = [2, 0, 0, 0, 0, 2];
 
@@ -141,10 +142,13 @@ impl Node {
     }
 }
 
-/// What the node says of itself: neighbour discovery, ARP, group membership.
+/// What the node says of itself: neighbour discovery, ARP, group membership. And that a neighbour
+/// does not answer, which comes seconds later, between other packets: Linux 6.1 looks for
+/// link-local next segments on the link.
 fn is_noise(frame: &[u8]) -> bool {
     let from_node = frame[6..12] == NODE_LEFT || frame[6..12] == NODE_RIGHT;
-    from_node && frame[0] & 1 == 1
+    let of_neighbour = is_error(frame) && frame[12..14] == [0x86, 0xdd] && frame[54..56] == [1, 3];
+    from_node && (frame[0] & 1 == 1 || of_neighbour)
 }
 
 /// Enters a new network namespace.
@@ -168,7 +172,7 @@ fn configure() {
     // Before Linux 6.12 the whole machine has one limit.
     let _ = std::fs::write("/proc/sys/net/ipv4/icmp_msgs_per_sec", "1000000");
     let _ = std::fs::write("/proc/sys/net/ipv4/icmp_msgs_burst", "1000000");
-    for line in [
+    ips(&[
         "link set lo up",
         "link set dev l addrgenmode none mtu 2000 up",
         "link set dev r addrgenmode none mtu 2000 up",
@@ -197,8 +201,6 @@ fn configure() {
         "route add 10.1.0.0/16 via 10.0.1.2",
         "route add unreachable 10.66.0.0/16",
         "sr tunsrc set fd00:1::",
-    ] {
-        ip(line);
-    }
+    ]);
     write("ipv4/conf/l/send_redirects", "0");
 }
