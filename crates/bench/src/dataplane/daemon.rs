@@ -40,6 +40,30 @@ impl Daemon {
         Ok(daemon)
     }
 
+    /// Waits until it has nothing more to do, and so takes no processor's time.
+    #[allow(clippy::disallowed_methods, reason = "time without work is what is waited for")]
+    pub(super) fn rest(&self) -> Result<()> {
+        let worked = || -> Result<u64> {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+            // User and system time, in ticks; the name in front may have spaces.
+            let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+            Ok(fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum())
+        };
+        let started = Instant::now();
+        let mut before = worked()?;
+        while started.elapsed() < START {
+            std::thread::sleep(Duration::from_millis(500));
+            let now = worked()?;
+            // Of 50 ticks it takes at most one to wait.
+            if now <= before + 1 {
+                return Ok(());
+            }
+            before = now;
+        }
+        ensure!(started.elapsed() < START, "the daemon comes to no rest");
+        Ok(())
+    }
+
     /// Runs `kaido dataplane …` on it.
     fn order(&self, arguments: &[&str]) -> Result<std::process::Output> {
         let mut command = Command::new(&self.program);

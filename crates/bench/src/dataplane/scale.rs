@@ -40,11 +40,13 @@ pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
         context.cancel.check()?;
         (context.say)(&format!("a million SIDs and prefixes, round {round} of {rounds}"));
         daemon.apply(&few)?;
+        daemon.rest()?;
         for (case, costs) in CASES.iter().zip(&mut costs) {
             costs[0].push(cost(&bed, *case, FEW)?);
         }
         install.push(daemon.apply(&many)?.as_secs_f64());
         let memory = daemon.memory()?;
+        daemon.rest()?;
         process.push(memory.0);
         tables.push(memory.1);
         for (case, costs) in CASES.iter().zip(&mut costs) {
