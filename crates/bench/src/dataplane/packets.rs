@@ -133,6 +133,11 @@ fn udp(length: usize) -> Vec<u8> {
     out
 }
 
+/// A frame of plain IPv4 that goes through the node.
+pub(super) fn plain(size: usize) -> Vec<u8> {
+    ethernet(&ipv4(DST4, size - 18))
+}
+
 /// A UDP packet of `length` bytes.
 fn ipv4(dst: Ipv4Addr, length: usize) -> Vec<u8> {
     let payload = udp(length - 20);

@@ -4,7 +4,7 @@ use bpf::Template;
 use bpf::srv6::Sizes;
 
 use super::bed::{Bed, Plane};
-use super::packets::What;
+use super::packets::{What, plain};
 use crate::{Better, Context, Row, median};
 
 /// The sizes of the published measurement: frames of the inner packet, checksum included.
@@ -17,6 +17,9 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Ro
     let (sizes, flows, rounds) =
         if quick { (&SIZES[..1], &FLOWS[..1], 3) } else { (&SIZES[..], &FLOWS[..], 5) };
     let mut rows = Vec::new();
+    for &size in sizes {
+        rows.push(forwarding(context, &bed, size, rounds)?);
+    }
     for what in What::ALL {
         bed.set(what)?;
         for &flows in flows {
@@ -28,6 +31,22 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Ro
         }
     }
     Ok(rows)
+}
+
+/// What the kernel takes to forward plain IPv4: the published measurement's third curve.
+fn forwarding(context: &Context<'_>, bed: &Bed, size: usize, rounds: usize) -> anyhow::Result<Row> {
+    context.cancel.check()?;
+    (context.say)(&format!("the kernel's plain forwarding, {size} bytes"));
+    let frame = plain(size);
+    let template = Template::of(&frame, 0);
+    let (mut drop, mut kernel) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        drop.push(bed.send(Plane::Drop, &template, &frame, 1_500_000)?.0);
+        kernel.push(bed.send(Plane::Kernel, &template, &frame, 400_000)?.0);
+    }
+    let generator = median(&trimmed(drop));
+    let net: Vec<f64> = trimmed(kernel).iter().map(|run| run - generator).collect();
+    Ok(Row::of(&format!("forwarding/{size}"), "ns", &net, Better::Less, None))
 }
 
 fn measure(
