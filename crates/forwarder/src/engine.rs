@@ -29,6 +29,9 @@ use crate::{Error, tenants};
 const SETTLE: Duration = Duration::from_millis(20);
 /// A look at large tables takes long: the next comes after this many times as long.
 const REST: u32 = 4;
+/// How often the kernel is asked for its outer source address (`ip sr tunsrc`), of which it gives no
+/// events.
+const SOURCE_EVERY: Duration = Duration::from_secs(1);
 /// The pin of the program's watch, beside those of ports. No interface is called so.
 const WATCH: &str = "watch:";
 /// How long the engine waits for events at a time: orders are answered as fast, and the program's
@@ -54,6 +57,8 @@ pub(crate) struct Engine {
     rested_at: Instant,
     neighbours: HashMap<(u32, IpAddr), Option<Mac>>,
     trace: Option<Trace>,
+    /// When it was last asked for the outer source address.
+    looked_for_source: Instant,
     /// Whether the program's watch outlives this process.
     watched: bool,
 }
@@ -100,6 +105,7 @@ impl Engine {
             rested_at: Instant::now(),
             neighbours: HashMap::new(),
             trace: None,
+            looked_for_source: Instant::now(),
             watched: false,
         })
     }
@@ -402,6 +408,14 @@ impl Engine {
         }
         if generation {
             self.tables.program().begin_generation();
+        }
+        if self.looked_for_source.elapsed() >= SOURCE_EVERY {
+            self.looked_for_source = Instant::now();
+            if let Some(seen) = &self.seen
+                && self.kernel.has_another_source(seen)?
+            {
+                self.changed_since.get_or_insert_with(Instant::now);
+            }
         }
         let settled = self.changed_since.is_some_and(|since| since.elapsed() >= SETTLE);
         if settled && Instant::now() >= self.rested_at {

@@ -59,6 +59,12 @@ impl KernelSide {
         Ok(Seen { kernel, present, exact: list.by_more || rules.own || rules.others })
     }
 
+    /// Whether the outer source address is another than was seen: nobody tells when it changes.
+    pub(crate) fn has_another_source(&mut self, seen: &Kernel) -> Result<bool, Error> {
+        let source = self.seg6.tunnel_source()?;
+        Ok(Some(source).filter(|source| !source.is_unspecified()) != seen.source)
+    }
+
     /// Whether it has of the slow path what it was told to keep.
     pub(crate) fn keeps(&self, seen: &Seen) -> bool {
         self.kept.is(&seen.present)

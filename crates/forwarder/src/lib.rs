@@ -76,7 +76,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// Another daemon has the folder.
-    #[error("another data plane answers on {}", .0.display())]
+    #[error("another data plane has {}: give this one a folder of its own (--state)", .0.display())]
     Taken(PathBuf),
     /// A trace is under way.
     #[error(
@@ -119,6 +119,14 @@ pub async fn run(
     let state = config.state.clone();
     let failed = |source| Error::State { path: state.clone(), source };
     std::fs::create_dir_all(&state).map_err(failed)?;
+    // Held as long as this lives, whatever ends it: of two that start at once, one gets it.
+    let lock = std::fs::File::open(&state).map_err(failed)?;
+    if let Err(error) = lock.try_lock() {
+        return Err(match error {
+            std::fs::TryLockError::WouldBlock => Error::Taken(state),
+            std::fs::TryLockError::Error(source) => Error::State { path: state, source },
+        });
+    }
     let listener = bind(&Config::socket(&state))?;
     let metrics = match config.metrics {
         Some(address) => Some(metrics::listen(address).await?),
@@ -172,8 +180,7 @@ fn work(
     let file = text.as_deref().map(read).transpose().map_err(Error::File)?;
     let mut engine = Engine::new(&config.state)?;
     if let (Some(file), Some(text)) = (file, &text) {
-        engine.apply(file, 0)?;
-        remember(&applied, text)?;
+        apply_and_keep(&mut engine, file, text, 0, &applied)?;
     }
     if ready.send(()).is_err() {
         return Ok(());
@@ -190,19 +197,29 @@ fn work(
     }
 }
 
-/// Keeps the text that was applied, for the next start.
-fn remember(path: &Path, text: &str) -> Result<(), Error> {
-    let failed = |source| Error::State { path: path.into(), source };
-    let new = path.with_extension("new");
+/// Applies a file, and keeps its text for the next start. Where there is no room for the text,
+/// nothing is applied.
+fn apply_and_keep(
+    engine: &mut Engine,
+    file: model::dataplane::File,
+    text: &str,
+    most: usize,
+    applied: &Path,
+) -> Result<dataplane::xdp::Difference, Error> {
+    let failed = |source| Error::State { path: applied.into(), source };
+    let new = applied.with_extension("new");
     std::fs::write(&new, text).map_err(failed)?;
-    std::fs::rename(&new, path).map_err(failed)
+    let done = engine.apply(file, most);
+    match &done {
+        Ok(_) => std::fs::rename(&new, applied).map_err(failed)?,
+        // The next one writes it anew.
+        Err(_) => drop(std::fs::remove_file(&new)),
+    }
+    done
 }
 
 fn bind(path: &Path) -> Result<UnixListener, Error> {
-    if std::os::unix::net::UnixStream::connect(path).is_ok() {
-        return Err(Error::Taken(path.into()));
-    }
-    // Left by a daemon that was killed.
+    // Left by a daemon that was killed: the folder's lock is ours.
     let _ = std::fs::remove_file(path);
     UnixListener::bind(path).map_err(|source| Error::State { path: path.into(), source })
 }

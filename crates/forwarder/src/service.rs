@@ -65,9 +65,7 @@ fn apply(
     let difference = if request.plan {
         engine.plan(&file, most)?
     } else {
-        let difference = engine.apply(file, most)?;
-        crate::remember(applied, &request.file)?;
-        difference
+        crate::apply_and_keep(engine, file, &request.file, most, applied)?
     };
     let changes = difference.changes.iter().map(ToString::to_string).collect();
     let (more, summary) = (difference.more() as u64, difference.summary());

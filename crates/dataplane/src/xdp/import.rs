@@ -298,6 +298,9 @@ fn complete(
         Behavior::EndX { nh6, .. } if nh6.is_unicast_link_local() => {
             return Some("its next hop is a link-local address");
         }
+        Behavior::EndX { interface: Some(_), .. } => {
+            return Some("its interface is given, and only the kernel keeps to that");
+        }
         Behavior::EndDx2 { interface } if !forwarding.ports.contains_key(interface) => {
             return Some("it sends by an interface that is no port of the data plane");
         }

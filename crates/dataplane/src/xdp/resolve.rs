@@ -227,9 +227,7 @@ impl Resolving<'_> {
             };
             let behavior = match &endpoint.action {
                 Action::End => Behavior::End,
-                Action::EndX(nh6, port) => {
-                    Behavior::EndX { nh6: *nh6, interface: port.as_ref().and_then(index) }
-                }
+                Action::EndX(nh6) => Behavior::EndX { nh6: *nh6, interface: None },
                 Action::EndT(table) => Behavior::EndT { table: look_up(table) },
                 Action::EndDx2(port) => Behavior::EndDx2 { interface: index(port).unwrap_or(0) },
                 Action::EndDx4(nh4) => Behavior::EndDx4 { nh4: *nh4 },

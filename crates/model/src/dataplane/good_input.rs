@@ -64,7 +64,7 @@ fn the_whole_grammar() {
         actions,
         [
             &Action::End,
-            &Action::EndX(nh6, None),
+            &Action::EndX(nh6),
             &Action::EndT(table()),
             &Action::EndDt4(table()),
             &Action::EndDt6(Table::Number(254)),
@@ -74,7 +74,7 @@ fn the_whole_grammar() {
             &Action::EndDx6("fd00:c::1".parse().unwrap()),
             &Action::EndB6Encaps(Steer::Named("to-osaka".into())),
             &Action::End,
-            &Action::EndX(nh6, None),
+            &Action::EndX(nh6),
         ]
     );
     let (x, out) = (&file.sids[1].1, &file.sids[5].1);
@@ -100,16 +100,13 @@ fn other_ways_to_write_it() {
          tenants:\n  a: {vrf: red, routes: {0.0.0.0/0: p, '::/0': p}}\n  \
          b: {frames: [fd00:0:2::2], attachments: [{port: eth0}, {port: eth1, vlan: 4094}]}\n\
          sids:\n  \"fd00:0:1:1::\": End\n  fd00:0:1:2::/64: {behaviour: End.DT46, tenant: a}\n  \
-         fd00:0:1:3::: {behaviour: End.X, next_hop: fe80::1, port: eth0}\n  \
+         fd00:0:1:3::: {behaviour: End.X, next_hop: fd00:b::1}\n  \
          fd00:0:1:4::: {behaviour: End.B6.Encaps, policy: [fd00:0:2::1, \"fd00:0:3::\"]}\n  \
          fd00:0:1:5::: {behaviour: End.DT4, vrf: red}\n",
     );
     assert_eq!(file.tenants["a"].table, Some(Table::Vrf("red".into())));
     assert_eq!(file.sids[1].1.action, Action::EndDt46(Table::Vrf("red".into())));
-    assert_eq!(
-        file.sids[2].1.action,
-        Action::EndX("fe80::1".parse().unwrap(), Some("eth0".into()))
-    );
+    assert_eq!(file.sids[2].1.action, Action::EndX("fd00:b::1".parse().unwrap()));
     assert_eq!(file.tenants["b"].attachments.len(), 1);
 }
 

@@ -99,7 +99,7 @@ pub(super) struct SidMap {
     pub(super) behaviour: Behaviour,
     /// The neighbour of End.X, End.DX4 and End.DX6.
     pub(super) next_hop: Option<Address>,
-    /// The port of End.DX2; of End.X, where the neighbour's address is link-local.
+    /// The port of End.DX2.
     pub(super) port: Option<String>,
     /// The tenant in whose table End.T, End.DT4, End.DT6 and End.DT46 look up.
     pub(super) tenant: Option<String>,

@@ -20,7 +20,7 @@ impl Behaviour {
     fn takes(self) -> &'static [&'static str] {
         match self {
             Self::End => &[],
-            Self::EndX => &["next_hop", "port"],
+            Self::EndX => &["next_hop"],
             Self::EndT => &LOOK_UP,
             Self::EndDx2 => &["port"],
             Self::EndDx4 | Self::EndDx6 => &["next_hop", "vlan", "inner"],
@@ -106,15 +106,13 @@ impl Checked<'_> {
         let action = match text.behaviour {
             Behaviour::End => Action::End,
             Behaviour::EndX => {
-                let port =
-                    text.port.as_deref().and_then(|port| self.port(&|| key(&at, "port"), port));
                 let next_hop = self.next_hop6(&at, &text);
                 let unspecified = Some(Address(IpAddr::V6(Ipv6Addr::UNSPECIFIED)));
                 if text.next_hop == unspecified {
                     let help = "write a neighbour's address; End looks the packet's own up";
                     self.place.value(&key(&at, "next_hop"), "`::` is no neighbour", help);
                 }
-                Action::EndX(next_hop, port)
+                Action::EndX(next_hop)
             }
             Behaviour::EndT => Action::EndT(self.look_up(&at, &mut text)),
             Behaviour::EndDx2 => match &text.port {
@@ -193,12 +191,10 @@ impl Checked<'_> {
                 if next_hop.is_multicast() || next_hop.is_loopback() {
                     let message = format!("`{next_hop}` is no neighbour");
                     self.place.value(&key(at, "next_hop"), message, "write a neighbour's address");
-                } else if next_hop.is_unicast_link_local() && text.port.is_none() {
+                } else if next_hop.is_unicast_link_local() {
+                    // The kernel looks no such neighbour up for a program.
                     let message = format!("`{next_hop}` is an address on every port");
-                    let help = match text.behaviour {
-                        Behaviour::EndX => "add `port:`, or write a global address",
-                        _ => "write a global address",
-                    };
+                    let help = "write a global address of the neighbour's";
                     self.place.value(&key(at, "next_hop"), message, help);
                 }
                 next_hop

@@ -196,7 +196,7 @@ pub enum Action {
     /// End: on to the next segment.
     End,
     /// End.X: on to the next segment, by a neighbour, over a port if one is given.
-    EndX(Ipv6Addr, Option<Name>),
+    EndX(Ipv6Addr),
     /// End.T: on to the next segment, looked up in a table.
     EndT(Table),
     /// End.DX2: decapsulate, send the frame by a port.
