@@ -266,7 +266,12 @@ impl SlowPath {
 
     /// Whether packets get an outer header by it.
     pub fn encapsulates(&self) -> bool {
-        self.routes.values().any(|route| matches!(route.encap, Some(Encap::Seg6 { .. })))
+        // A binding SID's list as well: the kernel would take an address of the port.
+        let is_one = |encap: &Encap| match encap {
+            Encap::Seg6 { .. } => true,
+            Encap::Seg6Local { behavior, .. } => matches!(behavior, Behavior::EndB6Encaps { .. }),
+        };
+        self.routes.values().any(|route| route.encap.as_ref().is_some_and(is_one))
     }
 }
 
