@@ -23,7 +23,7 @@ test-guest: ## run the tests of what touches the kernel on Linux 6.1, in a virtu
 	@scripts/deps.sh --lint
 	@scripts/guest/test.sh
 
-soak: ## run the proofs that take long (an hour), as root
+soak: ## run the proofs that take long (three hours), as root
 	@scripts/soak.sh
 
 bench: build ## measure, as root

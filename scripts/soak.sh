@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The proofs that take long: 500 kills of `up` and of `down`, ten million packets through kernel and
-# XDP, the moves ten times, five minutes without one. A summary goes to docs/soak/, the raw figures to bench/results/.
+# XDP, two thousand million through XDP while everything changes, the moves ten times, five minutes
+# without one. A summary goes to docs/soak/, the raw figures to bench/results/.
 set -uo pipefail
 . "$(dirname "$0")/env.sh"
 exec </dev/null
@@ -35,11 +36,18 @@ random_packets() {
         --nocapture differential
 }
 
+# As many as two hours are good for: a million a second, with as much again for a busy machine.
+changing_stream() {
+    KAIDO_FRAMES=${KAIDO_FRAMES:-2000000000} cargo_test_as_root --package kaido \
+        --test dataplane -- --nocapture soak
+}
+
 {
     printf '# Soak, %s\n\n%s, %s processors, commit %s\n' "$(date -u +%Y-%m-%d)" \
         "$(uname -sr)" "$(nproc)" "$(git rev-parse --short HEAD)"
     section "500 kills of up, 500 of down" kills
     section "10,000,000 random packets, kernel and XDP" random_packets
+    section "2,000,000,000 packets while everything changes" changing_stream
     section "kaido bench lab" bench lab
     section "kaido bench path" bench path
     section "kaido bench dataplane" bench dataplane

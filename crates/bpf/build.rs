@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use libbpf_cargo::SkeletonBuilder;
 
 /// The sources, without their `.bpf.c`.
-const PROGRAMS: [&str; 5] = ["exit", "measure", "meter", "srv6", "trace"];
+const PROGRAMS: [&str; 6] = ["exit", "measure", "meter", "proof", "srv6", "trace"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sources = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bpf"));

@@ -108,6 +108,21 @@ fn run(
     Ok((opts.retval, opts.data_size_out as usize, duration))
 }
 
+/// Lets an XDP program send `count` frames, in batches, from the calling thread's processor and
+/// namespace.
+pub(crate) fn run_live(
+    program: BorrowedFd<'_>,
+    interface: u32,
+    frame: &[u8],
+    count: u32,
+) -> Result<(), Error> {
+    const BATCH: u32 = 64;
+    give_way()?;
+    let flags = libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES;
+    let how = How { repeat: count, flags, batch: BATCH };
+    run(program, interface, frame, &mut [], how).map(|_| ())
+}
+
 /// Runs a program of the kind that is run once for its effect (SEC("syscall")).
 pub(crate) fn run_syscall(program: BorrowedFd<'_>) -> Result<(), Error> {
     // SAFETY: as in `run`; such a program takes no packet.
@@ -215,12 +230,7 @@ impl Measure {
     /// Sends `count` frames, in batches, by the template's interface, from the calling thread's
     /// processor and namespace.
     pub fn generate(&self, interface: u32, frame: &[u8], count: u32) -> Result<(), Error> {
-        const BATCH: u32 = 64;
-        give_way()?;
-        let program = self.skel.progs.generate.as_fd();
-        let flags = libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES;
-        let how = How { repeat: count, flags, batch: BATCH };
-        run(program, interface, frame, &mut [], how).map(|_| ())
+        run_live(self.skel.progs.generate.as_fd(), interface, frame, count)
     }
 
     /// How many frames the sink took since it was loaded.

@@ -4,10 +4,14 @@
 
 mod bad_input;
 mod changes;
+mod daemon;
 mod doctor;
+mod flapping;
 mod import;
 mod metrics;
 mod net;
 mod slow_path;
+mod soak;
+mod stream;
 mod tenants;
 mod trace;

@@ -7,23 +7,28 @@
 //! End.DT6; what comes back is plain.
 
 use std::net::UdpSocket;
-use std::process::{Child, Command};
+use std::ops::{Deref, DerefMut};
+use std::process::Command;
 use std::time::Duration;
 
 use netlink::{Namespace, Offload, set_offload};
-use serde_json::Value;
 use testkit::{Datagrams, Kaido, until};
 
+use crate::daemon::Daemon;
+
 pub(crate) struct Net {
-    pub(crate) kaido: Kaido,
+    daemon: Daemon,
     pub(crate) left: Namespace,
-    pub(crate) node: Namespace,
     pub(crate) right: Namespace,
-    daemon: Option<Child>,
 }
 
 /// Both ports, and what the kernel says.
 pub(crate) const FILE: &str = "ports: { l: {}, r: {} }\n";
+
+/// How many times slower than others this machine is: the guest is.
+pub(crate) fn slower() -> f64 {
+    std::env::var("KAIDO_SLOWER").map_or(1.0, |times| times.parse().unwrap())
+}
 
 pub(crate) fn ip(namespace: &Namespace, lines: &[&str]) {
     let run = || {
@@ -103,67 +108,11 @@ impl Net {
         };
         left.run(offloads).unwrap();
         right.run(offloads).unwrap();
-        let kaido = Kaido::new(env!("CARGO_BIN_EXE_kaido"));
-        let net = Self { kaido, left, node, right, daemon: None };
+        let daemon = Daemon::new(Kaido::new(env!("CARGO_BIN_EXE_kaido")), node);
+        let net = Self { daemon, left, right };
         // A link takes a moment to pass its first packet.
         until(Duration::from_secs(10), || net.ping(1).then_some(()), || "no way".into());
         net
-    }
-
-    /// A command of `kaido dataplane`, for this node's daemon.
-    pub(crate) fn state(&self) -> String {
-        self.kaido.run_folder().join("dataplane").to_str().unwrap().into()
-    }
-
-    /// Starts the daemon in the node; returns when it answers.
-    pub(crate) fn start(&mut self, more: &[&str]) {
-        let mut command = self.kaido.command(&[&["dataplane", "run"], more].concat());
-        let path = self.kaido.folder().join("log");
-        let log = std::fs::File::options().create(true).append(true).open(path).unwrap();
-        command.stderr(log);
-        let child = self.node.run(|| command.spawn().unwrap()).unwrap();
-        self.daemon = Some(child);
-        until(
-            Duration::from_secs(20),
-            || self.kaido.run(&["dataplane", "show"]).code.filter(|code| *code == 0),
-            || self.log(),
-        );
-    }
-
-    pub(crate) fn log(&self) -> String {
-        std::fs::read_to_string(self.kaido.folder().join("log")).unwrap_or_default()
-    }
-
-    /// Ends the daemon as nothing can prevent.
-    pub(crate) fn kill(&mut self) {
-        let mut daemon = self.daemon.take().unwrap();
-        daemon.kill().unwrap();
-        daemon.wait().unwrap();
-    }
-
-    /// Asks the daemon to end, and waits.
-    pub(crate) fn end(&mut self) {
-        let mut daemon = self.daemon.take().unwrap();
-        let pid = nix::unistd::Pid::from_raw(daemon.id() as i32);
-        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
-        assert!(daemon.wait().unwrap().success(), "{}", self.log());
-    }
-
-    pub(crate) fn apply(&self, text: &str) -> Value {
-        let file = self.kaido.file("dataplane.yaml", text);
-        self.kaido.json(&["dataplane", "apply", &file])
-    }
-
-    pub(crate) fn show(&self) -> Value {
-        self.kaido.json(&["dataplane", "show"])
-    }
-
-    /// How many packets a SID has had; none if there is no such SID.
-    pub(crate) fn packets(&self, sid: &str) -> Option<u64> {
-        let shown = self.show();
-        let sids = shown["sids"].as_array().unwrap();
-        let found = sids.iter().find(|entry| entry["name"] == sid);
-        found.map(|entry| entry["packets"].as_u64().unwrap())
     }
 
     /// Whether left reaches right through the node's SID.
@@ -181,8 +130,7 @@ impl Net {
     /// Numbered datagrams from left to right through the node's SID.
     pub(crate) fn datagrams(&self, mbit: f64) -> Datagrams {
         // A machine that is slow, and not the data plane, would lose the rest.
-        let slower = std::env::var("KAIDO_SLOWER").map_or(1.0, |times| times.parse().unwrap());
-        let mbit = mbit / slower;
+        let mbit = mbit / slower();
         let receiving = self.right.run(|| UdpSocket::bind("[fd00:9::1]:7000").unwrap()).unwrap();
         let connect = || {
             let socket = UdpSocket::bind("[fd00:a::2]:0").unwrap();
@@ -194,13 +142,18 @@ impl Net {
     }
 }
 
-impl Drop for Net {
-    fn drop(&mut self) {
-        if let Some(mut daemon) = self.daemon.take() {
-            let _ = daemon.kill();
-            let _ = daemon.wait();
-        }
-        let _ = nix::mount::umount(&*std::path::Path::new(&self.state()).join("bpf"));
+/// A test of the network is mostly one of its daemon.
+impl Deref for Net {
+    type Target = Daemon;
+
+    fn deref(&self) -> &Daemon {
+        &self.daemon
+    }
+}
+
+impl DerefMut for Net {
+    fn deref_mut(&mut self) -> &mut Daemon {
+        &mut self.daemon
     }
 }
 

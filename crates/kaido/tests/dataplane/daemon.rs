@@ -1,0 +1,93 @@
+//! `kaido dataplane run` in a namespace, and its commands.
+
+use std::process::Child;
+use std::time::Duration;
+
+use netlink::Namespace;
+use serde_json::Value;
+use testkit::{Kaido, until};
+
+/// A data plane's daemon; it ends with the value.
+pub(crate) struct Daemon {
+    pub(crate) kaido: Kaido,
+    pub(crate) node: Namespace,
+    child: Option<Child>,
+}
+
+impl Daemon {
+    /// Of this node; not started yet.
+    pub(crate) fn new(kaido: Kaido, node: Namespace) -> Self {
+        Self { kaido, node, child: None }
+    }
+
+    /// Its folder.
+    pub(crate) fn state(&self) -> String {
+        self.kaido.run_folder().join("dataplane").to_str().unwrap().into()
+    }
+
+    /// Starts the daemon in the node; returns when it answers.
+    pub(crate) fn start(&mut self, more: &[&str]) {
+        let mut command = self.kaido.command(&[&["dataplane", "run"], more].concat());
+        let path = self.kaido.folder().join("log");
+        let log = std::fs::File::options().create(true).append(true).open(path).unwrap();
+        command.stderr(log);
+        let child = self.node.run(|| command.spawn().unwrap()).unwrap();
+        self.child = Some(child);
+        until(
+            Duration::from_secs(20),
+            || self.kaido.run(&["dataplane", "show"]).code.filter(|code| *code == 0),
+            || self.log(),
+        );
+    }
+
+    /// The process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.kaido.folder().join("log")).unwrap_or_default()
+    }
+
+    /// Ends the daemon as nothing can prevent.
+    pub(crate) fn kill(&mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Asks the daemon to end, and waits.
+    pub(crate) fn end(&mut self) {
+        let mut child = self.child.take().unwrap();
+        let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
+        assert!(child.wait().unwrap().success(), "{}", self.log());
+    }
+
+    pub(crate) fn apply(&self, text: &str) -> Value {
+        let file = self.kaido.file("dataplane.yaml", text);
+        self.kaido.json(&["dataplane", "apply", &file])
+    }
+
+    pub(crate) fn show(&self) -> Value {
+        self.kaido.json(&["dataplane", "show"])
+    }
+
+    /// How many packets a SID has had; none if there is no such SID.
+    pub(crate) fn packets(&self, sid: &str) -> Option<u64> {
+        let shown = self.show();
+        let sids = shown["sids"].as_array().unwrap();
+        let found = sids.iter().find(|entry| entry["name"] == sid);
+        found.map(|entry| entry["packets"].as_u64().unwrap())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let _ = nix::mount::umount(&*std::path::Path::new(&self.state()).join("bpf"));
+    }
+}

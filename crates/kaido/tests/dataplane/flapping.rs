@@ -1,0 +1,102 @@
+//! Adjacencies are remembered, and forgotten when anything changes that they depend on. The stream's
+//! judges know of each frame by which way and to which neighbour it may leave: once the daemon has
+//! heard of a change, none leaves as before.
+
+use crate::net::slower;
+use crate::stream::Stream;
+use crate::stream::frames::Kind;
+use crate::stream::state::{State, Way};
+
+/// How often each thing goes back and forth.
+fn rounds() -> usize {
+    (10.0 / slower()).max(1.0) as usize
+}
+
+/// A stream that goes on until the test ends.
+fn stream() -> Stream {
+    let mut stream = Stream::new();
+    stream.go_on(u64::MAX / 2);
+    stream.assert_flowing();
+    stream
+}
+
+/// Goes through the changes again and again; after each, all goes the new way and nothing the old.
+fn flap(changes: &[fn(&mut State)]) {
+    let mut stream = stream();
+    for _ in 0..rounds() {
+        for change in changes {
+            stream.change(change);
+            stream.assert_flowing();
+        }
+    }
+    let account = stream.stop();
+    stream.assert_right();
+    eprintln!("{account:?}");
+}
+
+#[test]
+fn root_flapping_neighbours() {
+    flap(&[
+        // Another card.
+        |state| state.macs[0] = Some(0xe),
+        // Gone, and back with the old one.
+        |state| state.macs[0] = None,
+        |state| state.macs[0] = Some(0xb),
+    ]);
+}
+
+#[test]
+fn root_flapping_routes() {
+    flap(&[|state| state.routes = vec![Way::Side], |state| state.routes = vec![Way::Right]]);
+}
+
+#[test]
+fn root_flapping_equal_paths() {
+    let mut stream = stream();
+    for _ in 0..rounds() {
+        stream.change(|state| state.routes = Way::BOTH.into());
+        let before = stream.arrived();
+        stream.assert_flowing();
+        let mut ways = [0, 0];
+        for ((expected, then), (_, now)) in before.iter().zip(stream.arrived()) {
+            let way = Way::BOTH.iter().position(|way| way.judges()[0] == expected.interface);
+            // Of the kinds that have the choice.
+            if let Some(way) = way.filter(|_| Kind::ALL[expected.kind].is_spread()) {
+                ways[way] += now - then;
+            }
+        }
+        // The kernel halves its hash; a thousand flows of each kind come close.
+        let share = ways[0] as f64 / (ways[0] + ways[1]) as f64;
+        assert!((0.4..0.6).contains(&share), "{ways:?}");
+        stream.change(|state| state.routes = vec![Way::Side]);
+        stream.assert_flowing();
+    }
+    stream.stop();
+    stream.assert_right();
+}
+
+#[test]
+fn root_flapping_rules() {
+    flap(&[|state| state.rule = true, |state| state.rule = false]);
+}
+
+/// What comes too fast to be told apart ends with the last.
+#[test]
+fn root_flapping_faster_than_anyone_follows() {
+    let mut stream = stream();
+    for _ in 0..rounds() {
+        let changes: [fn(&mut State); 7] = [
+            |state| state.routes = vec![Way::Side],
+            |state| state.macs[1] = Some(0xd),
+            |state| state.macs[0] = Some(0xe),
+            |state| state.routes = Way::BOTH.into(),
+            |state| state.macs[0] = Some(0xb),
+            |state| state.routes = vec![Way::Right],
+            |state| state.macs[1] = Some(0xc),
+        ];
+        stream.changes(&changes);
+        stream.assert_flowing();
+    }
+    stream.stop();
+    stream.assert_right();
+}

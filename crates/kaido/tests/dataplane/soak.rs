@@ -1,0 +1,109 @@
+//! A stream through the program while everything that it depends on changes: no wrong frame, none
+//! that is not accounted for, nothing that is taken and not given back.
+
+use std::collections::BTreeMap;
+
+use crate::net::{show, slower};
+use crate::stream::Stream;
+use crate::stream::state::{State, Way};
+
+/// How many frames a run of the tests has time for. `make soak` asks for more.
+const FRAMES: u64 = 3_000_000;
+
+/// What the daemon and its node hold.
+#[derive(Debug, PartialEq, Eq)]
+struct Held {
+    /// Open files.
+    files: usize,
+    /// The sizes of its maps.
+    maps: BTreeMap<u64, u64>,
+    /// What the kernel keeps for it: routes of both families, and rules.
+    kernel: [String; 4],
+}
+
+/// A cycle of states, one change at a time: the last leads to the first.
+const CYCLE: [fn(&mut State); 15] = [
+    |state| state.lists = 2,
+    |state| state.routes = vec![Way::Side],
+    |state| state.macs[1] = Some(0xd),
+    |state| state.routes = Way::BOTH.into(),
+    |state| state.prefix = false,
+    |state| state.sids = false,
+    |state| state.kernel_sid = false,
+    |state| state.macs[1] = None,
+    // Back before anything else changes: the kernel sends what has waited.
+    |state| state.macs[1] = Some(0xc),
+    |state| (state.lists, state.prefix, state.sids) = (3, true, true),
+    |state| state.macs[0] = Some(0xe),
+    |state| state.routes = vec![Way::Right],
+    |state| state.kernel_sid = true,
+    |state| state.macs = State::first().macs,
+    |state| *state = State::first(),
+];
+
+fn held(stream: &Stream) -> Held {
+    let proc = format!("/proc/{}", stream.daemon.pid());
+    let mut maps = BTreeMap::new();
+    for entry in std::fs::read_dir(format!("{proc}/fdinfo")).unwrap() {
+        // A descriptor may be closed meanwhile.
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+        if let Some(id) = number(&text, "map_id:") {
+            maps.insert(id, number(&text, "memlock:").unwrap());
+        }
+    }
+    let node = &stream.daemon.node;
+    Held {
+        files: std::fs::read_dir(format!("{proc}/fd")).unwrap().count(),
+        maps,
+        kernel: [
+            show(node, "-4 route show table all proto 76"),
+            show(node, "-6 route show table all proto 76"),
+            show(node, "-4 rule"),
+            show(node, "-6 rule"),
+        ],
+    }
+}
+
+/// The memory of the daemon's process, in KiB.
+fn memory(stream: &Stream) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/status", stream.daemon.pid())).unwrap();
+    number(&text, "VmRSS:").unwrap()
+}
+
+fn number(text: &str, key: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(key))?;
+    value.trim().trim_end_matches(" kB").parse().ok()
+}
+
+#[test]
+fn root_a_stream_through_changes_is_right_and_leaves_nothing() {
+    let given = std::env::var("KAIDO_FRAMES").ok();
+    let some = (FRAMES as f64 / slower() / slower()) as u64;
+    let frames = given.map_or(some, |given| given.parse().expect("KAIDO_FRAMES is a number"));
+    let mut stream = Stream::new();
+    stream.go_on(frames);
+    // Two cycles until everything has its size.
+    let (mut cycles, mut before) = (0, None);
+    while cycles < 3 || !stream.is_over() {
+        for change in CYCLE {
+            stream.change(change);
+        }
+        cycles += 1;
+        let now = held(&stream);
+        match &before {
+            None if cycles == 2 => before = Some((now, memory(&stream))),
+            None => {}
+            Some((before, _)) => assert_eq!(*before, now, "after {cycles} cycles"),
+        }
+    }
+    let account = stream.stop();
+    stream.assert_right();
+    let (before, after) = (before.unwrap().1, memory(&stream));
+    let changes = cycles * CYCLE.len();
+    eprintln!("{changes} changes, {account:?}, the daemon's memory {before} KiB, then {after} KiB");
+    assert!(account.tally.sent >= frames, "{account:?}");
+    // Most of the stream was the program's work, and not the kernel's.
+    assert!(account.tally.delivered > account.tally.sent / 2, "{account:?}");
+    // What an allocator keeps back varies; a leak grows with the changes.
+    assert!(after < before + 4096, "{before} KiB, then {after} KiB in {changes} changes");
+}

@@ -1,0 +1,313 @@
+//! What the stream sends, and what each frame may look like when it comes out.
+
+use std::net::Ipv6Addr;
+
+use bpf::proof::{Expected, PROOF, Sample};
+use wire::{Ethernet, Ipv4, Ipv6, Mac, Srh, Udp, ethertype, protocol};
+
+use super::state::{State, Way};
+
+pub(crate) const NODE_LEFT: Mac = Mac([2, 0, 0, 0, 0, 1]);
+pub(crate) const WORLD_LEFT: Mac = Mac([2, 0, 0, 0, 0, 0xa]);
+/// The outer source of what the node encapsulates.
+const SOURCE: &str = "fd00:1::";
+const ETHERNET: usize = 14;
+
+/// What the node does with a kind of frames. The order is the samples'.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// IPv4 of tenant blue, which has one tag.
+    Blue4,
+    /// The same addresses of tenant green, which has two.
+    Green4,
+    /// IPv6 of tenant blue, spread over two lists.
+    Blue6,
+    End,
+    EndX,
+    EndDt6,
+    EndDx4,
+    EndB6,
+    /// An End that is the kernel's own.
+    Imported,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Blue4,
+        Self::Green4,
+        Self::Blue6,
+        Self::End,
+        Self::EndX,
+        Self::EndDt6,
+        Self::EndDx4,
+        Self::EndB6,
+        Self::Imported,
+    ];
+
+    /// The SID that such a frame is sent to; none for a tenant's.
+    fn sid(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Blue4 | Self::Green4 | Self::Blue6 => return None,
+            Self::End => "fd00:1::e",
+            Self::EndX => "fd00:1::a",
+            Self::EndDt6 => "fd00:1::d6",
+            Self::EndDx4 => "fd00:1::d4",
+            Self::EndB6 => "fd00:1::b6",
+            Self::Imported => "fd00:1::f",
+        })
+    }
+
+    /// The frame, as it comes in.
+    pub(crate) fn sample(self) -> Sample {
+        let (tags, packet): (&[u16], Vec<u8>) = match self {
+            Self::Blue4 => (&[10], inner4(64)),
+            Self::Green4 => (&[20, 7], inner4(64)),
+            Self::Blue6 => (&[10], inner6("fd00:9::9", 64)),
+            Self::End | Self::EndX | Self::EndB6 | Self::Imported => {
+                (&[], self.outer(64, self.sid().expect("a SID"), 1))
+            }
+            Self::EndDt6 => (&[], last(self, protocol::IPV6, &inner6("fd00:2:6::9", 64))),
+            Self::EndDx4 => (&[], last(self, protocol::IPV4, &inner4_to([10, 2, 0, 9], 64))),
+        };
+        let ethertype = if packet[0] >> 4 == 4 { ethertype::IPV4 } else { ethertype::IPV6 };
+        let frame = framed(NODE_LEFT, WORLD_LEFT, tags, ethertype, &packet);
+        let flow_at = match self {
+            // The low bits of the flow label.
+            Self::End | Self::EndX | Self::EndB6 | Self::Imported => ETHERNET + 2,
+            // The source port.
+            _ => frame.len() - PROOF - 8 - 8,
+        };
+        Sample { frame, flow_at }
+    }
+
+    /// A packet on its way through this SID, `left` segments before its end.
+    fn outer(self, hop_limit: u8, dst: &str, left: u8) -> Vec<u8> {
+        let path = [addr(self.sid().expect("a SID")), addr(NEXT)];
+        let inner = inner4(64);
+        let mut srh = Srh::of_path(protocol::IPV4, &path);
+        srh.segments_left = left;
+        let length = srh.header_len() + inner.len();
+        let mut packet = Vec::new();
+        ipv6("fd00:77::1", dst, protocol::ROUTING, length, hop_limit).emit(&mut packet);
+        srh.emit(&mut packet).unwrap();
+        packet.extend(inner);
+        packet
+    }
+
+    /// What may come out in a state, where the kernel does it in the program's place: packets, where
+    /// the flow's number is in them, and whether an outer header's flow label is free.
+    fn results(self, state: &State, kernel: bool) -> Vec<(Vec<u8>, Flow)> {
+        let list = |tenant: u16, n: u16| segment(state.lists, tenant, n);
+        let deep = |length: usize| Flow::At(length - PROOF - 8 - 8, true);
+        match self {
+            Self::Blue4 if !state.prefix => Vec::new(),
+            Self::End | Self::EndX if !state.sids => Vec::new(),
+            Self::Imported if !state.kernel_sid => Vec::new(),
+            Self::Blue4 => {
+                let (inner, path) = (inner4(64), [list(1, 0), list(1, 1)]);
+                let srh = Srh::of_path(protocol::IPV4, &path);
+                let packet = encapsulated(&path, Some(srh), protocol::IPV4, &inner);
+                let length = packet.len();
+                vec![(packet, deep(length))]
+            }
+            Self::Green4 => {
+                let (inner, path) = (inner4(64), [list(2, 0)]);
+                let packet = encapsulated(&path, None, protocol::IPV4, &inner);
+                let length = packet.len();
+                vec![(packet, deep(length))]
+            }
+            Self::Blue6 => [0, 1]
+                .map(|n| {
+                    let inner = inner6("fd00:9::9", 64);
+                    let packet = encapsulated(&[list(3, n)], None, protocol::IPV6, &inner);
+                    let length = packet.len();
+                    (packet, deep(length))
+                })
+                .into(),
+            Self::End | Self::EndX | Self::Imported => {
+                vec![(self.outer(63, NEXT, 0), Flow::At(2, false))]
+            }
+            Self::EndDt6 => {
+                let packet = inner6("fd00:2:6::9", 63);
+                let at = packet.len() - PROOF - 8 - 8;
+                vec![(packet, Flow::At(at, false))]
+            }
+            Self::EndDx4 => {
+                let packet = inner4_to([10, 2, 0, 9], 63);
+                let at = packet.len() - PROOF - 8 - 8;
+                vec![(packet, Flow::At(at, false))]
+            }
+            Self::EndB6 => {
+                let inner = self.outer(64, NEXT, 0);
+                let path = [list(4, 0), list(4, 1)];
+                // Reduced (RFC 8986 section 5.2): the first segment is in the address alone. The
+                // kernel has no End.B6.Encaps.Red.
+                let mut srh = Srh::of_path(protocol::IPV6, &path[usize::from(!kernel)..]);
+                srh.segments_left = 1;
+                let packet = encapsulated(&path, Some(srh), protocol::IPV6, &inner);
+                let at = packet.len() - inner.len() + 2;
+                vec![(packet, Flow::At(at, true))]
+            }
+        }
+    }
+
+    /// Whether its flows are spread over equal paths: what the kernel tells flows apart by
+    /// (addresses, flow label, protocol) is the same for all that come out of End.DT6 and End.DX4.
+    pub(crate) fn is_spread(self) -> bool {
+        !matches!(self, Self::EndX | Self::EndDt6 | Self::EndDx4)
+    }
+
+    /// By which ways it leaves.
+    fn ways(self, state: &State) -> Vec<Way> {
+        match self {
+            Self::EndX => vec![Way::Right],
+            // Of the other family, and in a table that the SID names.
+            Self::EndDx4 | Self::EndDt6 => state.routes.clone(),
+            _ if state.rule => vec![Way::Side],
+            _ => state.routes.clone(),
+        }
+    }
+}
+
+/// Where the flow's number is, from the beginning of layer 3; whether there is an outer flow label
+/// of the node's making.
+#[derive(Clone, Copy)]
+enum Flow {
+    At(usize, bool),
+}
+
+/// All that may arrive in a state.
+pub(crate) fn expected(state: &State) -> Vec<Expected> {
+    let mut all = Vec::new();
+    for (kind, what) in Kind::ALL.into_iter().enumerate() {
+        for way in what.ways(state) {
+            let Some(next) = state.mac(way) else { continue };
+            for (interface, kernel) in way.judges().into_iter().zip([false, true]) {
+                for (packet, Flow::At(at, label)) in what.results(state, kernel) {
+                    let ethertype =
+                        if packet[0] >> 4 == 4 { ethertype::IPV4 } else { ethertype::IPV6 };
+                    all.push(Expected {
+                        kind,
+                        interface,
+                        frame: framed(next, way.node_mac(), &[], ethertype, &packet),
+                        flow_at: ETHERNET + at,
+                        free: label.then_some((ETHERNET + 1, ETHERNET + 4)),
+                    });
+                }
+            }
+        }
+    }
+    all
+}
+
+/// What follows the SIDs of the stream's own frames.
+const NEXT: &str = "fd00:2::1";
+
+/// A segment of the lists of a version.
+pub(crate) fn segment(version: u16, list: u16, n: u16) -> Ipv6Addr {
+    Ipv6Addr::from([0xfd00, 2, version, list, 0, 0, 0, 0x100 + n])
+}
+
+fn addr(text: &str) -> Ipv6Addr {
+    text.parse().unwrap()
+}
+
+fn framed(dst: Mac, src: Mac, tags: &[u16], ethertype: u16, packet: &[u8]) -> Vec<u8> {
+    let kind = |at: usize| match tags.len() - at {
+        0 => ethertype,
+        1 => ethertype::VLAN,
+        _ => ethertype::SERVICE_VLAN,
+    };
+    let mut frame = Vec::new();
+    Ethernet { dst, src, ethertype: kind(0) }.emit(&mut frame);
+    for (at, id) in tags.iter().enumerate() {
+        frame.extend(id.to_be_bytes());
+        frame.extend(kind(at + 1).to_be_bytes());
+    }
+    frame.extend(packet);
+    frame
+}
+
+/// A packet to a SID that is its last.
+fn last(kind: Kind, next_header: u8, inner: &[u8]) -> Vec<u8> {
+    let sid = addr(kind.sid().expect("a SID"));
+    let srh = Srh::of_path(next_header, &[sid]);
+    let mut packet = Vec::new();
+    let length = srh.header_len() + inner.len();
+    let text = sid.to_string();
+    ipv6("fd00:77::1", &text, protocol::ROUTING, length, 64).emit(&mut packet);
+    srh.emit(&mut packet).unwrap();
+    packet.extend(inner);
+    packet
+}
+
+fn encapsulated(path: &[Ipv6Addr], srh: Option<Srh>, next_header: u8, inner: &[u8]) -> Vec<u8> {
+    let mut headers = Vec::new();
+    if let Some(srh) = &srh {
+        srh.emit(&mut headers).unwrap();
+    }
+    let next = if srh.is_some() { protocol::ROUTING } else { next_header };
+    let mut packet = Vec::new();
+    let dst = path[0].to_string();
+    ipv6(SOURCE, &dst, next, headers.len() + inner.len(), 63).emit(&mut packet);
+    packet.extend(headers);
+    packet.extend(inner);
+    packet
+}
+
+fn ipv6(src: &str, dst: &str, next_header: u8, length: usize, hop_limit: u8) -> Ipv6 {
+    Ipv6 {
+        dscp: 0,
+        ecn: 0,
+        flow_label: 0,
+        payload_len: length as u16,
+        next_header,
+        hop_limit,
+        src: addr(src),
+        dst: addr(dst),
+    }
+}
+
+/// Room for the proof, behind a word of the tenant's own.
+fn udp() -> Vec<u8> {
+    let mut out = Vec::new();
+    let payload = 8 + PROOF;
+    let (src_port, payload_len) = (0, payload as u16);
+    Udp { src_port, dst_port: 2222, payload_len, checksum: 0 }.emit(&mut out).unwrap();
+    out.resize(out.len() + payload, 0x5a);
+    out
+}
+
+fn inner4(ttl: u8) -> Vec<u8> {
+    inner4_to([10, 9, 0, 9], ttl)
+}
+
+fn inner4_to(dst: [u8; 4], ttl: u8) -> Vec<u8> {
+    let udp = udp();
+    let header = Ipv4 {
+        dscp: 0,
+        ecn: 0,
+        identification: 7,
+        dont_fragment: true,
+        more_fragments: false,
+        fragment_offset: 0,
+        ttl,
+        protocol: protocol::UDP,
+        src: "10.1.0.2".parse().unwrap(),
+        dst: dst.into(),
+        options: Vec::new(),
+        payload_len: udp.len() as u16,
+    };
+    let mut packet = Vec::new();
+    header.emit(&mut packet).unwrap();
+    packet.extend(udp);
+    packet
+}
+
+fn inner6(dst: &str, hop_limit: u8) -> Vec<u8> {
+    let udp = udp();
+    let mut packet = Vec::new();
+    ipv6("fd00:99::2", dst, protocol::UDP, udp.len(), hop_limit).emit(&mut packet);
+    packet.extend(udp);
+    packet
+}

@@ -1,0 +1,359 @@
+//! A stream of frames through a node whose data plane changes, and judges who know what each may
+//! look like when it comes out:
+//!
+//! ```text
+//!                          +-- r --- right: judge
+//!  generator: left --- l | node |
+//!                          +-- s --- side: judge
+//! ```
+//! The generator gives way to everything else on its processor, so no ring overflows for long; what
+//! one does lose is counted by its interface.
+
+pub(crate) mod frames;
+pub(crate) mod state;
+
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bpf::attach::{Attached, Mode};
+use bpf::proof::{Expected, Proof, Tally};
+use netlink::{Batch, Handle, Namespace, VethEnd, add_veth};
+use serde_json::Value;
+use testkit::{Kaido, until};
+
+use crate::daemon::Daemon;
+use crate::net::{ip, slower};
+use state::{LEFT, RIGHT, SIDE, State, WORLD_LEFT, WORLD_RIGHT, WORLD_SIDE};
+
+/// Of each kind, as many flows as the node spreads over its ways.
+const FLOWS: u32 = 1000;
+/// More than all rings between generator and judge hold: once so many more are sent, nothing that
+/// was sent before is still on its way.
+const IN_FLIGHT: u64 = 16_384;
+/// What one call sends: beginning and ending one takes the kernel several milliseconds.
+const PORTION: f64 = 131_072.0;
+/// How long anything may take that is waited for.
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub(crate) struct Stream {
+    pub(crate) daemon: Daemon,
+    world: Namespace,
+    proof: Arc<Proof>,
+    generator: Option<JoinHandle<()>>,
+    /// How many frames are to be sent in all.
+    wanted: Arc<AtomicU64>,
+    state: State,
+    _judges: Vec<Attached>,
+}
+
+/// Where every frame went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) tally: Tally,
+    /// What the program left to the kernel, and dropped.
+    pub(crate) reasons: u64,
+    /// What interfaces could not take.
+    pub(crate) overflow: u64,
+}
+
+impl Account {
+    /// The frames of which nobody knows anything.
+    pub(crate) fn missing(&self) -> i64 {
+        let known = self.tally.delivered + self.reasons + self.overflow;
+        self.tally.sent as i64 - known as i64
+    }
+}
+
+impl Stream {
+    /// The node with its daemon in the first state, and nothing sent yet.
+    pub(crate) fn new() -> Self {
+        let (world, node) = (Namespace::unnamed().unwrap(), Namespace::unnamed().unwrap());
+        connect(&world, &node);
+        let mut proof = world.run(Proof::load).unwrap().unwrap();
+        let samples: Vec<_> = frames::Kind::ALL.iter().map(|kind| kind.sample()).collect();
+        proof.send(&samples, FLOWS, WORLD_LEFT).unwrap();
+        let judge = |interface| {
+            let attach = || Attached::new(proof.judge(), interface, Mode::Native);
+            world.run(attach).unwrap().unwrap()
+        };
+        let judges = [WORLD_RIGHT, WORLD_SIDE].map(judge).into();
+        node.run(|| [RIGHT, SIDE].map(|port| proof.judge_kernel(port).unwrap())).unwrap();
+        let state = State::first();
+        for line in state.commands(None) {
+            ip(&node, &[&line]);
+        }
+        let daemon = Daemon::new(Kaido::new(env!("CARGO_BIN_EXE_kaido")), node);
+        let mut stream = Self {
+            daemon,
+            world,
+            proof: Arc::new(proof),
+            generator: None,
+            wanted: Arc::default(),
+            state: state.clone(),
+            _judges: judges,
+        };
+        stream.daemon.start(&[]);
+        stream.expect(&state);
+        stream.daemon.apply(&state.file());
+        stream.settle();
+        stream
+    }
+
+    fn expect(&self, state: &State) {
+        for expected in frames::expected(state) {
+            self.proof.expect(&expected).unwrap();
+        }
+    }
+
+    /// Lets the generator send `count` frames more, in the background.
+    pub(crate) fn go_on(&mut self, count: u64) {
+        self.wanted.fetch_add(count, Ordering::SeqCst);
+        if self.generator.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        let (world, proof, wanted) = (self.world.clone(), self.proof.clone(), self.wanted.clone());
+        self.generator = Some(std::thread::spawn(move || {
+            world.enter().unwrap();
+            pin();
+            let portion = (PORTION / slower() / slower()) as u32;
+            while proof.tally().unwrap().sent < wanted.load(Ordering::SeqCst) {
+                proof.generate(portion).unwrap();
+            }
+        }));
+    }
+
+    /// Whether all has been sent that was to be.
+    pub(crate) fn is_over(&self) -> bool {
+        self.generator.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Stops the generator, and returns when nothing is on its way any more.
+    pub(crate) fn stop(&mut self) -> Account {
+        self.wanted.store(0, Ordering::SeqCst);
+        if let Some(generator) = self.generator.take() {
+            generator.join().unwrap();
+        }
+        let mut before = self.account();
+        self.wanted.store(before.tally.sent, Ordering::SeqCst);
+        until(
+            LIMIT,
+            || {
+                let now = self.account();
+                let rests = now == before && now.missing() == 0;
+                before = now;
+                rests.then_some(())
+            },
+            || format!("not all is accounted for: {:?}", self.account()),
+        );
+        before
+    }
+
+    /// Leads the node to another state while the stream goes on, and checks what arrives: the old
+    /// and the new during the change, and only the new once the daemon has followed and what was on
+    /// its way has arrived.
+    pub(crate) fn change(&mut self, change: impl Fn(&mut State)) {
+        self.changes(&[change]);
+    }
+
+    /// The same through several states, without waiting in between.
+    pub(crate) fn changes<F: Fn(&mut State)>(&mut self, changes: &[F]) {
+        let mut old = Vec::new();
+        for change in changes {
+            let before = self.state.clone();
+            change(&mut self.state);
+            old.extend(frames::expected(&before));
+            self.expect(&self.state);
+            for line in self.state.commands(Some(&before)) {
+                ip(&self.daemon.node, &[&line]);
+            }
+            if self.state.file() != before.file() {
+                self.daemon.apply(&self.state.file());
+            }
+        }
+        self.settle();
+        self.pass();
+        let now = frames::expected(&self.state);
+        for expected in old.iter().filter(|old| !now.contains(old)) {
+            self.proof.expect_no_more(expected).unwrap();
+        }
+        self.assert_right();
+    }
+
+    /// All that the state says arrives, and nothing else.
+    pub(crate) fn assert_flowing(&self) {
+        let before = self.arrived();
+        self.pass();
+        let after = self.arrived();
+        for (kind, what) in frames::Kind::ALL.into_iter().enumerate() {
+            let of_kind = |(expected, _): &&(Expected, u64)| {
+                // The kernel has nothing to send, or a packet now and then.
+                let is_xdps = state::Way::BOTH.iter().any(|w| w.judges()[0] == expected.interface);
+                expected.kind == kind && is_xdps
+            };
+            let then = before.iter().filter(of_kind);
+            let grown: Vec<u64> =
+                then.zip(after.iter().filter(of_kind)).map(|(then, now)| now.1 - then.1).collect();
+            let flows = if what.is_spread() {
+                grown.iter().all(|grown| *grown > 0)
+            } else {
+                grown.is_empty() || grown.iter().sum::<u64>() > 0
+            };
+            assert!(flows, "{what:?}: {grown:?} in {:?}", self.state);
+        }
+        self.assert_right();
+    }
+
+    /// Waits until the daemon has followed the kernel.
+    fn settle(&self) {
+        // An order is carried out between two looks at the kernel's events: after the second one
+        // the daemon has seen all that there was before the first.
+        self.daemon.show();
+        self.daemon.show();
+        let shown = |sid: &str| {
+            let shown = self.daemon.show();
+            shown["sids"].as_array().unwrap().iter().any(|entry| entry["name"] == sid)
+        };
+        let is_followed = || (shown("fd00:1::f/128") == self.state.kernel_sid).then_some(());
+        until(LIMIT, is_followed, || self.daemon.show().to_string());
+    }
+
+    /// Waits until so many more have been sent that what was sent before has arrived. Without a
+    /// stream there is nothing on its way.
+    pub(crate) fn pass(&self) {
+        let from = self.proof.tally().unwrap().sent;
+        let passed = || {
+            let sent = self.proof.tally().unwrap().sent;
+            (self.is_over() || sent >= from + IN_FLIGHT).then_some(())
+        };
+        until(LIMIT, passed, || "the generator sends nothing".into());
+    }
+
+    /// No frame was what it must not be.
+    pub(crate) fn assert_right(&self) {
+        let tally = self.proof.tally().unwrap();
+        if tally.wrong > 0 {
+            let (interface, frame) = self.proof.evidence().unwrap().unwrap();
+            let mut text = format!("{tally:?}, {:?}\nby {interface}: ", self.state);
+            for byte in &frame {
+                let _ = write!(text, "{byte:02x}");
+            }
+            for expected in frames::expected(&self.state) {
+                if expected.interface == interface && expected.frame[14..] != frame[14..] {
+                    let _ = write!(text, "\nkind {}: ", expected.kind);
+                    for byte in &expected.frame {
+                        let _ = write!(text, "{byte:02x}");
+                    }
+                }
+            }
+            panic!("{text}");
+        }
+    }
+
+    /// How many frames have arrived as what the current state says, by expectation.
+    pub(crate) fn arrived(&self) -> Vec<(Expected, u64)> {
+        let count = |expected: Expected| {
+            let arrived = self.proof.arrived_as(&expected).unwrap();
+            (expected, arrived)
+        };
+        frames::expected(&self.state).into_iter().map(count).collect()
+    }
+
+    pub(crate) fn account(&self) -> Account {
+        let shown = self.daemon.show();
+        let reasons = shown["reasons"].as_array().unwrap();
+        let number = |value: &Value| value.as_u64().unwrap();
+        let reasons =
+            reasons.iter().map(|one| number(&one["passed"]) + number(&one["dropped"])).sum();
+        let overflow = [("left", &self.world), ("r", &self.daemon.node), ("s", &self.daemon.node)]
+            .map(|(name, namespace)| refused(namespace, name))
+            .iter()
+            .sum();
+        Account { tally: self.proof.tally().unwrap(), reasons, overflow }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.wanted.store(0, Ordering::SeqCst);
+        if let Some(generator) = self.generator.take() {
+            let _ = generator.join();
+        }
+    }
+}
+
+/// How many frames of XDP the other end of a veth did not take.
+fn refused(namespace: &Namespace, name: &str) -> u64 {
+    let run = || std::process::Command::new("ethtool").args(["-S", name]).output().unwrap();
+    let text = String::from_utf8(namespace.run(run).unwrap().stdout).unwrap();
+    let count = |line: &str| {
+        let (key, value) = line.trim().split_once(": ")?;
+        let is_one = key.starts_with("tx_queue_") && key.ends_with("_xdp_xmit_errors");
+        is_one.then(|| value.parse::<u64>().unwrap())
+    };
+    let counts: Vec<u64> = text.lines().filter_map(count).collect();
+    assert!(!counts.is_empty(), "ethtool -S {name}: {text}");
+    counts.iter().sum()
+}
+
+fn connect(world: &Namespace, node: &Namespace) {
+    let end = |name, namespace, mac, index| VethEnd {
+        name,
+        namespace,
+        mtu: 2000,
+        mac: Some(mac),
+        index: Some(index),
+    };
+    let mac = |last| netlink::Mac([2, 0, 0, 0, 0, last]);
+    let mut batch = Batch::new();
+    for (a, b) in [
+        (end("l", node, mac(1), LEFT), end("left", world, mac(0xa), WORLD_LEFT)),
+        (end("r", node, mac(2), RIGHT), end("right", world, mac(0xb), WORLD_RIGHT)),
+        (end("s", node, mac(3), SIDE), end("side", world, mac(0xc), WORLD_SIDE)),
+    ] {
+        batch.push("a veth pair", add_veth(&a, &b));
+    }
+    Handle::new().unwrap().commit(batch).unwrap();
+    // The stream is all that there is.
+    let silent = || netlink::sysctl::write("ipv6/conf/all/disable_ipv6", "1").unwrap();
+    world.run(silent).unwrap();
+    for name in ["left", "right", "side"] {
+        ip(world, &[&format!("link set dev {name} up")]);
+    }
+    let sysctls = || {
+        for key in [
+            "ipv4/ip_forward",
+            "ipv6/conf/all/forwarding",
+            "ipv6/conf/all/seg6_enabled",
+            "ipv6/conf/default/seg6_enabled",
+        ] {
+            netlink::sysctl::write(key, "1").unwrap();
+        }
+    };
+    node.run(sysctls).unwrap();
+    ip(
+        node,
+        &[
+            "link set dev lo up",
+            "link set dev l up",
+            "link set dev r up",
+            "link set dev s up",
+            "addr add fd00:a::1/64 dev l nodad",
+            "addr add fd00:b::1/64 dev r nodad",
+            "addr add fd00:c::1/64 dev s nodad",
+            "addr add 10.0.1.1/24 dev l",
+            "addr add 10.0.2.1/24 dev r",
+            "addr add 10.0.3.1/24 dev s",
+            "-6 route add fd00:2::/32 via fd00:c::2 dev s table 77",
+        ],
+    );
+}
+
+/// Keeps the calling thread on one processor: a queue between two would overflow.
+fn pin() {
+    let mut one = nix::sched::CpuSet::new();
+    one.set(0).unwrap();
+    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &one).unwrap();
+}

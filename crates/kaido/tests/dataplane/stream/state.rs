@@ -1,0 +1,161 @@
+//! The state of the stream's node, and the commands that lead from one to another.
+
+use wire::Mac;
+
+use super::frames::segment;
+
+/// Interfaces' indexes in the node and in the world.
+pub(crate) const LEFT: u32 = 10;
+pub(crate) const RIGHT: u32 = 11;
+pub(crate) const SIDE: u32 = 12;
+pub(crate) const WORLD_LEFT: u32 = 20;
+pub(crate) const WORLD_RIGHT: u32 = 21;
+pub(crate) const WORLD_SIDE: u32 = 22;
+
+/// A way out of the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By the port `r`.
+    Right,
+    /// By the port `s`.
+    Side,
+}
+
+impl Way {
+    pub(crate) const BOTH: [Self; 2] = [Self::Right, Self::Side];
+
+    pub(crate) fn node_mac(self) -> Mac {
+        Mac([2, 0, 0, 0, 0, if self == Self::Right { 2 } else { 3 }])
+    }
+
+    /// The interfaces that judge what goes this way: XDP's in the world, the kernel's in the node.
+    pub(crate) fn judges(self) -> [u32; 2] {
+        if self == Self::Right { [WORLD_RIGHT, RIGHT] } else { [WORLD_SIDE, SIDE] }
+    }
+
+    fn port(self) -> &'static str {
+        if self == Self::Right { "r" } else { "s" }
+    }
+
+    /// The next hop, IPv6 and IPv4.
+    fn next_hops(self) -> [&'static str; 2] {
+        if self == Self::Right { ["fd00:b::2", "10.0.2.2"] } else { ["fd00:c::2", "10.0.3.2"] }
+    }
+}
+
+/// What the node is told, by its file and by `ip`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct State {
+    /// Which segment lists the policies have.
+    pub(crate) lists: u16,
+    /// Whether blue has a policy for its IPv4 packets.
+    pub(crate) prefix: bool,
+    /// Whether there are an End and an End.X.
+    pub(crate) sids: bool,
+    /// Whether the kernel has an End of its own.
+    pub(crate) kernel_sid: bool,
+    /// The next hops of the routes to the segments and to the inner destinations.
+    pub(crate) routes: Vec<Way>,
+    /// The last bytes of the neighbours' MAC addresses, right and side; none for one that is not
+    /// known.
+    pub(crate) macs: [Option<u8>; 2],
+    /// Whether there is a policy rule, which leads by the side.
+    pub(crate) rule: bool,
+}
+
+impl State {
+    /// What the stream begins with.
+    pub(crate) fn first() -> Self {
+        Self {
+            lists: 1,
+            prefix: true,
+            sids: true,
+            kernel_sid: true,
+            routes: vec![Way::Right],
+            macs: [Some(0xb), Some(0xc)],
+            rule: false,
+        }
+    }
+
+    /// The neighbour's address.
+    pub(crate) fn mac(&self, way: Way) -> Option<Mac> {
+        self.macs[way as usize].map(|last| Mac([2, 0, 0, 0, 0, last]))
+    }
+
+    /// The data plane's file. Tables have as much room as it takes: what leaks fills them.
+    pub(crate) fn file(&self) -> String {
+        let list = |list, n| segment(self.lists, list, n);
+        let mut text = format!(
+            "source: \"fd00:1::\"\n\
+             locators: [\"fd00:1::/48\"]\n\
+             limits: {{ sids: 8, prefixes: 8, policies: 8, lists: 8, tenants: 2 }}\n\
+             ports: {{ l: {{}}, r: {{}}, s: {{}} }}\n\
+             policies:\n\
+             \x20 binding: [\"{}\", \"{}\"]\n\
+             tenants:\n",
+            list(4, 0),
+            list(4, 1)
+        );
+        text += "  blue:\n    attachments: [{port: l, vlan: 10}]\n    routes:\n";
+        if self.prefix {
+            let (one, two) = (list(1, 0), list(1, 1));
+            text +=
+                &format!("      10.9.0.0/16: {{segments: [\"{one}\", \"{two}\"], form: whole}}\n");
+        }
+        text += &format!(
+            "      fd00:9::/64: {{lists: [{{segments: [\"{}\"]}}, {{segments: [\"{}\"], weight: 3}}]}}\n",
+            list(3, 0),
+            list(3, 1)
+        );
+        text += "  green:\n    attachments: [{port: l, vlan: 20, inner: 7}]\n    routes:\n";
+        text += &format!("      10.9.0.0/24: [\"{}\"]\n", list(2, 0));
+        text += "sids:\n";
+        if self.sids {
+            text += "  fd00:1::e: End\n";
+            text += "  fd00:1::a: {behaviour: End.X, next_hop: \"fd00:b::2\"}\n";
+        }
+        text += "  fd00:1::d6: {behaviour: End.DT6, table: 254}\n";
+        text += "  fd00:1::d4: {behaviour: End.DX4, next_hop: 0.0.0.0}\n";
+        text += "  fd00:1::b6: {behaviour: End.B6.Encaps, policy: binding}\n";
+        text
+    }
+
+    /// The `ip` commands that lead here from `before`.
+    pub(crate) fn commands(&self, before: Option<&Self>) -> Vec<String> {
+        let mut out = Vec::new();
+        for way in Way::BOTH {
+            let mac = self.mac(way);
+            if before.is_some_and(|before| before.mac(way) == mac) {
+                continue;
+            }
+            for address in way.next_hops() {
+                let port = way.port();
+                out.push(match mac {
+                    Some(mac) => {
+                        format!("neigh replace {address} lladdr {mac} dev {port} nud permanent")
+                    }
+                    None => format!("neigh del {address} dev {port}"),
+                });
+            }
+        }
+        if before.is_none_or(|before| before.routes != self.routes) {
+            for (family, net) in [(0, "fd00:2::/32"), (1, "10.2.0.0/16")] {
+                let mut line = format!("route replace {net}");
+                for way in &self.routes {
+                    let (via, port) = (way.next_hops()[family], way.port());
+                    line += &format!(" nexthop via {via} dev {port}");
+                }
+                out.push(line);
+            }
+        }
+        if before.map_or(self.kernel_sid, |before| before.kernel_sid != self.kernel_sid) {
+            let verb = if self.kernel_sid { "replace" } else { "del" };
+            out.push(format!("-6 route {verb} fd00:1::f/128 encap seg6local action End dev r"));
+        }
+        if before.map_or(self.rule, |before| before.rule != self.rule) {
+            let verb = if self.rule { "add" } else { "del" };
+            out.push(format!("-6 rule {verb} to fd00:2::/32 lookup 77 pref 100"));
+        }
+        out
+    }
+}
