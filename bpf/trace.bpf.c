@@ -88,14 +88,15 @@ static __always_inline int matches(struct xdp_md *ctx, const struct trace_filter
 	return within(source, &wanted->source) && within(destination, &wanted->destination);
 }
 
-static __always_inline void copy(struct xdp_md *ctx)
+/* Returns whether user space gets a copy. */
+static __always_inline int copy(struct xdp_md *ctx)
 {
 	struct traced_packet *packet = bpf_ringbuf_reserve(&traced, sizeof(*packet), 0);
 	__u32 length = bpf_xdp_get_buff_len(ctx);
 	__u32 copied = length < sizeof(packet->bytes) ? length : sizeof(packet->bytes);
 
 	if (!packet)
-		return;
+		return 0;
 	packet->at_ns = bpf_ktime_get_ns();
 	packet->ifindex = ctx->ingress_ifindex;
 	packet->length = length;
@@ -104,9 +105,10 @@ static __always_inline void copy(struct xdp_md *ctx)
 	if (copied < ETH_HLEN || copied > sizeof(packet->bytes) ||
 	    bpf_xdp_load_bytes(ctx, 0, packet->bytes, copied)) {
 		bpf_ringbuf_discard(packet, 0);
-		return;
+		return 0;
 	}
 	bpf_ringbuf_submit(packet, 0);
+	return 1;
 }
 
 SEC("xdp.frags")
@@ -115,11 +117,9 @@ int trace(struct xdp_md *ctx)
 	__u32 zero = 0;
 	struct trace_filter *wanted = bpf_map_lookup_elem(&filter, &zero);
 
-	if (wanted && wanted->left && matches(ctx, wanted)) {
-		/* Two processors may take one too many: user space counts again. */
-		wanted->left--;
-		copy(ctx);
-	}
+	/* Several processors may take one too many each: user space counts again. */
+	if (wanted && wanted->left > 0 && matches(ctx, wanted) && copy(ctx))
+		__sync_fetch_and_add(&wanted->left, -1);
 	bpf_tail_call(ctx, &next, 0);
 	/* Without the data plane the kernel has the packet. */
 	return XDP_PASS;

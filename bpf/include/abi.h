@@ -340,7 +340,7 @@ struct trace_filter {
 	struct trace_prefix source;
 	struct trace_prefix destination;
 	__u32 ifindex; /* where they come in; 0 for all */
-	__u32 left;    /* how many are still to be traced */
+	__s32 left;    /* how many are still to be traced */
 	__u16 vlan;    /* their outer tag; 0 for all */
 	__u8 family;   /* 4 or 6; 0 for all, and then no address counts */
 	__u8 pad[5];

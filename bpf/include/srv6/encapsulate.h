@@ -71,9 +71,9 @@ static __always_inline int answer_too_big(const struct frame *frame, const struc
 
 	if (!told)
 		return leave(frame, REASON_TOO_BIG, in_kernel);
-	drop(frame, REASON_TOO_BIG_TOLD);
 	if (told < 0)
-		return XDP_DROP;
+		return drop(frame, REASON_TOO_BIG);
+	drop(frame, REASON_TOO_BIG_TOLD);
 	/* Not XDP_TX: on a veth that waits until the other end polls for another reason. */
 	return bpf_redirect_map(&devices, frame->port->ifindex & (LIMIT_PORTS - 1), XDP_DROP);
 }
@@ -161,6 +161,14 @@ static __always_inline int steer(const struct frame *frame, __u32 number,
 	return encapsulate(frame, outer, inner, policy->counter, policy->in_kernel, 1);
 }
 
+/* What the program does not do for a packet of a policy: the kernel's, if it has the policy. */
+static __always_inline int decline(const struct frame *frame, __u32 number, enum reason reason)
+{
+	const struct policy *policy = bpf_map_lookup_elem(&policies, &number);
+
+	return leave(frame, reason, policy && policy->in_kernel);
+}
+
 /* TCP and UDP ports, both in one word; 0 where a fragment may lack them: all of a packet's
  * fragments take one way. */
 static __always_inline __u32 ports_at(const struct frame *frame, const void *at, __u8 protocol)
@@ -194,7 +202,7 @@ static __always_inline int headend4(struct frame *frame, __u32 number, const str
 	frame->length = bpf_ntohs(ip->tot_len);
 	if (ip->version != 4 || ip->ihl != 5 || frame->length < sizeof(*ip) ||
 	    is_special4(ip->saddr) || is_special4(ip->daddr) || header_sum(ip) != 0xffff)
-		return pass(frame, REASON_IRREGULAR);
+		return decline(frame, policy, REASON_IRREGULAR);
 	if (fit(frame))
 		return drop(frame, REASON_TRUNCATED);
 	ip = data_of(frame) + frame->l3;
@@ -227,9 +235,9 @@ static __always_inline int headend6(struct frame *frame, __u32 number, const str
 	frame->length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
 	if (ip->version != 6 || ip->nexthdr == IPPROTO_HOPOPTS ||
 	    is_special6(high(&ip->saddr)) || is_special6(high(&ip->daddr)))
-		return pass(frame, REASON_IRREGULAR);
+		return decline(frame, policy, REASON_IRREGULAR);
 	if (ip->hop_limit <= 1)
-		return pass(frame, REASON_HOP_LIMIT);
+		return decline(frame, policy, REASON_HOP_LIMIT);
 	if (fit(frame))
 		return drop(frame, REASON_TRUNCATED);
 	ip = data_of(frame) + frame->l3;

@@ -4,7 +4,7 @@
  * (RFC 1191 section 4; RFC 4443 section 3.2), so that path MTU discovery works into a policy.
  *
  * The kernel does not: it encapsulates first, and tells the outer source, which is this node. All
- * else that needs an ICMP message is the kernel's.
+ * else that needs an ICMP message is the kernel's, where it has the same policy.
  */
 #ifndef KAIDO_SRV6_TOO_BIG_H
 #define KAIDO_SRV6_TOO_BIG_H
@@ -169,8 +169,8 @@ static __always_inline int tell6(void *packet, const void *end, const struct too
 	icmp->checksum = 0;
 	icmp->rest = bpf_htonl(what->mtu);
 	/* The pseudo-header (RFC 8200 section 8.1): addresses, length, next header. */
-	*pseudo = bpf_csum_diff(0, 0, (void *)&ip->saddr, 32, 0) + bpf_htonl(length) +
-		  bpf_htonl(IPPROTO_ICMPV6);
+	*pseudo = (__u64)(__u32)bpf_csum_diff(0, 0, (void *)&ip->saddr, 32, 0) +
+		  bpf_htonl(length) + bpf_htonl(IPPROTO_ICMPV6);
 	return 0;
 }
 
@@ -192,7 +192,8 @@ static __noinline int tell_too_big(struct xdp_md *ctx, const struct too_big *wha
 	link.stations = high(data);
 	link.stations_end = load32(data + 8);
 	link.tags = *(const __u64 *)(data + 2 * ETH_ALEN);
-	if (data + l3 + 2 > end)
+	/* The quote has to be in the frame's linear part. */
+	if (data + l3 + QUOTE > end)
 		return 0;
 	link.type = load16(data + l3 - 2);
 	__u32 whole = bpf_xdp_get_buff_len(ctx);
@@ -220,7 +221,8 @@ static __noinline int tell_too_big(struct xdp_md *ctx, const struct too_big *wha
 
 	if (message + 8 + QUOTE > end)
 		return -1;
-	sum = bpf_csum_diff(0, 0, message + 8, QUOTE, sum);
+	/* Not as the helper's seed, which has 32 bits: older kernels do not fold what they return. */
+	sum += (__u32)bpf_csum_diff(0, 0, message + 8, QUOTE, 0);
 	sum += (__u64)load32(message) + load32(message + 4);
 	store16(message + 2, folded(sum));
 	return 1;

@@ -102,7 +102,11 @@ impl Attached {
         // SAFETY: no options; the call takes two descriptors.
         let result = unsafe { libbpf_sys::bpf_link_update(link, program, std::ptr::null()) };
         let interface = self.interface;
-        check(result).map_err(|source| Error::AttachXdp { interface, source })
+        match check(result) {
+            // The interface is gone, and its packets with it.
+            Err(error) if error.raw_os_error() == Some(nix::libc::ENOLINK) => Ok(()),
+            done => done.map_err(|source| Error::AttachXdp { interface, source }),
+        }
     }
 
     /// Keeps the program at work when this process ends, until the pin is removed.

@@ -3,6 +3,7 @@
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ impl Filter {
             source: prefix(self.source),
             destination: prefix(self.destination),
             ifindex: self.interface.unwrap_or(0),
-            left: most,
+            left: i32::try_from(most).unwrap_or(i32::MAX),
             vlan: self.vlan.unwrap_or(0),
             family,
             ..trace_filter::default()
@@ -82,8 +83,19 @@ pub struct Traced {
     pub at: Duration,
     /// The interface that it came in by.
     pub interface: u32,
-    /// The frame; what is behind its first 2032 bytes is zeros.
-    pub frame: Vec<u8>,
+    /// The first 2032 bytes of the frame.
+    pub head: Vec<u8>,
+    /// The frame's length.
+    pub length: usize,
+}
+
+impl Traced {
+    /// The frame; what is behind the head is zeros.
+    pub fn frame(&self) -> Vec<u8> {
+        let mut frame = self.head.clone();
+        frame.resize(self.length, 0);
+        frame
+    }
 }
 
 /// The program in front of the data plane's.
@@ -124,6 +136,14 @@ impl Tracer {
         Ok(Self { skel, ring, packets })
     }
 
+    /// Lets the way to the data plane's program outlive this process: without a reference from user
+    /// space the kernel would empty it, and packets would meet no data plane.
+    pub fn pin(&self, path: &Path) -> Result<(), Error> {
+        // Left by a process that was killed.
+        let _ = std::fs::remove_file(path);
+        crate::attach::pin(self.skel.maps.next.as_fd(), path)
+    }
+
     /// What is to be attached in place of the data plane's program.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.skel.progs.trace.as_fd()
@@ -139,9 +159,8 @@ impl Tracer {
 
 fn traced(packet: &traced_packet) -> Traced {
     let length = packet.length as usize;
-    let mut frame = packet.bytes[..length.min(packet.bytes.len())].to_vec();
-    frame.resize(length, 0);
-    Traced { at: Duration::from_nanos(packet.at_ns), interface: packet.ifindex, frame }
+    let head = packet.bytes[..length.min(packet.bytes.len())].to_vec();
+    Traced { at: Duration::from_nanos(packet.at_ns), interface: packet.ifindex, head, length }
 }
 
 /// The data plane's program for single packets: see [`crate::Srv6::replay`].
@@ -167,9 +186,16 @@ impl Replay {
 
     /// Runs the program on a frame, in the caller's namespace.
     pub fn run(&self, interface: u32, frame: &[u8]) -> Result<Replayed, Error> {
+        let processor = nix::sched::sched_getcpu().ok();
         let run = run_once(self.program.as_fd(), interface, frame)?;
         let mut counted = Vec::new();
-        for at in 0..self.counts.len() {
+        let stayed = processor.filter(|_| processor == nix::sched::sched_getcpu().ok());
+        // A row may have millions of counters: all of them are read only if need be.
+        let rows = match stayed {
+            Some(row) => row * self.counters..(row + 1) * self.counters,
+            None => 0..self.counts.len(),
+        };
+        for at in rows {
             if self.counts.read(at).packets > 0 {
                 counted.push((at % self.counters) as u32);
                 self.counts.write(at, count::default());
@@ -202,7 +228,7 @@ mod tests {
         let packets = tracer.packets().unwrap();
         assert_eq!(packets.len(), 2, "and no more");
         frame[41] = 9;
-        assert!(packets.iter().all(|packet| packet.frame == frame && packet.interface == 1));
+        assert!(packets.iter().all(|packet| packet.frame() == frame && packet.interface == 1));
         let replayed = plane.replay().unwrap().run(1, &frame).unwrap();
         assert_eq!((replayed.run.verdict, replayed.counted), (2, vec![]));
     }

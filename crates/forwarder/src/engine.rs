@@ -5,8 +5,9 @@
 //! links or addresses are followed by a look at the kernel's tables as a whole, once the changes
 //! have settled.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,8 @@ const REST: u32 = 4;
 const SOURCE_EVERY: Duration = Duration::from_secs(1);
 /// The pin of the program's watch, beside those of ports. No interface is called so.
 const WATCH: &str = "watch:";
+/// The pin of the way from a tracer to the program.
+const TRACE: &str = "watch:trace";
 /// How long the engine waits for events at a time: orders are answered as fast, and the program's
 /// watch (LIMIT_TICK_NS) hears of the engine several times.
 pub(crate) const TICK: Duration = Duration::from_millis(20);
@@ -94,7 +97,7 @@ impl Engine {
             tables: Tables::new(srv6),
             attached: BTreeMap::new(),
             pins,
-            kernel: KernelSide::new()?,
+            kernel: KernelSide::new(state)?,
             seen: None,
             monitor,
             file: None,
@@ -162,15 +165,18 @@ impl Engine {
         let done = self.kernel.extend(&mut wanted.slow_path, &mut wanted.forwarding, &wanted.seen);
         let done = done.and_then(|()| self.install_tables(wanted.forwarding, file));
         if let Err(error) = done {
-            self.kernel.undo();
+            self.kernel.restore(&wanted.seen);
             return Err(error);
         }
-        // Only now no packet is handed to it any more.
-        self.kernel.shrink(wanted.slow_path)?;
         (self.imported, self.tenants) = (wanted.imported, wanted.tenants);
         self.table_tenants = wanted.table_tenants;
         self.tables.program().set_exact(wanted.seen.exact);
         self.seen = Some(wanted.seen.kernel);
+        // Only now no packet is handed to it any more.
+        if let Err(error) = self.kernel.shrink(wanted.slow_path) {
+            // What is too much there goes with the next look.
+            tracing::warn!("routes are left over: {}", api::in_one_line(&error));
+        }
         Ok(())
     }
 
@@ -179,6 +185,13 @@ impl Engine {
         let is_new = |port: &&u32| !self.attached.contains_key(port);
         let ports = self.tables.now().ports.clone();
         let mut new: Vec<u32> = ports.keys().filter(is_new).copied().collect();
+        // An interface that was made anew has its predecessor's name, and pin: that is not to go
+        // with the predecessor.
+        let names: HashSet<&str> = new.iter().map(|index| ports[index].name.as_str()).collect();
+        self.attached.retain(|index, _| {
+            let of_same_name = before.ports.get(index).is_some_and(|p| names.contains(&*p.name));
+            ports.contains_key(index) || !of_same_name
+        });
         // Those that an earlier engine left at work come last: giving them up would end what they
         // forward, and with them nothing fails any more.
         new.sort_by_key(|index| self.pins.join(pin_name(&ports[index].name)).exists());
@@ -198,10 +211,11 @@ impl Engine {
             self.detach_port(index)?;
         }
         self.sweep(&ports)?;
-        if !self.watched {
-            // Only now: it takes the place of the earlier program's.
-            self.tables.program().keep_watch(&self.pins.join(WATCH))?;
-            self.watched = true;
+        // Only now: it takes the place of the earlier program's.
+        self.keep_watch()?;
+        if self.trace.is_none() {
+            // Of a daemon that was killed while it traced; no port leads there any more.
+            let _ = std::fs::remove_file(self.pins.join(TRACE));
         }
         Ok(())
     }
@@ -209,20 +223,35 @@ impl Engine {
     /// Puts a program with larger tables in place of the one that is at work. Counters begin anew.
     fn grow(&mut self, sizes: Sizes) -> Result<(), Error> {
         // It stands in front of the program that goes.
-        self.end_trace()?;
+        self.end_trace();
         let mut tables = Tables::new(Srv6::load(sizes.or(self.tables.program().sizes()))?);
         tables.change_to(self.tables.now().clone())?;
-        for (done, attached) in self.attached.values().enumerate() {
-            if let Err(error) = attached.replace(tables.program().program()) {
-                for attached in self.attached.values().take(done) {
-                    // It was there a moment ago; the first error is the one to report.
-                    let _ = attached.replace(self.tables.program().program());
-                }
-                return Err(error.into());
-            }
+        if let Err(error) = self.put_on_all(tables.program().program()) {
+            // It was there a moment ago; the first error is the one to report.
+            let _ = self.put_on_all(self.tables.program().program());
+            return Err(error);
         }
         self.tables = tables;
         self.watched = false;
+        if !self.attached.is_empty() {
+            self.keep_watch()?;
+        }
+        Ok(())
+    }
+
+    /// Puts a program in place of the one that is on the ports; goes on where it fails, and tells
+    /// the first failure.
+    fn put_on_all(&self, program: BorrowedFd<'_>) -> Result<(), Error> {
+        let done = self.attached.values().map(|attached| attached.replace(program));
+        Ok(done.fold(Ok(()), |first, one| first.and(one))?)
+    }
+
+    /// Lets the program's watch outlive this process.
+    fn keep_watch(&mut self) -> Result<(), Error> {
+        if !self.watched {
+            self.tables.program().keep_watch(&self.pins.join(WATCH))?;
+            self.watched = true;
+        }
         Ok(())
     }
 
@@ -232,43 +261,42 @@ impl Engine {
             return Err(Error::Traced);
         }
         let trace = Trace::new(&self.tables, filter, most, sink)?;
-        for (done, attached) in self.attached.values().enumerate() {
-            if let Err(error) = attached.replace(trace.tracer().program()) {
-                for attached in self.attached.values().take(done) {
-                    // It was there a moment ago; the first error is the one to report.
-                    let _ = attached.replace(self.tables.program().program());
-                }
-                return Err(error.into());
-            }
-        }
+        trace.tracer().pin(&self.pins.join(TRACE))?;
+        let done = self.put_on_all(trace.tracer().program());
         self.trace = Some(trace);
-        Ok(())
+        if done.is_err() {
+            self.end_trace();
+        }
+        done
     }
 
     /// Hands on what was traced, and ends the trace when nobody waits for more.
-    fn go_on_tracing(&mut self) -> Result<(), Error> {
-        let Some(mut trace) = self.trace.take() else { return Ok(()) };
+    fn go_on_tracing(&mut self) {
+        let Some(mut trace) = self.trace.take() else { return };
         let name = |tenant| name(&self.tenants, &self.table_tenants, tenant);
         let more = trace.go_on(&self.tables, &name);
         self.trace = Some(trace);
         match more {
-            Ok(true) => Ok(()),
+            Ok(true) => {}
             Ok(false) => self.end_trace(),
             Err(error) => {
                 tracing::warn!("the trace ends: {}", api::in_one_line(&error));
-                self.end_trace()
+                self.end_trace();
             }
         }
     }
 
     /// Puts the program back in the tracer's place.
-    fn end_trace(&mut self) -> Result<(), Error> {
-        if self.trace.take().is_some() {
-            for attached in self.attached.values() {
-                attached.replace(self.tables.program().program())?;
+    pub(crate) fn end_trace(&mut self) {
+        // The tracer goes last: without it there would be no way to the program.
+        let Some(_tracer) = self.trace.take() else { return };
+        match self.put_on_all(self.tables.program().program()) {
+            Ok(()) => drop(std::fs::remove_file(self.pins.join(TRACE))),
+            // Its pin stays, and packets find their way through it.
+            Err(error) => {
+                tracing::warn!("the tracer stays in front: {}", api::in_one_line(&error));
             }
         }
-        Ok(())
     }
 
     /// What was counted by tenant.
@@ -357,21 +385,20 @@ impl Engine {
 
     /// Hands everything back to the kernel.
     pub(crate) fn detach(&mut self) -> Result<(), Error> {
-        self.trace = None;
+        self.end_trace();
         let ports: Vec<u32> = self.attached.keys().copied().collect();
         for index in ports {
             self.detach_port(index)?;
         }
         self.sweep(&BTreeMap::new())?;
         self.tables.change_to(Forwarding::default())?;
-        self.kernel.leave()?;
-        self.file = None;
-        Ok(())
+        (self.file, self.seen, self.imported) = (None, None, Imported::default());
+        self.kernel.leave()
     }
 
     /// Ends. Ports that are attached stay so; without one, nothing is left behind.
     pub(crate) fn end(mut self) -> Result<(), Error> {
-        self.end_trace()?;
+        self.end_trace();
         if self.port_pins()?.is_empty() {
             remove_pins(&self.pins)?;
         }
@@ -391,7 +418,7 @@ impl Engine {
     /// Waits for events for a tick, and follows them.
     pub(crate) fn follow(&mut self) -> Result<(), Error> {
         self.tables.program().beat();
-        self.go_on_tracing()?;
+        self.go_on_tracing();
         let mut event = self.monitor.wait(TICK)?;
         let mut generation = false;
         while let Some(one) = event {

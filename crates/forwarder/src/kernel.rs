@@ -1,6 +1,7 @@
 //! The kernel of the data plane's namespace: what it says, and the slow path that it keeps.
 
 use std::net::{IpAddr, Ipv6Addr};
+use std::path::{Path, PathBuf};
 
 use bpf::Srv6;
 use dataplane::xdp::{Kernel, Present, Refused, SlowPath};
@@ -26,18 +27,23 @@ pub(crate) struct KernelSide {
     kept: SlowPath,
     /// What it would not take since the last file was applied.
     refused: Refused,
-    /// The outer source address, where it was set for the slow path.
+    /// The outer source address, where it was set for the slow path; kept in a file, so that
+    /// whoever comes after a daemon that was killed knows.
     source: Option<Ipv6Addr>,
+    source_file: PathBuf,
 }
 
 impl KernelSide {
-    pub(crate) fn new() -> Result<Self, Error> {
+    pub(crate) fn new(state: &Path) -> Result<Self, Error> {
+        let source_file = state.join("tunsrc");
+        let source = std::fs::read_to_string(&source_file).ok();
         Ok(Self {
             handle: Handle::new()?,
             seg6: GenericHandle::new()?,
             kept: SlowPath::default(),
             refused: Refused::default(),
-            source: None,
+            source: source.and_then(|text| text.trim().parse().ok()),
+            source_file,
         })
     }
 
@@ -52,7 +58,8 @@ impl KernelSide {
             routes: list.routes,
             links: self.handle.links()?.into_iter().map(settled).collect(),
             addresses: self.handle.addresses()?.iter().map(|a| a.net.addr()).collect(),
-            source: Some(source).filter(|source| !source.is_unspecified()),
+            // Ours says nothing of what the kernel's own routes are to have.
+            source: Some(source).filter(|s| !s.is_unspecified() && Some(*s) != self.source),
             has_rules: rules.others,
             finds_tables: program.finds_tables(),
         };
@@ -62,7 +69,8 @@ impl KernelSide {
     /// Whether the outer source address is another than was seen: nobody tells when it changes.
     pub(crate) fn has_another_source(&mut self, seen: &Kernel) -> Result<bool, Error> {
         let source = self.seg6.tunnel_source()?;
-        Ok(Some(source).filter(|source| !source.is_unspecified()) != seen.source)
+        let source = Some(source).filter(|s| !s.is_unspecified() && Some(*s) != self.source);
+        Ok(source != seen.source)
     }
 
     /// Whether it has of the slow path what it was told to keep.
@@ -100,12 +108,8 @@ impl KernelSide {
         forwarding: &mut dataplane::xdp::Forwarding,
         seen: &Seen,
     ) -> Result<(), Error> {
-        if path.encapsulates()
-            && (seen.kernel.source.is_none() || seen.kernel.source == self.source)
-            && seen.kernel.source != Some(forwarding.source)
-        {
-            self.seg6.set_tunnel_source(forwarding.source)?;
-            self.source = Some(forwarding.source);
+        if path.encapsulates() && seen.kernel.source.is_none() {
+            self.set_source(Some(forwarding.source))?;
         }
         let refused = path.extend(&mut self.handle, &seen.present)?;
         refused.unmark(forwarding);
@@ -114,30 +118,45 @@ impl KernelSide {
         Ok(())
     }
 
+    /// Sets the outer source address, or gives it up.
+    fn set_source(&mut self, source: Option<Ipv6Addr>) -> Result<(), Error> {
+        if source == self.source {
+            return Ok(());
+        }
+        let failed = |source| Error::State { path: self.source_file.clone(), source };
+        if let Some(source) = source {
+            std::fs::write(&self.source_file, source.to_string()).map_err(failed)?;
+        }
+        self.seg6.set_tunnel_source(source.unwrap_or(Ipv6Addr::UNSPECIFIED))?;
+        if source.is_none() {
+            std::fs::remove_file(&self.source_file).map_err(failed)?;
+        }
+        self.source = source;
+        Ok(())
+    }
+
     /// Lets the kernel keep `path` and no more.
     pub(crate) fn shrink(&mut self, path: SlowPath) -> Result<(), Error> {
         let present = Present::list(&mut self.handle)?;
         path.shrink(&mut self.handle, &present)?;
+        if !path.encapsulates() {
+            self.set_source(None)?;
+        }
         self.kept = path;
         Ok(())
     }
 
-    /// What [`KernelSide::extend`] added goes again.
-    pub(crate) fn undo(&mut self) {
-        // What could not be taken back goes with the next change; the error that led here is the
-        // one to report.
-        if let Ok(present) = Present::list(&mut self.handle) {
-            let _ = self.kept.shrink(&mut self.handle, &present);
+    /// Undoes what [`KernelSide::extend`] did.
+    pub(crate) fn restore(&mut self, seen: &Seen) {
+        // The error that led here is the one to report; what is left over goes with the next change.
+        if let Err(error) = seen.present.restore(&mut self.handle) {
+            tracing::warn!("the kernel's routes differ: {}", api::in_one_line(&error));
         }
     }
 
     /// Takes everything back.
     pub(crate) fn leave(&mut self) -> Result<(), Error> {
-        self.shrink(SlowPath::default())?;
-        if self.source.take().is_some() {
-            self.seg6.set_tunnel_source(Ipv6Addr::UNSPECIFIED)?;
-        }
-        Ok(())
+        self.shrink(SlowPath::default())
     }
 
     /// Asks whether a neighbour is still there.

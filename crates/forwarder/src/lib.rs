@@ -140,8 +140,19 @@ pub async fn run(
         Ok(()) => {
             tracing::info!("the data plane is at work");
             let orders = Orders::new(orders);
-            let metrics =
-                metrics.map(|listener| tokio::spawn(metrics::serve(listener, orders.clone())));
+            let metrics = metrics.map(|listener| {
+                let serving = metrics::serve(listener, orders.clone());
+                tokio::spawn(async {
+                    if let Err(error) = serving.await {
+                        tracing::warn!("no metrics any more: {error}");
+                    }
+                })
+            });
+            let ending = orders.clone();
+            let stop = async move {
+                stop.await;
+                ending.end_trace().await;
+            };
             let service = DataplaneServer::new(Service::new(orders))
                 .max_decoding_message_size(api::LARGEST_MESSAGE)
                 .max_encoding_message_size(api::LARGEST_MESSAGE);

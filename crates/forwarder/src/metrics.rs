@@ -20,7 +20,7 @@ use crate::service::Orders;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Answers on `address` until the task is dropped.
+/// Listens on `address`.
 pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| Error::Metrics { address, source })
 }
@@ -30,7 +30,7 @@ pub(crate) async fn serve(listener: TcpListener, orders: Orders) -> std::io::Res
     let answer = move || {
         let orders = orders.clone();
         async move {
-            match orders.get().await {
+            match orders.counted().await {
                 Ok(found) => ([(CONTENT_TYPE, OPEN_METRICS)], text(&found)).into_response(),
                 Err(status) => unavailable(&status),
             }
@@ -69,12 +69,12 @@ struct Port {
     mode: String,
 }
 
-/// Everything that was counted, in OpenMetrics' text. Of a million entries, those that have counted.
+/// What has counted something, in OpenMetrics' text.
 fn text(found: &v1::GetDataplaneResponse) -> String {
     let mut registry = Registry::with_prefix("kaido_dataplane");
     for (of, entries) in [("sid", &found.sids), ("policy", &found.policies)] {
         let (packets, bytes) = pair::<Entry>(&mut registry, of);
-        for entry in entries.iter().filter(|entry| entry.packets > 0) {
+        for entry in entries {
             let labels = Entry { name: entry.name.clone(), action: entry.action.clone() };
             packets.get_or_create(&labels).inc_by(entry.packets);
             bytes.get_or_create(&labels).inc_by(entry.bytes);
@@ -105,11 +105,6 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
     for port in &found.ports {
         let labels = Port { port: port.name.clone(), mode: port.mode.clone() };
         ports.get_or_create(&labels).set(1);
-    }
-    for (name, count) in [("sids", found.sids.len()), ("policies", found.policies.len())] {
-        let gauge = Gauge::<i64>::default();
-        gauge.set(count as i64);
-        registry.register(name, "Entries that are installed", gauge);
     }
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -142,7 +137,7 @@ mod tests {
             bytes: 100 * packets,
         };
         let found = v1::GetDataplaneResponse {
-            sids: vec![entry("fd00::1/128", 7), entry("fd00::2/128", 0)],
+            sids: vec![entry("fd00::1/128", 7)],
             tenants: vec![v1::DataplaneTenant {
                 name: "blue".into(),
                 encapsulated_packets: 3,
@@ -161,10 +156,8 @@ mod tests {
             "kaido_dataplane_sid_bytes_total{name=\"fd00::1/128\",action=\"End\"} 700",
             "kaido_dataplane_tenant_packets_total{tenant=\"blue\",direction=\"encapsulated\"} 3",
             "kaido_dataplane_reason_packets_total{reason=\"too-big\",outcome=\"dropped\"} 2",
-            "kaido_dataplane_sids 2",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
-        assert!(!text.contains("fd00::2"), "what has counted nothing is left out");
     }
 }

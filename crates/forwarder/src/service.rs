@@ -11,13 +11,13 @@ use dataplane::xdp::{Names, lists};
 use ipnet::IpNet;
 use tokio::sync::oneshot;
 use tokio_stream::StreamExt;
-use tokio_stream::wrappers::UnboundedReceiverStream;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use crate::Error;
 use crate::engine::Engine;
 use crate::reasons::REASONS;
-use crate::trace::Sink;
+use crate::trace::{Sink, WAITING};
 
 type Sent = fn(v1::TracedPacket) -> Result<v1::TracedPacket, Status>;
 
@@ -26,7 +26,8 @@ type Reply<T> = oneshot::Sender<Result<T, Error>>;
 /// What the engine is told to do.
 pub(crate) enum Order {
     Apply { request: v1::ApplyDataplaneRequest, reply: Reply<v1::ApplyDataplaneResponse> },
-    Get { reply: Reply<v1::GetDataplaneResponse> },
+    Get { counted: bool, reply: Reply<v1::GetDataplaneResponse> },
+    EndTrace { reply: Reply<()> },
     Trace { request: v1::TraceDataplaneRequest, sink: Sink, reply: Reply<()> },
     Detach { reply: Reply<v1::DetachDataplaneResponse> },
 }
@@ -38,8 +39,12 @@ impl Order {
             Self::Apply { request, reply } => {
                 let _ = reply.send(apply(engine, &request, applied));
             }
-            Self::Get { reply } => {
-                let _ = reply.send(Ok(get(engine)));
+            Self::Get { counted, reply } => {
+                let _ = reply.send(Ok(get(engine, counted)));
+            }
+            Self::EndTrace { reply } => {
+                engine.end_trace();
+                let _ = reply.send(Ok(()));
             }
             Self::Trace { request, sink, reply } => {
                 let _ = reply.send(trace(engine, &request, sink));
@@ -94,9 +99,14 @@ fn trace(
             engine.port(name).ok_or_else(missing)
         })
         .transpose()?;
+    let vlan = Some(request.vlan).filter(|vlan| *vlan > 0);
+    if let Some(vlan) = vlan.filter(|vlan| *vlan > 4094) {
+        return Err(wrong(format!("`{vlan}` is no VLAN: write 1 to 4094")));
+    }
+    let vlan = vlan.map(|vlan| vlan as u16);
     let filter = Filter {
         interface,
-        vlan: u16::try_from(request.vlan).ok().filter(|vlan| *vlan > 0),
+        vlan,
         source: net(&request.source)?,
         destination: net(&request.destination)?,
     };
@@ -108,7 +118,8 @@ fn trace(
     engine.trace(filter, request.most.max(1), sink)
 }
 
-fn get(engine: &Engine) -> v1::GetDataplaneResponse {
+/// What is installed; `counted`: of SIDs and policies only those that have counted something.
+fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
     let tables = engine.tables();
     let now = tables.now();
     let names = Names { of: now, tenant: &|tenant| engine.tenant(tenant) };
@@ -116,9 +127,12 @@ fn get(engine: &Engine) -> v1::GetDataplaneResponse {
         let count = count.unwrap_or_default();
         v1::DataplaneEntry { name, action, packets: count.packets, bytes: count.bytes }
     };
+    let has_counted = |count: Option<Count>| !counted || count.is_some_and(|c| c.packets > 0);
     let mut sids: Vec<_> = now.sids.iter().collect();
+    sids.retain(|(sid, _)| has_counted(tables.count_of_sid(sid)));
     sids.sort_by_key(|(sid, _)| **sid);
     let mut policies: Vec<_> = now.policies.iter().collect();
+    policies.retain(|(id, _)| has_counted(tables.count_of_policy(id)));
     policies.sort_by_key(|(id, _)| (*id).clone());
     let passed = |number: u32| tables.program().count(number).packets;
     v1::GetDataplaneResponse {
@@ -188,9 +202,15 @@ impl Orders {
         })
     }
 
-    /// What is installed and counted.
-    pub(crate) async fn get(&self) -> Result<v1::GetDataplaneResponse, Status> {
-        self.give(|reply| Order::Get { reply }).await
+    /// What has counted something.
+    pub(crate) async fn counted(&self) -> Result<v1::GetDataplaneResponse, Status> {
+        self.give(|reply| Order::Get { counted: true, reply }).await
+    }
+
+    /// Ends the trace, if there is one: its stream would keep the server from ending.
+    pub(crate) async fn end_trace(&self) {
+        // Without an engine there is none.
+        let _ = self.give(|reply| Order::EndTrace { reply }).await;
     }
 }
 
@@ -211,17 +231,16 @@ impl Service {
 
 #[tonic::async_trait]
 impl v1::dataplane_server::Dataplane for Service {
-    type TraceDataplaneStream =
-        tokio_stream::adapters::Map<UnboundedReceiverStream<v1::TracedPacket>, Sent>;
+    type TraceDataplaneStream = tokio_stream::adapters::Map<ReceiverStream<v1::TracedPacket>, Sent>;
 
     async fn trace_dataplane(
         &self,
         request: Request<v1::TraceDataplaneRequest>,
     ) -> Result<Response<Self::TraceDataplaneStream>, Status> {
-        let (sink, packets) = tokio::sync::mpsc::unbounded_channel();
+        let (sink, packets) = tokio::sync::mpsc::channel(WAITING);
         let request = request.into_inner();
         self.order(|reply| Order::Trace { request, sink, reply }).await?;
-        Ok(Response::new(UnboundedReceiverStream::new(packets).map(Ok as Sent)))
+        Ok(Response::new(ReceiverStream::new(packets).map(Ok as Sent)))
     }
 
     async fn apply_dataplane(
@@ -235,7 +254,7 @@ impl v1::dataplane_server::Dataplane for Service {
         &self,
         _: Request<v1::GetDataplaneRequest>,
     ) -> Result<Response<v1::GetDataplaneResponse>, Status> {
-        self.order(|reply| Order::Get { reply }).await
+        self.order(|reply| Order::Get { counted: false, reply }).await
     }
 
     async fn detach_dataplane(

@@ -1,6 +1,8 @@
 //! Tracing on a running data plane: a tracer stands in front of the program on every port, and what
 //! it catches is run through the program once more, by itself.
 
+use std::collections::VecDeque;
+
 use api::v1;
 use bpf::measure::verdict;
 use bpf::srv6::types::reason;
@@ -15,7 +17,12 @@ use crate::describe::describe;
 use crate::reasons::REASONS;
 
 /// Where traced packets go.
-pub(crate) type Sink = mpsc::UnboundedSender<v1::TracedPacket>;
+pub(crate) type Sink = mpsc::Sender<v1::TracedPacket>;
+
+/// How many may wait there: what does not fit waits in the kernel, which has room for 510.
+pub(crate) const WAITING: usize = 64;
+/// How many are looked at before the engine does something else.
+const AT_ONCE: usize = 8;
 
 /// A trace that is under way.
 pub(crate) struct Trace {
@@ -23,6 +30,7 @@ pub(crate) struct Trace {
     replay: Replay,
     sink: Sink,
     left: u32,
+    waiting: VecDeque<Traced>,
 }
 
 impl Trace {
@@ -34,7 +42,8 @@ impl Trace {
         sink: Sink,
     ) -> Result<Self, Error> {
         let tracer = Tracer::load(tables.program().program(), filter, most)?;
-        Ok(Self { tracer, replay: tables.program().replay()?, sink, left: most })
+        let replay = tables.program().replay()?;
+        Ok(Self { tracer, replay, sink, left: most, waiting: VecDeque::new() })
     }
 
     /// What stands in front of the program.
@@ -42,21 +51,21 @@ impl Trace {
         &self.tracer
     }
 
-    /// Hands on what was caught since the last call. False when nothing is to come any more.
+    /// Hands on some of what was caught. False when nothing is to come any more.
     pub(crate) fn go_on(
         &mut self,
         tables: &Tables,
         tenant: &dyn Fn(TenantId) -> String,
     ) -> Result<bool, Error> {
-        for packet in self.tracer.packets()? {
-            if self.left == 0 {
-                break;
-            }
+        if self.waiting.is_empty() {
+            self.waiting.extend(self.tracer.packets()?);
+        }
+        let room = self.sink.capacity().min(AT_ONCE).min(self.left as usize);
+        for packet in self.waiting.drain(..room.min(self.waiting.len())) {
             self.left -= 1;
-            let replayed = self.replay.run(packet.interface, &packet.frame)?;
-            if self.sink.send(told(tables, tenant, packet, replayed)).is_err() {
-                return Ok(false);
-            }
+            let replayed = self.replay.run(packet.interface, &packet.frame())?;
+            // There is room; and whoever has gone away is noticed below.
+            let _ = self.sink.try_send(told(tables, tenant, &packet, replayed));
         }
         Ok(self.left > 0 && !self.sink.is_closed())
     }
@@ -64,7 +73,7 @@ impl Trace {
 
 /// The entry that a packet is for, by its destination.
 fn meant<'a>(now: &'a Forwarding, packet: &Traced) -> Option<Counted<'a>> {
-    let headers = Headers::dissect(&packet.frame).ok()?;
+    let headers = Headers::dissect(&packet.head).ok()?;
     let to = headers.layers.first()?.dst;
     let sids = now.sids.keys().filter(|sid| IpNet::V6(**sid).contains(&to));
     if let Some(sid) = sids.max_by_key(|sid| sid.prefix_len()) {
@@ -86,7 +95,7 @@ fn meant<'a>(now: &'a Forwarding, packet: &Traced) -> Option<Counted<'a>> {
 fn told(
     tables: &Tables,
     tenant: &dyn Fn(TenantId) -> String,
-    packet: Traced,
+    packet: &Traced,
     replayed: Replayed,
 ) -> v1::TracedPacket {
     let now = tables.now();
@@ -94,7 +103,7 @@ fn told(
     let port = now.ports.get(&packet.interface);
     let entry = replayed.counted.iter().find_map(|counter| tables.counted(*counter));
     // What is not sent is counted with its reason alone.
-    let entry = entry.or_else(|| meant(now, &packet)).map(|entry| match entry {
+    let entry = entry.or_else(|| meant(now, packet)).map(|entry| match entry {
         Counted::Sid(sid) => {
             let action = now.sids.get(sid).map(|endpoint| names.endpoint(endpoint));
             format!("SID {sid} {}", action.unwrap_or_default())
@@ -114,12 +123,12 @@ fn told(
     v1::TracedPacket {
         at_ns: packet.at.as_nanos() as u64,
         port: port.map(|port| port.name.clone()).unwrap_or_default(),
-        headers: describe(&packet.frame),
+        headers: describe(&packet.head),
         entry: entry.unwrap_or_default(),
         verdict: verdict.into(),
         reason: why.map(|(_, name, _)| (*name).to_owned()).unwrap_or_default(),
         sent: sent.as_deref().map(describe).unwrap_or_default(),
-        frame: packet.frame,
+        frame: packet.frame(),
         sent_frame: sent.unwrap_or_default(),
     }
 }

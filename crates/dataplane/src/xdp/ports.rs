@@ -89,6 +89,8 @@ impl Ports {
                     tagged: u32::from(tagged),
                     closed: u16::from(closed),
                 };
+                // Should one of the two fail, both are written again.
+                self.ports.remove(index);
                 srv6.devices.set(&slot(*index), &device)?;
                 srv6.ports.set(&slot(*index), &value)?;
                 self.ports.insert(*index, said);

@@ -18,6 +18,9 @@ use super::{
 const DOT1Q: u16 = 0x8100;
 const DOT1AD: u16 = 0x88a8;
 
+/// Interfaces above each other: the kernel allows eight levels.
+const MASTERS: usize = 8;
+
 /// The tenants' numbers, behind [`TABLE_TENANTS`], in the order of their names. A number is never
 /// given to another name, so that no packet on its way meets another tenant's prefixes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -129,8 +132,10 @@ impl Resolving<'_> {
                 },
                 None => None,
             };
-            let master = link.master.and_then(|index| self.links.indexed(index));
-            let in_vrf = master.is_some_and(|master| master.vrf_table.is_some());
+            // A bridge may be between the two.
+            let above = |link: &Link| link.master.and_then(|index| self.links.indexed(index));
+            let masters = std::iter::successors(above(link), |link| above(link));
+            let in_vrf = masters.take(MASTERS).any(|master| master.vrf_table.is_some());
             let closed = in_vrf || owner != Owner::Nobody;
             let port = Port { name: name.to_string(), mac, owner, exit, closed };
             self.forwarding.ports.insert(link.index, port);

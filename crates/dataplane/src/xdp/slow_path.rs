@@ -1,10 +1,13 @@
 //! What the program leaves to the kernel, such as a packet that is too big, the kernel can only do
 //! right if it has the same SID and the same policy. This gives it the file's, as routes of its own.
 //!
+//! Each of these has an unreachable route behind it, for the time in which its interface is down: no
+//! packet is to leave by another way.
+//!
 //! - A SID becomes a seg6local route in the main table, unless somebody else has a route for it.
 //! - A tenant's prefixes become seg6 routes in a table of the tenant's own, which a rule for each of
-//!   its interfaces leads to, so that no other packet meets them. In the same table the locators are
-//!   unreachable: as in the program, no SID is within a tenant's reach.
+//!   its interfaces leads to, so that no other packet meets them. In the same table the locators, and
+//!   SIDs outside of them, are unreachable: as in the program, no SID is within a tenant's reach.
 //!
 //! What has no counterpart stays without: tags, whole frames, a table without its VRF, a prefix that
 //! catches the outer packets, and what an older kernel refuses.
@@ -28,14 +31,17 @@ use crate::Error;
 const TABLES: u32 = (SLOW_PATH as u32) << 16;
 /// Behind the rules of VRFs (1000), before those of applications (7000) and the main table's.
 const PRIORITY: u32 = 6000;
-/// With more entries the kernel gets none of them: it takes seconds for a million routes, and half a
+/// With more entries the kernel gets none of them but the locators: it takes seconds for a million routes, and half a
 /// kilobyte for each.
 const MOST: usize = 1 << 16;
 /// The routes' own preference, so that none is taken for somebody else's.
 const METRIC: u32 = 4096;
 
-/// A route's identity.
-type Key = (u32, IpNet);
+/// The same for what is behind them.
+const BEHIND: u32 = METRIC + 1;
+
+/// A route's identity: table, destination, preference.
+type Key = (u32, IpNet, u32);
 
 /// What the kernel is to have for a file.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +62,7 @@ impl Refused {
 
     /// Says in `forwarding` that the kernel does not have them.
     pub fn unmark(&self, forwarding: &mut Forwarding) {
-        for (table, destination) in &self.0 {
+        for (table, destination, _) in &self.0 {
             if let (MAIN_TABLE, IpNet::V6(sid)) = (*table, destination)
                 && let Some(endpoint) = forwarding.sids.get_mut(sid)
             {
@@ -87,6 +93,19 @@ impl Present {
     }
 }
 
+impl Present {
+    /// Makes the kernel have this again.
+    pub fn restore(&self, handle: &mut Handle) -> Result<(), Error> {
+        let now = Self::list(handle)?;
+        let there: HashSet<&Route> = now.routes.iter().collect();
+        let lacks = |route: &&Route| !there.contains(*route);
+        add(handle, &self.routes.iter().filter(lacks).collect::<Vec<_>>())?;
+        let before: HashSet<Key> = self.routes.iter().map(key).collect();
+        let gone = now.routes.iter().filter(|route| !before.contains(&key(route)));
+        remove(handle, gone.collect(), now.rules.difference(&self.rules))
+    }
+}
+
 impl SlowPath {
     /// What the kernel is to have for `forwarding`, which is not the kernel's own already.
     /// `interface` gives the one that packets to a segment leave by.
@@ -96,14 +115,35 @@ impl SlowPath {
         interface: &mut dyn FnMut(Ipv6Addr) -> Option<u32>,
     ) -> Self {
         let mut path = Self::default();
-        if forwarding.sids.len() + forwarding.prefixes.len() > MOST {
-            return path;
-        }
+        let few = forwarding.sids.len() + forwarding.prefixes.len() <= MOST;
+        let interfaces = interfaces(forwarding, &kernel.links);
+        path.guard(forwarding, &interfaces, few);
         let up = |link: &&Link| link.up && forwarding.ports.contains_key(&link.index);
-        let Some(device) = kernel.links.iter().find(up).map(|link| link.index) else { return path };
-        path.add_sids(forwarding, kernel, device);
-        path.add_prefixes(forwarding, kernel, device, interface);
+        let device = kernel.links.iter().find(up).map(|link| link.index);
+        if let Some(device) = device.filter(|_| few) {
+            path.add_sids(forwarding, kernel, device);
+            path.add_prefixes(forwarding, &interfaces, device, interface);
+        }
         path
+    }
+
+    /// Keeps tenants from SIDs.
+    fn guard(&mut self, forwarding: &Forwarding, tenants: &Map<TenantId, Vec<String>>, few: bool) {
+        let within = |sid: &Ipv6Net| forwarding.locators.iter().any(|net| net.contains(sid));
+        let outside = forwarding.sids.keys().filter(|sid| few && !within(sid));
+        let closed: Vec<&Ipv6Net> = forwarding.locators.iter().chain(outside).collect();
+        for (tenant, interfaces) in tenants {
+            let table = TABLES + tenant;
+            for net in &closed {
+                self.close(table, IpNet::V6(**net), METRIC);
+            }
+            for ipv6 in [false, true] {
+                for interface in interfaces {
+                    let (interface, protocol, priority) = (interface.clone(), SLOW_PATH, PRIORITY);
+                    self.rules.insert(InterfaceRule { priority, table, protocol, ipv6, interface });
+                }
+            }
+        }
     }
 
     fn add_sids(&mut self, forwarding: &Forwarding, kernel: &Kernel, device: u32) {
@@ -123,28 +163,11 @@ impl SlowPath {
     fn add_prefixes(
         &mut self,
         forwarding: &Forwarding,
-        kernel: &Kernel,
+        interfaces: &Map<TenantId, Vec<String>>,
         device: u32,
         interface: &mut dyn FnMut(Ipv6Addr) -> Option<u32>,
     ) {
-        let interfaces = interfaces(forwarding, &kernel.links);
         let outer = outer_destinations(forwarding);
-        for (tenant, names) in &interfaces {
-            let table = TABLES + tenant;
-            for locator in &forwarding.locators {
-                let unreachable = Route {
-                    kind: RouteKind::Unreachable,
-                    table,
-                    protocol: SLOW_PATH,
-                    priority: METRIC,
-                    ..Route::new(*locator, Vec::new())
-                };
-                self.routes.insert((table, IpNet::V6(*locator)), unreachable);
-            }
-            for ipv6 in [false, true] {
-                self.lead(names, table, ipv6);
-            }
-        }
         let mut devices: Map<Ipv6Addr, u32> = Map::default();
         for ((tenant, prefix), id) in &forwarding.prefixes {
             if !interfaces.contains_key(tenant) {
@@ -174,14 +197,6 @@ impl SlowPath {
         }
     }
 
-    /// Packets from these interfaces look their route up in `table` first.
-    fn lead(&mut self, interfaces: &[String], table: u32, ipv6: bool) {
-        for interface in interfaces {
-            let (interface, protocol, priority) = (interface.clone(), SLOW_PATH, PRIORITY);
-            self.rules.insert(InterfaceRule { priority, table, protocol, ipv6, interface });
-        }
-    }
-
     fn add(&mut self, table: u32, destination: IpNet, interface: u32, encap: Encap) {
         let route = Route {
             table,
@@ -190,7 +205,20 @@ impl SlowPath {
             encap: Some(encap),
             ..Route::new(destination, vec![NextHop { via: None, interface }])
         };
-        self.routes.insert((table, destination), route);
+        self.routes.insert(key(&route), route);
+        self.close(table, destination, BEHIND);
+    }
+
+    /// Lets no packet to `destination` go on.
+    fn close(&mut self, table: u32, destination: IpNet, priority: u32) {
+        let (kind, protocol) = (RouteKind::Unreachable, SLOW_PATH);
+        let route =
+            Route { kind, table, protocol, priority, ..Route::new(destination, Vec::new()) };
+        self.routes.insert(key(&route), route);
+    }
+
+    fn has(&self, table: u32, destination: IpNet) -> bool {
+        self.routes.contains_key(&(table, destination, METRIC))
     }
 
     /// Says in `forwarding` which entries the kernel has too.
@@ -199,12 +227,12 @@ impl SlowPath {
             return;
         }
         for (sid, endpoint) in &mut forwarding.sids {
-            endpoint.in_kernel |= self.routes.contains_key(&(MAIN_TABLE, IpNet::V6(*sid)));
+            endpoint.in_kernel |= self.has(MAIN_TABLE, IpNet::V6(*sid));
         }
         // A policy that several prefixes name is in the kernel if all of them are.
         let mut all: Map<&PolicyId, bool> = Map::default();
         for ((tenant, prefix), id) in &forwarding.prefixes {
-            *all.entry(id).or_insert(true) &= self.routes.contains_key(&(TABLES + tenant, *prefix));
+            *all.entry(id).or_insert(true) &= self.has(TABLES + tenant, *prefix);
         }
         for (id, policy) in &mut forwarding.policies {
             policy.in_kernel |= all.get(id).copied().unwrap_or(false);
@@ -230,18 +258,16 @@ impl SlowPath {
             present.routes.iter().map(|route| (key(route), route)).collect();
         let missing: Vec<&Route> =
             self.routes.values().filter(|route| there.get(&key(route)) != Some(route)).collect();
-        let mut batch = Batch::new();
-        for route in &missing {
-            let label = format!("route {} for the slow path", route.destination);
-            batch.push(label, replace_route(route).tolerate_any());
-        }
-        handle.commit(batch)?;
+        // What keeps packets from leaving is there before what they might leave by.
+        let (guards, others): (Vec<&Route>, _) = missing.iter().partition(|r| is_guard(r));
+        add(handle, &guards)?;
         let mut batch = Batch::new();
         for rule in self.rules.difference(&present.rules) {
             let label = format!("rule for packets from {}", rule.interface);
             batch.push(label, add_interface_rule(rule).tolerate(Errno::EEXIST));
         }
         handle.commit(batch)?;
+        add(handle, &others)?;
         if missing.is_empty() {
             return Ok(Refused::default());
         }
@@ -252,16 +278,9 @@ impl SlowPath {
 
     /// Takes from the kernel what it is not to have any more.
     pub fn shrink(&self, handle: &mut Handle, present: &Present) -> Result<(), Error> {
-        let mut batch = Batch::new();
-        for rule in present.rules.difference(&self.rules) {
-            let label = format!("delete the rule for packets from {}", rule.interface);
-            batch.push(label, delete_interface_rule(rule).tolerate(Errno::ENOENT));
-        }
-        for route in present.routes.iter().filter(|route| !self.routes.contains_key(&key(route))) {
-            let label = format!("delete the route {} of the slow path", route.destination);
-            batch.push(label, delete_route(route).tolerate(Errno::ESRCH));
-        }
-        Ok(handle.commit(batch)?)
+        let gone = present.routes.iter().filter(|route| !self.routes.contains_key(&key(route)));
+        let rules = present.rules.difference(&self.rules);
+        remove(handle, gone.collect(), rules)
     }
 
     /// Whether packets get an outer header by it.
@@ -276,7 +295,44 @@ impl SlowPath {
 }
 
 fn key(route: &Route) -> Key {
-    (route.table, route.destination)
+    (route.table, route.destination, route.priority)
+}
+
+fn is_guard(route: &Route) -> bool {
+    route.kind == RouteKind::Unreachable
+}
+
+/// Adds routes; what an older kernel refuses is missing afterwards.
+fn add(handle: &mut Handle, routes: &[&Route]) -> Result<(), Error> {
+    let mut batch = Batch::new();
+    for route in routes {
+        let label = format!("route {} for the slow path", route.destination);
+        batch.push(label, replace_route(route).tolerate_any());
+    }
+    Ok(handle.commit(batch)?)
+}
+
+/// Deletes routes and rules, what keeps packets from leaving last.
+fn remove<'a>(
+    handle: &mut Handle,
+    routes: Vec<&Route>,
+    rules: impl Iterator<Item = &'a InterfaceRule>,
+) -> Result<(), Error> {
+    let (guards, others): (Vec<&Route>, Vec<&Route>) =
+        routes.into_iter().partition(|route| is_guard(route));
+    let mut batch = Batch::new();
+    let label = |route: &Route| format!("delete the route {} of the slow path", route.destination);
+    for route in others {
+        batch.push(label(route), delete_route(route).tolerate(Errno::ESRCH));
+    }
+    for rule in rules {
+        let label = format!("delete the rule for packets from {}", rule.interface);
+        batch.push(label, delete_interface_rule(rule).tolerate(Errno::ENOENT));
+    }
+    for route in guards {
+        batch.push(label(route), delete_route(route).tolerate(Errno::ESRCH));
+    }
+    Ok(handle.commit(batch)?)
 }
 
 /// The kernel's behaviour that does the same.

@@ -93,6 +93,16 @@ fn root_a_tenants_packets_get_their_header() {
         assert_eq!((outer.hop_limit, &outer.srh), (63, &None));
         assert_eq!(seen.layers[1].hop_limit, 64);
         assert_eq!(forwarded(&plane, &udp4("10.1.0.1", "10.4.0.1", 22)), None);
+
+        // The kernel, which has no such policy, would let it out as it is.
+        let mut odd = udp4("10.1.0.1", "10.3.7.1", 22);
+        odd[0] = 0x46;
+        let verdict_of =
+            |plane: &Srv6| run_once(plane.program(), index("l"), &frame(&odd)).unwrap().verdict;
+        assert_eq!(verdict_of(&plane), verdict::DROP);
+        let value = types::policy { in_kernel: 1, ..plane.policies.get(policy) };
+        plane.change_policy(policy, value);
+        assert_eq!(verdict_of(&plane), verdict::PASS);
     });
 }
 /// A tenant whose own packet is addressed to a SID is no way into another tenant's table.

@@ -115,6 +115,19 @@ impl Net {
         net
     }
 
+    /// How many packets left's port got into XDP's hands and out by another port.
+    pub(crate) fn redirected(&self) -> u64 {
+        let run = || Command::new("ethtool").args(["-S", "l"]).output().unwrap();
+        let text = String::from_utf8(self.node.run(run).unwrap().stdout).unwrap();
+        let line = text.lines().find(|line| line.contains("rx_queue_0_xdp_redirect:")).unwrap();
+        line.split(':').nth(1).unwrap().trim().parse().unwrap()
+    }
+
+    /// Whether the daemon's folder has this.
+    pub(crate) fn state_has(&self, name: &str) -> bool {
+        std::path::Path::new(&self.state()).join(name).exists()
+    }
+
     /// Whether left reaches right through the node's SID.
     pub(crate) fn ping(&self, count: u32) -> bool {
         let count = count.to_string();

@@ -123,6 +123,15 @@ fn root_nobody_else_meets_a_tenants_policies() {
     assert!(show(&net.node, &format!("{get} iif r")).contains("seg6local"));
     let found = show(&net.node, &format!("{get} iif l"));
     assert!(!found.contains("seg6local"), "{found}");
+    // Nor one that somebody else has put into the kernel, outside the locators.
+    ip(&net.node, &["-6 route add fd00:5::d6/128 encap seg6local action End.DT6 table 254 dev r"]);
+    let get = "-6 route get fd00:5::d6 from fd00:a::2";
+    until(
+        Duration::from_secs(5),
+        || (!show(&net.node, &format!("{get} iif l")).contains("seg6local")).then_some(()),
+        || show(&net.node, "-6 route show table all"),
+    );
+    assert!(show(&net.node, &format!("{get} iif r")).contains("seg6local"));
     let found = show(&net.node, "route get 10.9.0.1 iif l from 10.1.0.2");
     assert!(found.contains("fd00:2::d4"), "{found}");
     // A default route of the tenant's would catch the outer packets: XDP alone has it.

@@ -23,6 +23,10 @@ fn program(net: &Net) -> String {
     line.split_whitespace().skip_while(|word| *word != "name").nth(1).unwrap_or_default().into()
 }
 
+fn wait_for(net: &Net, name: &str) {
+    until(Duration::from_secs(10), || (program(net) == name).then_some(()), || program(net));
+}
+
 #[test]
 fn root_a_trace_shows_entry_verdict_and_what_was_sent() {
     let mut net = Net::new();
@@ -123,5 +127,33 @@ fn root_a_trace_of_what_cannot_be_is_refused() {
     ] {
         net.kaido.run(&["dataplane", "trace", "--match", what]).failed(2, &[says]);
     }
+    assert_eq!(program(&net), "srv6");
+}
+
+#[test]
+fn root_a_daemon_that_is_killed_while_it_traces_goes_on_forwarding() {
+    let mut net = Net::new();
+    net.start(&[]);
+    net.apply(crate::net::FILE);
+    let sending = net.datagrams(2.0);
+    let mut command = net.kaido.command(&["dataplane", "trace", "--match", "dst fd00:ffff::1"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for(&net, "trace");
+    net.kill();
+    child.wait().unwrap();
+    let before = net.redirected();
+    pause(Duration::from_millis(300));
+    assert!(net.redirected() > before, "the tracer still leads to the program");
+    net.start(&[]);
+    assert_eq!(program(&net), "srv6", "the next daemon takes the tracer away");
+    let count = sending.finish();
+    assert_eq!(count.sent, count.received, "{count:?}");
+    assert!(!net.state_has("bpf/watch:trace"));
+
+    // And one that is asked to end does not wait for packets that never come.
+    let mut child = command.spawn().unwrap();
+    wait_for(&net, "trace");
+    net.end();
+    child.wait().unwrap();
     assert_eq!(program(&net), "srv6");
 }
