@@ -139,10 +139,11 @@ static __always_inline int headend(struct frame *frame)
 	if (ethernet + ETH_HLEN > end_of(frame))
 		return pass(frame, REASON_NO_ENTRY);
 	protocol = ethertype_of(ethernet);
-	if (frame->port->tagged &&
+	if ((frame->port->tagged || attachment.tenant) &&
 	    (protocol == bpf_htons(ETH_P_8021Q) || protocol == bpf_htons(ETH_P_8021AD))) {
 		const struct vlan_header *vlan = ethernet + ETH_HLEN;
 		struct attachment_key key = {.ifindex = frame->port->ifindex};
+		const struct attachment *found = 0;
 
 		if ((void *)(vlan + 2) > end_of(frame))
 			return pass(frame, REASON_NO_ENTRY);
@@ -154,11 +155,16 @@ static __always_inline int headend(struct frame *frame)
 			protocol = vlan[1].protocol;
 			frame->l3 += 4;
 		}
-		const struct attachment *found = bpf_map_lookup_elem(&attachments, &key);
-
-		if (!found)
+		if (frame->port->tagged)
+			found = bpf_map_lookup_elem(&attachments, &key);
+		if (found)
+			attachment = *found;
+		else if (key.outer || !attachment.tenant)
 			return pass(frame, REASON_NO_ENTRY);
-		attachment = *found;
+		/* A tag of 0 says a priority and no VLAN (802.1Q): to the kernel it is no tag, so that
+		 * the packet is the port's tenant's. With a second one it is nobody's. */
+		else if (frame->l3 != ETH_HLEN + 4 || protocol == bpf_htons(ETH_P_8021AD))
+			return drop(frame, REASON_IRREGULAR);
 	}
 	/* Layer 2 takes frames for everybody. */
 	if (attachment.policy)

@@ -54,6 +54,9 @@ enum limit {
 	LIMIT_PORTS = 16384,
 	/* How many routes a processor remembers: two to the power of this. */
 	LIMIT_ADJACENCY_BITS = 15,
+	/* How many neighbours may be waited for at a time; of others the next packet tells. A power of
+	 * two. */
+	LIMIT_MISSING = 64,
 	/* The longest outer header: IPv6 and an SRH of ten segments. With its link header it fills
 	 * the 216 bytes by which XDP lets a frame on a veth grow; other drivers give as much. */
 	LIMIT_OUTER = 208,
@@ -305,6 +308,14 @@ struct adjacency {
 	__u8 pad[6];
 };
 _Static_assert(sizeof(struct adjacency) == 80, "no hidden padding");
+
+/* A neighbour that a packet waited for in vain. The daemon has it asked for, and clears the entry. */
+struct missing {
+	__u64 address[2]; /* IPv4 in the first 4 bytes */
+	__u32 ifindex;    /* 0 for none */
+	__u32 ipv6;
+};
+_Static_assert(sizeof(struct missing) == 24, "no hidden padding");
 
 /* What the daemon tells every packet. */
 struct control {

@@ -128,6 +128,14 @@ struct {
 	__type(value, struct bucket);
 } sid_index SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, LIMIT_MISSING);
+	__type(key, __u32);
+	__type(value, struct missing);
+} missing SEC(".maps");
+
 /* One row a processor. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

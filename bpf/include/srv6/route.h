@@ -70,8 +70,25 @@ static __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key
 	}
 	long answer = bpf_fib_lookup(ctx, &fib, sizeof(fib), flags);
 
-	if (answer == BPF_FIB_LKUP_RET_NO_NEIGH)
+	if (answer == BPF_FIB_LKUP_RET_NO_NEIGH) {
+		/* The kernel asks for neighbours of packets that it sends itself: not of those of an
+		 * entry that it does not have. */
+		at = (fib.ipv6_dst[3] ^ fib.ifindex) & (LIMIT_MISSING - 1);
+		if (fib.family == AF_INET)
+			at = (fib.ipv4_dst >> 24 ^ fib.ifindex) & (LIMIT_MISSING - 1);
+		struct missing *waited = bpf_map_lookup_elem(&missing, &at);
+
+		if (waited) {
+			waited->ipv6 = fib.family == AF_INET6;
+			if (fib.family == AF_INET) {
+				waited->address[0] = fib.ipv4_dst;
+			} else {
+				__builtin_memcpy(waited->address, fib.ipv6_dst, 16);
+			}
+			waited->ifindex = fib.ifindex;
+		}
 		return REASON_NO_NEIGHBOUR;
+	}
 	if (answer != BPF_FIB_LKUP_RET_SUCCESS)
 		return REASON_NO_ROUTE;
 

@@ -92,6 +92,9 @@ static __always_inline int may_be_told(const void *packet, const void *end, int 
 
 		if ((void *)(ip + 1) > end)
 			return 0;
+		/* Behind extension headers there may be one: looking is not worth it. */
+		if (ip->nexthdr == IPPROTO_DSTOPTS || ip->nexthdr == IPPROTO_ROUTING)
+			return 0;
 		if (ip->nexthdr != IPPROTO_ICMPV6)
 			return 1;
 		return (void *)(icmp + 1) <= end && icmp->type >= ICMP6_FIRST_INFORMATIONAL;
@@ -188,6 +191,9 @@ static __noinline int tell_too_big(struct xdp_md *ctx, const struct too_big *wha
 
 	if ((what->ipv6 && what->mtu < SMALLEST_MTU) || what->length < QUOTE ||
 	    l3 > ETH_HLEN + 8 || data + ETH_HLEN + 8 > end || !may_be_told(data + l3, end, what->ipv6) || !may_tell())
+		return 0;
+	/* A sender that is many. */
+	if (*(__u8 *)(data + ETH_ALEN) & 1)
 		return 0;
 	link.stations = high(data);
 	link.stations_end = load32(data + 8);

@@ -91,6 +91,19 @@ impl Attached {
         Ok(Self { link, interface, pin: Some(path.into()) })
     }
 
+    /// Moves the pin, if it is elsewhere.
+    pub fn move_pin(&mut self, path: &Path) -> Result<(), Error> {
+        match &mut self.pin {
+            Some(pin) if pin != path => {
+                let failed = |source| Error::Pin { path: path.into(), source };
+                std::fs::rename(&pin, path).map_err(failed)?;
+                *pin = path.into();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The interface, 0 when it is gone.
     pub fn interface(&self) -> u32 {
         self.interface

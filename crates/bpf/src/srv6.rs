@@ -1,6 +1,7 @@
 //! The SRv6 data plane's program and its tables.
 
 use std::mem::MaybeUninit;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
@@ -115,6 +116,7 @@ pub struct Srv6 {
     pub sids: Indexed<types::sid>,
     /// A row of counters for each processor.
     counts: Mapped<types::count>,
+    missing: Mapped<types::missing>,
     sizes: Sizes,
     finds_tables: bool,
 }
@@ -160,6 +162,7 @@ impl Srv6 {
             lists: Numbered::new("segment lists", mapped("lists", &maps.lists)?),
             sids: indexed("SIDs", &maps.sids, sid_index)?,
             counts: mapped("counts", &maps.counts)?,
+            missing: mapped("missing", &maps.missing)?,
             sizes,
             finds_tables: {
                 // What comes in is of no interest, as long as it is a frame.
@@ -205,6 +208,27 @@ impl Srv6 {
             packets: sum.packets + one.packets,
             bytes: sum.bytes + one.bytes,
         })
+    }
+
+    /// The neighbours that packets have waited for in vain since the last call, with the interfaces
+    /// that they are on.
+    pub fn missing_neighbours(&self) -> Vec<(u32, IpAddr)> {
+        let mut found = Vec::new();
+        for at in 0..self.missing.len() {
+            let types::missing { address, ifindex, ipv6 } = self.missing.read(at);
+            if ifindex == 0 {
+                continue;
+            }
+            // One that the program writes meanwhile is written again by the next packet.
+            self.missing.write(at, types::missing::default());
+            let mut bytes = [0; 16];
+            bytes[..8].copy_from_slice(&address[0].to_ne_bytes());
+            bytes[8..].copy_from_slice(&address[1].to_ne_bytes());
+            let [a, b, c, d, ..] = bytes;
+            let address = if ipv6 == 0 { IpAddr::from([a, b, c, d]) } else { IpAddr::from(bytes) };
+            found.push((ifindex, address));
+        }
+        found
     }
 
     /// Sets a counter to zero.
@@ -400,4 +424,4 @@ macro_rules! plain {
     )*};
 }
 plain!(control port upper attachment_key attachment tenant prefix4 prefix6);
-plain!(policy spread outer bucket sid count);
+plain!(policy spread outer bucket sid count missing);

@@ -5,6 +5,7 @@
 //! links or addresses are followed by a look at the kernel's tables as a whole, once the changes
 //! have settled.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -17,7 +18,7 @@ use bpf::srv6::Sizes;
 use bpf::{Filter, Srv6};
 use dataplane::xdp::{
     Difference, Forwarding, Imported, Kernel, Links, Port, SlowPath, TABLE_TENANTS, TableTenants,
-    Tables, TenantId, Tenants, import, resolve,
+    Tables, TenantId, Tenants, import, leave_own, resolve,
 };
 use model::dataplane::{File, Table};
 use netlink::{Encap, Event, Mac, Monitor, Neighbour, NeighbourState};
@@ -64,6 +65,15 @@ pub(crate) struct Engine {
     looked_for_source: Instant,
     /// Whether the program's watch outlives this process.
     watched: bool,
+}
+
+/// Which of a file's ports have to be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ports {
+    /// All, by the names that the file gives.
+    All,
+    /// Those that are: one that has gone may come back, one that was renamed is still the same.
+    Present,
 }
 
 /// What is to be installed, and whose numbers it uses.
@@ -116,15 +126,20 @@ impl Engine {
     /// What `file` would change, the first `most` of it listed.
     pub(crate) fn plan(&mut self, file: &File, most: usize) -> Result<Difference, Error> {
         let seen = self.kernel.look(self.tables.program())?;
-        let wanted = self.wanted(file, seen)?;
+        let wanted = self.wanted(file, seen, Ports::All)?;
         Ok(self.difference(&wanted, most))
     }
 
     /// Makes the data plane what `file` says. On an error nothing has changed.
-    pub(crate) fn apply(&mut self, file: File, most: usize) -> Result<Difference, Error> {
+    pub(crate) fn apply(
+        &mut self,
+        file: File,
+        ports: Ports,
+        most: usize,
+    ) -> Result<Difference, Error> {
         self.kernel.forget_refusals();
         let seen = self.kernel.look(self.tables.program())?;
-        let wanted = self.wanted(&file, seen)?;
+        let wanted = self.wanted(&file, seen, ports)?;
         let difference = self.difference(&wanted, most);
         let sizes = sizes_of(&file, &wanted.forwarding);
         if !sizes.fit_into(self.tables.program().sizes()) {
@@ -146,11 +161,25 @@ impl Engine {
     }
 
     /// What `file` and the kernel's routes ask for.
-    fn wanted(&mut self, file: &File, seen: Seen) -> Result<Wanted, Error> {
+    fn wanted(&mut self, file: &File, seen: Seen, ports: Ports) -> Result<Wanted, Error> {
         // Numbers that a refused file took are free again.
         let (mut tenants, mut table_tenants) = (self.tenants.clone(), self.table_tenants.clone());
-        let links = Links::new(seen.kernel.links.clone(), seen.kernel.finds_tables);
+        let mut links = Links::new(seen.kernel.links.clone(), seen.kernel.finds_tables);
+        let mut file = Cow::Borrowed(file);
+        if ports == Ports::Present {
+            let known = self.tables.now().ports.iter();
+            links = links.also_called(known.map(|(index, port)| (port.name.as_str(), *index)));
+            let named = file.ports.iter().flat_map(|(name, port)| [Some(name), port.exit.as_ref()]);
+            let missing = named.flatten().filter(|name| !links.has(name));
+            let missing: Vec<_> = missing.cloned().collect();
+            if !missing.is_empty() {
+                tracing::warn!("there is no interface {} at present", missing.join(", "));
+                file = Cow::Owned(file.without_ports(&missing));
+            }
+        }
+        let file: &File = &file;
         let mut forwarding = resolve(file, &links, &mut tenants).map_err(Error::Resolve)?;
+        leave_own(&mut forwarding, &seen.kernel);
         let mut imported = Imported::default();
         if file.import {
             imported = import(&mut forwarding, &seen.kernel, &mut table_tenants);
@@ -204,6 +233,12 @@ impl Engine {
                 }
                 let _ = self.tables.change_to(before);
                 return Err(error);
+            }
+        }
+        for (index, attached) in &mut self.attached {
+            // A file may call a port by its new name.
+            if let Some(port) = ports.get(index) {
+                attached.move_pin(&self.pins.join(pin_name(&port.name)))?;
             }
         }
         let is_gone = |port: &&u32| !ports.contains_key(port);
@@ -358,17 +393,21 @@ impl Engine {
     /// Puts the program on a port: in place of what an earlier engine left there, if it did.
     fn attach(&mut self, index: u32, name: &str, mode: Mode) -> Result<(), Error> {
         let pin = self.pins.join(pin_name(name));
-        if pin.exists() {
-            match Attached::pinned(&pin) {
-                Ok(left) if left.interface() == index => {
-                    left.replace(self.tables.program().program())?;
-                    self.attached.insert(index, left);
-                    return Ok(());
-                }
-                // Of an interface that is gone.
-                _ => std::fs::remove_file(&pin)
-                    .map_err(|source| Error::State { path: pin.clone(), source })?,
+        // Under the name that the interface had then.
+        for name in self.port_pins()? {
+            let path = self.pins.join(name);
+            let Ok(mut left) = Attached::pinned(&path) else { continue };
+            if left.interface() == index {
+                left.replace(self.tables.program().program())?;
+                left.move_pin(&pin)?;
+                self.attached.insert(index, left);
+                return Ok(());
             }
+        }
+        if pin.exists() {
+            // Of an interface that is gone.
+            std::fs::remove_file(&pin)
+                .map_err(|source| Error::State { path: pin.clone(), source })?;
         }
         let mut made = Attached::new(self.tables.program().program(), index, mode)?;
         made.pin(&pin)?;
@@ -419,6 +458,11 @@ impl Engine {
     pub(crate) fn follow(&mut self) -> Result<(), Error> {
         self.tables.program().beat();
         self.go_on_tracing();
+        for (interface, address) in self.tables.program().missing_neighbours() {
+            if let Err(error) = self.kernel.probe(interface, address) {
+                tracing::debug!("{}", api::in_one_line(&error));
+            }
+        }
         let mut event = self.monitor.wait(TICK)?;
         let mut generation = false;
         while let Some(one) = event {
@@ -476,7 +520,7 @@ impl Engine {
             self.tables.program().set_exact(seen.exact);
             return Ok(());
         }
-        let wanted = self.wanted(file, seen)?;
+        let wanted = self.wanted(file, seen, Ports::Present)?;
         self.install(wanted, file)
     }
 
@@ -522,7 +566,7 @@ impl Engine {
         // The kernel asks again only for packets that it sends itself.
         if neighbour.state == NeighbourState::Stale
             && self.is_ours(neighbour.interface)
-            && let Err(error) = self.kernel.probe(neighbour)
+            && let Err(error) = self.kernel.probe(key.0, key.1)
         {
             tracing::debug!("{}", api::in_one_line(&error));
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use bpf::Srv6;
 use dataplane::xdp::{Kernel, Present, Refused, SlowPath};
-use netlink::{GenericHandle, Handle, Link, Neighbour, NextHop, SLOW_PATH};
+use netlink::{GenericHandle, Handle, Link, NextHop, SLOW_PATH};
 
 use crate::Error;
 
@@ -54,10 +54,12 @@ impl KernelSide {
         list.routes.retain(|route| route.protocol != SLOW_PATH);
         let rules = self.handle.rule_owners()?;
         let present = Present::list(&mut self.handle)?;
+        let addresses = self.handle.addresses()?;
         let kernel = Kernel {
             routes: list.routes,
             links: self.handle.links()?.into_iter().map(settled).collect(),
-            addresses: self.handle.addresses()?.iter().map(|a| a.net.addr()).collect(),
+            addresses: addresses.iter().map(|a| a.net.addr()).collect(),
+            addresses_of: addresses.iter().map(|a| (a.interface, a.net.addr())).collect(),
             // Ours says nothing of what the kernel's own routes are to have.
             source: Some(source).filter(|s| !s.is_unspecified() && Some(*s) != self.source),
             has_rules: rules.others,
@@ -159,9 +161,9 @@ impl KernelSide {
         self.shrink(SlowPath::default())
     }
 
-    /// Asks whether a neighbour is still there.
-    pub(crate) fn probe(&mut self, neighbour: &Neighbour) -> Result<(), Error> {
-        Ok(self.handle.probe_neighbour(neighbour.interface, neighbour.address)?)
+    /// Asks for a neighbour, or whether it is still there.
+    pub(crate) fn probe(&mut self, interface: u32, address: IpAddr) -> Result<(), Error> {
+        Ok(self.handle.probe_neighbour(interface, address)?)
     }
 }
 

@@ -14,7 +14,8 @@ mod service;
 mod tenants;
 mod trace;
 
-use std::net::SocketAddr;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener as StdListener};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
@@ -22,8 +23,11 @@ use api::v1::dataplane_server::DataplaneServer;
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Ports};
 use crate::service::{Order, Orders, Service};
+
+/// What a data plane is called in its network namespace: there is one.
+const NAME: &[u8] = b"kaido/dataplane";
 
 /// What a daemon needs to know before it starts.
 #[derive(Debug, Clone)]
@@ -33,7 +37,7 @@ pub struct Config {
     /// What it begins with; without one, what it applied last.
     pub file: Option<String>,
     /// Where it answers Prometheus, over HTTP; nowhere when absent.
-    pub metrics: Option<SocketAddr>,
+    pub metrics: Option<std::net::SocketAddr>,
 }
 
 impl Config {
@@ -86,6 +90,12 @@ pub enum Error {
     /// What is to be traced makes no sense.
     #[error("{0}")]
     Match(String),
+    /// Another daemon has this network namespace.
+    #[error(
+        "another data plane is at work in this network namespace, with a folder of its own: \
+         `pgrep -af 'dataplane run'` finds it"
+    )]
+    TwoInNamespace,
     /// A defect: the engine has panicked, and the log says where.
     #[error("the data plane's daemon has panicked: start it again, and report what its log says")]
     Panicked,
@@ -93,7 +103,7 @@ pub enum Error {
     #[error("cannot listen on {address} for Prometheus")]
     Metrics {
         /// The address.
-        address: SocketAddr,
+        address: std::net::SocketAddr,
         /// Why.
         #[source]
         source: std::io::Error,
@@ -127,6 +137,12 @@ pub async fn run(
             std::fs::TryLockError::Error(source) => Error::State { path: state, source },
         });
     }
+    // Abstract names are each network namespace's own.
+    let name = SocketAddr::from_abstract_name(NAME).map_err(failed)?;
+    let _namespace = StdListener::bind_addr(&name).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => Error::TwoInNamespace,
+        _ => failed(error),
+    })?;
     let listener = bind(&Config::socket(&state))?;
     let metrics = match config.metrics {
         Some(address) => Some(metrics::listen(address).await?),
@@ -138,6 +154,14 @@ pub async fn run(
     // An error of the start is the thread's result.
     let served = match started.await {
         Ok(()) => {
+            if std::fs::read_link("/proc/self/ns/mnt").ok()
+                != std::fs::read_link("/proc/1/ns/mnt").ok()
+            {
+                tracing::warn!(
+                    "this daemon is in a mount namespace of its own: with that its pins go, and its \
+                     ports stop forwarding (docs/dataplane.md)"
+                );
+            }
             tracing::info!("the data plane is at work");
             let orders = Orders::new(orders);
             let metrics = metrics.map(|listener| {
@@ -191,7 +215,9 @@ fn work(
     let file = text.as_deref().map(read).transpose().map_err(Error::File)?;
     let mut engine = Engine::new(&config.state)?;
     if let (Some(file), Some(text)) = (file, &text) {
-        apply_and_keep(&mut engine, file, text, 0, &applied)?;
+        // What was applied last may name a port that has gone meanwhile.
+        let ports = if config.file.is_some() { Ports::All } else { Ports::Present };
+        apply_and_keep(&mut engine, file, ports, text, 0, &applied)?;
     }
     if ready.send(()).is_err() {
         return Ok(());
@@ -213,6 +239,7 @@ fn work(
 fn apply_and_keep(
     engine: &mut Engine,
     file: model::dataplane::File,
+    ports: Ports,
     text: &str,
     most: usize,
     applied: &Path,
@@ -220,7 +247,7 @@ fn apply_and_keep(
     let failed = |source| Error::State { path: applied.into(), source };
     let new = applied.with_extension("new");
     std::fs::write(&new, text).map_err(failed)?;
-    let done = engine.apply(file, most);
+    let done = engine.apply(file, ports, most);
     match &done {
         Ok(_) => std::fs::rename(&new, applied).map_err(failed)?,
         // The next one writes it anew.

@@ -46,7 +46,6 @@ fn unavailable(status: &tonic::Status) -> Response {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Entry {
     name: String,
-    action: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -75,7 +74,7 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
     for (of, entries) in [("sid", &found.sids), ("policy", &found.policies)] {
         let (packets, bytes) = pair::<Entry>(&mut registry, of);
         for entry in entries {
-            let labels = Entry { name: entry.name.clone(), action: entry.action.clone() };
+            let labels = Entry { name: entry.name.clone() };
             packets.get_or_create(&labels).inc_by(entry.packets);
             bytes.get_or_create(&labels).inc_by(entry.bytes);
         }
@@ -152,8 +151,8 @@ mod tests {
         };
         let text = text(&found);
         for line in [
-            "kaido_dataplane_sid_packets_total{name=\"fd00::1/128\",action=\"End\"} 7",
-            "kaido_dataplane_sid_bytes_total{name=\"fd00::1/128\",action=\"End\"} 700",
+            "kaido_dataplane_sid_packets_total{name=\"fd00::1/128\"} 7",
+            "kaido_dataplane_sid_bytes_total{name=\"fd00::1/128\"} 700",
             "kaido_dataplane_tenant_packets_total{tenant=\"blue\",direction=\"encapsulated\"} 3",
             "kaido_dataplane_reason_packets_total{reason=\"too-big\",outcome=\"dropped\"} 2",
         ] {

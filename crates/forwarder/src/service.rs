@@ -15,7 +15,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use crate::Error;
-use crate::engine::Engine;
+use crate::engine::{Engine, Ports};
 use crate::reasons::REASONS;
 use crate::trace::{Sink, WAITING};
 
@@ -70,7 +70,7 @@ fn apply(
     let difference = if request.plan {
         engine.plan(&file, most)?
     } else {
-        crate::apply_and_keep(engine, file, &request.file, most, applied)?
+        crate::apply_and_keep(engine, file, Ports::All, &request.file, most, applied)?
     };
     let changes = difference.changes.iter().map(ToString::to_string).collect();
     let (more, summary) = (difference.more() as u64, difference.summary());

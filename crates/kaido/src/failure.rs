@@ -67,7 +67,7 @@ impl From<tonic::Status> for Failure {
         use tonic::Code;
         let error = if std::error::Error::source(&status).is_some() {
             // The connection's own error, not an answer.
-            anyhow::anyhow!("the controller went away before it answered")
+            anyhow::anyhow!("the daemon went away before it answered")
         } else {
             anyhow::anyhow!("{}", status.message())
         };

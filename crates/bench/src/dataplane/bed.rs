@@ -247,6 +247,7 @@ fn kernel() -> anyhow::Result<Kernel> {
         routes: handle.all_routes()?.routes,
         links: handle.links()?,
         addresses: handle.addresses()?.iter().map(|address| address.net.addr()).collect(),
+        addresses_of: Vec::new(),
         source: Some(SOURCE),
         has_rules: false,
         finds_tables: true,

@@ -13,8 +13,8 @@ use ipnet::{IpNet, Ipv6Net};
 use netlink::{Behavior, Encap, Link, MAIN_TABLE, Mode, Route};
 
 use super::{
-    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Tags, TenantId, Weighted,
-    longest,
+    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Tags, TenantId, Upper,
+    Weighted, longest,
 };
 
 /// What the kernel says, as it was listed.
@@ -26,6 +26,8 @@ pub struct Kernel {
     pub links: Vec<Link>,
     /// The node's own addresses.
     pub addresses: HashSet<IpAddr>,
+    /// The same with their interfaces' indices.
+    pub addresses_of: Vec<(u32, IpAddr)>,
     /// The outer source address (`ip sr tunsrc`), if one is set.
     pub source: Option<Ipv6Addr>,
     /// Whether there are policy rules of others than the kernel.
@@ -231,14 +233,37 @@ fn import_table(
     let own = kernel.addresses.iter().map(|address| IpNet::from(*address));
     let plain: Vec<IpNet> = routes.keys().copied().chain(own).filter(within).collect();
     for net in plain {
-        if forwarding.prefixes.contains_key(&(tenant, net)) {
-            continue;
-        }
-        let id = PolicyId::Named(tenant, "left to the kernel".into());
-        let policy = Policy { lists: Vec::new(), form: Form::Whole, in_kernel: true };
-        forwarding.policies.insert(id.clone(), policy);
-        forwarding.prefixes.insert((tenant, net), id);
+        leave_to_kernel(forwarding, tenant, net);
     }
+}
+
+/// Leaves to the kernel what a file's tenants send to this node's own addresses on their interfaces,
+/// also where a wider prefix is steered. Elsewhere such an address may be a tenant's.
+pub fn leave_own(forwarding: &mut Forwarding, kernel: &Kernel) {
+    let steered: HashSet<TenantId> = forwarding.prefixes.keys().map(|key| key.0).collect();
+    for (interface, address) in &kernel.addresses_of {
+        let owner = match forwarding.uppers.get(interface) {
+            Some(Upper { port, tags }) => {
+                forwarding.attachments.get(&Attachment { port: *port, tags: *tags })
+            }
+            None => forwarding.ports.get(interface).map(|port| &port.owner),
+        };
+        let Some(Owner::Tenant(tenant)) = owner.cloned() else { continue };
+        if steered.contains(&tenant) {
+            leave_to_kernel(forwarding, tenant, IpNet::from(*address));
+        }
+    }
+}
+
+/// What a tenant sends there is the kernel's, unless the tenant has a policy for just that.
+fn leave_to_kernel(forwarding: &mut Forwarding, tenant: TenantId, net: IpNet) {
+    if forwarding.prefixes.contains_key(&(tenant, net)) {
+        return;
+    }
+    let id = PolicyId::Named(tenant, "left to the kernel".into());
+    let policy = Policy { lists: Vec::new(), form: Form::Whole, in_kernel: true };
+    forwarding.policies.insert(id.clone(), policy);
+    forwarding.prefixes.insert((tenant, net), id);
 }
 
 fn is_ipv6(net: &IpNet) -> bool {

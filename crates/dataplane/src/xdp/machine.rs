@@ -25,6 +25,21 @@ impl Links {
         Self { by_name, by_table: vrfs.collect(), links, finds_tables }
     }
 
+    /// The same, where an interface that was renamed is found by its old name as well.
+    pub fn also_called<'a>(mut self, names: impl Iterator<Item = (&'a str, u32)>) -> Self {
+        for (name, index) in names {
+            if let Some(at) = self.links.iter().position(|link| link.index == index) {
+                self.by_name.entry(name.into()).or_insert(at);
+            }
+        }
+        self
+    }
+
+    /// Whether there is an interface with this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
     pub(super) fn named(&self, name: &str) -> Option<&Link> {
         self.by_name.get(name).map(|at| &self.links[*at])
     }

@@ -94,6 +94,18 @@ fn root_a_tenants_packets_get_their_header() {
         assert_eq!(seen.layers[1].hop_limit, 64);
         assert_eq!(forwarded(&plane, &udp4("10.1.0.1", "10.4.0.1", 22)), None);
 
+        // A tag of 0 is none.
+        for tags in [&[0x81, 0, 0, 0][..], &[0x88, 0xa8, 0xe0, 0][..]] {
+            let mut tagged = frame(&udp4("10.1.0.1", "10.3.7.1", 22));
+            tagged.splice(12..12, tags.iter().copied());
+            let run = run_once(plane.program(), index("l"), &tagged).unwrap();
+            assert_eq!(run.verdict, verdict::REDIRECT);
+            assert_eq!(Headers::dissect(&run.frame).unwrap().layers.len(), 2);
+            tagged.splice(12..12, [0x88, 0xa8, 0, 0]);
+            let run = run_once(plane.program(), index("l"), &tagged).unwrap();
+            assert_ne!(run.verdict, verdict::PASS, "nor two");
+        }
+
         // The kernel, which has no such policy, would let it out as it is.
         let mut odd = udp4("10.1.0.1", "10.3.7.1", 22);
         odd[0] = 0x46;

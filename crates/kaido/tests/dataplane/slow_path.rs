@@ -153,3 +153,28 @@ fn root_nobody_else_meets_a_tenants_policies() {
     net.kaido.ok(&["dataplane", "detach"]);
     net.end();
 }
+
+/// The kernel looks a table up for End.DT4 only with its VRF: it has no such SID here, and asks for no
+/// neighbour.
+#[test]
+fn root_a_neighbour_that_only_xdp_needs_is_asked_for() {
+    let mut net = net();
+    ip(&net.node, &["addr add 10.7.0.1/24 dev r", "route add 10.7.0.0/24 dev r table 100"]);
+    ip(&net.right, &["addr add 10.7.0.2/24 dev port"]);
+    ip(
+        &net.left,
+        &[
+            "route add 10.7.0.2/32 encap seg6 mode encap segs fd00:1::d4 via inet6 fd00:a::1 dev port",
+        ],
+    );
+    net.start(&[]);
+    net.apply(
+        "locators: [\"fd00:1::/48\"]\nports: { l: {}, r: {} }\n\
+         sids: { fd00:1::d4: {behaviour: End.DT4, table: 100} }\n",
+    );
+    assert!(show(&net.node, "neigh show 10.7.0.2").is_empty());
+    // The first packets are dropped; the daemon asks for the neighbour meanwhile.
+    expect(&net, "-c 20 -i 0.1 -W 1 10.7.0.2", "bytes from 10.7.0.2");
+    net.kaido.ok(&["dataplane", "detach"]);
+    net.end();
+}

@@ -34,6 +34,24 @@ pub struct File {
     pub sids: Vec<(Ipv6Net, Endpoint)>,
 }
 
+impl File {
+    /// This without some ports, and without what they alone are for.
+    pub fn without_ports(&self, missing: &[Name]) -> Self {
+        let mut file = self.clone();
+        file.ports.retain(|name, _| !missing.contains(name));
+        for tenant in file.tenants.values_mut() {
+            tenant.attachments.retain(|attachment| !missing.contains(&attachment.port));
+        }
+        file.sids.retain(|(_, endpoint)| {
+            !matches!(&endpoint.action, Action::EndDx2(port) if missing.contains(port))
+        });
+        for port in file.ports.values_mut() {
+            port.exit = port.exit.take().filter(|exit| !missing.contains(exit));
+        }
+        file
+    }
+}
+
 /// An interface of the data plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {

@@ -214,12 +214,15 @@ impl Node {
 
 /// Whether a frame tells the sender of another one that it was too big.
 pub(crate) fn tells_the_sender(sent: &[u8], frame: &[u8]) -> bool {
-    let ip = frame.get(14..).unwrap_or_default();
+    // The answer has the tags of what it answers.
+    let is_tag = |at: usize| matches!(frame.get(at..at + 2), Some([0x81, 0] | [0x88, 0xa8]));
+    let l3 = 14 + 4 * [12, 16].into_iter().take_while(|at| is_tag(*at)).count();
+    let ip = frame.get(l3..).unwrap_or_default();
     // An ICMP header, and the quote.
     let (about, says) = match ip.first().map(|byte| byte >> 4) {
         Some(4) if ip.len() == 20 + 8 + 512 => (28, ip[9] == 1 && ip[20..22] == [3, 4]),
         Some(6) if ip.len() == 40 + 8 + 512 => (48, ip[6] == 58 && ip[40] == 2),
         _ => return false,
     };
-    says && frame[..6] == sent[6..12] && sent[14..].starts_with(&ip[about..])
+    says && frame[..6] == sent[6..12] && sent[l3..].starts_with(&ip[about..])
 }

@@ -100,7 +100,8 @@ fn root_tagged_frames_become_what_untagged_do() {
                 (&[0x88a8_0064, 0x8100_2007], true),
                 (&[0x8100_0064, 0x8100_2007], true),
                 (&[0x8100_2008], false),
-                (&[0x8100_2000], false),
+                // A priority, and no VLAN.
+                (&[0x8100_2000], true),
             ] {
                 let mut frame = to_node(ethertype, &packet);
                 frame.splice(12..12, tags.iter().flat_map(|tag| tag.to_be_bytes()));
