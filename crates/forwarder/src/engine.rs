@@ -5,6 +5,8 @@
 //! links or addresses are followed by a look at the kernel's tables as a whole, once the changes
 //! have settled.
 
+mod ports;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -46,6 +48,8 @@ pub(crate) const TICK: Duration = Duration::from_millis(20);
 pub(crate) struct Engine {
     tables: Tables,
     attached: BTreeMap<u32, Attached>,
+    /// Where the ports' programs run, as the kernel says.
+    modes: BTreeMap<u32, Mode>,
     pins: PathBuf,
     kernel: KernelSide,
     /// What the kernel said before the last change.
@@ -106,6 +110,7 @@ impl Engine {
         Ok(Self {
             tables: Tables::new(srv6),
             attached: BTreeMap::new(),
+            modes: BTreeMap::new(),
             pins,
             kernel: KernelSide::new(state)?,
             seen: None,
@@ -211,29 +216,20 @@ impl Engine {
 
     fn install_tables(&mut self, forwarding: Forwarding, file: &File) -> Result<(), Error> {
         let before = self.tables.change_to(forwarding)?;
-        let is_new = |port: &&u32| !self.attached.contains_key(port);
         let ports = self.tables.now().ports.clone();
-        let mut new: Vec<u32> = ports.keys().filter(is_new).copied().collect();
+        let is_new = |port: &&u32| !self.attached.contains_key(port);
         // An interface that was made anew has its predecessor's name, and pin: that is not to go
         // with the predecessor.
-        let names: HashSet<&str> = new.iter().map(|index| ports[index].name.as_str()).collect();
+        let new = ports.keys().filter(is_new);
+        let names: HashSet<&str> = new.map(|index| ports[index].name.as_str()).collect();
         self.attached.retain(|index, _| {
             let of_same_name = before.ports.get(index).is_some_and(|p| names.contains(&*p.name));
             ports.contains_key(index) || !of_same_name
         });
-        // Those that an earlier engine left at work come last: giving them up would end what they
-        // forward, and with them nothing fails any more.
-        new.sort_by_key(|index| self.pins.join(pin_name(&ports[index].name)).exists());
-        for (done, index) in new.iter().enumerate() {
-            let name = &ports[index].name;
-            if let Err(error) = self.attach(*index, name, mode_of(file, name)) {
-                // The first error is the one to report; what was there a moment ago fits.
-                for index in &new[..done] {
-                    let _ = self.detach_port(*index);
-                }
-                let _ = self.tables.change_to(before);
-                return Err(error);
-            }
+        if let Err(error) = self.attach_ports(&ports, file) {
+            // The first error is the one to report; what was there a moment ago fits.
+            let _ = self.tables.change_to(before);
+            return Err(error);
         }
         for (index, attached) in &mut self.attached {
             // A file may call a port by its new name.
@@ -252,6 +248,7 @@ impl Engine {
             // Of a daemon that was killed while it traced; no port leads there any more.
             let _ = std::fs::remove_file(self.pins.join(TRACE));
         }
+        self.modes = self.kernel.xdp_modes()?;
         Ok(())
     }
 
@@ -385,43 +382,6 @@ impl Engine {
         Ok(pins)
     }
 
-    /// How the program is attached to a port.
-    pub(crate) fn mode(&self, index: u32) -> &'static str {
-        if self.attached.contains_key(&index) { "attached" } else { "" }
-    }
-
-    /// Puts the program on a port: in place of what an earlier engine left there, if it did.
-    fn attach(&mut self, index: u32, name: &str, mode: Mode) -> Result<(), Error> {
-        let pin = self.pins.join(pin_name(name));
-        // Under the name that the interface had then.
-        for name in self.port_pins()? {
-            let path = self.pins.join(name);
-            let Ok(mut left) = Attached::pinned(&path) else { continue };
-            if left.interface() == index {
-                left.replace(self.tables.program().program())?;
-                left.move_pin(&pin)?;
-                self.attached.insert(index, left);
-                return Ok(());
-            }
-        }
-        if pin.exists() {
-            // Of an interface that is gone.
-            std::fs::remove_file(&pin)
-                .map_err(|source| Error::State { path: pin.clone(), source })?;
-        }
-        let mut made = Attached::new(self.tables.program().program(), index, mode)?;
-        made.pin(&pin)?;
-        self.attached.insert(index, made);
-        Ok(())
-    }
-
-    fn detach_port(&mut self, index: u32) -> Result<(), Error> {
-        match self.attached.remove(&index) {
-            Some(attached) => Ok(attached.detach()?),
-            None => Ok(()),
-        }
-    }
-
     /// Hands everything back to the kernel.
     pub(crate) fn detach(&mut self) -> Result<(), Error> {
         self.end_trace();
@@ -432,6 +392,7 @@ impl Engine {
         self.sweep(&BTreeMap::new())?;
         self.tables.change_to(Forwarding::default())?;
         (self.file, self.seen, self.imported) = (None, None, Imported::default());
+        self.modes.clear();
         self.kernel.leave()
     }
 
@@ -605,13 +566,5 @@ fn sizes_of(file: &File, forwarding: &Forwarding) -> Sizes {
         spreads: limits.policies,
         tenants: limits.tenants + TABLE_TENANTS,
         attachments: (forwarding.attachments.len() as u32).next_power_of_two().max(4096),
-    }
-}
-
-fn mode_of(file: &File, port: &str) -> Mode {
-    match file.ports.get(port).map(|port| port.mode) {
-        Some(model::dataplane::Mode::Native) => Mode::Native,
-        Some(model::dataplane::Mode::Generic) => Mode::Generic,
-        Some(model::dataplane::Mode::Auto) | None => Mode::Auto,
     }
 }

@@ -1,11 +1,13 @@
 //! The kernel of the data plane's namespace: what it says, and the slow path that it keeps.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use bpf::Srv6;
+use bpf::attach::Mode;
 use dataplane::xdp::{Kernel, Present, Refused, SlowPath};
-use netlink::{GenericHandle, Handle, Link, NextHop, SLOW_PATH};
+use netlink::{GenericHandle, Handle, Link, NextHop, SLOW_PATH, XdpMode};
 
 use crate::Error;
 
@@ -73,6 +75,16 @@ impl KernelSide {
         let source = self.seg6.tunnel_source()?;
         let source = Some(source).filter(|s| !s.is_unspecified() && Some(*s) != self.source);
         Ok(source != seen.source)
+    }
+
+    /// Where each interface's XDP program runs.
+    pub(crate) fn xdp_modes(&mut self) -> Result<BTreeMap<u32, Mode>, Error> {
+        let mode = |link: &Link| {
+            let xdp = link.xdp.first()?;
+            let mode = if xdp.mode == XdpMode::Generic { Mode::Generic } else { Mode::Native };
+            Some((link.index, mode))
+        };
+        Ok(self.handle.links()?.iter().filter_map(mode).collect())
     }
 
     /// Whether it has of the slow path what it was told to keep.

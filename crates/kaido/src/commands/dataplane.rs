@@ -265,7 +265,8 @@ fn per_second(
 const MOST: usize = 40;
 
 fn text(found: &v1::GetDataplaneResponse) -> String {
-    let ports: Vec<&str> = found.ports.iter().map(|port| port.name.as_str()).collect();
+    let port = |port: &v1::DataplanePort| format!("{} ({})", port.name, port.mode);
+    let ports: Vec<String> = found.ports.iter().map(port).collect();
     let mut parts = vec![format!("ports: {}", ports.join(" "))];
     for (title, entries) in [("SID", &found.sids), ("POLICY", &found.policies)] {
         if entries.is_empty() {
@@ -331,7 +332,9 @@ fn as_json(found: &v1::GetDataplaneResponse) -> Value {
     };
     let entries = |entries: &[v1::DataplaneEntry]| entries.iter().map(entry).collect::<Value>();
     json!({
-        "ports": found.ports.iter().map(|port| &port.name).collect::<Vec<_>>(),
+        "ports": found.ports.iter().map(|port| {
+            json!({ "name": port.name, "mode": port.mode })
+        }).collect::<Value>(),
         "sids": entries(&found.sids),
         "policies": entries(&found.policies),
         "tenants": found.tenants.iter().map(|tenant| json!({

@@ -2,13 +2,16 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
+mod attaching;
 mod bad_input;
 mod changes;
 mod daemon;
 mod doctor;
 mod flapping;
 mod import;
+mod jumbo;
 mod metrics;
+mod modes;
 mod net;
 mod slow_path;
 mod soak;
