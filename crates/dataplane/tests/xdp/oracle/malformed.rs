@@ -12,7 +12,7 @@ use super::packets::*;
 use super::random::Dice;
 
 /// Good frames, of each kind that some entry is for.
-fn good() -> Vec<Vec<u8>> {
+pub(super) fn good() -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     let v4 = V4::new("10.1.0.1", "10.2.0.1").with(&udp(9));
     let v6 = V6::new("fd00:9::9", "fd00:8::9", 17).with(&udp(9));
@@ -34,7 +34,7 @@ fn good() -> Vec<Vec<u8>> {
 
 impl Node {
     /// Lets the program alone have a frame; whatever it does, it does it whole.
-    fn survives(&self, frame: &[u8], account: &mut Account) {
+    pub(super) fn survives(&self, frame: &[u8], account: &mut Account) {
         let run = self.program(frame);
         let told = tells_the_sender(frame, &run.frame);
         account.add(if told { verdict::DROP } else { run.verdict });
@@ -55,12 +55,12 @@ fn is_inside(whole: &[u8], part: &[u8]) -> bool {
 }
 
 /// How many cases there are for each that a run has time for.
-fn cases_for_one() -> usize {
+pub(super) fn cases_for_one() -> usize {
     ALL.div_ceil(packets()) as usize
 }
 
 /// The kernel has the entries, or has not: then nothing of theirs may reach it.
-fn in_both(test: fn(&mut Node, bool, &mut Account)) {
+pub(super) fn in_both(test: fn(&mut Node, bool, &mut Account)) {
     for in_kernel in [true, false] {
         with_node(move |node| {
             node.configure_all(in_kernel);

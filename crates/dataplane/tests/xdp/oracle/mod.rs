@@ -12,6 +12,7 @@ mod headend;
 mod known;
 mod live;
 mod malformed;
+mod mutations;
 mod network;
 mod node;
 mod packets;
