@@ -1,7 +1,7 @@
 PREFIX ?= /usr/local
 KAIDO := $(or $(CARGO_TARGET_DIR),target)/release/kaido
 
-.PHONY: help deps build demo test test-guest soak bench bench-guest lint install
+.PHONY: help deps build demo test test-guest fuzz soak bench bench-guest lint install
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -22,6 +22,9 @@ test: ## lint, then run every test, as root, and those of the guest
 test-guest: ## run the tests of what touches the kernel on Linux 6.1, in a virtual machine
 	@scripts/deps.sh --lint
 	@scripts/guest/test.sh
+
+fuzz: ## fuzz what reads packets and files, a minute each
+	@scripts/fuzz.sh
 
 soak: ## run the proofs that take long (three hours), as root
 	@scripts/soak.sh

@@ -1,0 +1,75 @@
+//! What must hold of every input. The targets of the fuzzer and the tests of this package call the
+//! same functions; a panic is a finding.
+
+use wire::{
+    Ethernet, EthernetPacket, Headers, Ipv4, Ipv4Packet, Ipv6, Ipv6Packet, Srh, SrhPacket, Udp,
+    UdpPacket, Vlan, VlanPacket,
+};
+
+/// Bytes of a frame or of any header in it: a view is refused or reads within its bytes, and the value
+/// of a view, written out, is read as the same value again.
+pub fn headers(input: &[u8]) {
+    let _ = Headers::dissect(input);
+    if let Ok(packet) = EthernetPacket::new_checked(input) {
+        let mut out = Vec::new();
+        Ethernet::parse(&packet).emit(&mut out);
+        assert_eq!(out, input[..out.len()]);
+    }
+    if let Ok(packet) = VlanPacket::new_checked(input) {
+        let _ = (packet.payload(), packet.drop_eligible());
+        let mut out = Vec::new();
+        Vlan::parse(&packet).emit(&mut out);
+        assert_eq!(out, input[..out.len()]);
+    }
+    if let Ok(packet) = Ipv4Packet::new_checked(input) {
+        let _ = (packet.payload(), packet.checksum_ok());
+        let value = Ipv4::parse(&packet);
+        let mut out = Vec::new();
+        if value.emit(&mut out).is_ok() {
+            out.resize(out.len() + usize::from(value.payload_len), 0);
+            let again = Ipv4Packet::new_checked(&out).expect("what was written is a header");
+            assert_eq!(Ipv4::parse(&again), value);
+        }
+    }
+    if let Ok(packet) = Ipv6Packet::new_checked(input) {
+        let _ = packet.payload();
+        let mut out = Vec::new();
+        Ipv6::parse(&packet).emit(&mut out);
+        assert_eq!(out, input[..out.len()]);
+    }
+    if let Ok(packet) = UdpPacket::new_checked(input) {
+        let _ = packet.payload();
+        let mut out = Vec::new();
+        if Udp::parse(&packet).emit(&mut out).is_ok() {
+            assert_eq!(out, input[..out.len()]);
+        }
+    }
+    srh(input);
+}
+
+fn srh(input: &[u8]) {
+    let Ok(packet) = SrhPacket::new_checked(input) else { return };
+    let _ = packet.payload();
+    let value = Srh::parse(&packet);
+    assert!(usize::from(value.segments_left) <= value.segments.len());
+    let mut out = Vec::new();
+    value.emit(&mut out).expect("what was read can be written");
+    let again = SrhPacket::new_checked(&out).expect("what was written is a header");
+    assert_eq!(Srh::parse(&again), value);
+}
+
+/// A data plane's file: accepted, or refused with at least one mistake in words.
+pub fn dataplane_file(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Err(problems) = model::dataplane::parse("fuzz.yaml", text) {
+        assert!(!problems.to_string().is_empty());
+    }
+}
+
+/// A topology's file: the same.
+pub fn topology_file(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Err(problems) = model::topology::parse("fuzz.yaml", text) {
+        assert!(!problems.to_string().is_empty());
+    }
+}
