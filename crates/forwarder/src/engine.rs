@@ -274,8 +274,11 @@ impl Engine {
     /// Puts a program in place of the one that is on the ports; goes on where it fails, and tells
     /// the first failure.
     fn put_on_all(&self, program: BorrowedFd<'_>) -> Result<(), Error> {
-        let done = self.attached.values().map(|attached| attached.replace(program));
-        Ok(done.fold(Ok(()), |first, one| first.and(one))?)
+        let mut first = Ok(());
+        for attached in self.attached.values() {
+            first = first.and(attached.replace(program));
+        }
+        Ok(first?)
     }
 
     /// Lets the program's watch outlive this process.
