@@ -136,6 +136,15 @@ struct {
 	__type(value, struct missing);
 } missing SEC(".maps");
 
+/* The key that is asked for: the stack of all calls has 512 bytes, which Linux 6.1 counts in steps of
+ * 32 for each. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct route_key);
+} asked SEC(".maps");
+
 /* One row a processor. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -173,10 +173,10 @@ static __always_inline const struct adjacency *route(const struct frame *frame, 
 	__u32 row = frame->row << LIMIT_ADJACENCY_BITS, at = row + PLACE(hash);
 	const struct adjacency *entry = bpf_map_lookup_elem(&adjacencies, &at);
 
-	if (!entry) {
-		*reason = REASON_NO_ROUTE;
+	/* In all cases: Linux 6.1 refuses even a copy of what was never set. */
+	*reason = REASON_NO_ROUTE;
+	if (!entry)
 		return 0;
-	}
 	__u64 differs = (entry->key.dst[0] ^ dst0) | (entry->key.dst[1] ^ dst1) |
 			(entry->key.src[0] ^ src0) | (entry->key.src[1] ^ src1) |
 			(entry->key.flow ^ flow) | (entry->key.table ^ table) |
@@ -185,14 +185,26 @@ static __always_inline const struct adjacency *route(const struct frame *frame, 
 	if (!differs)
 		return entry;
 
-	struct route_key key = {
-		.dst = {dst0, dst1}, .src = {src0, src1}, .flow = flow, .table = table};
-	at = other_place(&key, hash, at, frame->control->generation);
+	__u32 zero = 0;
+	struct route_key *key = bpf_map_lookup_elem(&asked, &zero);
+
+	if (!key)
+		return 0;
+	key->dst[0] = dst0;
+	key->dst[1] = dst1;
+	key->src[0] = src0;
+	key->src[1] = src1;
+	key->flow = flow;
+	key->table = table;
+	at = other_place(key, hash, at, frame->control->generation);
 	if (at & ELSEWHERE) {
 		at &= ~ELSEWHERE;
-		*reason = ask_kernel(frame->ctx, &key, at);
-		if (*reason >= 0)
+		int answer = ask_kernel(frame->ctx, key, at);
+
+		if (answer >= 0) {
+			*reason = answer;
 			return 0;
+		}
 	}
 	return bpf_map_lookup_elem(&adjacencies, &at);
 }
