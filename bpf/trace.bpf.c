@@ -102,8 +102,14 @@ static __always_inline int copy(struct xdp_md *ctx)
 	packet->length = length;
 	/* The compiler knows that it is no more; the verifier has to see it checked here. */
 	barrier_var(copied);
-	if (copied < ETH_HLEN || copied > sizeof(packet->bytes) ||
-	    bpf_xdp_load_bytes(ctx, 0, packet->bytes, copied)) {
+	int fits = copied <= sizeof(packet->bytes);
+
+	/* Two checks, not one of the difference, which Linux 6.1 does not follow. */
+	if (fits) {
+		barrier_var(copied);
+		fits = copied >= ETH_HLEN && !bpf_xdp_load_bytes(ctx, 0, packet->bytes, copied);
+	}
+	if (!fits) {
 		bpf_ringbuf_discard(packet, 0);
 		return 0;
 	}

@@ -75,6 +75,13 @@ fn root_one_namespace_has_one_data_plane_and_one_folder_too() {
     assert!(net.ping(3));
 }
 
+/// Linux 6.1 renames no interface that is up.
+fn rename(net: &Net, from: &str, to: &str) {
+    ip(&net.node, &[&format!("link set dev {from} down")]);
+    ip(&net.node, &[&format!("link set dev {from} name {to}")]);
+    ip(&net.node, &[&format!("link set dev {to} up")]);
+}
+
 #[test]
 fn root_a_port_that_goes_or_is_renamed_takes_nothing_else_along() {
     let mut net = Net::new();
@@ -86,7 +93,7 @@ fn root_a_port_that_goes_or_is_renamed_takes_nothing_else_along() {
     assert!(net.ping(3));
 
     // Renamed it is still the same port.
-    ip(&net.node, &["link set dev t name t9"]);
+    rename(&net, "t", "t9");
     let limit = Duration::from_secs(5);
     let has_xdp = |name: &str| show(&net.node, &format!("link show dev {name}")).contains("xdp");
     ip(&net.node, &["-6 route add fd00:1::2/128 encap seg6local action End dev r"]);
@@ -108,7 +115,7 @@ fn root_a_port_that_goes_or_is_renamed_takes_nothing_else_along() {
     until(limit, back, || net.log());
     net.kill();
     assert!(show(&net.node, "link show dev t").contains("xdp"), "its pin keeps it");
-    ip(&net.node, &["link set dev t name t9"]);
+    rename(&net, "t", "t9");
     net.start(&[]);
     net.apply("ports: { l: {}, r: {}, t9: {} }\n");
     net.kaido.ok(&["dataplane", "detach"]);
