@@ -12,6 +12,8 @@ use std::process::{Command, Stdio};
 
 use bpf::Srv6;
 use bpf::srv6::{Sizes, types};
+use dataplane::xdp::{Form, outer};
+use model::{SegmentList, Sid};
 use wire::{Ethernet, Ipv4, Ipv6, Srh, Udp, ethertype, protocol};
 
 pub(crate) const LEFT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
@@ -91,6 +93,15 @@ pub(crate) fn loaded(sizes: Sizes) -> Srv6 {
     control.sids[0].length[0] = 128;
     plane.control.write(0, control);
     plane
+}
+
+/// A policy of one SID, which needs no SRH. Its number.
+pub(crate) fn policy_to_one(plane: &mut Srv6) -> u32 {
+    let list = SegmentList(vec![Sid("fd00:2::1".parse().unwrap())]);
+    let header = outer("fd00:1::".parse().unwrap(), &list, Form::Reduced).unwrap();
+    let list = plane.lists.add(header).unwrap();
+    let policy = types::policy { list, counter: 71, ..Default::default() };
+    plane.policies.add(policy).unwrap()
 }
 
 /// A UDP packet of `payload` bytes in IPv6.

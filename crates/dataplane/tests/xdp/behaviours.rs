@@ -3,8 +3,6 @@
 use bpf::Srv6;
 use bpf::measure::{run_once, verdict};
 use bpf::srv6::{Sizes, types};
-use dataplane::xdp::{Form, outer};
-use model::{SegmentList, Sid};
 use wire::{Headers, protocol};
 
 use crate::bed::*;
@@ -75,11 +73,7 @@ fn root_decapsulation_and_its_inner_packet() {
 fn root_a_tenants_packets_get_their_header() {
     in_node(|| {
         let mut plane = loaded(Sizes::default());
-        let list = SegmentList(vec![Sid("fd00:2::1".parse().unwrap())]);
-        let header = outer("fd00:1::".parse().unwrap(), &list, Form::Reduced).unwrap();
-        let list = plane.lists.add(header).unwrap();
-        let policy = types::policy { list, counter: 71, ..Default::default() };
-        let policy = plane.policies.add(policy).unwrap();
+        let policy = policy_to_one(&mut plane);
         let mut tenant = types::tenant::default();
         tenant.ipv4[0].count = 2;
         tenant.ipv4[0].length[..2].copy_from_slice(&[24, 16]);

@@ -4,8 +4,6 @@ use bpf::Srv6;
 use bpf::measure::{Run, run_once, verdict};
 use bpf::srv6::types::reason;
 use bpf::srv6::{Sizes, types};
-use dataplane::xdp::{Form, outer};
-use model::{SegmentList, Sid};
 
 use crate::bed::*;
 
@@ -16,11 +14,7 @@ const QUOTE: usize = 512;
 /// Everything IPv4 and IPv6 is steered to one SID, without an SRH.
 fn plane() -> Srv6 {
     let mut plane = loaded(Sizes::default());
-    let list = SegmentList(vec![Sid("fd00:2::1".parse().unwrap())]);
-    let header = outer("fd00:1::".parse().unwrap(), &list, Form::Reduced).unwrap();
-    let list = plane.lists.add(header).unwrap();
-    let policy = types::policy { list, counter: 71, ..Default::default() };
-    let policy = plane.policies.add(policy).unwrap();
+    let policy = policy_to_one(&mut plane);
     let mut tenant = types::tenant::default();
     tenant.ipv4[0].count = 1;
     tenant.ipv6[0].count = 1;
