@@ -171,14 +171,12 @@ static __always_inline int headend(struct frame *frame)
 		return headend2(frame, attachment.policy);
 	if (!is_for(frame->port, ethernet))
 		return pass(frame, REASON_OTHER_STATION);
-	const struct tenant *tenant = bpf_map_lookup_elem(&tenants, &attachment.tenant);
-
-	if (!attachment.tenant || !tenant)
+	if (!attachment.tenant)
 		return pass(frame, REASON_NO_ENTRY);
 	if (protocol == bpf_htons(ETH_P_IP))
-		return headend4(frame, attachment.tenant, tenant);
+		return headend4(frame, attachment.tenant);
 	if (protocol == bpf_htons(ETH_P_IPV6))
-		return headend6(frame, attachment.tenant, tenant);
+		return headend6(frame, attachment.tenant);
 	return pass(frame, REASON_NO_ENTRY);
 }
 
@@ -202,7 +200,7 @@ int srv6(struct xdp_md *ctx)
 	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && !frame.port->closed &&
 	    (void *)(ip + 1) <= end_of(&frame)) {
 		const struct sid *sid =
-			find_sid(frame.control, high(&ip->daddr), low(&ip->daddr));
+			find_sid(&frame, high(&ip->daddr), low(&ip->daddr));
 
 		if (sid && is_for(frame.port, ethernet))
 			return endpoint(&frame, sid);

@@ -54,6 +54,8 @@ enum limit {
 	LIMIT_PORTS = 16384,
 	/* How many routes a processor remembers: two to the power of this. */
 	LIMIT_ADJACENCY_BITS = 15,
+	/* How many SIDs and how many policies it remembers by address: the same. */
+	LIMIT_FOUND_BITS = 15,
 	/* How many neighbours may be waited for at a time; of others the next packet tells. A power of
 	 * two. */
 	LIMIT_MISSING = 64,
@@ -262,7 +264,7 @@ enum flavour {
  * The address is masked. */
 struct sid {
 	__u64 address[2];
-	__u32 length;
+	__u32 version; /* the control's when the counter became this SID's */
 	__u32 counter;
 	__u64 next_hop[2]; /* X, DX4 (first 4 bytes), DX6; zero for the packet's own destination */
 	__u8 behaviour;
@@ -274,9 +276,30 @@ struct sid {
 	__u32 table;    /* T, DT4, DT6, DT46: the routing table; 0 where `device` says it */
 	__u32 device;   /* the VRF to look up in; DX2: the interface to send by */
 	__u32 policy;   /* B6.Encaps */
-	__u32 in_kernel; /* whether the kernel has this SID too */
+	__u8 length;    /* of the prefix, in bits */
+	__u8 in_kernel; /* whether the kernel has this SID too */
+	__u8 pad[2];
 };
 _Static_assert(sizeof(struct sid) == 64, "one cache line");
+
+/* The SID that was found for an address, by one processor. */
+struct found_sid {
+	struct sid sid; /* with the whole address, and the control's version when it was found */
+	/* If the SID's length is 128, what its counter in this processor's row is to become when
+	 * another SID takes the place; otherwise the counter itself counts. */
+	struct count count;
+};
+_Static_assert(sizeof(struct found_sid) == 80, "no hidden padding");
+
+/* The policy that was found for a tenant's destination. */
+struct found_policy {
+	__u64 address[2]; /* IPv4 in the first 4 bytes, the others zero */
+	__u32 owner;      /* the tenant; FOUND_IPV6 with it for IPv6 */
+	__u32 version;    /* the control's */
+	__u32 policy;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct found_policy) == 32, "two in a cache line");
 
 /* An interface above a port, such as a VLAN's: packets routed to it leave by the port, tagged. */
 struct upper {
@@ -325,6 +348,9 @@ struct control {
 	/* Adjacencies of another generation are looked up anew. It changes with every route, rule,
 	 * neighbour and link; if nobody watches those, LIMIT_TICK_NS after LIMIT_TICK_NS. Never 0. */
 	__u32 generation;
+	/* What was found for an address under another version of SIDs, prefixes and policies is looked
+	 * for anew. Never 0. */
+	__u32 version;
 	/* Counts up while somebody watches. */
 	__u32 heartbeat;
 	/* Counters in each processor's row. */
@@ -337,8 +363,9 @@ struct control {
 	__u32 active;
 	/* The lengths of the SIDs' prefixes. */
 	struct lengths6 sids[2];
+	__u32 pad;
 };
-_Static_assert(sizeof(struct control) == 296, "no hidden padding");
+_Static_assert(sizeof(struct control) == 304, "no hidden padding");
 
 /* Addresses of a family, as the wire has them; IPv4 in the first 4 bytes. */
 struct trace_prefix {

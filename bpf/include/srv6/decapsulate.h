@@ -9,6 +9,7 @@
 #ifndef KAIDO_SRV6_DECAPSULATE_H
 #define KAIDO_SRV6_DECAPSULATE_H
 
+#include "found.h"
 #include "send.h"
 #include "srh.h"
 
@@ -63,7 +64,7 @@ static __always_inline int decapsulate4(const struct frame *frame, const struct 
 
 	if (cut_head(frame, at, tags))
 		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
-	add_to(frame, sid->counter);
+	count_sid(frame, sid);
 	struct iphdr *inner = data_of(frame) + link_header(tags);
 
 	if ((void *)(inner + 1) > end_of(frame))
@@ -108,7 +109,7 @@ static __always_inline int decapsulate6(const struct frame *frame, const struct 
 
 	if (cut_head(frame, at, tags))
 		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
-	add_to(frame, sid->counter);
+	count_sid(frame, sid);
 	struct ipv6hdr *inner = data_of(frame) + link_header(tags);
 
 	if ((void *)(inner + 1) > end_of(frame))
@@ -151,7 +152,7 @@ static __always_inline int decapsulate2(const struct frame *frame, const struct 
 		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
 	if (bpf_redirect_map(&devices, slot, XDP_DROP) != XDP_REDIRECT)
 		return drop(frame, REASON_OTHER_PORT);
-	add_to(frame, sid->counter);
+	count_sid(frame, sid);
 	return XDP_REDIRECT;
 }
 

@@ -11,7 +11,7 @@
 #ifndef KAIDO_SRV6_ENCAPSULATE_H
 #define KAIDO_SRV6_ENCAPSULATE_H
 
-#include "prefix.h"
+#include "found.h"
 #include "send.h"
 #include "too_big.h"
 
@@ -189,13 +189,13 @@ static __always_inline __u16 header_sum(const struct iphdr *ip)
 	return sum + (sum >> 16);
 }
 
-static __always_inline int headend4(struct frame *frame, __u32 number, const struct tenant *tenant)
+static __always_inline int headend4(struct frame *frame, __u32 number)
 {
 	const struct iphdr *ip = data_of(frame) + frame->l3;
 
 	if ((void *)(ip + 1) > end_of(frame))
 		return drop(frame, REASON_TRUNCATED);
-	__u32 policy = find_policy4(frame->control, number, tenant, ip->daddr);
+	__u32 policy = find_policy(frame, number, ip->daddr, 0);
 
 	if (!policy)
 		return pass(frame, REASON_NO_POLICY);
@@ -221,14 +221,13 @@ static __always_inline int headend4(struct frame *frame, __u32 number, const str
 	return steer(frame, policy, &inner);
 }
 
-static __always_inline int headend6(struct frame *frame, __u32 number, const struct tenant *tenant)
+static __always_inline int headend6(struct frame *frame, __u32 number)
 {
 	const struct ipv6hdr *ip = data_of(frame) + frame->l3;
 
 	if ((void *)(ip + 1) > end_of(frame))
 		return drop(frame, REASON_TRUNCATED);
-	__u32 policy = find_policy6(frame->control, number, tenant, high(&ip->daddr),
-				    low(&ip->daddr));
+	__u32 policy = find_policy(frame, number | FOUND_IPV6, high(&ip->daddr), low(&ip->daddr));
 
 	if (!policy)
 		return pass(frame, REASON_NO_POLICY);

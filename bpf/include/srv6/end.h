@@ -9,6 +9,7 @@
 #ifndef KAIDO_SRV6_END_H
 #define KAIDO_SRV6_END_H
 
+#include "found.h"
 #include "send.h"
 #include "srh.h"
 
@@ -94,7 +95,7 @@ static __always_inline int pop_and_send(const struct frame *frame, const struct 
 	copy = *old;
 	if (cut_head(frame, srh, tags))
 		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
-	add_to(frame, sid->counter);
+	count_sid(frame, sid);
 	struct ipv6hdr *ip = data_of(frame) + link_header(tags);
 
 	if ((void *)(ip + 1) > end_of(frame))
@@ -141,7 +142,7 @@ static __always_inline int forward(const struct frame *frame, const struct sid *
 	/* Tags are put in front; without, the frame stays as long as it is. */
 	if (tags.outer && cut_head(frame, 0, tags))
 		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
-	add_to(frame, sid->counter);
+	count_sid(frame, sid);
 	struct ipv6hdr *to = data_of(frame) + link_header(tags);
 	struct srh *left = (void *)(to + 1);
 

@@ -154,6 +154,23 @@ struct {
 	__type(value, struct adjacency);
 } adjacencies SEC(".maps");
 
+/* One row a processor, as those below. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1 << LIMIT_FOUND_BITS);
+	__type(key, __u32);
+	__type(value, struct found_sid);
+} found_sids SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1 << LIMIT_FOUND_BITS);
+	__type(key, __u32);
+	__type(value, struct found_policy);
+} found_policies SEC(".maps");
+
 /* One row of control.counters a processor: a per-CPU array would need a call on older kernels and
  * an allocation each. */
 struct {

@@ -114,23 +114,27 @@ static long next_sid_length(__u32 i, struct search *search)
 	return 1;
 }
 
-static __always_inline const struct sid *find_sid(const struct control *control, __u64 high,
-						  __u64 low)
+/* The record of an address's SID; 0 for none. */
+__noinline __u32 search_sid(__u64 high, __u64 low)
 {
-	__u32 active = control->active & 1, mask = control->sid_buckets;
-	__u32 count = control->sids[active].count, record;
-	const struct sid *sid;
+	__u32 zero = 0, record = 0;
+	const struct control *state = bpf_map_lookup_elem(&control, &zero);
+
+	if (!state)
+		return 0;
+	__u32 active = state->active & 1, mask = state->sid_buckets;
+	__u32 count = state->sids[active].count;
 
 	if (!count)
 		return 0;
-	sid = try_sid(high, low, control->sids[active].length[0], mask, &record);
-	if (sid || count == 1)
-		return sid;
+	if (try_sid(high, low, state->sids[active].length[0], mask, &record))
+		return record;
+	if (count == 1)
+		return 0;
 	struct search search = {.active = active, .high = high, .low = low, .mask = mask};
 
 	bpf_loop(count - 1, next_sid_length, &search, 0);
-	record = search.record;
-	return record ? bpf_map_lookup_elem(&sids, &record) : 0;
+	return search.record;
 }
 
 static __always_inline __u32 prefix4_in(__u32 at, __u16 tag, __u32 tenant, __be32 address,
@@ -176,7 +180,7 @@ static long next_length4(__u32 i, struct search *search)
 }
 
 /* The number of the policy for an address; 0 for none. */
-static __always_inline __u32 find_policy4(const struct control *control, __u32 number,
+static __always_inline __u32 search_policy4(const struct control *control, __u32 number,
 					  const struct tenant *tenant, __be32 address)
 {
 	__u32 active = tenant->active & 1, mask = control->prefix4_buckets, policy = 0;
@@ -240,7 +244,7 @@ static long next_length6(__u32 i, struct search *search)
 }
 
 /* The number of the policy for an address; 0 for none. */
-static __always_inline __u32 find_policy6(const struct control *control, __u32 number,
+static __always_inline __u32 search_policy6(const struct control *control, __u32 number,
 					  const struct tenant *tenant, __u64 high, __u64 low)
 {
 	__u32 active = tenant->active & 1, mask = control->prefix6_buckets, policy = 0;

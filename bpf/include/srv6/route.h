@@ -30,18 +30,21 @@
 /* In `device`'s place for a VRF: that its table is meant, and no rule. */
 #define ROUTE_IN_VRF 0xffffffff
 
+/* What is not inline is not static either: the verifier then looks at it once, and not at every call,
+ * which halves what it has to follow (64,000 instructions, not 127,000). */
+
 /*
  * Asks the kernel, and keeps the answer at `at`, which is this processor's own. Returns -1, or the
  * reason why the packet cannot be forwarded.
  */
-static __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32 at)
+__noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32 at)
 {
 	struct bpf_fib_lookup fib = {};
 	__u32 zero = 0, device, table, flags = 0;
 	struct adjacency *entry = bpf_map_lookup_elem(&adjacencies, &at);
 	struct control *state = bpf_map_lookup_elem(&control, &zero);
 
-	if (!entry || !state)
+	if (!key || !entry || !state)
 		return REASON_NO_ROUTE;
 	/* Before the look-up: what changes during it must not be kept as new. */
 	__u32 generation = *(volatile __u32 *)&state->generation;
@@ -135,8 +138,8 @@ static __always_inline __u64 hash_of(__u64 dst0, __u64 dst1, __u64 src0, __u64 s
  */
 #define ELSEWHERE (1u << 31)
 
-static __noinline __u32 other_place(const struct route_key *key, __u64 hash, __u32 first,
-				    __u32 generation)
+__noinline __u32 other_place(const struct route_key *key, __u64 hash, __u32 first,
+			     __u32 generation)
 {
 	__u32 row = first >> LIMIT_ADJACENCY_BITS << LIMIT_ADJACENCY_BITS, second;
 	const struct adjacency *one = bpf_map_lookup_elem(&adjacencies, &first);
@@ -145,7 +148,7 @@ static __noinline __u32 other_place(const struct route_key *key, __u64 hash, __u
 	second = row + PLACE(hash);
 	const struct adjacency *other = bpf_map_lookup_elem(&adjacencies, &second);
 
-	if (!one || !other || one->generation != generation)
+	if (!key || !one || !other || one->generation != generation)
 		return first | ELSEWHERE;
 	if (other->generation != generation)
 		return second | ELSEWHERE;

@@ -65,7 +65,7 @@ impl<V: Abi> Records<V> {
 /// MEMBARRIER_CMD_GLOBAL out as a grace period of RCU, under which XDP programs run. With
 /// processors that have no tick (`nohz_full`) it refuses; a packet is on its way for microseconds,
 /// so that a tenth of a second is then as good.
-pub(crate) fn wait_for_packets() {
+pub fn wait_for_packets() {
     const MEMBARRIER_CMD_GLOBAL: i32 = 1;
     // SAFETY: the call takes three integers and touches no memory of this process.
     let result =

@@ -10,6 +10,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Map, MapHandle};
 
 use crate::abi::Abi;
+use crate::found::FoundSids;
 use crate::index::{Index, buckets_for, mix};
 use crate::measure::{run_once, verdict};
 use crate::records::{Indexed, Keyed, Numbered, Records, wait_for_packets};
@@ -116,6 +117,7 @@ pub struct Srv6 {
     pub sids: Indexed<types::sid>,
     /// A row of counters for each processor.
     counts: Mapped<types::count>,
+    found_sids: FoundSids,
     missing: Mapped<types::missing>,
     sizes: Sizes,
     finds_tables: bool,
@@ -140,6 +142,7 @@ impl Srv6 {
             0,
             types::control {
                 generation: 1,
+                version: 1,
                 exact: u64::MAX,
                 counters: sizes.counters(),
                 sid_buckets: sid_index.len() as u32 - 1,
@@ -162,6 +165,7 @@ impl Srv6 {
             lists: Numbered::new("segment lists", mapped("lists", &maps.lists)?),
             sids: indexed("SIDs", &maps.sids, sid_index)?,
             counts: mapped("counts", &maps.counts)?,
+            found_sids: FoundSids(mapped("found_sids", &maps.found_sids)?),
             missing: mapped("missing", &maps.missing)?,
             sizes,
             finds_tables: {
@@ -202,12 +206,37 @@ impl Srv6 {
 
     /// What a counter has counted on all processors, in bytes of layer 3.
     pub fn count(&self, counter: u32) -> Count {
+        self.sum(|row| self.count_in(row, counter))
+    }
+
+    /// What was counted of the packets to a SID, given by its record, on all processors, in bytes
+    /// of layer 3.
+    pub fn count_of_sid(&self, record: u32) -> Count {
+        let sid = self.sids.get(record);
+        self.sum(|row| {
+            let settled = self.count_in(row, sid.counter);
+            self.found_sids
+                .count(row, &sid)
+                .filter(|c| c.packets > settled.packets)
+                .unwrap_or(settled)
+        })
+    }
+
+    fn count_in(&self, row: usize, counter: u32) -> types::count {
+        self.counts.read(row * self.sizes.counters() as usize + counter as usize)
+    }
+
+    fn sum(&self, count: impl Fn(usize) -> types::count) -> Count {
         let rows = self.counts.len() / self.sizes.counters() as usize;
-        let at = |row: usize| row * self.sizes.counters() as usize + counter as usize;
-        (0..rows).map(|row| self.counts.read(at(row))).fold(Count::default(), |sum, one| Count {
+        (0..rows).map(count).fold(Count::default(), |sum, one| Count {
             packets: sum.packets + one.packets,
             bytes: sum.bytes + one.bytes,
         })
+    }
+
+    /// The version of SIDs, prefixes and policies: see [`Srv6::begin_version`].
+    pub fn version(&self) -> u32 {
+        self.control.read(0).version
     }
 
     /// The neighbours that packets have waited for in vain since the last call, with the interfaces
@@ -288,11 +317,14 @@ impl Srv6 {
     pub fn begin_generation(&self) {
         // SAFETY: the field is an aligned word of the mapping, which the program changes with an
         // atomic instruction too.
-        let generation = unsafe { AtomicU32::from_ptr(&raw mut (*self.control.at(0)).generation) };
-        // 0 stands for none.
-        if generation.fetch_add(1, Ordering::SeqCst) == u32::MAX {
-            generation.fetch_add(1, Ordering::SeqCst);
-        }
+        count_up(unsafe { AtomicU32::from_ptr(&raw mut (*self.control.at(0)).generation) });
+    }
+
+    /// Makes every packet look for its SID or policy anew: to be called when SIDs, prefixes or
+    /// policies have changed, and before any new ones are added.
+    pub fn begin_version(&self) {
+        // SAFETY: the field is an aligned word of the mapping, which only this side writes.
+        count_up(unsafe { AtomicU32::from_ptr(&raw mut (*self.control.at(0)).version) });
     }
 
     /// Says whether a packet's way may depend on more than its destination and its port: on policy
@@ -319,6 +351,10 @@ impl Srv6 {
         let mut object = Box::new(MaybeUninit::uninit());
         let mut open = skel::Srv6SkelBuilder::default().open(&mut object).map_err(failed)?;
         set_sizes(&mut open.maps, self.sizes, cpus).map_err(failed)?;
+        // Every packet is to be seen at its counter.
+        if let Some(settings) = open.maps.rodata_data.as_deref_mut() {
+            settings.counts_found = 0;
+        }
         let (new, shared) = (&mut open.maps, &self.skel.maps);
         for (new, shared) in [
             (&mut new.control, &shared.control),
@@ -352,6 +388,13 @@ impl Srv6 {
     }
 }
 
+/// Adds one, and one more where that gives 0, which stands for none.
+fn count_up(number: &AtomicU32) {
+    if number.fetch_add(1, Ordering::SeqCst) == u32::MAX {
+        number.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
 /// Gives the maps their sizes, before they are made.
 fn set_sizes(maps: &mut skel::OpenSrv6Maps<'_>, sizes: Sizes, cpus: u32) -> libbpf_rs::Result<()> {
     // Record 0 of each stands for none; and what is new comes before what it replaces goes.
@@ -370,6 +413,8 @@ fn set_sizes(maps: &mut skel::OpenSrv6Maps<'_>, sizes: Sizes, cpus: u32) -> libb
         (&mut maps.attachments, sizes.attachments),
         (&mut maps.counts, sizes.counters() * cpus),
         (&mut maps.adjacencies, cpus << types::limit::LIMIT_ADJACENCY_BITS.0),
+        (&mut maps.found_sids, cpus << types::limit::LIMIT_FOUND_BITS.0),
+        (&mut maps.found_policies, cpus << types::limit::LIMIT_FOUND_BITS.0),
     ] {
         map.set_max_entries(entries)?;
     }
@@ -424,4 +469,4 @@ macro_rules! plain {
     )*};
 }
 plain!(control port upper attachment_key attachment tenant prefix4 prefix6);
-plain!(policy spread outer bucket sid count missing);
+plain!(policy spread outer bucket sid found_sid count missing);

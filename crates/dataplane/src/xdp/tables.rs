@@ -94,7 +94,7 @@ impl Tables {
 
     /// What was counted of packets to a SID.
     pub fn count_of_sid(&self, sid: &Ipv6Net) -> Option<Count> {
-        self.sids.get(sid).map(|placed| self.srv6.count(placed.counter))
+        self.sids.get(sid).map(|placed| self.srv6.count_of_sid(placed.record))
     }
 
     /// What was counted of a policy's packets.
@@ -177,6 +177,8 @@ impl Tables {
         let record = |id: &PolicyId| policies.get(id).map(|placed| placed.record);
         self.ports.change(&self.srv6, wanted, &record)?;
         self.remove(wanted);
+        // Whatever went is used again for the next change at the earliest.
+        self.srv6.begin_version();
         Ok(())
     }
 
@@ -335,10 +337,12 @@ impl Tables {
         let mut value = self.sid_value(sid, endpoint)?;
         if let Some(placed) = self.sids.get_mut(&sid) {
             value.counter = placed.counter;
+            value.version = self.srv6.sids.get(placed.record).version;
             placed.record = self.srv6.sids.replace(placed.record, value)?;
         } else {
             let counter = self.counters.take(&self.srv6);
             value.counter = counter;
+            value.version = self.srv6.version();
             let record = match self.srv6.sids.add(value) {
                 Ok(record) => record,
                 Err(error) => {
@@ -355,11 +359,11 @@ impl Tables {
     fn sid_value(&self, sid: Ipv6Net, endpoint: &Endpoint) -> Result<types::sid, Error> {
         let mut value = types::sid {
             address: bpf::words(sid.network()),
-            length: u32::from(sid.prefix_len()),
+            length: sid.prefix_len(),
             outer: endpoint.tags.outer,
             inner: endpoint.tags.inner,
             device: endpoint.vrf.unwrap_or(0),
-            in_kernel: u32::from(endpoint.in_kernel),
+            in_kernel: u8::from(endpoint.in_kernel),
             ..types::sid::default()
         };
         let flavors = endpoint.flavors;

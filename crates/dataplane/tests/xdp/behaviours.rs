@@ -7,17 +7,18 @@ use wire::{Headers, protocol};
 
 use crate::bed::*;
 
-fn add_sid(plane: &mut Srv6, text: &str, behaviour: types::behaviour, table: u32) {
+/// Its record.
+fn add_sid(plane: &mut Srv6, text: &str, behaviour: types::behaviour, table: u32) -> u32 {
     let value = types::sid {
         address: address(text),
         length: 128,
         behaviour: behaviour.0 as u8,
         table,
-        counter: 70,
+        counter: 70 + behaviour.0,
         in_kernel: 1,
         ..Default::default()
     };
-    plane.sids.add(value).unwrap();
+    plane.sids.add(value).unwrap()
 }
 
 /// What becomes of a frame from the left: its headers, if it is forwarded.
@@ -35,7 +36,7 @@ fn forwarded(plane: &Srv6, packet: &[u8]) -> Option<Headers> {
 fn root_end_goes_on_to_the_next_segment() {
     in_node(|| {
         let mut plane = loaded(Sizes::default());
-        add_sid(&mut plane, "fd00:1::1", types::behaviour::BEHAVIOUR_END, 0);
+        let sid = add_sid(&mut plane, "fd00:1::1", types::behaviour::BEHAVIOUR_END, 0);
         let inner = udp4("10.1.0.1", "10.2.0.1", 22);
         let path = ["fd00:1::1", "fd00:2::1"];
         let seen = forwarded(&plane, &srv6("fd00:9::1", &path, 1, protocol::IPV4, &inner)).unwrap();
@@ -48,7 +49,7 @@ fn root_end_goes_on_to_the_next_segment() {
         assert_eq!(forwarded(&plane, &last), None);
         let other = srv6("fd00:9::1", &["fd00:1::2", "fd00:2::1"], 1, protocol::IPV4, &inner);
         assert_eq!(forwarded(&plane, &other), None);
-        assert_eq!(plane.count(70).packets, 1);
+        assert_eq!(plane.count_of_sid(sid).packets, 1);
     });
 }
 
@@ -116,8 +117,8 @@ fn root_a_tenants_packets_get_their_header() {
 fn root_a_closed_port_reaches_no_sid() {
     in_node(|| {
         let mut plane = loaded(Sizes::default());
-        add_sid(&mut plane, "fd00:1::1", types::behaviour::BEHAVIOUR_END, 0);
-        add_sid(&mut plane, "fd00:1::d4", types::behaviour::BEHAVIOUR_END_DX4, 0);
+        let end = add_sid(&mut plane, "fd00:1::1", types::behaviour::BEHAVIOUR_END, 0);
+        let dx4 = add_sid(&mut plane, "fd00:1::d4", types::behaviour::BEHAVIOUR_END_DX4, 0);
         let inner = udp4("10.1.0.1", "10.2.0.1", 22);
         let on_path = srv6("fd00:9::1", &["fd00:1::1", "fd00:2::1"], 1, protocol::IPV4, &inner);
         let last = srv6("fd00:9::1", &["fd00:1::d4"], 0, protocol::IPV4, &inner);
@@ -130,6 +131,6 @@ fn root_a_closed_port_reaches_no_sid() {
                 assert_eq!(forwarded(&plane, packet).is_some(), reached);
             }
         }
-        assert_eq!(plane.count(70).packets, 2);
+        assert_eq!([end, dx4].map(|sid| plane.count_of_sid(sid).packets), [1, 1]);
     });
 }

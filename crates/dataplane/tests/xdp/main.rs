@@ -3,5 +3,6 @@
 
 mod bed;
 mod behaviours;
+mod found;
 mod oracle;
 mod too_big;

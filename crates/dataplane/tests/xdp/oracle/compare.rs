@@ -1,5 +1,6 @@
 //! One frame, both ways.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 
 use bpf::measure::{Run, run_once, verdict};
@@ -187,8 +188,13 @@ impl Account {
             account.dropped += dropped;
         }
         let first = bpf::srv6::types::limit::LIMIT_REASONS.0;
-        account.forwarded =
-            (first..node.counters).map(|counter| node.plane.count(counter).packets).sum();
+        let of_sid = |sid: &u32| node.plane.sids.get(*sid).counter;
+        let of_sids: HashSet<u32> = node.sids.iter().map(of_sid).collect();
+        let others = (first..node.counters).filter(|counter| !of_sids.contains(counter));
+        account.forwarded = others.map(|counter| node.plane.count(counter).packets).sum();
+        for sid in &node.sids {
+            account.forwarded += node.plane.count_of_sid(*sid).packets;
+        }
         account
     }
 

@@ -226,7 +226,7 @@ fn root_usd_takes_off_what_dx_does() {
             counter: node.counter(),
             ..Default::default()
         };
-        node.plane.sids.add(usd).unwrap();
+        node.sids.push(node.plane.sids.add(usd).unwrap());
         for (next_header, inner) in inners() {
             let at_end = |sid| on_path(&["fd00:2::1", sid], 0, next_header, &inner);
             let bare = |sid| frame6(&V6::new("fd00:9::1", sid, next_header).with(&inner));

@@ -168,11 +168,11 @@ impl Node {
             address: address(text),
             length: length.parse().unwrap(),
             counter: self.counter(),
-            in_kernel: u32::from(in_kernel),
+            in_kernel: u8::from(in_kernel),
             ..Default::default()
         };
         fill(&mut sid);
-        self.plane.sids.add(sid).unwrap();
+        self.sids.push(self.plane.sids.add(sid).unwrap());
     }
 
     /// A policy of one list, of the program alone. Its counter is the last that was given.

@@ -41,6 +41,8 @@ pub(crate) struct Node {
     pub(crate) without_kernel: Vec<Ipv6Net>,
     /// The counters that entries have been given, the reasons' included.
     pub(crate) counters: u32,
+    /// The SIDs' records.
+    pub(crate) sids: Vec<u32>,
     left: Tap,
     right: Tap,
     serial: u64,
@@ -91,7 +93,8 @@ impl Node {
         control.sids[0].length[..SID_LENGTHS.len()].copy_from_slice(&SID_LENGTHS);
         plane.control.write(0, control);
         let counters = types::limit::LIMIT_REASONS.0;
-        Self { plane, without_kernel: Vec::new(), counters, left, right, serial: 0, peers, node }
+        let (without_kernel, sids) = (Vec::new(), Vec::new());
+        Self { plane, without_kernel, counters, sids, left, right, serial: 0, peers, node }
     }
 
     /// Does something in the peers' namespace.

@@ -1,0 +1,182 @@
+//! What a processor found last is not what it finds after a change, and every packet is counted.
+
+use std::net::Ipv6Addr;
+
+use bpf::Srv6;
+use bpf::measure::{run_once, verdict};
+use bpf::srv6::{Sizes, types};
+use dataplane::xdp::{
+    Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Port, Tables, Tags, Weighted,
+};
+use model::{SegmentList, Sid};
+use netlink::{Behavior, Flavors, Mac};
+use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
+use nix::unistd::Pid;
+use wire::{Headers, protocol};
+
+use crate::bed::*;
+
+const TENANT: u32 = 1;
+
+/// Each processor has memories of its own: the test is to meet one of them.
+fn stay_on_this_processor() {
+    let mut cpus = CpuSet::new();
+    cpus.set(sched_getcpu().unwrap()).unwrap();
+    sched_setaffinity(Pid::from_raw(0), &cpus).unwrap();
+}
+
+/// Both ports and nothing else; what comes in by the left one is a tenant's if `of_tenant`.
+fn ports(of_tenant: bool) -> Forwarding {
+    let port = |name: &str, mac: [u8; 6], owner| {
+        let name = name.to_owned();
+        let port = Port { mac: Mac(mac), owner, exit: None, closed: false, name };
+        (index(&port.name), port)
+    };
+    let owner = if of_tenant { Owner::Tenant(TENANT) } else { Owner::Nobody };
+    Forwarding {
+        source: "fd00:1::".parse().unwrap(),
+        ports: [port("l", NODE_LEFT, owner), port("r", [2, 0, 0, 0, 0, 2], Owner::Nobody)].into(),
+        ..Forwarding::default()
+    }
+}
+
+fn endpoint(behavior: Behavior) -> Endpoint {
+    Endpoint {
+        behavior,
+        flavors: Flavors::default(),
+        tags: Tags::default(),
+        vrf: None,
+        policy: None,
+        in_kernel: true,
+    }
+}
+
+fn headers(tables: &Tables, packet: &[u8]) -> Option<Headers> {
+    let run = run_once(tables.program().program(), index("l"), &frame(packet)).unwrap();
+    (run.verdict == verdict::REDIRECT).then(|| Headers::dissect(&run.frame).unwrap())
+}
+
+#[test]
+fn root_a_changed_sid_is_not_the_one_that_was_found() {
+    in_node(|| {
+        stay_on_this_processor();
+        let mut tables = Tables::new(Srv6::load(Sizes::default()).unwrap());
+        let sid = "fd00:1::1/128".parse().unwrap();
+        let with = |behavior: Option<Behavior>| {
+            let sids = behavior.map(|behavior| (sid, endpoint(behavior)));
+            Forwarding { sids: sids.into_iter().collect(), ..ports(false) }
+        };
+        let inner = udp4("10.1.0.1", "10.2.0.1", 22);
+        let on_path = srv6("fd00:9::1", &["fd00:1::1", "fd00:2::1"], 1, protocol::IPV4, &inner);
+        let last = srv6("fd00:9::1", &["fd00:1::1"], 0, protocol::IPV4, &inner);
+        let forwards = |tables: &Tables| [&on_path, &last].map(|p| headers(tables, p).is_some());
+        let count = |tables: &Tables| tables.count_of_sid(&sid).unwrap().packets;
+
+        tables.change_to(with(Some(Behavior::End))).unwrap();
+        assert_eq!((forwards(&tables), count(&tables)), ([true, false], 1));
+        assert_eq!((forwards(&tables), count(&tables)), ([true, false], 2));
+        let dx4 = Behavior::EndDx4 { nh4: [0, 0, 0, 0].into() };
+        tables.change_to(with(Some(dx4))).unwrap();
+        assert_eq!((forwards(&tables), count(&tables)), ([false, true], 3), "it is the same SID");
+        tables.change_to(with(None)).unwrap();
+        assert_eq!(forwards(&tables), [false, false]);
+        tables.change_to(with(Some(Behavior::End))).unwrap();
+        assert_eq!(count(&tables), 0, "one that was gone begins anew");
+        assert_eq!((forwards(&tables), count(&tables)), ([true, false], 1));
+    });
+}
+
+/// Counters are used again; what a processor still has of a SID that is gone does not count for the
+/// next.
+#[test]
+fn root_a_counter_that_is_used_again_counts_from_zero() {
+    in_node(|| {
+        stay_on_this_processor();
+        let sizes = Sizes { sids: 1, policies: 1, ..Sizes::default() };
+        let mut tables = Tables::new(Srv6::load(sizes).unwrap());
+        let inner = udp4("10.1.0.1", "10.2.0.1", 22);
+        // More than there are counters, and two of them again and again.
+        for n in [1, 2, 3, 4, 5, 6, 5, 6, 5, 6] {
+            let text = format!("fd00:1::{n}");
+            let sid = format!("{text}/128").parse().unwrap();
+            let sids = [(sid, endpoint(Behavior::End))].into_iter().collect();
+            tables.change_to(Forwarding { sids, ..ports(false) }).unwrap();
+            let packet = srv6("fd00:9::1", &[&text, "fd00:2::1"], 1, protocol::IPV4, &inner);
+            for sent in 1..=n {
+                assert!(headers(&tables, &packet).is_some());
+                assert_eq!(tables.count_of_sid(&sid).unwrap().packets, sent, "of {sid}");
+            }
+        }
+    });
+}
+
+#[test]
+fn root_a_changed_route_of_a_tenant_is_not_the_one_that_was_found() {
+    in_node(|| {
+        stay_on_this_processor();
+        let mut tables = Tables::new(Srv6::load(Sizes::default()).unwrap());
+        let with = |routes: &[(&str, &str)]| {
+            let mut forwarding = ports(true);
+            for (net, segment) in routes {
+                let id = PolicyId::Named(TENANT, (*segment).into());
+                forwarding.prefixes.insert((TENANT, net.parse().unwrap()), id.clone());
+                let segments = SegmentList(vec![Sid(segment.parse().unwrap())]);
+                let lists = vec![Weighted { segments, weight: 1 }];
+                let policy = Policy { lists, form: Form::Reduced, in_kernel: false };
+                forwarding.policies.insert(id, policy);
+            }
+            forwarding
+        };
+        for (net, host, packet) in [
+            ("10.2.0.0/16", "10.2.0.1/32", udp4("10.1.0.1", "10.2.0.1", 22)),
+            ("fd00:d::/32", "fd00:d::1/128", udp6("fd00:c::1", "fd00:d::1", 22)),
+        ] {
+            let towards = |tables: &Tables| {
+                let seen = headers(tables, &packet)?;
+                Some(seen.outer().unwrap().dst.to_string())
+            };
+            let (one, other) = ("fd00:2::1", "fd00:2::2");
+            for (routes, expected) in [
+                (vec![(net, one)], Some(one)),
+                (vec![(net, other)], Some(other)),
+                (vec![(net, other), (host, one)], Some(one)),
+                (vec![(net, other)], Some(other)),
+                (vec![], None),
+                (vec![(host, one)], Some(one)),
+            ] {
+                tables.change_to(with(&routes)).unwrap();
+                for _ in 0..2 {
+                    assert_eq!(towards(&tables).as_deref(), expected, "{routes:?}");
+                }
+            }
+        }
+    });
+}
+
+/// More busy SIDs than a processor remembers: each takes another one's place all the time.
+#[test]
+fn root_every_packet_is_counted_where_sids_push_each_other_out() {
+    const SIDS: u32 = 3 << types::limit::LIMIT_FOUND_BITS.0 >> 1;
+    in_node(|| {
+        stay_on_this_processor();
+        let sizes = Sizes { sids: SIDS, ..Sizes::default() };
+        let mut tables = Tables::new(Srv6::load(sizes).unwrap());
+        let address = |n: u32| Ipv6Addr::from(0xfd00_0001_u128 << 96 | u128::from(n));
+        let net = |n| ipnet::Ipv6Net::from(address(n));
+        let sids = (0..SIDS).map(|n| (net(n), endpoint(Behavior::End))).collect();
+        tables.change_to(Forwarding { sids, ..ports(false) }).unwrap();
+        let inner = udp4("10.1.0.1", "10.2.0.1", 22);
+        let mut packet =
+            frame(&srv6("fd00:9::1", &["fd00:1::", "fd00:2::1"], 1, protocol::IPV4, &inner));
+        for round in 1..=3 {
+            for n in 0..SIDS {
+                packet[38..54].copy_from_slice(&address(n).octets());
+                let run = run_once(tables.program().program(), index("l"), &packet).unwrap();
+                assert_eq!(run.verdict, verdict::REDIRECT);
+            }
+            for n in 0..SIDS {
+                assert_eq!(tables.count_of_sid(&net(n)).unwrap().packets, round, "SID {n}");
+            }
+        }
+    });
+}
