@@ -40,5 +40,5 @@ lint: ## check format, lints, floors, schema and licences
 	@scripts/deps.sh --lint
 	@scripts/lint.sh
 
-install: build ## install the command, its manual and its completions under PREFIX
-	@scripts/as-root scripts/install.sh $(KAIDO) $(DESTDIR)$(PREFIX)
+install: build ## install the command, its manual, completions and a systemd unit under PREFIX
+	@scripts/as-root scripts/install.sh $(KAIDO) $(PREFIX) $(DESTDIR)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# install.sh BINARY PREFIX: the command, its manual pages and its completions.
+# install.sh BINARY PREFIX [DESTDIR]: the command, its manual pages, its completions and a unit for
+# systemd.
 set -euo pipefail
-binary=$(realpath "$1") prefix=$2
+binary=$(realpath "$1") prefix=${3:-}$2
 . "$(dirname "$0")/env.sh"
 
 install -D -m 755 "$binary" "$prefix/bin/kaido"
@@ -14,4 +15,7 @@ completions() {
 completions bash bash-completion/completions/kaido
 completions zsh zsh/site-functions/_kaido
 completions fish fish/vendor_completions.d/kaido.fish
+mkdir -p "$prefix/lib/systemd/system"
+sed "s|/usr/local|$2|" contrib/systemd/kaido-dataplane.service \
+    >"$prefix/lib/systemd/system/kaido-dataplane.service"
 echo "installed under $prefix"

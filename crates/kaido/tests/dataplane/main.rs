@@ -18,3 +18,4 @@ mod soak;
 mod stream;
 mod tenants;
 mod trace;
+mod two_servers;

@@ -170,7 +170,8 @@ impl DerefMut for Net {
     }
 }
 
-fn join(a: &Namespace, a_name: &str, b: &Namespace, b_name: &str) {
+/// A veth pair between two namespaces.
+pub(crate) fn join(a: &Namespace, a_name: &str, b: &Namespace, b_name: &str) {
     let end =
         |name, namespace| netlink::VethEnd { name, namespace, mtu: 1700, mac: None, index: None };
     let mut batch = netlink::Batch::new();
