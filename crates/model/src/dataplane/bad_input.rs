@@ -48,7 +48,7 @@ fn expect(text: &str, expected: &[(&str, &str, &str)]) {
 }
 
 fn segments(count: usize) -> String {
-    let list: Vec<String> = (1..=count).map(|n| format!("fd00:0:{n}::1")).collect();
+    let list: Vec<String> = (2..count + 2).map(|n| format!("fd00:0:{n}::1")).collect();
     format!("[{}]", list.join(", "))
 }
 
@@ -112,6 +112,33 @@ fn colons_that_yaml_takes() {
         &file("tenants: {blue: {routes: {10.0.0.0/8: [fd00:0:2::, fd00:0:3::1]}}}"),
         &[("5:40", "`fd00:0:2::` reads as a key here", "write \"fd00:0:2::\" in quotes")],
     );
+}
+
+#[test]
+fn lists_that_begin_at_home() {
+    let own = "is this node's own: it is in the locator fd00:0:1::/48";
+    let help = "a SID of another node";
+    let head = HEAD.split_once("policies").unwrap().0;
+    for (policies, place) in [
+        ("policies: {loop: [fd00:0:1::1, fd00:0:2::1]}", "4:19"),
+        ("policies: {loop: {segments: [fd00:0:1:ffff::1]}}", "4:30"),
+        (
+            "policies: {loop: {lists: [{segments: [fd00:0:2::1]}, {segments: [fd00:0:1::1]}]}}",
+            "4:66",
+        ),
+    ] {
+        let message = "the policy `loop` begins with `fd00:0:1:";
+        let text = format!("{head}{policies}\n");
+        expect(&text, &[(place, message, help)]);
+        expect(&text, &[(place, own, help)]);
+    }
+    let begins = "the list begins with `fd00:0:1::1`";
+    expect(&tenant("routes: {10.0.0.0/8: [fd00:0:1::1]}"), &[("5:40", begins, help)]);
+    expect(&tenant("frames: [fd00:0:1::1]"), &[("5:27", begins, help)]);
+    expect(&sid("behaviour: End.B6.Encaps, policy: [fd00:0:1::1]"), &[("6:55", begins, help)]);
+    // Through another node it may come back.
+    let back = file("tenants: {blue: {routes: {10.0.0.0/8: [fd00:0:2::1, fd00:0:1::1]}}}");
+    assert!(parse("dataplane.yaml", &back).is_ok());
 }
 
 #[test]

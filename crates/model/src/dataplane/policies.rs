@@ -140,7 +140,26 @@ impl Checked<'_> {
                 self.place.value(&path, message, "write a SID of another node");
             }
         }
+        self.first_segment(at, &texts);
         SegmentList(texts.into_iter().map(|Ipv6(address)| Sid(address)).collect())
+    }
+
+    /// What this node sends to itself nobody hands on: the packets would vanish.
+    fn first_segment(&mut self, at: At<'_>, segments: &[Ipv6]) {
+        let Some(Ipv6(first)) = segments.first() else { return };
+        let Some(locator) = self.locator_of((*first).into()) else { return };
+        let mut path = at();
+        let policy = match &path[..] {
+            [Step::Key(section), Step::Index(index), ..] if section == "policies" => {
+                format!("the policy `{}`", self.name_of("policies", *index))
+            }
+            _ => "the list".into(),
+        };
+        path.push(Step::Index(0));
+        let message = format!(
+            "{policy} begins with `{first}`, which is this node's own: it is in the locator {locator}"
+        );
+        self.place.value(&path, message, "begin with a SID of another node");
     }
 }
 

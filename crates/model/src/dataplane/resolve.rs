@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use ipnet::Ipv6Net;
+
 use super::file::{FileText, Ipv6, LimitsText};
 use super::types::{File, Limits, Name, Policy, Port, Steer, Tenant};
 use crate::Locator;
@@ -19,6 +21,8 @@ const MAX_SIZE: u32 = 1 << 24;
 /// What was checked so far.
 pub(super) struct Checked<'a> {
     pub(super) place: Place<'a>,
+    /// In order, none in another.
+    pub(super) locators: Vec<Locator>,
     pub(super) ports: BTreeMap<Name, Port>,
     pub(super) policies: BTreeMap<Name, Policy>,
     pub(super) tenants: BTreeMap<Name, Tenant>,
@@ -34,17 +38,18 @@ pub(super) fn resolve<'a>(
 ) -> Result<File, Report<'a>> {
     let mut checked = Checked {
         place: Place { tree, report },
+        locators: Vec::new(),
         ports: BTreeMap::new(),
         policies: BTreeMap::new(),
         tenants: BTreeMap::new(),
         needs: (0, 0),
     };
     checked.source(&file);
-    let locators = checked.locators(&file.locators.0);
+    checked.locators = checked.locators(&file.locators.0);
     checked.ports(&file.ports.0, file.mode);
     checked.named_policies(file.policies.0);
     checked.tenants(&file.ports.0, file.tenants.0);
-    let sids = checked.sids(file.sids.0, locators);
+    let sids = checked.sids(file.sids.0);
     let limits = checked.limits(&file.limits, sids.len());
     let Checked { place, ports, policies, tenants, .. } = checked;
     if !place.report.is_empty() {
@@ -106,6 +111,13 @@ impl Checked<'_> {
             }
         }
         apart.into_iter().map(|(locator, _)| locator).collect()
+    }
+
+    /// The locator that a SID, or a segment, is in.
+    pub(super) fn locator_of(&self, sid: Ipv6Net) -> Option<Locator> {
+        let behind = self.locators.partition_point(|l| l.prefix().network() <= sid.network());
+        let locator = *self.locators.get(behind.checked_sub(1)?)?;
+        locator.prefix().contains(&sid).then_some(locator)
     }
 
     /// Counts what a tenant, or all SIDs, need in tables.
@@ -178,6 +190,11 @@ impl Checked<'_> {
         self.place.value(&at(), format!("no {what} is called `{name}`"), &help);
     }
 
+    /// The name of the entry of a section with this index in the file.
+    pub(super) fn name_of(&self, section: &str, index: usize) -> Name {
+        self.entries(section).get(index).map_or("".into(), |entry| entry.key.as_str().into())
+    }
+
     fn entries(&self, section: &str) -> &[Entry] {
         match self.place.tree.get(section).map(|tree| &tree.value) {
             Some(Value::Map(entries)) => entries,
@@ -188,10 +205,5 @@ impl Checked<'_> {
     /// The line of a section's entry.
     pub(super) fn line(&self, section: &str, index: usize) -> u32 {
         self.entries(section).get(index).map_or(0, |entry| entry.span.line)
-    }
-
-    /// The name of the tenant with this index in the file.
-    pub(super) fn name_of_tenant(&self, index: usize) -> Name {
-        self.entries("tenants").get(index).map_or("".into(), |entry| entry.key.as_str().into())
     }
 }

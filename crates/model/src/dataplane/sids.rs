@@ -9,7 +9,6 @@ use super::resolve::{At, Checked};
 use super::sid_text::{Behaviour, SidMap, SidText};
 use super::tenants::add_tenant;
 use super::types::{Action, Endpoint, Payload, Steer, Table};
-use crate::Locator;
 use crate::document::{Address, Step, steps};
 
 /// What the arguments of a look-up may be.
@@ -33,21 +32,15 @@ impl Behaviour {
 }
 
 impl Checked<'_> {
-    /// The SIDs. `locators` are in order and do not overlap.
-    pub(super) fn sids(
-        &mut self,
-        texts: Vec<(SidPrefix, SidText)>,
-        locators: Vec<Locator>,
-    ) -> Vec<(Ipv6Net, Endpoint)> {
-        if locators.is_empty() && !texts.is_empty() {
+    /// The SIDs.
+    pub(super) fn sids(&mut self, texts: Vec<(SidPrefix, SidText)>) -> Vec<(Ipv6Net, Endpoint)> {
+        if self.locators.is_empty() && !texts.is_empty() {
             let help = "add `locators:` with the prefixes of this node, such as [fd00:0:1::/48]";
             self.place.key(steps!["sids"], "there are SIDs, and no locator", help);
         }
         let mut sids = Vec::with_capacity(texts.len());
         for (index, (SidPrefix(sid), SidText(text))) in texts.into_iter().enumerate() {
-            let behind = locators.partition_point(|l| l.prefix().network() <= sid.network());
-            let locator = behind.checked_sub(1).map(|at| locators[at].prefix());
-            if !locators.is_empty() && !locator.is_some_and(|locator| locator.contains(&sid)) {
+            if !self.locators.is_empty() && self.locator_of(sid).is_none() {
                 let message = format!("`{}` is in no locator", short(sid));
                 let help = "correct it, or add its prefix to `locators:`";
                 self.place.key(steps!["sids", index], message, help);

@@ -93,7 +93,7 @@ impl Checked<'_> {
                 let key = (attachment.port.clone(), attachment.tags);
                 if let Some(other) = owners.get(&key) {
                     let other_name = tenant_names.get(*other).cloned();
-                    let of = other_name.unwrap_or_else(|| self.name_of_tenant(*other));
+                    let of = other_name.unwrap_or_else(|| self.name_of("tenants", *other));
                     let differs = takes_frames[*other] != takes_frames[index];
                     self.used_twice(&at, &attachment, &of, differs);
                     continue;
