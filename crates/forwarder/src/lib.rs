@@ -11,6 +11,7 @@ mod kernel;
 mod metrics;
 mod reasons;
 mod service;
+mod state;
 mod tenants;
 mod trace;
 
@@ -25,6 +26,7 @@ use tokio_stream::wrappers::UnixListenerStream;
 
 use crate::engine::{Engine, Ports};
 use crate::service::{Order, Orders, Service};
+use crate::state::State;
 
 /// What a data plane is called in its network namespace: there is one.
 const NAME: &[u8] = b"kaido/dataplane";
@@ -82,6 +84,19 @@ pub enum Error {
     /// Another daemon has the folder.
     #[error("another data plane has {}: give this one a folder of its own (--state)", .0.display())]
     Taken(PathBuf),
+    /// Ports of another network namespace are at work with the folder.
+    #[error(
+        "{path} is the folder of another network namespace's data plane, which has ports at work: \
+         give this one a folder of its own (--state); if that namespace is gone, `umount {path}/bpf`",
+        path = .0.display()
+    )]
+    Elsewhere(PathBuf),
+    /// Somebody has unmounted what keeps ports at work.
+    #[error(
+        "{}/bpf, which keeps the ports at work, was unmounted: end the daemon and start it again; \
+         the kernel has the ports in between", .0.display()
+    )]
+    Unmounted(PathBuf),
     /// A trace is under way.
     #[error(
         "somebody traces this data plane already: wait for the end, or end it with Ctrl-C there"
@@ -121,8 +136,23 @@ impl Error {
 }
 
 /// Runs the data plane of the calling process's network namespace until `stop` completes. Its ports
-/// go on forwarding then.
+/// go on forwarding then. A start that fails leaves nothing behind.
 pub async fn run(
+    config: Config,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
+    let state = config.state.clone();
+    let is_new = !state.exists();
+    let done = run_in(config, stop).await;
+    // Another daemon's folder it may have become meanwhile.
+    if is_new && done.as_ref().is_err_and(|error| !matches!(error, Error::Taken(_))) {
+        // Empty, or somebody's.
+        let _ = std::fs::remove_dir(state);
+    }
+    done
+}
+
+async fn run_in(
     config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
@@ -143,11 +173,11 @@ pub async fn run(
         std::io::ErrorKind::AddrInUse => Error::TwoInNamespace,
         _ => failed(error),
     })?;
-    let listener = bind(&Config::socket(&state))?;
     let metrics = match config.metrics {
         Some(address) => Some(metrics::listen(address).await?),
         None => None,
     };
+    let listener = bind(&Config::socket(&state))?;
     let (orders, inbox) = mpsc::channel();
     let (ready, started) = tokio::sync::oneshot::channel();
     let thread = std::thread::spawn(move || work(&config, &inbox, ready));
@@ -200,12 +230,20 @@ pub async fn run(
     Ok(served?)
 }
 
-/// The engine's thread: starts with the file, then follows the kernel and orders.
+/// The engine's thread.
 fn work(
     config: &Config,
     inbox: &mpsc::Receiver<Order>,
     ready: tokio::sync::oneshot::Sender<()>,
 ) -> Result<(), Error> {
+    let state = State::claim(&config.state)?;
+    let done = begin(config, &state).and_then(|engine| follow(engine, config, inbox, ready));
+    state.leave();
+    done
+}
+
+/// An engine that does what the file says.
+fn begin(config: &Config, state: &State) -> Result<Engine, Error> {
     let applied = Config::applied(&config.state);
     let text = match &config.file {
         Some(text) => Some(text.clone()),
@@ -217,8 +255,25 @@ fn work(
     if let (Some(file), Some(text)) = (file, &text) {
         // What was applied last may name a port that has gone meanwhile.
         let ports = if config.file.is_some() { Ports::All } else { Ports::Present };
-        apply_and_keep(&mut engine, file, ports, text, 0, &applied)?;
+        let done = apply_and_keep(&mut engine, file, ports, text, 0, &applied);
+        if let Err(error) = done {
+            if !state.has_pins() {
+                // Nothing was at work before. The first error is the one to report.
+                let _ = engine.detach();
+            }
+            return Err(error);
+        }
     }
+    Ok(engine)
+}
+
+/// Follows the kernel and orders, until no more orders can come.
+fn follow(
+    mut engine: Engine,
+    config: &Config,
+    inbox: &mpsc::Receiver<Order>,
+    ready: tokio::sync::oneshot::Sender<()>,
+) -> Result<(), Error> {
     if ready.send(()).is_err() {
         return Ok(());
     }
@@ -226,9 +281,15 @@ fn work(
         engine.follow()?;
         loop {
             match inbox.try_recv() {
-                Ok(order) => order.carry_out(&mut engine, &applied),
+                Ok(order) => order.carry_out(&mut engine, &config.state),
                 Err(mpsc::TryRecvError::Empty) => break,
-                Err(mpsc::TryRecvError::Disconnected) => return engine.end(),
+                Err(mpsc::TryRecvError::Disconnected) if state::is_mounted(&config.state) => {
+                    return engine.end();
+                }
+                Err(mpsc::TryRecvError::Disconnected) => {
+                    tracing::warn!("{}", Error::Unmounted(config.state.clone()));
+                    return Ok(());
+                }
             }
         }
     }

@@ -14,10 +14,10 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use crate::Error;
 use crate::engine::{Engine, Ports};
 use crate::reasons::REASONS;
 use crate::trace::{Sink, WAITING};
+use crate::{Config, Error, state};
 
 type Sent = fn(v1::TracedPacket) -> Result<v1::TracedPacket, Status>;
 
@@ -33,11 +33,17 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    /// Does it, and answers whoever still listens.
-    pub(crate) fn carry_out(self, engine: &mut Engine, applied: &Path) {
+    /// Does it, and answers whoever still listens. `state`: the daemon's folder.
+    pub(crate) fn carry_out(self, engine: &mut Engine, state: &Path) {
+        // What pins, or removes pins, cannot be half done.
+        let pinning = || match state::is_mounted(state) {
+            true => Ok(()),
+            false => Err(Error::Unmounted(state.into())),
+        };
         match self {
             Self::Apply { request, reply } => {
-                let _ = reply.send(apply(engine, &request, applied));
+                let done = pinning().and_then(|()| apply(engine, &request, state));
+                let _ = reply.send(done);
             }
             Self::Get { counted, reply } => {
                 let _ = reply.send(Ok(get(engine, counted)));
@@ -47,12 +53,15 @@ impl Order {
                 let _ = reply.send(Ok(()));
             }
             Self::Trace { request, sink, reply } => {
-                let _ = reply.send(trace(engine, &request, sink));
+                let _ = reply.send(pinning().and_then(|()| trace(engine, &request, sink)));
             }
             Self::Detach { reply } => {
-                let done = engine.detach();
-                // Gone, so that the next start begins with nothing.
-                let _ = std::fs::remove_file(applied);
+                let done = pinning().and_then(|()| {
+                    let done = engine.detach();
+                    // Gone, so that the next start begins with nothing.
+                    let _ = std::fs::remove_file(Config::applied(state));
+                    done
+                });
                 let _ = reply.send(done.map(|()| v1::DetachDataplaneResponse {}));
             }
         }
@@ -62,7 +71,7 @@ impl Order {
 fn apply(
     engine: &mut Engine,
     request: &v1::ApplyDataplaneRequest,
-    applied: &Path,
+    state: &Path,
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
     let name = if request.name.is_empty() { "the file" } else { &request.name };
     let file = model::dataplane::parse(name, &request.file).map_err(Error::File)?;
@@ -70,7 +79,8 @@ fn apply(
     let difference = if request.plan {
         engine.plan(&file, most)?
     } else {
-        crate::apply_and_keep(engine, file, Ports::All, &request.file, most, applied)?
+        let applied = Config::applied(state);
+        crate::apply_and_keep(engine, file, Ports::All, &request.file, most, &applied)?
     };
     let changes = difference.changes.iter().map(ToString::to_string).collect();
     let (more, summary) = (difference.more() as u64, difference.summary());

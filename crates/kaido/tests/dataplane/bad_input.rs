@@ -71,6 +71,7 @@ fn root_one_namespace_has_one_data_plane_and_one_folder_too() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains(says), "{said}");
     }
+    assert!(!std::path::Path::new(&other).exists());
     net.apply(FILE);
     assert!(net.ping(3));
 }

@@ -8,6 +8,7 @@ mod changes;
 mod daemon;
 mod doctor;
 mod flapping;
+mod folder;
 mod import;
 mod jumbo;
 mod metrics;

@@ -1,0 +1,98 @@
+//! The folder of the daemon's state: whose it is, and what is left of it.
+
+use std::path::Path;
+
+use netlink::Namespace;
+use testkit::Said;
+
+use crate::net::{FILE, Net, show};
+
+/// `kaido dataplane run` in a namespace, to its end.
+fn run(net: &Net, namespace: &Namespace, arguments: &[&str]) -> Said {
+    let mut command = net.kaido.command(&[&["dataplane", "run"], arguments].concat());
+    namespace.run(|| Said::of(&mut command)).unwrap()
+}
+
+#[test]
+fn root_a_start_that_fails_leaves_nothing_behind() {
+    let net = Net::new();
+    let file = |name, ports: &str| {
+        let text = format!(
+            "source: \"fd00:1::\"\nports: {ports}\n\
+             tenants: {{blue: {{routes: {{fd00:7::/64: [\"fd00:2::d6\"]}}}}}}\n"
+        );
+        net.kaido.file(name, &text)
+    };
+    let index = net.node.run(|| nix::net::if_::if_nametoindex("r").unwrap()).unwrap();
+    let measure = net.node.run(|| bpf::Measure::load("fd00::".parse().unwrap()).unwrap()).unwrap();
+    let attach = || bpf::attach::Attached::new(measure.nothing(), index, bpf::attach::Mode::Native);
+    let theirs = net.node.run(attach).unwrap().unwrap();
+
+    let missing = file("missing.yaml", "{l: {tenant: blue}, nowhere: {}}");
+    let occupied = file("occupied.yaml", "{l: {tenant: blue}, r: {}}");
+    let tunsrc = show(&net.node, "sr tunsrc show");
+    for (arguments, code, says) in [
+        (&["--file", &missing][..], 2, "there is no interface `nowhere`"),
+        (&["--file", &occupied], 1, "has an XDP program already"),
+        (&["--metrics", "192.0.2.1:9464"], 1, "cannot listen on 192.0.2.1:9464"),
+    ] {
+        run(&net, &net.node, arguments).failed(code, &[says]);
+        assert!(!Path::new(&net.state()).exists(), "{arguments:?}");
+        assert!(!show(&net.node, "link show dev l").contains("xdp"));
+        assert_eq!(show(&net.node, "-6 route show table all proto 76"), "");
+        assert_eq!(show(&net.node, "sr tunsrc show"), tunsrc);
+    }
+    drop(theirs);
+}
+
+#[test]
+fn root_a_start_that_fails_leaves_at_work_what_is() {
+    let mut net = Net::new();
+    net.start(&[]);
+    net.apply(FILE);
+    net.end();
+    let missing = net.kaido.file("missing.yaml", "ports: {l: {}, nowhere: {}}\n");
+    run(&net, &net.node, &["--file", &missing]).failed(2, &["nowhere"]);
+    assert!(show(&net.node, "link show dev l").contains("xdp"));
+    assert!(net.ping(3));
+    net.start(&[]);
+    assert!(net.packets("fd00:1::1/128").is_some());
+}
+
+#[test]
+fn root_a_folder_is_one_namespaces() {
+    let mut net = Net::new();
+    net.start(&[]);
+    net.apply(FILE);
+    net.end();
+    let says = ["another network namespace's data plane", "--state", "umount"];
+    run(&net, &net.left, &[]).failed(1, &says);
+    assert!(net.ping(3));
+    net.start(&[]);
+    net.kaido.ok(&["dataplane", "detach"]);
+    net.end();
+    // Where nothing is at work it is anybody's.
+    let file = net.kaido.file("missing.yaml", "ports: {nowhere: {}}\n");
+    run(&net, &net.left, &["--file", &file]).failed(2, &["nowhere"]);
+}
+
+#[test]
+fn root_pins_that_somebody_unmounts_are_missed() {
+    let mut net = Net::new();
+    net.start(&[]);
+    net.apply(FILE);
+    nix::mount::umount(&*Path::new(&net.state()).join("bpf")).unwrap();
+    let file = net.kaido.file("again.yaml", FILE);
+    for command in [&["dataplane", "apply", &file][..], &["dataplane", "detach"]] {
+        let says = ["/bpf, which keeps the ports at work, was unmounted", "start it again"];
+        net.kaido.run(command).failed(1, &says);
+    }
+    assert!(net.ping(3), "it works as long as the daemon does");
+    net.end();
+    assert!(net.log().contains("was unmounted"), "{}", net.log());
+    assert!(!show(&net.node, "link show dev l").contains("xdp"));
+    net.start(&[]);
+    assert!(show(&net.node, "link show dev l").contains("xdp"), "{}", net.log());
+    net.kaido.ok(&["dataplane", "detach"]);
+    net.end();
+}
