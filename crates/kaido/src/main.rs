@@ -4,9 +4,11 @@
 mod cli;
 mod commands;
 mod failure;
+mod input;
 mod output;
 mod runtime;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -15,7 +17,10 @@ use crate::cli::{Cli, Command};
 use crate::output::Output;
 
 fn main() -> ExitCode {
-    let Cli { json, command } = Cli::parse();
+    let Cli { json, command } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(asked) => return say(&asked),
+    };
     let output = Output::new(json);
     let done = match command {
         Command::Lab(command) => commands::lab::run(command, &output),
@@ -33,5 +38,18 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(failure) => failure.report(&output),
+    }
+}
+
+/// Help and versions, or what is wrong with the command line.
+fn say(asked: &clap::Error) -> ExitCode {
+    let printed = asked.print().and_then(|()| std::io::stdout().flush());
+    if asked.use_stderr() {
+        // Where even this cannot be written, the exit code says the rest.
+        return ExitCode::from(2);
+    }
+    match output::written(printed) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(&Output::new(false)),
     }
 }

@@ -1,10 +1,12 @@
 //! What a command prints: text and tables for people, JSON for scripts.
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal, Write};
 
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use serde_json::{Map, Value};
+
+use crate::failure::Failure;
 
 /// Cursor home and clear: what every terminal since the VT100 understands.
 pub(crate) const CLEAR: &str = "\x1b[H\x1b[2J";
@@ -31,7 +33,11 @@ impl Output {
     }
 
     /// Prints a value as JSON, or what `text` makes of it.
-    pub(crate) fn print<T: Serialize>(&self, value: &T, text: impl FnOnce(&T) -> String) {
+    pub(crate) fn print<T: Serialize>(
+        &self,
+        value: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
         let text = if self.json {
             serde_json::to_string_pretty(value).expect(
                 "output has no map with odd keys, and its paths come from JSON or are texts",
@@ -39,18 +45,11 @@ impl Output {
         } else {
             text(value)
         };
-        self.line(text.trim_end());
-    }
-
-    fn line(&self, text: &str) {
-        use std::io::Write;
-        // A reader that has gone away (`| head`) is no error of the command's.
-        let _ = writeln!(std::io::stdout(), "{text}");
+        write(format!("{}\n", text.trim_end()).as_bytes())
     }
 
     /// Says what went wrong, on standard error.
     pub(crate) fn error(&self, text: &str, details: &Map<String, Value>) {
-        use std::io::Write;
         let mut errors = std::io::stderr();
         // Where even this cannot be written, the exit code says the rest.
         let _ = if self.json {
@@ -60,6 +59,23 @@ impl Output {
         } else {
             writeln!(errors, "kaido: {text}")
         };
+    }
+}
+
+/// Writes to standard output, to the last byte.
+pub(crate) fn write(bytes: &[u8]) -> Result<(), Failure> {
+    let mut output = std::io::stdout();
+    written(output.write_all(bytes).and_then(|()| output.flush()))
+}
+
+/// What became of writing to standard output.
+pub(crate) fn written(done: std::io::Result<()>) -> Result<(), Failure> {
+    match done {
+        // A reader that has gone away (`| head`) is no error of the command's.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::failed(anyhow::Error::new(error).context("cannot write the output")))
+        }
+        _ => Ok(()),
     }
 }
 

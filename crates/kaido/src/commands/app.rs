@@ -26,7 +26,7 @@ pub(crate) fn run(command: AppCommand, output: &Output) -> Done {
                 Ok(api::connect(&socket).await?.remove_application(request).await?)
             })?
             .map_err(|failure: Failure| failure)?;
-            output.print(&json!({ "removed": name }), |_| format!("{name} is removed"));
+            output.print(&json!({ "removed": name }), |_| format!("{name} is removed"))?;
             Ok(ExitCode::SUCCESS)
         }
         AppCommand::Watch { which } => watch(&which, output),
@@ -72,7 +72,7 @@ fn add(options: AddOptions, output: &Output) -> Done {
     output.print(&status_json(&status), |_| {
         let what = if dry_run { "would be" } else { "is" };
         format!("{} {what} {}", application.name, state_in_words(&status))
-    });
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -98,7 +98,7 @@ fn ls(which: &WhichController, output: &Output) -> Done {
             ]
         };
         table(&["APPLICATION", "FROM -> TO", "DEMAND", "SENDS", "STATE"], list.iter().map(row))
-    });
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -115,7 +115,7 @@ fn explain(
 
 fn show(which: &WhichController, name: String, output: &Output) -> Done {
     let status = explain(which, name)?.status.unwrap_or_default();
-    output.print(&status_json(&status), |_| show_text(&status));
+    output.print(&status_json(&status), |_| show_text(&status))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -164,7 +164,7 @@ fn why(which: &WhichController, name: String, output: &Output) -> Done {
         "alternatives": found.alternatives.iter().map(alternative_json).collect::<Vec<_>>(),
         "decision": found.decision.as_ref().map(decision_json),
     });
-    output.print(&json, |_| why_text(&status, &found));
+    output.print(&json, |_| why_text(&status, &found))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -256,7 +256,7 @@ fn watch(which: &WhichController, output: &Output) -> Done {
                     decision.cause,
                     stages(&decision)
                 )
-            });
+            })?;
         }
         Ok::<(), Failure>(())
     };

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::failure::{Done, Failure};
 use crate::runtime::{asked_to_end, block_on};
 
-/// A configuration is small; something else may be endless.
+/// A configuration is small.
 const LARGEST_FILE: u64 = 64 << 20;
 
 pub(crate) fn node(config: &Path) -> Done {
@@ -37,15 +37,7 @@ pub(crate) fn controller(config: &Path) -> Done {
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
-    let cannot = || format!("cannot read {}", path.display());
-    let size = std::fs::metadata(path).with_context(cannot).map_err(Failure::usage)?;
-    if !size.is_file() || size.len() > LARGEST_FILE {
-        let text = format!("{} is no configuration: not a file, or too large", path.display());
-        return Err(Failure::usage(anyhow!(text)));
-    }
-    let text = std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read {}", path.display()))
-        .map_err(Failure::usage)?;
+    let text = crate::input::read(path, "configuration", LARGEST_FILE)?;
     // serde_json says the line and the column.
     serde_json::from_str(&text).with_context(|| path.display().to_string()).map_err(Failure::usage)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use api::v1;
 use lab::Labs;
 use serde_json::{Value, json};
@@ -56,16 +56,14 @@ fn daemon(state: &State, file: Option<&Path>, metrics: Option<SocketAddr>) -> Do
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read {}", path.display()))
-        .map_err(Failure::usage)
+    crate::input::read(path, "data plane's file", api::LARGEST_MESSAGE as u64)
 }
 
 fn check(path: &Path, output: &Output) -> Done {
     let text = read(path)?;
     model::dataplane::parse(&path.to_string_lossy(), &text)
         .map_err(|problems| Failure::usage(anyhow!("{problems}")))?;
-    output.print(&json!({ "ok": true }), |_| format!("{} has no mistake", path.display()));
+    output.print(&json!({ "ok": true }), |_| format!("{} has no mistake", path.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -94,7 +92,7 @@ fn apply(file: &DataplaneFile, plan: bool, output: &Output) -> Done {
             changes.push(summary.clone());
         }
         changes.join("\n")
-    });
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -132,7 +130,7 @@ fn trace(what: &str, count: u32, which: &WhichDataplane, output: &Output) -> Don
             let mut client = api::connect_dataplane(&socket).await?;
             let mut packets = client.trace_dataplane(request).await?.into_inner();
             while let Some(packet) = packets.message().await? {
-                output.print(&traced_json(&packet), |_| traced_text(&packet));
+                output.print(&traced_json(&packet), |_| traced_text(&packet))?;
             }
             Ok::<_, Failure>(())
         };
@@ -185,7 +183,7 @@ fn detach(which: &WhichDataplane, output: &Output) -> Done {
         client.detach_dataplane(v1::DetachDataplaneRequest {}).await?;
         Ok::<_, Failure>(())
     })??;
-    output.print(&json!({ "detached": true }), |_| "the kernel has its ports back".into());
+    output.print(&json!({ "detached": true }), |_| "the kernel has its ports back".into())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -196,7 +194,7 @@ async fn get(socket: &Path) -> Result<v1::GetDataplaneResponse, Failure> {
 
 fn show(which: &WhichDataplane, output: &Output) -> Done {
     let found = block_on(get(&socket(which)?))??;
-    output.print(&as_json(&found), |_| text(&found));
+    output.print(&as_json(&found), |_| text(&found))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -210,7 +208,7 @@ fn top(which: &WhichDataplane, output: &Output) -> Done {
                 tokio::time::sleep(REFRESH).await;
                 let now = get(&socket).await?;
                 let rates = per_second(&before, &now, started.elapsed());
-                output.print(&as_json(&rates), |_| format!("{CLEAR}{}", text(&rates)));
+                output.print(&as_json(&rates), |_| format!("{CLEAR}{}", text(&rates)))?;
                 before = now;
             }
         };

@@ -60,7 +60,7 @@ pub(crate) fn run(output: &Output) -> Done {
             vec![finding.what.into(), state.into(), finding.needed_for.into(), fix]
         };
         table(&["WHAT", "STATE", "NEEDED FOR", "FIX"], findings.iter().map(row))
-    });
+    })?;
     let sound = findings.iter().all(|finding| finding.ok || !finding.required);
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }

@@ -32,7 +32,7 @@ pub(crate) fn demo(options: DemoOptions, output: &Output) -> Done {
         };
         bench::demo::run_demo(context, kind, options.seconds, &options.out, &mut progress)
     })?;
-    output.print(&outcome, demo_text);
+    output.print(&outcome, demo_text)?;
     Ok(if outcome.holds { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
             ]
         };
         table(&["NAME", "MEDIAN", "UNIT", "LOW .. HIGH", "BASELINE", "RATIO"], rows.iter().map(row))
-    });
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 

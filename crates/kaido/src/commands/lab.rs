@@ -16,7 +16,7 @@ use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::cancellable;
 
-/// A topology file is small; something else may be endless.
+/// A topology file is small.
 const LARGEST_FILE: u64 = 5 << 20;
 
 pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
@@ -32,7 +32,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             let seconds = started.elapsed().as_secs_f64();
             output.print(&json!({ "lab": name, "seconds": seconds }), |_| {
                 format!("lab {name} is down after {seconds:.1} s")
-            });
+            })?;
             Ok(ExitCode::SUCCESS)
         }
         LabCommand::Ls => ls(&labs, output),
@@ -72,7 +72,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             }
             output.print(&json!({ "link": link, "changed": ends }), |_| {
                 format!("{link} is {what}, at {}", ends.join(" and "))
-            });
+            })?;
             Ok(ExitCode::SUCCESS)
         }
         LabCommand::Capture { which, place, arguments } => {
@@ -95,7 +95,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             } else {
                 lab.start_node(&daemon, &daemons)?;
             }
-            output.print(&json!({ "started": daemon }), |_| format!("{daemon} is started"));
+            output.print(&json!({ "started": daemon }), |_| format!("{daemon} is started"))?;
             Ok(ExitCode::SUCCESS)
         }
         LabCommand::Gc => {
@@ -109,7 +109,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
                     format!("{} {what}", one.name)
                 };
                 collected.iter().map(line).collect::<Vec<_>>().join("\n")
-            });
+            })?;
             Ok(ExitCode::SUCCESS)
         }
     }
@@ -118,14 +118,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
 /// Reads and checks a topology file; returns its text as well.
 pub(crate) fn read_topology(file: &Path, output: &Output) -> Result<(String, Topology), Failure> {
     let name = file.display().to_string();
-    let cannot = || format!("cannot read {name}");
-    let size = std::fs::metadata(file).with_context(cannot).map_err(Failure::usage)?;
-    if !size.is_file() || size.len() > LARGEST_FILE {
-        return Err(Failure::usage(anyhow!(
-            "{name} is no topology file: not a file, or too large"
-        )));
-    }
-    let text = std::fs::read_to_string(file).with_context(cannot).map_err(Failure::usage)?;
+    let text = crate::input::read(file, "topology file", LARGEST_FILE)?;
     match topology::parse(&name, &text) {
         Ok(topology) => Ok((text, topology)),
         Err(problems) => {
@@ -155,7 +148,7 @@ fn check(file: &Path, output: &Output) -> Done {
             topology.segments.len(),
             topology.applications.len(),
         )
-    });
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -179,7 +172,7 @@ fn up(labs: &Labs, file: &Path, name: Option<String>, limit: Duration, output: &
     let nodes = lab.topology().nodes.len();
     output.print(&json!({ "lab": lab.name(), "nodes": nodes, "seconds": seconds }), |_| {
         format!("lab {} is ready: {nodes} nodes, {seconds:.1} s", lab.name())
-    });
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -194,7 +187,7 @@ fn ls(labs: &Labs, output: &Output) -> Done {
             vec![lab.name.clone(), lab.phase.word().into(), nodes, xdp, file]
         };
         table(&["LAB", "STATE", "NODES", "XDP", "FILE"], list.iter().map(row))
-    });
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -203,7 +196,7 @@ fn graph(labs: &Labs, what: Option<&str>, output: &Output) -> Done {
         Some(file) if Path::new(file).is_file() => read_topology(Path::new(file), output)?.1,
         what => labs.choose(what)?.topology().clone(),
     };
-    output.print(&topology, lab::draw);
+    output.print(&topology, lab::draw)?;
     Ok(ExitCode::SUCCESS)
 }
 

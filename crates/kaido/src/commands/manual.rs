@@ -12,9 +12,7 @@ use crate::failure::{Done, Failure};
 pub(crate) fn completions(shell: clap_complete::Shell) -> Done {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "kaido", &mut script);
-    std::io::Write::write_all(&mut std::io::stdout(), &script)
-        .context("cannot write the completions")
-        .map_err(Failure::failed)?;
+    crate::output::write(&script)?;
     Ok(ExitCode::SUCCESS)
 }
 

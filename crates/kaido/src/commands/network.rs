@@ -20,13 +20,13 @@ pub(crate) fn run(command: NetworkCommand, output: &Output) -> Done {
     block_on(async {
         if !command.watch {
             let nodes = nodes(&socket).await?;
-            output.print(&json(&nodes), |_| text(&nodes));
+            output.print(&json(&nodes), |_| text(&nodes))?;
             return Ok(());
         }
         let watching = async {
             loop {
                 let nodes = nodes(&socket).await?;
-                output.print(&json(&nodes), |_| format!("{CLEAR}{}", text(&nodes)));
+                output.print(&json(&nodes), |_| format!("{CLEAR}{}", text(&nodes)))?;
                 tokio::time::sleep(REFRESH).await;
             }
         };

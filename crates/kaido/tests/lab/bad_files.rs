@@ -1,7 +1,9 @@
 //! Topology files with mistakes, through the command line.
 
+use std::process::Stdio;
+
 use serde_json::Value;
-use testkit::Machine;
+use testkit::{Machine, Said};
 
 use crate::kaido;
 
@@ -72,6 +74,38 @@ fn root_a_mistake_is_shown_with_its_place_and_nothing_is_made() {
     before.assert_restored(&kaido);
 }
 
+/// Where output goes to that nobody takes.
+fn into(kaido: &testkit::Kaido, output: impl Into<Stdio>, command: &[&str]) -> Said {
+    let mut command = kaido.command(command);
+    command.stdout(output).stderr(Stdio::piped());
+    Said::from_output(format!("{command:?}"), command.spawn().unwrap().wait_with_output().unwrap())
+}
+
+#[test]
+fn root_output_that_is_lost_is_a_failure_unless_nobody_reads_any_more() {
+    let kaido = kaido();
+    let topology = kaido.file("fine.yaml", crate::topologies::CHAIN);
+    let dataplane = kaido.file("dataplane.yaml", "ports: {eth0: {}}\n");
+    for command in [
+        &["lab", "check", &topology][..],
+        &["--json", "lab", "check", &topology],
+        &["lab", "graph", &topology],
+        &["lab", "ls"],
+        &["dataplane", "check", &dataplane],
+        &["completions", "bash"],
+        &["lab", "--help"],
+        &["--version"],
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let says = ["cannot write the output: No space left on device"];
+        into(&kaido, full, command).failed(1, &says);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let said = into(&kaido, writer, command);
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said}");
+    }
+}
+
 #[test]
 fn root_what_is_no_topology_file_is_said_to_be_none() {
     let kaido = kaido();
@@ -79,6 +113,15 @@ fn root_what_is_no_topology_file_is_said_to_be_none() {
     up("/nonexistent/lab.yaml").failed(2, &["cannot read /nonexistent/lab.yaml", "No such file"]);
     up("/tmp").failed(2, &["/tmp is no topology file"]);
     up("/dev/zero").failed(2, &["/dev/zero is no topology file"]);
+    for (command, what) in [
+        (&["dataplane", "check", "/dev/zero"][..], "data plane's file"),
+        (&["dataplane", "apply", "/dev/zero"], "data plane's file"),
+        (&["dataplane", "run", "--file", "/dev/zero"], "data plane's file"),
+        (&["node", "--config", "/dev/zero"], "configuration"),
+    ] {
+        let says = format!("/dev/zero is no {what}: neither a file nor a pipe");
+        kaido.run(command).failed(2, &[&says]);
+    }
     let file = kaido.file("bytes.yaml", "");
     std::fs::write(&file, [0xff, 0xfe, 0x00]).unwrap();
     up(&file).failed(2, &["bytes.yaml"]);
