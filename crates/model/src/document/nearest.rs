@@ -6,7 +6,11 @@ pub fn suggest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     if word.len() > 64 {
         return None;
     }
-    let allowed = (word.chars().count() / 3).max(1);
+    let allowed = match word.chars().count() {
+        // Any other letter would be as near.
+        0 | 1 => return None,
+        length => (length / 3).clamp(1, 2),
+    };
     candidates
         .into_iter()
         // A file may have a million names.
@@ -27,5 +31,8 @@ mod tests {
         assert_eq!(suggest("lniks", ["nodes", "links"]), Some("links"));
         assert_eq!(suggest("r11", ["r1", "h1"]), Some("r1"));
         assert_eq!(suggest("bananas", ["nodes", "links"]), None);
+        assert_eq!(suggest("x", ["l", "r"]), None);
+        assert_eq!(suggest("attachments", ["attachmnt", "allotments"]), Some("attachmnt"));
+        assert_eq!(suggest("attachments", ["allotments"]), None);
     }
 }
