@@ -197,8 +197,11 @@ pub(crate) enum LabCommand {
     },
     /// Draw a topology as text
     Graph {
-        /// A topology file, or the name of a lab that is up; not needed when there is only one lab
-        what: Option<String>,
+        #[command(flatten)]
+        which: WhichLab,
+        /// A topology file, in place of a lab that is up
+        #[arg(conflicts_with = "lab")]
+        file: Option<String>,
     },
     /// Cut, mend or change a link
     Link {

@@ -51,7 +51,8 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             process.env("KAIDO_LAB", lab.name()).env("KAIDO_NODE", &node);
             Err(become_command(process))
         }
-        LabCommand::Graph { what } => graph(&labs, what.as_deref(), output),
+        // A lab's name may stand without --lab, too.
+        LabCommand::Graph { which, file } => graph(&labs, file.or(which.lab).as_deref(), output),
         LabCommand::Link { which, link, change } => {
             let lab = labs.choose(which.lab.as_deref())?;
             let what = match &change {

@@ -49,6 +49,9 @@ fn root_every_command_speaks_json() {
     assert_eq!(list[0]["nodes"], 8);
     assert!(list[0]["file"].as_str().unwrap().ends_with("labs/ring.yaml"), "{list}");
     let graph = kaido.json(&["lab", "graph"]);
+    for named in [&["--lab", "mine"][..], &["mine"]] {
+        assert_eq!(graph, kaido.json(&[&["lab", "graph"], named].concat()));
+    }
     assert_eq!(graph["nodes"].as_array().unwrap().len(), 8);
     assert_eq!(graph["nodes"], kaido.json(&["lab", "graph", &file])["nodes"]);
     let changed = kaido.json(&["lab", "link", "r2-r1", "down"]);
