@@ -63,6 +63,15 @@ pub enum Error {
     /// The program cannot be loaded, attached or filled.
     #[error(transparent)]
     Bpf(#[from] bpf::Error),
+    /// The program does not attach to a port.
+    #[error("`{port}` cannot be a port")]
+    Port {
+        /// The port.
+        port: String,
+        /// Why.
+        #[source]
+        source: bpf::Error,
+    },
     /// The tables cannot be made what was asked for.
     #[error(transparent)]
     Dataplane(#[from] dataplane::Error),

@@ -83,7 +83,8 @@ impl Engine {
             std::fs::remove_file(&pin)
                 .map_err(|source| Error::State { path: pin.clone(), source })?;
         }
-        let mut made = Attached::new(self.tables.program().program(), index, mode)?;
+        let made = Attached::new(self.tables.program().program(), index, mode);
+        let mut made = made.map_err(|source| Error::Port { port: name.into(), source })?;
         made.pin(&pin)?;
         self.attached.insert(index, made);
         Ok(())

@@ -41,7 +41,7 @@ fn root_another_program_on_a_port_is_left_alone() {
     let theirs = net.node.run(attach).unwrap().unwrap();
     let file = net.kaido.file("other.yaml", "ports: { l: {}, r: {}, t: {} }\n");
     let refused = net.kaido.run(&["dataplane", "apply", &file]);
-    refused.failed(1, &["has an XDP program already"]);
+    refused.failed(1, &["`t` cannot be a port", "has an XDP program already"]);
     drop(theirs);
     net.kaido.ok(&["dataplane", "apply", &file]);
     assert!(net.ping(3));
