@@ -194,7 +194,7 @@ async fn get(socket: &Path) -> Result<v1::GetDataplaneResponse, Failure> {
 
 fn show(which: &WhichDataplane, output: &Output) -> Done {
     let found = block_on(get(&socket(which)?))??;
-    output.print(&as_json(&found), |_| text(&found))?;
+    output.print(&as_json(&found), |_| text(&found, ""))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -208,7 +208,7 @@ fn top(which: &WhichDataplane, output: &Output) -> Done {
                 tokio::time::sleep(REFRESH).await;
                 let now = get(&socket).await?;
                 let rates = per_second(&before, &now, started.elapsed());
-                output.print(&as_json(&rates), |_| format!("{CLEAR}{}", text(&rates)))?;
+                output.print(&as_json(&rates), |_| format!("{CLEAR}{}", text(&rates, "/S")))?;
                 before = now;
             }
         };
@@ -262,7 +262,10 @@ fn per_second(
 /// Entries that a terminal shows: the busiest.
 const MOST: usize = 40;
 
-fn text(found: &v1::GetDataplaneResponse) -> String {
+/// `per`: what the headings of counters end with.
+fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
+    let counter = |heading: &str| format!("{heading}{per}");
+    let (packets, bytes) = (counter("PACKETS"), counter("BYTES"));
     let port = |port: &v1::DataplanePort| format!("{} ({})", port.name, port.mode);
     let ports: Vec<String> = found.ports.iter().map(port).collect();
     let mut parts = vec![format!("ports: {}", ports.join(" "))];
@@ -279,7 +282,7 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
             vec![e.name.clone(), e.action.clone(), e.packets.to_string(), e.bytes.to_string()]
         };
         let rows = busiest.iter().map(row);
-        parts.push(table(&[title, "ACTION", "PACKETS", "BYTES"], rows));
+        parts.push(table(&[title, "ACTION", &packets, &bytes], rows));
         if entries.len() > MOST {
             parts.push(format!("and {} more: --json has them all", entries.len() - MOST));
         }
@@ -296,7 +299,8 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
     };
     let rows: Vec<_> = found.tenants.iter().filter(seen).take(MOST).map(row).collect();
     if !rows.is_empty() {
-        parts.push(table(&["TENANT", "ENCAPSULATED", "BYTES", "DECAPSULATED", "BYTES"], rows));
+        let (into, out_of) = (counter("ENCAPSULATED"), counter("DECAPSULATED"));
+        parts.push(table(&["TENANT", &into, &bytes, &out_of, &bytes], rows));
     }
     let seen = |reason: &&v1::DataplaneReason| reason.passed + reason.dropped > 0;
     let row = |reason: &v1::DataplaneReason| {
@@ -309,7 +313,8 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
     };
     let rows: Vec<_> = found.reasons.iter().filter(seen).map(row).collect();
     if !rows.is_empty() {
-        parts.push(table(&["NOT FORWARDED", "TO THE KERNEL", "DROPPED", "BECAUSE"], rows));
+        let (passed, dropped) = (counter("TO THE KERNEL"), counter("DROPPED"));
+        parts.push(table(&["NOT FORWARDED", &passed, &dropped, "BECAUSE"], rows));
     }
     if !found.left.is_empty() {
         let rows =
@@ -357,4 +362,17 @@ fn as_json(found: &v1::GetDataplaneResponse) -> Value {
             "dropped": reason.dropped,
         })).collect::<Value>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_say_what_is_per_second() {
+        let sid = v1::DataplaneEntry { name: "fd00:1::1/128".into(), ..Default::default() };
+        let found = v1::GetDataplaneResponse { sids: vec![sid], ..Default::default() };
+        assert!(text(&found, "/S").contains("PACKETS/S  BYTES/S\n"), "{}", text(&found, "/S"));
+        assert!(text(&found, "").contains("PACKETS  BYTES\n"));
+    }
 }
