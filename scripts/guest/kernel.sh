@@ -5,6 +5,7 @@ set -euo pipefail
 . "$(dirname "$0")/../env.sh"
 
 META=linux-image-cloud-amd64
+RELEASE=6.1
 folder=$(realpath -m "$TARGET")/guest/kernel
 
 package() { apt-cache depends "$META" 2>/dev/null | sed -n 's/.*Depends: \(linux-image-.*\)/\1/p' | head -1; }
@@ -36,5 +37,20 @@ fetch() {
     mv "$new" "$folder"
 }
 
+# The tests are of the oldest kernel that Kaido runs on: another one would pass them unnoticed.
+check() {
+    local release
+    release=$(ls "$folder/lib/modules")
+    case $release in
+    "$RELEASE".*) ;;
+    *)
+        echo "error: the guest's kernel is Linux $release, and is to be $RELEASE, that of Debian 12:" >&2
+        echo "       give apt its repository, remove $folder, and try again" >&2
+        return 1
+        ;;
+    esac
+}
+
 [ -d "$folder" ] || fetch
+check
 echo "$folder"
