@@ -46,14 +46,24 @@ install_packages() {
 }
 
 install_rust() {
+    local found
     rust_is_new_enough && return
     if command -v rustup >/dev/null; then
         echo "Installing with rustup: the stable toolchain"
         as_user rustup toolchain install stable --profile minimal -c rustfmt -c clippy
         rust_is_new_enough && return
     fi
-    echo "error: Rust $RUST_NEEDED or newer is needed, $(rustc --version 2>&1 || true) is here" >&2
-    echo "       install rustup, then: rustup toolchain install stable" >&2
+    found=$(rustc --version 2>/dev/null) || found="no rustc"
+    command -v cargo >/dev/null || found="$found, no cargo"
+    echo "error: Rust $RUST_NEEDED or newer is needed; here is: $found" >&2
+    if command -v rustup >/dev/null; then
+        echo "       rustup uses another toolchain than stable: \`rustup show\` says why" >&2
+        echo "       (RUSTUP_TOOLCHAIN in the environment, or \`rustup override unset\`)" >&2
+    else
+        echo "       install it with rustup, as the user who builds, and run this again:" >&2
+        echo "       curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal" >&2
+        command -v curl >/dev/null || echo "       (curl is a package of the distribution's)" >&2
+    fi
     return 1
 }
 

@@ -10,6 +10,7 @@ TARGET=${CARGO_TARGET_DIR:-target}
 
 rust_is_new_enough() {
     local version
+    command -v cargo >/dev/null || return
     version=$(rustc --version 2>/dev/null | cut -d' ' -f2) && [ -n "$version" ] &&
         printf '%s\n%s\n' "$RUST_NEEDED" "$version" | sort --check --version-sort 2>/dev/null
 }
