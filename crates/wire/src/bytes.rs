@@ -8,6 +8,12 @@ pub(crate) fn need(header: &'static str, bytes: &[u8], need: usize) -> Result<()
     if have < need { Err(WireError::Truncated { header, need, have }) } else { Ok(()) }
 }
 
+/// The length of what a header is in front of, if its field takes it.
+pub(crate) fn length_of(header: &'static str, payload: &[u8]) -> Result<u16, WireError> {
+    let length = payload.len();
+    u16::try_from(length).map_err(|_| WireError::Length { header, length })
+}
+
 /// Two bytes in network byte order.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])

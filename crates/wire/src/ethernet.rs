@@ -17,6 +17,11 @@ pub mod ethertype {
     pub const IPV6: u16 = 0x86dd;
     /// A service VLAN tag follows.
     pub const SERVICE_VLAN: u16 = 0x88a8;
+
+    /// That of an IP packet.
+    pub fn of_ip(packet: &[u8]) -> u16 {
+        if packet.first().is_some_and(|first| first >> 4 == 4) { IPV4 } else { IPV6 }
+    }
 }
 
 /// A MAC address.

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use crate::bytes::{array_at, need, u16_at};
+use crate::bytes::{array_at, length_of, need, u16_at};
 use crate::{Checksum, WireError};
 
 /// A view of an IPv4 packet.
@@ -161,6 +161,34 @@ pub struct Ipv4 {
 }
 
 impl Ipv4 {
+    /// A header without options, for 64 routers, of what must not be fragmented, with nothing behind
+    /// it yet.
+    pub fn new(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8) -> Self {
+        Self {
+            dscp: 0,
+            ecn: 0,
+            identification: 0,
+            dont_fragment: true,
+            more_fragments: false,
+            fragment_offset: 0,
+            ttl: 64,
+            protocol,
+            src,
+            dst,
+            options: Vec::new(),
+            payload_len: 0,
+        }
+    }
+
+    /// A packet of the header, which gets its length, and `payload`.
+    pub fn around(self, payload: &[u8]) -> Result<Vec<u8>, WireError> {
+        let payload_len = length_of("IPv4", payload)?;
+        let mut out = Vec::new();
+        Self { payload_len, ..self }.emit(&mut out)?;
+        out.extend(payload);
+        Ok(out)
+    }
+
     /// The header of a packet. Its checksum is not looked at: offloading leaves it open.
     pub fn parse<T: AsRef<[u8]>>(packet: &Ipv4Packet<T>) -> Self {
         Self {
@@ -247,6 +275,17 @@ mod tests {
         assert!(Ipv4Packet::new_checked(&out[1..]).unwrap().checksum_ok());
         out[9] ^= 1;
         assert!(!Ipv4Packet::new_checked(&out[1..]).unwrap().checksum_ok());
+    }
+
+    #[test]
+    fn around_a_payload() {
+        let [src, dst] = [[10, 0, 0, 1], [10, 0, 0, 2]].map(Ipv4Addr::from);
+        let out = Ipv4 { ttl: 9, ..Ipv4::new(src, dst, 17) }.around(b"abc").unwrap();
+        let packet = Ipv4Packet::new_checked(&out).unwrap();
+        assert!(packet.checksum_ok() && packet.dont_fragment());
+        assert_eq!((packet.payload(), packet.src(), packet.dst()), (&b"abc"[..], src, dst));
+        assert_eq!((out.len(), packet.protocol(), packet.ttl()), (23, 17, 9));
+        assert!(Ipv4::new(src, dst, 17).around(&[0; 65_520]).is_err());
     }
 
     #[test]

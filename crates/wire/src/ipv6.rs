@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 
 use crate::WireError;
-use crate::bytes::{array_at, need, u16_at};
+use crate::bytes::{array_at, length_of, need, u16_at};
 
 /// A view of an IPv6 packet.
 ///
@@ -114,6 +114,21 @@ pub struct Ipv6 {
 }
 
 impl Ipv6 {
+    /// A header of no class and no flow, for 64 routers, with nothing behind it yet.
+    pub fn new(src: Ipv6Addr, dst: Ipv6Addr, next_header: u8) -> Self {
+        let (dscp, ecn, flow_label, payload_len, hop_limit) = (0, 0, 0, 0, 64);
+        Self { dscp, ecn, flow_label, payload_len, next_header, hop_limit, src, dst }
+    }
+
+    /// A packet of the header, which gets its length, and `payload`.
+    pub fn around(self, payload: &[u8]) -> Result<Vec<u8>, WireError> {
+        let payload_len = length_of("IPv6", payload)?;
+        let mut out = Vec::new();
+        Self { payload_len, ..self }.emit(&mut out);
+        out.extend(payload);
+        Ok(out)
+    }
+
     /// The header of a packet.
     pub fn parse<T: AsRef<[u8]>>(packet: &Ipv6Packet<T>) -> Self {
         Self {
@@ -168,6 +183,16 @@ mod tests {
         assert_eq!(out, bytes[..40]);
         // A capture that was cut short.
         assert_eq!(Ipv6Packet::new_checked(&bytes[..41]).unwrap().payload(), b"a");
+    }
+
+    #[test]
+    fn around_a_payload() {
+        let [src, dst] = ["fd00::1", "fd00::2"].map(|text| text.parse().unwrap());
+        let out = Ipv6 { hop_limit: 9, ..Ipv6::new(src, dst, 17) }.around(b"abc").unwrap();
+        let packet = Ipv6Packet::new_checked(&out).unwrap();
+        assert_eq!((packet.payload(), packet.src(), packet.dst()), (&b"abc"[..], src, dst));
+        assert_eq!((out.len(), packet.next_header(), packet.hop_limit()), (43, 17, 9));
+        assert!(Ipv6::new(src, dst, 17).around(&[0; 65_536]).is_err());
     }
 
     #[test]

@@ -138,6 +138,14 @@ impl Srh {
         }
     }
 
+    /// The header, and `payload` behind it.
+    pub fn around(&self, payload: &[u8]) -> Result<Vec<u8>, WireError> {
+        let mut out = Vec::new();
+        self.emit(&mut out)?;
+        out.extend(payload);
+        Ok(out)
+    }
+
     /// The header of a packet.
     pub fn parse<T: AsRef<[u8]>>(packet: &SrhPacket<T>) -> Self {
         Self {

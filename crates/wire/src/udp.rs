@@ -1,7 +1,7 @@
 //! UDP (RFC 768).
 
 use crate::WireError;
-use crate::bytes::{need, u16_at};
+use crate::bytes::{length_of, need, u16_at};
 
 /// A view of a UDP datagram.
 ///
@@ -73,6 +73,20 @@ pub struct Udp {
 }
 
 impl Udp {
+    /// A header without a checksum, with nothing behind it yet.
+    pub fn new(src_port: u16, dst_port: u16) -> Self {
+        Self { src_port, dst_port, payload_len: 0, checksum: 0 }
+    }
+
+    /// A datagram of the header, which gets its length, and `payload`.
+    pub fn around(self, payload: &[u8]) -> Result<Vec<u8>, WireError> {
+        let payload_len = length_of("UDP", payload)?;
+        let mut out = Vec::new();
+        Self { payload_len, ..self }.emit(&mut out)?;
+        out.extend(payload);
+        Ok(out)
+    }
+
     /// The header of a datagram.
     pub fn parse<T: AsRef<[u8]>>(packet: &UdpPacket<T>) -> Self {
         Self {
@@ -111,6 +125,8 @@ mod tests {
         let mut out = Vec::new();
         value.emit(&mut out).unwrap();
         assert_eq!(out, bytes[..8]);
+        let out = Udp::new(1000, 5201).around(b"hi").unwrap();
+        assert_eq!((&out[..6], &out[6..]), (&bytes[..6], &b"\0\0hi"[..]));
     }
 
     #[test]

@@ -116,21 +116,20 @@ const DST6: Ipv6Addr = Ipv6Addr::new(0xfd00, 2, 0, 0, 0, 0, 1, 1);
 const SRC4: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const SRC6: Ipv6Addr = Ipv6Addr::new(0xfd00, 9, 0, 0, 0, 0, 0, 1);
 
+/// No frame of the benchmark is larger than a jumbo frame.
+const FITS: &str = "the length fits";
+
 fn ethernet(packet: &[u8]) -> Vec<u8> {
-    let ethertype = if packet[0] >> 4 == 4 { ethertype::IPV4 } else { ethertype::IPV6 };
+    let ethertype = ethertype::of_ip(packet);
     let mut out = Vec::new();
     Ethernet { dst: Mac(IN_MAC.0), src: Mac(WORLD_IN_MAC.0), ethertype }.emit(&mut out);
     out.extend(packet);
     out
 }
 
+/// Of `length` bytes in all.
 fn udp(length: usize) -> Vec<u8> {
-    let payload = length - 8;
-    let header = Udp { src_port: 1024, dst_port: 9, payload_len: payload as u16, checksum: 0 };
-    let mut out = Vec::new();
-    header.emit(&mut out).expect("the length fits");
-    out.resize(length, 0);
-    out
+    Udp::new(1024, 9).around(&vec![0; length - 8]).expect(FITS)
 }
 
 /// A frame of plain IPv4 that goes through the node.
@@ -140,58 +139,20 @@ pub(super) fn plain(size: usize) -> Vec<u8> {
 
 /// A UDP packet of `length` bytes.
 fn ipv4(dst: Ipv4Addr, length: usize) -> Vec<u8> {
-    let payload = udp(length - 20);
-    let header = Ipv4 {
-        dscp: 0,
-        ecn: 0,
-        identification: 0,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: 0,
-        ttl: 64,
-        protocol: protocol::UDP,
-        src: SRC4,
-        dst,
-        options: Vec::new(),
-        payload_len: payload.len() as u16,
-    };
-    let mut out = Vec::new();
-    header.emit(&mut out).expect("the length fits");
-    out.extend(payload);
-    out
+    Ipv4::new(SRC4, dst, protocol::UDP).around(&udp(length - 20)).expect(FITS)
 }
 
 fn ipv6(dst: Ipv6Addr, length: usize) -> Vec<u8> {
-    let payload = udp(length - 40);
-    let mut out = Vec::new();
-    ipv6_header(dst, protocol::UDP, payload.len()).emit(&mut out);
-    out.extend(payload);
-    out
-}
-
-fn ipv6_header(dst: Ipv6Addr, next_header: u8, length: usize) -> Ipv6 {
-    Ipv6 {
-        dscp: 0,
-        ecn: 0,
-        flow_label: 0,
-        payload_len: length as u16,
-        next_header,
-        hop_limit: 64,
-        src: SRC6,
-        dst,
-    }
+    Ipv6::new(SRC6, dst, protocol::UDP).around(&udp(length - 40)).expect(FITS)
 }
 
 /// `inner` behind an SRH along `path`, `left` segments to come.
 fn srv6(path: &[Ipv6Addr], left: u8, inner: &[u8]) -> Vec<u8> {
-    let next = if inner[0] >> 4 == 4 { protocol::IPV4 } else { protocol::IPV6 };
-    let mut srh = Srh::of_path(next, path);
-    srh.segments_left = left;
+    let next =
+        if ethertype::of_ip(inner) == ethertype::IPV4 { protocol::IPV4 } else { protocol::IPV6 };
+    let srh = Srh { segments_left: left, ..Srh::of_path(next, path) };
     // End's packets have two segments, the last's one: the flow is where `flow_at` says.
     let active = path[path.len() - 1 - usize::from(left)];
-    let mut out = Vec::new();
-    ipv6_header(active, protocol::ROUTING, srh.header_len() + inner.len()).emit(&mut out);
-    srh.emit(&mut out).expect("the list is short");
-    out.extend(inner);
-    out
+    let payload = srh.around(inner).expect("the list is short");
+    Ipv6::new(SRC6, active, protocol::ROUTING).around(&payload).expect(FITS)
 }

@@ -106,73 +106,34 @@ pub(crate) fn policy_to_one(plane: &mut Srv6) -> u32 {
 
 /// A UDP packet of `payload` bytes in IPv6.
 pub(crate) fn udp6(src: &str, dst: &str, payload: usize) -> Vec<u8> {
-    let mut out = Vec::new();
-    let udp = udp(payload);
-    ipv6(src, dst, protocol::UDP, udp.len()).emit(&mut out);
-    out.extend(udp);
-    out
+    ipv6(src, dst, protocol::UDP).around(&udp(payload)).unwrap()
 }
 
 pub(crate) fn udp4(src: &str, dst: &str, payload: usize) -> Vec<u8> {
-    let mut out = Vec::new();
-    let udp = udp(payload);
-    let header = Ipv4 {
-        dscp: 0,
-        ecn: 0,
-        identification: 7,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: 0,
-        ttl: 64,
-        protocol: protocol::UDP,
-        src: src.parse().unwrap(),
-        dst: dst.parse().unwrap(),
-        options: Vec::new(),
-        payload_len: udp.len() as u16,
-    };
-    header.emit(&mut out).unwrap();
-    out.extend(udp);
-    out
+    let header = Ipv4::new(src.parse().unwrap(), dst.parse().unwrap(), protocol::UDP);
+    Ipv4 { identification: 7, ..header }.around(&udp(payload)).unwrap()
 }
 
 fn udp(payload: usize) -> Vec<u8> {
-    let mut out = Vec::new();
-    let header =
-        Udp { src_port: 1111, dst_port: 2222, payload_len: payload as u16, checksum: 0x1234 };
-    header.emit(&mut out).unwrap();
-    out.extend((0..payload).map(|n| n as u8));
-    out
+    let payload: Vec<u8> = (0..payload).map(|n| n as u8).collect();
+    Udp { checksum: 0x1234, ..Udp::new(1111, 2222) }.around(&payload).unwrap()
 }
 
-fn ipv6(src: &str, dst: &str, next_header: u8, length: usize) -> Ipv6 {
-    Ipv6 {
-        dscp: 0,
-        ecn: 0,
-        flow_label: 0,
-        payload_len: length as u16,
-        next_header,
-        hop_limit: 64,
-        src: src.parse().unwrap(),
-        dst: dst.parse().unwrap(),
-    }
+fn ipv6(src: &str, dst: &str, next_header: u8) -> Ipv6 {
+    Ipv6::new(src.parse().unwrap(), dst.parse().unwrap(), next_header)
 }
 
 /// `inner` behind an SRH with these segments, in the order of visits, `left` of them to come.
 pub(crate) fn srv6(src: &str, path: &[&str], left: u8, next_header: u8, inner: &[u8]) -> Vec<u8> {
-    let path: Vec<Ipv6Addr> = path.iter().map(|sid| sid.parse().unwrap()).collect();
-    let mut srh = Srh::of_path(next_header, &path);
-    srh.segments_left = left;
-    let active = path[path.len() - 1 - usize::from(left)].to_string();
-    let mut out = Vec::new();
-    ipv6(src, &active, protocol::ROUTING, srh.header_len() + inner.len()).emit(&mut out);
-    srh.emit(&mut out).unwrap();
-    out.extend(inner);
-    out
+    let sids: Vec<Ipv6Addr> = path.iter().map(|sid| sid.parse().unwrap()).collect();
+    let srh = Srh { segments_left: left, ..Srh::of_path(next_header, &sids) };
+    let active = path[path.len() - 1 - usize::from(left)];
+    ipv6(src, active, protocol::ROUTING).around(&srh.around(inner).unwrap()).unwrap()
 }
 
 /// A frame from the left to the node.
 pub(crate) fn frame(packet: &[u8]) -> Vec<u8> {
-    let ethertype = if packet[0] >> 4 == 4 { ethertype::IPV4 } else { ethertype::IPV6 };
+    let ethertype = ethertype::of_ip(packet);
     let mut out = Vec::new();
     Ethernet { dst: wire::Mac(NODE_LEFT), src: wire::Mac(LEFT_MAC), ethertype }.emit(&mut out);
     out.extend(packet);

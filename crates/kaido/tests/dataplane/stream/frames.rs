@@ -11,6 +11,8 @@ pub(crate) const NODE_LEFT: Mac = Mac([2, 0, 0, 0, 0, 1]);
 pub(crate) const WORLD_LEFT: Mac = Mac([2, 0, 0, 0, 0, 0xa]);
 /// The outer source of what the node encapsulates.
 const SOURCE: &str = "fd00:1::";
+/// Where the world's packets to SIDs come from.
+const WORLD: &str = "fd00:77::1";
 const ETHERNET: usize = 14;
 
 /// What the node does with a kind of frames. The order is the samples'.
@@ -69,8 +71,7 @@ impl Kind {
             Self::EndDt6 => (&[], last(self, protocol::IPV6, &inner6("fd00:2:6::9", 64))),
             Self::EndDx4 => (&[], last(self, protocol::IPV4, &inner4_to([10, 2, 0, 9], 64))),
         };
-        let ethertype = if packet[0] >> 4 == 4 { ethertype::IPV4 } else { ethertype::IPV6 };
-        let frame = framed(NODE_LEFT, WORLD_LEFT, tags, ethertype, &packet);
+        let frame = framed(NODE_LEFT, WORLD_LEFT, tags, &packet);
         let flow_at = match self {
             // The low bits of the flow label.
             Self::End | Self::EndX | Self::EndB6 | Self::Imported => ETHERNET + 2,
@@ -83,15 +84,9 @@ impl Kind {
     /// A packet on its way through this SID, `left` segments before its end.
     fn outer(self, hop_limit: u8, dst: &str, left: u8) -> Vec<u8> {
         let path = [addr(self.sid().expect("a SID")), addr(NEXT)];
-        let inner = inner4(64);
-        let mut srh = Srh::of_path(protocol::IPV4, &path);
-        srh.segments_left = left;
-        let length = srh.header_len() + inner.len();
-        let mut packet = Vec::new();
-        ipv6("fd00:77::1", dst, protocol::ROUTING, length, hop_limit).emit(&mut packet);
-        srh.emit(&mut packet).unwrap();
-        packet.extend(inner);
-        packet
+        let srh = Srh { segments_left: left, ..Srh::of_path(protocol::IPV4, &path) };
+        let payload = srh.around(&inner4(64)).unwrap();
+        ipv6(WORLD, addr(dst), protocol::ROUTING, hop_limit, &payload)
     }
 
     /// What may come out in a state, where the kernel does it in the program's place: packets, where
@@ -184,12 +179,10 @@ pub(crate) fn expected(state: &State) -> Vec<Expected> {
             let Some(next) = state.mac(way) else { continue };
             for (interface, kernel) in way.judges().into_iter().zip([false, true]) {
                 for (packet, Flow::At(at, label)) in what.results(state, kernel) {
-                    let ethertype =
-                        if packet[0] >> 4 == 4 { ethertype::IPV4 } else { ethertype::IPV6 };
                     all.push(Expected {
                         kind,
                         interface,
-                        frame: framed(next, way.node_mac(), &[], ethertype, &packet),
+                        frame: framed(next, way.node_mac(), &[], &packet),
                         flow_at: ETHERNET + at,
                         free: label.then_some((ETHERNET + 1, ETHERNET + 4)),
                     });
@@ -212,9 +205,9 @@ fn addr(text: &str) -> Ipv6Addr {
     text.parse().unwrap()
 }
 
-fn framed(dst: Mac, src: Mac, tags: &[u16], ethertype: u16, packet: &[u8]) -> Vec<u8> {
+fn framed(dst: Mac, src: Mac, tags: &[u16], packet: &[u8]) -> Vec<u8> {
     let kind = |at: usize| match tags.len() - at {
-        0 => ethertype,
+        0 => ethertype::of_ip(packet),
         1 => ethertype::VLAN,
         _ => ethertype::SERVICE_VLAN,
     };
@@ -231,51 +224,24 @@ fn framed(dst: Mac, src: Mac, tags: &[u16], ethertype: u16, packet: &[u8]) -> Ve
 /// A packet to a SID that is its last.
 fn last(kind: Kind, next_header: u8, inner: &[u8]) -> Vec<u8> {
     let sid = addr(kind.sid().expect("a SID"));
-    let srh = Srh::of_path(next_header, &[sid]);
-    let mut packet = Vec::new();
-    let length = srh.header_len() + inner.len();
-    let text = sid.to_string();
-    ipv6("fd00:77::1", &text, protocol::ROUTING, length, 64).emit(&mut packet);
-    srh.emit(&mut packet).unwrap();
-    packet.extend(inner);
-    packet
+    let payload = Srh::of_path(next_header, &[sid]).around(inner).unwrap();
+    ipv6(WORLD, sid, protocol::ROUTING, 64, &payload)
 }
 
 fn encapsulated(path: &[Ipv6Addr], srh: Option<Srh>, next_header: u8, inner: &[u8]) -> Vec<u8> {
-    let mut headers = Vec::new();
-    if let Some(srh) = &srh {
-        srh.emit(&mut headers).unwrap();
+    match srh {
+        Some(srh) => ipv6(SOURCE, path[0], protocol::ROUTING, 63, &srh.around(inner).unwrap()),
+        None => ipv6(SOURCE, path[0], next_header, 63, inner),
     }
-    let next = if srh.is_some() { protocol::ROUTING } else { next_header };
-    let mut packet = Vec::new();
-    let dst = path[0].to_string();
-    ipv6(SOURCE, &dst, next, headers.len() + inner.len(), 63).emit(&mut packet);
-    packet.extend(headers);
-    packet.extend(inner);
-    packet
 }
 
-fn ipv6(src: &str, dst: &str, next_header: u8, length: usize, hop_limit: u8) -> Ipv6 {
-    Ipv6 {
-        dscp: 0,
-        ecn: 0,
-        flow_label: 0,
-        payload_len: length as u16,
-        next_header,
-        hop_limit,
-        src: addr(src),
-        dst: addr(dst),
-    }
+fn ipv6(src: &str, dst: Ipv6Addr, next_header: u8, hop_limit: u8, payload: &[u8]) -> Vec<u8> {
+    Ipv6 { hop_limit, ..Ipv6::new(addr(src), dst, next_header) }.around(payload).unwrap()
 }
 
 /// Room for the proof, behind a word of the tenant's own.
 fn udp() -> Vec<u8> {
-    let mut out = Vec::new();
-    let payload = 8 + PROOF;
-    let (src_port, payload_len) = (0, payload as u16);
-    Udp { src_port, dst_port: 2222, payload_len, checksum: 0 }.emit(&mut out).unwrap();
-    out.resize(out.len() + payload, 0x5a);
-    out
+    Udp::new(0, 2222).around(&[0x5a; 8 + PROOF]).unwrap()
 }
 
 fn inner4(ttl: u8) -> Vec<u8> {
@@ -283,31 +249,10 @@ fn inner4(ttl: u8) -> Vec<u8> {
 }
 
 fn inner4_to(dst: [u8; 4], ttl: u8) -> Vec<u8> {
-    let udp = udp();
-    let header = Ipv4 {
-        dscp: 0,
-        ecn: 0,
-        identification: 7,
-        dont_fragment: true,
-        more_fragments: false,
-        fragment_offset: 0,
-        ttl,
-        protocol: protocol::UDP,
-        src: "10.1.0.2".parse().unwrap(),
-        dst: dst.into(),
-        options: Vec::new(),
-        payload_len: udp.len() as u16,
-    };
-    let mut packet = Vec::new();
-    header.emit(&mut packet).unwrap();
-    packet.extend(udp);
-    packet
+    let header = Ipv4::new([10, 1, 0, 2].into(), dst.into(), protocol::UDP);
+    Ipv4 { identification: 7, ttl, ..header }.around(&udp()).unwrap()
 }
 
 fn inner6(dst: &str, hop_limit: u8) -> Vec<u8> {
-    let udp = udp();
-    let mut packet = Vec::new();
-    ipv6("fd00:99::2", dst, protocol::UDP, udp.len(), hop_limit).emit(&mut packet);
-    packet.extend(udp);
-    packet
+    ipv6("fd00:99::2", addr(dst), protocol::UDP, hop_limit, &udp())
 }
