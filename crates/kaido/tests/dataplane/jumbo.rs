@@ -7,14 +7,14 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use netlink::{Namespace, Offload, set_offload};
 use testkit::{Kaido, Random, until};
 
 use crate::daemon::Daemon;
-use crate::net::{ip, slower};
+use crate::net::{Resident, ip, slower};
 
 /// Of one datagram, and of one write.
 const PAYLOAD: usize = 8900;
@@ -193,27 +193,9 @@ fn join(one: &Namespace, one_name: &str, other: &Namespace, other_name: &str, mt
         one,
         &[format!(
             "link add name {one_name} {queues} type veth peer name {other_name} {queues} netns {}",
-            there.0.id()
+            there.id()
         )],
     );
-}
-
-/// A process in a namespace, by which `ip` finds it.
-struct Resident(Child);
-
-impl Resident {
-    fn of(namespace: &Namespace) -> Self {
-        let mut sleep = Command::new("sleep");
-        sleep.arg("60").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        Self(namespace.run(|| sleep.spawn().unwrap()).unwrap())
-    }
-}
-
-impl Drop for Resident {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 fn configure(namespace: &Namespace) {

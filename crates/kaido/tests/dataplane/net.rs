@@ -8,7 +8,7 @@
 
 use std::net::UdpSocket;
 use std::ops::{Deref, DerefMut};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use netlink::{Namespace, Offload, set_offload};
@@ -177,4 +177,27 @@ pub(crate) fn join(a: &Namespace, a_name: &str, b: &Namespace, b_name: &str) {
     let mut batch = netlink::Batch::new();
     batch.push("a veth pair", netlink::add_veth(&end(a_name, a), &end(b_name, b)));
     netlink::Handle::new().unwrap().commit(batch).unwrap();
+}
+
+/// A process in a namespace, by which `ip` finds it.
+pub(crate) struct Resident(Child);
+
+impl Resident {
+    pub(crate) fn of(namespace: &Namespace) -> Self {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("60").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self(namespace.run(|| sleep.spawn().unwrap()).unwrap())
+    }
+
+    /// What `netns` in a command of `ip` takes.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Resident {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

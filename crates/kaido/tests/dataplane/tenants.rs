@@ -13,7 +13,7 @@ use netlink::{Namespace, Offload, set_offload};
 use testkit::feature::{VLAN, VRF};
 use testkit::until;
 
-use crate::net::{FILE, Net, ip};
+use crate::net::{FILE, Net, Resident, ip};
 
 const TENANTS: [(&str, u32, u16, &str); 2] = [("red", 100, 10, "a"), ("blue", 200, 20, "b")];
 
@@ -99,7 +99,8 @@ fn add_tenants(net: &Net) -> [Namespace; 2] {
         );
         let host = Namespace::unnamed().unwrap();
         lines(&net.right, &[format!("link add link port name port.{vlan} type vlan id {vlan}")]);
-        move_link(&net.right, &format!("port.{vlan}"), &host);
+        let there = Resident::of(&host);
+        lines(&net.right, &[format!("link set dev port.{vlan} netns {}", there.id())]);
         lines(
             &host,
             &[
@@ -110,15 +111,6 @@ fn add_tenants(net: &Net) -> [Namespace; 2] {
         );
         host
     })
-}
-
-/// `ip link set netns` takes a process's namespace: one that lives in the target.
-fn move_link(from: &Namespace, link: &str, to: &Namespace) {
-    let sleep = || Command::new("sleep").arg("infinity").spawn().unwrap();
-    let mut there = to.run(sleep).unwrap();
-    ip(from, &[&format!("link set dev {link} netns {}", there.id())]);
-    there.kill().unwrap();
-    there.wait().unwrap();
 }
 
 fn reaches(host: &Namespace, address: &str, count: u32) -> bool {
