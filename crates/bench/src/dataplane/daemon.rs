@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::bed::Bed;
 use crate::Context;
@@ -60,8 +60,7 @@ impl Daemon {
             }
             before = now;
         }
-        ensure!(started.elapsed() < START, "the daemon comes to no rest");
-        Ok(())
+        bail!("the daemon comes to no rest")
     }
 
     /// Runs `kaido dataplane …` on it.
