@@ -60,7 +60,7 @@ pub enum Error {
     /// The kernel refused.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
-    /// A [`crate::Fake`] was told to fail.
+    /// A [`crate::FakeHeadend`] was told to fail.
     #[error("failing as told")]
     Told,
     /// A segment list without a segment.

@@ -1,34 +1,10 @@
-//! How a headend steers an application's packets onto a segment list.
-//!
-//! [`KernelSeg6`] does it with the routes and policy rules of the stock kernel; [`Fake`] only
-//! remembers.
+//! What forwards packets: a headend's steering of applications ([`Headend`]), and SRv6 in XDP
+//! ([`xdp`]).
 #![forbid(unsafe_code)]
 
 mod error;
-mod fake;
-mod kernel;
-mod normal;
+mod headend;
 pub mod xdp;
 
-use model::{Color, Policy};
-
 pub use error::Error;
-pub use fake::{Call, Fake};
-pub use kernel::KernelSeg6;
-pub use normal::normalized;
-
-/// What steers packets at a headend.
-pub trait Dataplane: Send {
-    /// Steers the policy's packets onto its lists, or, without lists, keeps them on the IGP's path
-    /// whatever policies of higher colours say. Whatever its colour steered before ends. Packets
-    /// on their way are not lost; what is in place already stays untouched.
-    fn install(&mut self, policy: &Policy) -> Result<(), Error>;
-
-    /// Leaves the packets of the colour's policy to the IGP again. No policy of that colour is no
-    /// error.
-    fn remove(&mut self, color: Color) -> Result<(), Error>;
-
-    /// The policies in place, by colour, each as [`normalized`] gives it. A policy that was
-    /// interrupted half-way shows what is there of it, and differs from what was asked for.
-    fn installed(&mut self) -> Result<Vec<Policy>, Error>;
-}
+pub use headend::{Call, FakeHeadend, Headend, KernelSeg6, normalized};

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dataplane::{Dataplane, Error, KernelSeg6, normalized};
+use dataplane::{Error, Headend, KernelSeg6, normalized};
 use ipnet::IpNet;
 use model::{Color, Flow, Policy, Protocol, SegmentList, Sid};
 use netlink::{

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use api::v1;
 use bpf::Meter;
-use dataplane::{Dataplane, normalized};
+use dataplane::{Headend, normalized};
 use model::{Announcement, Assignment, Color, Flow, Telemetry};
 
 use crate::Error;
@@ -13,7 +13,7 @@ use crate::measure::Measure;
 /// The node's state, between sessions as well.
 pub(crate) struct Agent {
     announcement: Announcement,
-    dataplane: Box<dyn Dataplane>,
+    headend: Box<dyn Headend>,
     meter: Meter,
     measure: Measure,
     /// What it was told since it started; the kernel has the rest.
@@ -23,11 +23,11 @@ pub(crate) struct Agent {
 impl Agent {
     pub(crate) fn new(
         announcement: Announcement,
-        dataplane: Box<dyn Dataplane>,
+        headend: Box<dyn Headend>,
         meter: Meter,
     ) -> Result<Self, Error> {
         let measure = Measure::new(&announcement)?;
-        Ok(Self { announcement, dataplane, meter, measure, assignments: BTreeMap::new() })
+        Ok(Self { announcement, headend, meter, measure, assignments: BTreeMap::new() })
     }
 
     /// What a session begins with: the node as it is now, and what its kernel has, whoever put it
@@ -36,7 +36,7 @@ impl Agent {
         let mut announcement = self.announcement.clone();
         self.measure.describe(&mut announcement)?;
         Ok(v1::Hello {
-            installed: self.dataplane.installed()?.iter().map(Into::into).collect(),
+            installed: self.headend.installed()?.iter().map(Into::into).collect(),
             assignments: self.assignments.values().map(Into::into).collect(),
             ..(&announcement).into()
         })
@@ -56,11 +56,11 @@ impl Agent {
             };
             return Err(error);
         }
-        Ok(self.dataplane.install(&policy)?)
+        Ok(self.headend.install(&policy)?)
     }
 
     pub(crate) fn retract(&mut self, color: Color) -> Result<(), Error> {
-        self.dataplane.remove(color)?;
+        self.headend.remove(color)?;
         self.assignments.remove(&color);
         self.count()
     }
@@ -68,10 +68,10 @@ impl Agent {
     /// Puts back what somebody else, or a link that went down, has taken from the kernel. What
     /// cannot be put back now is tried again.
     pub(crate) fn mend(&mut self) -> Result<(), Error> {
-        let installed = self.dataplane.installed()?;
+        let installed = self.headend.installed()?;
         for Assignment { policy, .. } in self.assignments.values() {
             let wanted = normalized(policy);
-            if !installed.contains(&wanted) && self.dataplane.install(&wanted).is_ok() {
+            if !installed.contains(&wanted) && self.headend.install(&wanted).is_ok() {
                 tracing::warn!(color = policy.color.0, "its routes were gone, and are back");
             }
         }

@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 use model::{Flow, Policy, SegmentList};
 
-/// The form in which [`crate::Dataplane::installed`] gives a policy back: prefixes without host
+/// The form in which [`crate::Headend::installed`] gives a policy back: prefixes without host
 /// bits, flows without doubles and in a fixed order, no list for a family without a flow, no
 /// source that is every source.
 pub fn normalized(policy: &Policy) -> Policy {

@@ -1,20 +1,20 @@
-//! A data plane that only remembers: for tests of what stands above it.
+//! A headend that only remembers: for tests of what stands above it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use model::{Color, Policy};
 
-use crate::{Dataplane, Error, normalized};
+use crate::{Error, Headend, normalized};
 
-/// What a [`Fake`] was asked to do.
+/// What a [`FakeHeadend`] was asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
-    /// [`Dataplane::install`]
+    /// [`Headend::install`]
     Install(Policy),
-    /// [`Dataplane::remove`]
+    /// [`Headend::remove`]
     Remove(Color),
-    /// [`Dataplane::installed`]
+    /// [`Headend::installed`]
     Installed,
 }
 
@@ -25,12 +25,12 @@ struct State {
     failures: u32,
 }
 
-/// A data plane in memory. Its clones share one memory, so that a test keeps one and hands
+/// A headend in memory. Its clones share one memory, so that a test keeps one and hands
 /// another on.
 #[derive(Debug, Clone, Default)]
-pub struct Fake(Arc<Mutex<State>>);
+pub struct FakeHeadend(Arc<Mutex<State>>);
 
-impl Fake {
+impl FakeHeadend {
     /// Nothing installed, nothing asked for.
     pub fn new() -> Self {
         Self::default()
@@ -67,7 +67,7 @@ impl Fake {
     }
 }
 
-impl Dataplane for Fake {
+impl Headend for FakeHeadend {
     fn install(&mut self, policy: &Policy) -> Result<(), Error> {
         let mut state = self.call(Call::Install(policy.clone()))?;
         state.policies.insert(policy.color, normalized(policy));
@@ -97,15 +97,15 @@ mod tests {
             ipv4: SegmentList::default(),
             ipv6: SegmentList::default(),
         };
-        let watcher = Fake::new();
-        let mut plane: Box<dyn Dataplane> = Box::new(watcher.clone());
-        plane.install(&policy).unwrap();
-        plane.install(&policy).unwrap();
-        assert_eq!(plane.installed().unwrap(), vec![policy.clone()]);
+        let watcher = FakeHeadend::new();
+        let mut headend: Box<dyn Headend> = Box::new(watcher.clone());
+        headend.install(&policy).unwrap();
+        headend.install(&policy).unwrap();
+        assert_eq!(headend.installed().unwrap(), vec![policy.clone()]);
         watcher.fail_next(1);
-        assert!(matches!(plane.remove(policy.color), Err(Error::Told)));
+        assert!(matches!(headend.remove(policy.color), Err(Error::Told)));
         assert_eq!(watcher.policies(), vec![policy.clone()]);
-        plane.remove(policy.color).unwrap();
+        headend.remove(policy.color).unwrap();
         assert!(watcher.policies().is_empty());
         let (install, remove) = (Call::Install(policy.clone()), Call::Remove(policy.color));
         assert_eq!(

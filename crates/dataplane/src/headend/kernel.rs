@@ -1,4 +1,4 @@
-//! The stock kernel's routes and rules as a data plane.
+//! The stock kernel's routes and rules as a headend.
 //!
 //! A policy's colour is the number of its routing table and the priority of its rules. For each
 //! flow, a rule sends its packets to the table, and the table's route to the flow's destination
@@ -19,7 +19,7 @@ use netlink::{
     delete_route, delete_rule, replace_route,
 };
 
-use crate::{Dataplane, Error, normalized};
+use crate::{Error, Headend, normalized};
 
 /// The priority of the routes in a colour's table. It is not a default of the kernel's, so that a
 /// route that somebody else put there is not the one that is replaced.
@@ -28,7 +28,7 @@ const PRIORITY: u32 = PROTOCOL as u32;
 /// How often the rules are compared and mended before somebody else must be at work.
 const ATTEMPTS: usize = 8;
 
-/// The data plane of one namespace.
+/// The headend of one namespace.
 #[derive(Debug)]
 pub struct KernelSeg6 {
     handle: Handle,
@@ -36,13 +36,13 @@ pub struct KernelSeg6 {
 }
 
 impl KernelSeg6 {
-    /// The data plane of the calling thread's namespace. `inner_mtu` is the largest packet that
+    /// The headend of the calling thread's namespace. `inner_mtu` is the largest packet that
     /// an application sends; the links have room for [`SegmentList::MAX`] segments on top of it.
     pub fn new(inner_mtu: u16) -> Result<Self, Error> {
         Ok(Self { handle: Handle::new()?, inner_mtu })
     }
 
-    /// The data plane of `namespace`.
+    /// The headend of `namespace`.
     pub fn within(namespace: &Namespace, inner_mtu: u16) -> Result<Self, Error> {
         Ok(Self { handle: Handle::within(namespace)?, inner_mtu })
     }
@@ -173,7 +173,7 @@ fn check(policy: &Policy) -> Result<(), Error> {
     Ok(())
 }
 
-impl Dataplane for KernelSeg6 {
+impl Headend for KernelSeg6 {
     fn install(&mut self, policy: &Policy) -> Result<(), Error> {
         let policy = normalized(policy);
         check(&policy)?;
