@@ -1,4 +1,6 @@
-//! Why a policy cannot be installed.
+//! Why a policy cannot be installed, or a data plane not changed.
+
+use std::path::PathBuf;
 
 use ipnet::IpNet;
 use model::{Color, SegmentList, Sid};
@@ -60,7 +62,7 @@ pub enum Error {
     /// The kernel refused.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
-    /// A [`crate::FakeHeadend`] was told to fail.
+    /// A fake was told to fail.
     #[error("failing as told")]
     Told,
     /// A segment list without a segment.
@@ -110,4 +112,31 @@ pub enum Error {
     /// The program or its tables failed.
     #[error(transparent)]
     Bpf(#[from] bpf::Error),
+    /// The program does not attach to a port.
+    #[error("`{port}` cannot be a port")]
+    Port {
+        /// The port.
+        port: String,
+        /// Why.
+        #[source]
+        source: bpf::Error,
+    },
+    /// The folder of what keeps ports at work cannot be used.
+    #[error("cannot use {}", path.display())]
+    Pins {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// Whether what was asked for cannot be, whatever the machine does.
+    pub fn is_usage(&self) -> bool {
+        let of_machine =
+            matches!(self, Self::Netlink(_) | Self::Bpf(_) | Self::Port { .. } | Self::Pins { .. });
+        !of_machine && !matches!(self, Self::Told)
+    }
 }

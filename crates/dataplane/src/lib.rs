@@ -1,10 +1,14 @@
-//! What forwards packets: a headend's steering of applications ([`Headend`]), and SRv6 in XDP
-//! ([`xdp`]).
+//! What forwards packets: a node's data plane as a whole ([`Dataplane`]), and a headend's steering
+//! of applications ([`Headend`]).
 #![forbid(unsafe_code)]
 
 mod error;
+mod fake;
 mod headend;
+mod plane;
 pub mod xdp;
 
 pub use error::Error;
+pub use fake::FakeDataplane;
 pub use headend::{Call, FakeHeadend, Headend, KernelSeg6, normalized};
+pub use plane::{Counter, Dataplane};

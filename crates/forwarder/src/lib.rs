@@ -7,6 +7,7 @@
 
 mod describe;
 mod engine;
+mod host;
 mod kernel;
 mod metrics;
 mod reasons;
@@ -21,10 +22,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use api::v1::dataplane_server::DataplaneServer;
+use dataplane::xdp::Xdp;
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
 
 use crate::engine::{Engine, Ports};
+use crate::kernel::KernelSide;
 use crate::service::{Order, Orders, Service};
 use crate::state::State;
 
@@ -60,19 +63,7 @@ pub enum Error {
     /// The kernel's tables cannot be read.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
-    /// The program cannot be loaded, attached or filled.
-    #[error(transparent)]
-    Bpf(#[from] bpf::Error),
-    /// The program does not attach to a port.
-    #[error("`{port}` cannot be a port")]
-    Port {
-        /// The port.
-        port: String,
-        /// Why.
-        #[source]
-        source: bpf::Error,
-    },
-    /// The tables cannot be made what was asked for.
+    /// What forwards cannot be made what was asked for.
     #[error(transparent)]
     Dataplane(#[from] dataplane::Error),
     /// The file has mistakes.
@@ -111,6 +102,9 @@ pub enum Error {
         "somebody traces this data plane already: wait for the end, or end it with Ctrl-C there"
     )]
     Traced,
+    /// No program, no trace.
+    #[error("only packets in XDP can be traced, and here the kernel forwards")]
+    NothingToTrace,
     /// What is to be traced makes no sense.
     #[error("{0}")]
     Match(String),
@@ -140,7 +134,10 @@ pub enum Error {
 impl Error {
     /// Whether what the user wrote is wrong.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::File(_) | Self::Resolve(_) | Self::Dataplane(_) | Self::Match(_))
+        match self {
+            Self::Dataplane(error) => error.is_usage(),
+            _ => matches!(self, Self::File(_) | Self::Resolve(_) | Self::Match(_)),
+        }
     }
 }
 
@@ -260,7 +257,9 @@ fn begin(config: &Config, state: &State) -> Result<Engine, Error> {
     };
     let read = |text: &str| model::dataplane::parse("the file", text);
     let file = text.as_deref().map(read).transpose().map_err(Error::File)?;
-    let mut engine = Engine::new(&config.state)?;
+    let host = KernelSide::new(&config.state)?;
+    let plane = Xdp::load(&config.state.join("bpf"))?;
+    let mut engine = Engine::new(Box::new(host), Box::new(plane));
     if let (Some(file), Some(text)) = (file, &text) {
         // What was applied last may name a port that has gone meanwhile.
         let ports = if config.file.is_some() { Ports::All } else { Ports::Present };

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use api::v1;
-use bpf::srv6::types::reason;
+use bpf::attach::Mode;
 use bpf::{Count, Filter};
+use dataplane::Counter;
 use dataplane::xdp::{Names, lists};
 use ipnet::IpNet;
 use tokio::sync::oneshot;
@@ -130,8 +131,8 @@ fn trace(
 
 /// What is installed; `counted`: of SIDs and policies only those that have counted something.
 fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
-    let tables = engine.tables();
-    let now = tables.now();
+    let plane = engine.plane();
+    let now = plane.now();
     let names = Names { of: now, tenant: &|tenant| engine.tenant(tenant) };
     let entry = |name: String, action: String, count: Option<Count>| {
         let count = count.unwrap_or_default();
@@ -139,31 +140,35 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
     };
     let has_counted = |count: Option<Count>| !counted || count.is_some_and(|c| c.packets > 0);
     let mut sids: Vec<_> = now.sids.iter().collect();
-    sids.retain(|(sid, _)| has_counted(tables.count_of_sid(sid)));
+    sids.retain(|(sid, _)| has_counted(plane.count(Counter::Sid(sid))));
     sids.sort_by_key(|(sid, _)| **sid);
     let mut policies: Vec<_> = now.policies.iter().collect();
-    policies.retain(|(id, _)| has_counted(tables.count_of_policy(id)));
+    policies.retain(|(id, _)| has_counted(plane.count(Counter::Policy(id))));
     policies.sort_by_key(|(id, _)| (*id).clone());
-    let passed = |number: u32| tables.program().count(number).packets;
+    let packets = |of| plane.count(of).unwrap_or_default().packets;
     v1::GetDataplaneResponse {
         ports: now
             .ports
             .iter()
             .map(|(index, port)| v1::DataplanePort {
                 name: port.name.clone(),
-                mode: engine.mode(*index).into(),
+                mode: match plane.mode(*index) {
+                    Some(Mode::Native) => "native".into(),
+                    Some(Mode::Generic) => "generic".into(),
+                    Some(Mode::Auto) | None => String::new(),
+                },
             })
             .collect(),
         sids: sids
             .into_iter()
             .map(|(sid, endpoint)| {
-                entry(sid.to_string(), names.endpoint(endpoint), tables.count_of_sid(sid))
+                entry(sid.to_string(), names.endpoint(endpoint), plane.count(Counter::Sid(sid)))
             })
             .collect(),
         policies: policies
             .into_iter()
             .map(|(id, policy)| {
-                entry(names.policy_name(id), lists(policy), tables.count_of_policy(id))
+                entry(names.policy_name(id), lists(policy), plane.count(Counter::Policy(id)))
             })
             .collect(),
         reasons: REASONS
@@ -171,8 +176,8 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
             .map(|(number, name, text)| v1::DataplaneReason {
                 reason: (*name).into(),
                 text: (*text).into(),
-                passed: passed(number.0),
-                dropped: passed(reason::REASONS.0 + number.0),
+                passed: packets(Counter::Left(number.0)),
+                dropped: packets(Counter::Dropped(number.0)),
             })
             .collect(),
         left: engine

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use api::v1;
 use bpf::Count;
-use dataplane::xdp::{PolicyId, TABLE_TENANTS, Tables, TenantId};
+use dataplane::xdp::{PolicyId, TABLE_TENANTS, TenantId};
+use dataplane::{Counter, Dataplane};
 use netlink::Behavior;
 
-/// The counts by tenant. `name` says how one is called, `tables` whose each routing table is.
+/// The counts by tenant. `name` says how one is called, `owners` whose each routing table is.
 pub(crate) fn counts(
-    tables: &Tables,
+    plane: &dyn Dataplane,
     name: &dyn Fn(TenantId) -> String,
     owners: &HashMap<u32, TenantId>,
 ) -> Vec<v1::DataplaneTenant> {
@@ -20,12 +21,12 @@ pub(crate) fn counts(
         sum.packets += count.packets;
         sum.bytes += count.bytes;
     };
-    let now = tables.now();
+    let now = plane.now();
     for id in now.policies.keys() {
         let (PolicyId::Named(tenant, _) | PolicyId::Of(tenant, _)) = id;
         // Tenant 0's are those of SIDs.
         if *tenant > 0 {
-            add(&mut sums.entry(*tenant).or_default()[0], tables.count_of_policy(id));
+            add(&mut sums.entry(*tenant).or_default()[0], plane.count(Counter::Policy(id)));
         }
     }
     for (sid, endpoint) in &now.sids {
@@ -37,7 +38,7 @@ pub(crate) fn counts(
             _ => continue,
         };
         if let Some(tenant) = owners.get(&table) {
-            add(&mut sums.entry(*tenant).or_default()[1], tables.count_of_sid(sid));
+            add(&mut sums.entry(*tenant).or_default()[1], plane.count(Counter::Sid(sid)));
         }
     }
     let row =

@@ -1,13 +1,12 @@
-//! Tracing on a running data plane: a tracer stands in front of the program on every port, and what
-//! it catches is run through the program once more, by itself.
+//! What a trace has caught, and what became of it, in words.
 
 use std::collections::VecDeque;
 
 use api::v1;
 use bpf::measure::verdict;
 use bpf::srv6::types::reason;
-use bpf::{Filter, Replay, Replayed, Traced, Tracer};
-use dataplane::xdp::{Attachment, Counted, Forwarding, Names, Owner, Tables, Tags, TenantId};
+use bpf::{Replayed, Traced};
+use dataplane::xdp::{Attachment, Counted, Forwarding, Names, Owner, Tables, Tags, TenantId, Xdp};
 use ipnet::IpNet;
 use tokio::sync::mpsc;
 use wire::Headers;
@@ -26,46 +25,33 @@ const AT_ONCE: usize = 8;
 
 /// A trace that is under way.
 pub(crate) struct Trace {
-    tracer: Tracer,
-    replay: Replay,
     sink: Sink,
     left: u32,
     waiting: VecDeque<Traced>,
 }
 
 impl Trace {
-    /// A trace of the first `most` packets that match, still in front of no port.
-    pub(crate) fn new(
-        tables: &Tables,
-        filter: Filter,
-        most: u32,
-        sink: Sink,
-    ) -> Result<Self, Error> {
-        let tracer = Tracer::load(tables.program().program(), filter, most)?;
-        let replay = tables.program().replay()?;
-        Ok(Self { tracer, replay, sink, left: most, waiting: VecDeque::new() })
-    }
-
-    /// What stands in front of the program.
-    pub(crate) fn tracer(&self) -> &Tracer {
-        &self.tracer
+    /// A trace of so many packets.
+    pub(crate) fn new(most: u32, sink: Sink) -> Self {
+        Self { sink, left: most, waiting: VecDeque::new() }
     }
 
     /// Hands on some of what was caught. False when nothing is to come any more.
     pub(crate) fn go_on(
         &mut self,
-        tables: &Tables,
+        xdp: &Xdp,
         tenant: &dyn Fn(TenantId) -> String,
     ) -> Result<bool, Error> {
         if self.waiting.is_empty() {
-            self.waiting.extend(self.tracer.packets()?);
+            let Some(packets) = xdp.traced()? else { return Ok(false) };
+            self.waiting.extend(packets);
         }
         let room = self.sink.capacity().min(AT_ONCE).min(self.left as usize);
         for packet in self.waiting.drain(..room.min(self.waiting.len())) {
             self.left -= 1;
-            let replayed = self.replay.run(packet.interface, &packet.frame())?;
+            let Some(replayed) = xdp.replay(&packet)? else { return Ok(false) };
             // There is room; and whoever has gone away is noticed below.
-            let _ = self.sink.try_send(told(tables, tenant, &packet, replayed));
+            let _ = self.sink.try_send(told(xdp.tables(), tenant, &packet, replayed));
         }
         Ok(self.left > 0 && !self.sink.is_closed())
     }

@@ -1,14 +1,18 @@
 //! SRv6 in XDP.
 
+mod attach;
 mod counters;
 mod forwarding;
 mod import;
 mod lengths;
 mod outer;
+mod pins;
 mod ports;
+mod program;
 mod slow_path;
 mod spread;
 mod tables;
+mod tracing;
 
 pub use forwarding::{
     Attachment, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Tags, TenantId, Upper,
@@ -17,6 +21,7 @@ pub use forwarding::{
 pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import, leave_own};
 pub use model::dataplane::Form;
 pub use outer::{longest, outer};
+pub use program::Xdp;
 pub use slow_path::{Present, Refused, SlowPath};
 pub use tables::{Counted, Tables};
 

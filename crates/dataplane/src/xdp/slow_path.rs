@@ -44,7 +44,7 @@ const BEHIND: u32 = METRIC + 1;
 type Key = (u32, IpNet, u32);
 
 /// What the kernel is to have for a file.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SlowPath {
     routes: Map<Key, Route>,
     rules: BTreeSet<InterfaceRule>,
@@ -58,6 +58,11 @@ impl Refused {
     /// These and the others.
     pub fn add(&mut self, others: &Self) {
         self.0.extend(&others.0);
+    }
+
+    /// Whether it took everything.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Says in `forwarding` that the kernel does not have them.
@@ -75,6 +80,12 @@ impl Refused {
                 policy.in_kernel = false;
             }
         }
+    }
+}
+
+impl<'a> FromIterator<&'a Route> for Refused {
+    fn from_iter<T: IntoIterator<Item = &'a Route>>(routes: T) -> Self {
+        Self(routes.into_iter().map(key).collect())
     }
 }
 
@@ -221,6 +232,11 @@ impl SlowPath {
         self.routes.contains_key(&(table, destination, METRIC))
     }
 
+    /// The routes.
+    pub fn routes(&self) -> impl Iterator<Item = &Route> {
+        self.routes.values()
+    }
+
     /// Says in `forwarding` which entries the kernel has too.
     pub fn mark(&self, forwarding: &mut Forwarding) {
         if self.routes.is_empty() {
@@ -273,7 +289,7 @@ impl SlowPath {
         }
         let now = handle.routes(None, Some(SLOW_PATH))?;
         let now: HashSet<Key> = now.iter().map(key).collect();
-        Ok(Refused(missing.into_iter().map(key).filter(|key| !now.contains(key)).collect()))
+        Ok(missing.into_iter().filter(|route| !now.contains(&key(route))).collect())
     }
 
     /// Takes from the kernel what it is not to have any more.

@@ -1,0 +1,63 @@
+//! What forwards a node's SRv6 packets, as a whole.
+
+use std::net::IpAddr;
+
+use bpf::Count;
+use bpf::attach::Mode;
+use ipnet::Ipv6Net;
+use model::dataplane::File;
+
+use crate::Error;
+use crate::xdp::{Forwarding, PolicyId, Xdp};
+
+/// What forwards packets as a [`Forwarding`] says. It stands in front of the kernel's own routes
+/// ([`crate::xdp::SlowPath`]), which are there before it refers to them and go after it has let go.
+pub trait Dataplane {
+    /// Forwards what `wanted` says, with its program where `file` asks for it. On an error all is as
+    /// it was.
+    fn change_to(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error>;
+
+    /// What it forwards.
+    fn now(&self) -> &Forwarding;
+
+    /// Leaves every port: what comes in is the kernel's.
+    fn leave(&mut self) -> Result<(), Error>;
+
+    /// The daemon ends: ports that are at work stay so; without one, nothing is left behind.
+    fn end(&mut self) -> Result<(), Error>;
+
+    /// What was counted; none of what is not counted.
+    fn count(&self, of: Counter<'_>) -> Option<Count>;
+
+    /// Where the program of a port runs; none where there is no program.
+    fn mode(&self, port: u32) -> Option<Mode>;
+
+    /// Whether a routing table is found by its number alone, without a VRF.
+    fn finds_tables(&self) -> bool;
+
+    /// Somebody still follows the kernel. Returns the neighbours, by interface, that packets wait
+    /// for.
+    fn beat(&mut self) -> Vec<(u32, IpAddr)>;
+
+    /// What the kernel said of routes and neighbours is void.
+    fn forget_routes(&mut self);
+
+    /// Whether a packet's way depends on more than its destination.
+    fn set_exact(&mut self, exact: bool);
+
+    /// The program in XDP, for what it alone can do: packets are traced there.
+    fn xdp(&mut self) -> Option<&mut Xdp>;
+}
+
+/// What packets are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counter<'a> {
+    /// A SID.
+    Sid(&'a Ipv6Net),
+    /// A policy.
+    Policy(&'a PolicyId),
+    /// A reason (`REASON_*`) to leave packets to the kernel.
+    Left(u32),
+    /// A reason (`REASON_*`) to drop packets.
+    Dropped(u32),
+}

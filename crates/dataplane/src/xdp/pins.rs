@@ -1,0 +1,90 @@
+//! What keeps a program at work when its daemon is gone: files in a BPF file system.
+
+use std::path::{Path, PathBuf};
+
+use bpf::attach::{prepare_pins, remove_pins};
+
+use crate::Error;
+
+/// The pin of the program's watch, beside those of ports. No interface is called so.
+const WATCH: &str = "watch:";
+/// The pin of the way from a tracer to the program.
+const TRACE: &str = "watch:trace";
+
+/// The folder of a data plane's pins.
+#[derive(Debug)]
+pub(super) struct Pins(PathBuf);
+
+impl Pins {
+    /// The pins in `folder`, which is made a place for them.
+    pub(super) fn prepare(folder: &Path) -> Result<Self, Error> {
+        prepare_pins(folder)?;
+        Ok(Self(folder.into()))
+    }
+
+    /// The pin of a port: a BPF file system takes no dot in a name, and an interface's name has no
+    /// colon.
+    pub(super) fn port(&self, name: &str) -> PathBuf {
+        self.0.join(name.replace('.', ":"))
+    }
+
+    /// The watch's.
+    pub(super) fn watch(&self) -> PathBuf {
+        self.0.join(WATCH)
+    }
+
+    /// The tracer's.
+    pub(super) fn trace(&self) -> PathBuf {
+        self.0.join(TRACE)
+    }
+
+    /// The pins of ports, this daemon's and earlier ones'.
+    pub(super) fn ports(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut pins = self.all()?;
+        let name = |pin: &PathBuf| pin.file_name().map(|name| name.to_string_lossy().into_owned());
+        pins.retain(|pin| name(pin).is_some_and(|name| !name.starts_with(WATCH)));
+        Ok(pins)
+    }
+
+    /// Removes the pins of other ports than these: what an earlier daemon left at work there ends.
+    pub(super) fn sweep<'a>(&self, wanted: impl IntoIterator<Item = &'a str>) -> Result<(), Error> {
+        let wanted: Vec<PathBuf> = wanted.into_iter().map(|name| self.port(name)).collect();
+        for pin in self.ports()? {
+            if !wanted.contains(&pin) {
+                remove(&pin)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes all pins: what nobody else holds ends.
+    pub(super) fn clear(&self) -> Result<(), Error> {
+        self.all()?.iter().try_for_each(|pin| remove(pin))
+    }
+
+    /// Leaves nothing behind, unless a port is at work.
+    pub(super) fn end(&self) -> Result<(), Error> {
+        if self.ports()?.is_empty() {
+            remove_pins(&self.0)?;
+        }
+        Ok(())
+    }
+
+    fn all(&self) -> Result<Vec<PathBuf>, Error> {
+        let failed = |source| Error::Pins { path: self.0.clone(), source };
+        let mut pins = Vec::new();
+        for pin in std::fs::read_dir(&self.0).map_err(failed)? {
+            let name = pin.map_err(failed)?.file_name();
+            // What has a dot is the file system's own.
+            if !name.to_string_lossy().contains('.') {
+                pins.push(self.0.join(name));
+            }
+        }
+        Ok(pins)
+    }
+}
+
+/// Removes a pin.
+pub(super) fn remove(pin: &Path) -> Result<(), Error> {
+    std::fs::remove_file(pin).map_err(|source| Error::Pins { path: pin.into(), source })
+}

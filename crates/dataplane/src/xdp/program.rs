@@ -1,0 +1,200 @@
+//! The data plane in XDP: the program's tables, and the program on the ports.
+//!
+//! What is at work outlives the daemon: ports are pinned, and the next daemon fills tables of its
+//! own before it puts its program in place of the old one.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use bpf::attach::{Attached, Mode};
+use bpf::srv6::Sizes;
+use bpf::srv6::types::reason;
+use bpf::{Count, Srv6};
+use model::dataplane::{File, Name};
+use netlink::Handle;
+
+use super::pins::Pins;
+use super::tracing::Tracing;
+use super::{Forwarding, TABLE_TENANTS, Tables};
+use crate::{Counter, Dataplane, Error};
+
+/// SRv6 in XDP, on ports of the calling thread's namespace.
+pub struct Xdp {
+    pub(super) tables: Tables,
+    pub(super) attached: BTreeMap<u32, Attached>,
+    /// Where the ports' programs run, as the kernel says.
+    pub(super) modes: BTreeMap<u32, Mode>,
+    /// Where the last file wanted them to.
+    pub(super) wanted: BTreeMap<Name, Mode>,
+    pub(super) pins: Pins,
+    pub(super) handle: Handle,
+    pub(super) trace: Option<Tracing>,
+    /// Whether the program's watch outlives this process.
+    watched: bool,
+}
+
+impl Xdp {
+    /// Loads the program. Ports that an earlier daemon left at work stay with its program until the
+    /// first change puts the new one in its place. `pins` is the folder of what keeps them.
+    pub fn load(pins: &Path) -> Result<Self, Error> {
+        let pins = Pins::prepare(pins)?;
+        Ok(Self {
+            tables: Tables::new(Srv6::load(Sizes::default())?),
+            attached: BTreeMap::new(),
+            modes: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            pins,
+            handle: Handle::new()?,
+            trace: None,
+            watched: false,
+        })
+    }
+
+    /// The program's tables.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// Puts a program with larger tables in place of the one that is at work. Counters begin anew.
+    fn grow(&mut self, sizes: Sizes) -> Result<(), Error> {
+        // It stands in front of the program that goes.
+        self.end_trace()?;
+        let mut tables = Tables::new(Srv6::load(sizes.or(self.tables.program().sizes()))?);
+        tables.change_to(self.tables.now().clone())?;
+        if let Err(error) = self.put_on_all(tables.program().program()) {
+            // It was there a moment ago; the first error is the one to report.
+            let _ = self.put_on_all(self.tables.program().program());
+            return Err(error);
+        }
+        self.tables = tables;
+        self.watched = false;
+        if !self.attached.is_empty() {
+            self.keep_watch()?;
+        }
+        Ok(())
+    }
+
+    /// Puts a program in place of the one that is on the ports; goes on where it fails, and tells
+    /// the first failure.
+    pub(super) fn put_on_all(&self, program: BorrowedFd<'_>) -> Result<(), Error> {
+        let mut first = Ok(());
+        for attached in self.attached.values() {
+            first = first.and(attached.replace(program));
+        }
+        Ok(first?)
+    }
+
+    /// Lets the program's watch outlive this process.
+    fn keep_watch(&mut self) -> Result<(), Error> {
+        if !self.watched {
+            self.tables.program().keep_watch(&self.pins.watch())?;
+            self.watched = true;
+        }
+        Ok(())
+    }
+}
+
+impl Dataplane for Xdp {
+    fn change_to(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error> {
+        let sizes = sizes_of(file, &wanted);
+        if !sizes.fit_into(self.tables.program().sizes()) {
+            self.grow(sizes)?;
+        }
+        let before = self.tables.change_to(wanted)?;
+        if let Err(error) = self.attach_to(&before, file) {
+            // The first error is the one to report; what was there a moment ago fits.
+            let _ = self.tables.change_to(before);
+            return Err(error);
+        }
+        self.leave_others()?;
+        // Only now: it takes the place of the earlier program's.
+        self.keep_watch()?;
+        self.forget_old_trace();
+        self.modes = self.modes_now()?;
+        self.wanted = file.ports.iter().map(|(name, port)| (name.clone(), mode(port))).collect();
+        Ok(())
+    }
+
+    fn now(&self) -> &Forwarding {
+        self.tables.now()
+    }
+
+    fn leave(&mut self) -> Result<(), Error> {
+        // What stands in front goes with the ports.
+        let _ = self.end_trace();
+        // With its pin and this end of it a port's program goes.
+        self.pins.clear()?;
+        self.attached.clear();
+        self.modes.clear();
+        self.wanted.clear();
+        self.watched = false;
+        self.tables.change_to(Forwarding::default())?;
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        let ended = self.end_trace();
+        self.pins.end().and(ended)
+    }
+
+    fn count(&self, of: Counter<'_>) -> Option<Count> {
+        let of_reason = |counter| Some(self.tables.program().count(counter));
+        match of {
+            Counter::Sid(sid) => self.tables.count_of_sid(sid),
+            Counter::Policy(id) => self.tables.count_of_policy(id),
+            Counter::Left(number) => of_reason(number),
+            Counter::Dropped(number) => of_reason(reason::REASONS.0 + number),
+        }
+    }
+
+    fn mode(&self, port: u32) -> Option<Mode> {
+        self.modes.get(&port).copied()
+    }
+
+    fn finds_tables(&self) -> bool {
+        self.tables.program().finds_tables()
+    }
+
+    fn beat(&mut self) -> Vec<(u32, IpAddr)> {
+        self.tables.program().beat();
+        self.tables.program().missing_neighbours()
+    }
+
+    fn forget_routes(&mut self) {
+        self.tables.program().begin_generation();
+    }
+
+    fn set_exact(&mut self, exact: bool) {
+        self.tables.program().set_exact(exact);
+    }
+
+    fn xdp(&mut self) -> Option<&mut Xdp> {
+        Some(self)
+    }
+}
+
+/// Where a file wants a port's program.
+pub(super) fn mode(port: &model::dataplane::Port) -> Mode {
+    match port.mode {
+        model::dataplane::Mode::Native => Mode::Native,
+        model::dataplane::Mode::Generic => Mode::Generic,
+        model::dataplane::Mode::Auto => Mode::Auto,
+    }
+}
+
+/// The tables' sizes for a file.
+fn sizes_of(file: &File, forwarding: &Forwarding) -> Sizes {
+    let limits = &file.limits;
+    Sizes {
+        sids: limits.sids,
+        prefixes: limits.prefixes,
+        policies: limits.policies,
+        lists: limits.lists,
+        // Any of them may have several lists.
+        spreads: limits.policies,
+        tenants: limits.tenants + TABLE_TENANTS,
+        attachments: (forwarding.attachments.len() as u32).next_power_of_two().max(4096),
+    }
+}

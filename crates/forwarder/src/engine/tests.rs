@@ -1,0 +1,316 @@
+//! The engine's decisions, on a data plane and a kernel that only remember.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv6Addr};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use dataplane::FakeDataplane;
+use dataplane::xdp::{Kernel, Refused, SlowPath};
+use ipnet::IpNet;
+use model::dataplane::File;
+use netlink::{Behavior, Encap, Event, Link, Mac, Neighbour, NeighbourState, NextHop, Route};
+
+use super::{Engine, Ports};
+use crate::Error;
+use crate::host::{Host, Seen};
+
+/// What the kernel is and was asked.
+#[derive(Default)]
+struct State {
+    kernel: Kernel,
+    events: VecDeque<Event>,
+    /// The routes that it keeps.
+    kept: SlowPath,
+    /// What it refuses.
+    refuses: Option<IpNet>,
+    looks: u32,
+    probed: Vec<IpAddr>,
+    /// In order: what was done, and how many SIDs were forwarded then.
+    done: Vec<(&'static str, usize)>,
+}
+
+/// A kernel in memory, and the data plane in front of it.
+#[derive(Clone, Default)]
+struct FakeHost {
+    state: Rc<RefCell<State>>,
+    plane: FakeDataplane,
+}
+
+impl FakeHost {
+    fn new() -> Self {
+        let host = Self::default();
+        host.state.borrow_mut().kernel.links = vec![link(1, "l"), link(2, "r")];
+        host
+    }
+
+    fn engine(&self) -> Engine {
+        Engine::new(Box::new(self.clone()), Box::new(self.plane.clone()))
+    }
+
+    fn sids(&self) -> usize {
+        self.plane.forwards().sids.len()
+    }
+
+    fn log(&self, what: &'static str) {
+        self.state.borrow_mut().done.push((what, self.sids()));
+    }
+
+    /// What was done since the last call.
+    fn done(&self) -> Vec<(&'static str, usize)> {
+        std::mem::take(&mut self.state.borrow_mut().done)
+    }
+
+    fn tell(&self, event: Event) {
+        self.state.borrow_mut().events.push_back(event);
+    }
+
+    /// Somebody adds an End to the kernel, or takes it away again.
+    fn change_sid(&self, is_there: bool) {
+        let encap = Encap::local(Behavior::End);
+        let hops = vec![NextHop { via: None, interface: 2 }];
+        let sid: Ipv6Addr = "fd00:1::f".parse().unwrap();
+        let route = Route { encap: Some(encap), ..Route::new(IpNet::from(IpAddr::V6(sid)), hops) };
+        let routes = if is_there { vec![route.clone()] } else { Vec::new() };
+        self.state.borrow_mut().kernel.routes = routes;
+        self.tell(if is_there { Event::Route(route) } else { Event::RouteGone(route) });
+    }
+}
+
+impl Host for FakeHost {
+    fn look(&mut self, finds_tables: bool) -> Result<Seen, Error> {
+        let mut state = self.state.borrow_mut();
+        state.looks += 1;
+        let kernel = Kernel { finds_tables, ..state.kernel.clone() };
+        Ok(Seen { kernel, ..Seen::default() })
+    }
+
+    fn has_another_source(&mut self, _: &Kernel) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn event(&mut self, _: Duration) -> Result<Option<Event>, Error> {
+        Ok(self.state.borrow_mut().events.pop_front())
+    }
+
+    fn interface_to(&mut self, _: Ipv6Addr) -> Option<u32> {
+        None
+    }
+
+    fn probe(&mut self, _: u32, address: IpAddr) -> Result<(), Error> {
+        self.state.borrow_mut().probed.push(address);
+        Ok(())
+    }
+
+    fn keeps(&self, _: &Seen) -> bool {
+        true
+    }
+
+    fn extend(&mut self, routes: &SlowPath, _: Ipv6Addr, _: &Seen) -> Result<Refused, Error> {
+        self.log("extend");
+        let refuses = self.state.borrow().refuses;
+        Ok(routes.routes().filter(|route| Some(route.destination) == refuses).collect())
+    }
+
+    fn shrink(&mut self, routes: SlowPath) -> Result<(), Error> {
+        self.log("shrink");
+        self.state.borrow_mut().kept = routes;
+        Ok(())
+    }
+
+    fn restore(&mut self, _: &Seen) {
+        self.log("restore");
+    }
+}
+
+fn link(index: u32, name: &str) -> Link {
+    let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));
+    Link { index, name: name.into(), mac, up: true, ..Link::default() }
+}
+
+/// Both ports, and so many SIDs.
+fn file(sids: u32) -> File {
+    let sids: String = (1..=sids).map(|n| format!("  \"fd00:1::{n}\": End\n")).collect();
+    parse(&format!("locators: [\"fd00:1::/32\"]\nports: {{ l: {{}}, r: {{}} }}\nsids:\n{sids}"))
+}
+
+fn parse(text: &str) -> File {
+    model::dataplane::parse("the file", text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long changes settle is up to the clock")]
+fn tick() {
+    std::thread::sleep(Duration::from_millis(1));
+}
+
+/// Lets the engine follow the kernel until `is` is true.
+#[track_caller]
+fn follow_until(engine: &mut Engine, is: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !is() {
+        assert!(started.elapsed() < Duration::from_secs(10), "it does not follow");
+        engine.follow().unwrap();
+        tick();
+    }
+}
+
+/// Longer than changes of the kernel's are left to settle.
+fn follow_for_a_while(engine: &mut Engine) {
+    let started = Instant::now();
+    while started.elapsed() < 3 * super::follow::SETTLE {
+        engine.follow().unwrap();
+        tick();
+    }
+}
+
+#[test]
+fn the_kernel_has_routes_before_and_gives_them_up_after() {
+    let host = FakeHost::new();
+    let mut engine = host.engine();
+    let plan = engine.plan(&file(2), 10).unwrap();
+    assert_eq!((host.done(), host.sids()), (vec![], 0), "a plan changes nothing");
+    assert_eq!(engine.apply(file(2), Ports::All, 10).unwrap(), plan);
+    assert_eq!(host.done(), [("extend", 0), ("shrink", 2)]);
+    assert!(host.plane.forwards().sids.values().all(|sid| sid.in_kernel));
+    assert!(engine.plan(&file(2), 10).unwrap().is_empty());
+    engine.detach().unwrap();
+    assert_eq!(host.done(), [("shrink", 0)]);
+    assert_eq!(host.state.borrow().kept, SlowPath::default());
+}
+
+#[test]
+fn a_change_that_fails_leaves_everything() {
+    let host = FakeHost::new();
+    let mut engine = host.engine();
+    engine.apply(file(2), Ports::All, 0).unwrap();
+    let (before, kept) = (host.plane.forwards(), host.state.borrow().kept.clone());
+    host.done();
+    host.plane.fail_next(1);
+    let error = engine.apply(file(3), Ports::All, 0).unwrap_err();
+    assert!(matches!(error, Error::Dataplane(dataplane::Error::Told)), "{error}");
+    assert_eq!(host.done(), [("extend", 2), ("restore", 2)]);
+    assert_eq!((host.plane.forwards(), &host.state.borrow().kept), (before, &kept));
+    // It is the file before that the engine goes on with.
+    host.change_sid(true);
+    follow_until(&mut engine, || host.sids() == 3);
+    assert!(engine.plan(&file(3), 10).unwrap().summary().contains("1 added"));
+}
+
+#[test]
+fn a_file_that_the_machine_lacks_something_for_changes_nothing() {
+    let host = FakeHost::new();
+    let mut engine = host.engine();
+    engine.apply(file(1), Ports::All, 0).unwrap();
+    host.done();
+    let other = parse("ports: { l: {}, x: {} }\n");
+    assert!(matches!(engine.apply(other, Ports::All, 0), Err(Error::Resolve(_))));
+    assert_eq!((host.done(), host.sids()), (vec![], 1));
+}
+
+#[test]
+fn what_the_kernel_refuses_is_not_said_to_be_there() {
+    let host = FakeHost::new();
+    let mut engine = host.engine();
+    let sid: Ipv6Addr = "fd00:1::1".parse().unwrap();
+    host.state.borrow_mut().refuses = Some(IpNet::from(IpAddr::V6(sid)));
+    engine.apply(file(2), Ports::All, 0).unwrap();
+    let in_kernel = || {
+        let sids = host.plane.forwards().sids;
+        ["fd00:1::1/128", "fd00:1::2/128"].map(|sid| sids[&sid.parse().unwrap()].in_kernel)
+    };
+    assert_eq!(in_kernel(), [false, true]);
+    // It is not asked for again, until there is another file.
+    host.change_sid(true);
+    follow_until(&mut engine, || host.sids() == 3);
+    assert_eq!(in_kernel(), [false, true]);
+    host.state.borrow_mut().refuses = None;
+    engine.apply(file(2), Ports::All, 0).unwrap();
+    assert_eq!(in_kernel(), [true, true]);
+}
+
+#[test]
+fn the_kernels_changes_are_followed_once_they_have_settled() {
+    let host = FakeHost::new();
+    let mut engine = host.engine();
+    engine.apply(file(1), Ports::All, 0).unwrap();
+    let looks = host.state.borrow().looks;
+    for _ in 0..10 {
+        host.change_sid(true);
+    }
+    engine.follow().unwrap();
+    assert_eq!(host.plane.forgotten(), 1, "at once");
+    assert_eq!(host.state.borrow().looks, looks, "not yet");
+    follow_until(&mut engine, || host.sids() == 2);
+    assert_eq!(host.state.borrow().looks, looks + 1);
+    host.change_sid(false);
+    follow_until(&mut engine, || host.sids() == 1);
+}
+
+#[test]
+fn what_cannot_be_followed_stays_until_the_next_change() {
+    let host = FakeHost::new();
+    let mut engine = host.engine();
+    engine.apply(file(1), Ports::All, 0).unwrap();
+    host.plane.fail_next(1);
+    host.change_sid(true);
+    follow_for_a_while(&mut engine);
+    assert_eq!(host.sids(), 1);
+    host.tell(Event::RoutesChanged);
+    follow_until(&mut engine, || host.sids() == 2);
+}
+
+#[test]
+fn a_port_that_is_gone_is_left_out_until_it_is_back() {
+    let host = FakeHost::new();
+    let mut engine = host.engine();
+    engine.apply(file(1), Ports::All, 0).unwrap();
+    let ports = || host.plane.forwards().ports.into_keys().collect::<Vec<_>>();
+    host.state.borrow_mut().kernel.links.pop();
+    host.tell(Event::LinkGone(2));
+    follow_until(&mut engine, || ports() == [1]);
+    host.state.borrow_mut().kernel.links.push(link(3, "r"));
+    host.tell(Event::Link(link(3, "r")));
+    follow_until(&mut engine, || ports() == [1, 3]);
+}
+
+#[test]
+fn neighbours_make_routes_void_and_nothing_else() {
+    let host = FakeHost::new();
+    let mut engine = host.engine();
+    engine.apply(file(1), Ports::All, 0).unwrap();
+    let looks = host.state.borrow().looks;
+    let address: IpAddr = "fd00:b::2".parse().unwrap();
+    let neighbour = |last, state| {
+        let mac = Some(Mac([2, 0, 0, 0, 0, last]));
+        Event::Neighbour(Neighbour { interface: 2, address, mac, state })
+    };
+    for (event, forgotten) in [
+        // Nobody knows what was there before.
+        (neighbour(0xb, NeighbourState::Reachable), 1),
+        (neighbour(0xb, NeighbourState::Stale), 1),
+        (neighbour(0xc, NeighbourState::Reachable), 2),
+        (Event::NeighbourGone { interface: 2, address }, 3),
+        (Event::NeighbourGone { interface: 2, address }, 3),
+    ] {
+        host.tell(event.clone());
+        engine.follow().unwrap();
+        assert_eq!(host.plane.forgotten(), forgotten, "{event:?}");
+    }
+    assert_eq!(host.state.borrow().probed, [address], "the kernel does not ask for itself");
+    follow_for_a_while(&mut engine);
+    assert_eq!(host.state.borrow().looks, looks);
+}
+
+#[test]
+fn a_rule_makes_every_packets_way_its_own_at_once() {
+    let host = FakeHost::new();
+    let mut engine = host.engine();
+    engine.apply(file(1), Ports::All, 0).unwrap();
+    assert!(!host.plane.is_exact());
+    host.tell(Event::Rules);
+    engine.follow().unwrap();
+    assert!(host.plane.is_exact());
+    // The kernel says that there is none any more.
+    follow_until(&mut engine, || !host.plane.is_exact());
+}

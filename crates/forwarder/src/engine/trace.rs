@@ -1,0 +1,42 @@
+//! Tracing, as long as somebody waits for packets.
+
+use bpf::Filter;
+
+use super::{Engine, name};
+use crate::Error;
+use crate::trace::{Sink, Trace};
+
+impl Engine {
+    /// Traces the first `most` packets that match.
+    pub(crate) fn trace(&mut self, filter: Filter, most: u32, sink: Sink) -> Result<(), Error> {
+        if self.trace.is_some() {
+            return Err(Error::Traced);
+        }
+        self.plane.xdp().ok_or(Error::NothingToTrace)?.trace(filter, most)?;
+        self.trace = Some(Trace::new(most, sink));
+        Ok(())
+    }
+
+    /// Hands on what was traced, and ends the trace when nobody waits for more.
+    pub(super) fn go_on_tracing(&mut self) {
+        let (Some(trace), Some(xdp)) = (&mut self.trace, self.plane.xdp()) else { return };
+        let name = |tenant| name(&self.tenants, &self.table_tenants, tenant);
+        match trace.go_on(xdp, &name) {
+            Ok(true) => {}
+            Ok(false) => self.end_trace(),
+            Err(error) => {
+                tracing::warn!("the trace ends: {}", api::in_one_line(&error));
+                self.end_trace();
+            }
+        }
+    }
+
+    /// Ends the trace, if there is one.
+    pub(crate) fn end_trace(&mut self) {
+        self.trace = None;
+        let Some(xdp) = self.plane.xdp() else { return };
+        if let Err(error) = xdp.end_trace() {
+            tracing::warn!("the tracer stays in front: {}", api::in_one_line(&error));
+        }
+    }
+}

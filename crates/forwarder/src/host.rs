@@ -1,0 +1,58 @@
+//! What an engine stands on.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+use dataplane::xdp::{Kernel, Present, Refused, SlowPath};
+use netlink::Event;
+
+use crate::Error;
+
+/// What the kernel said.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    pub(crate) kernel: Kernel,
+    /// What it has of the data plane's routes.
+    pub(crate) present: Present,
+    /// The outer source address that it was given for them.
+    pub(crate) source: Option<Ipv6Addr>,
+    /// Whether a packet's way depends on more than its destination.
+    pub(crate) exact: bool,
+}
+
+/// The kernel of the data plane's namespace: what it says, and the routes that it keeps for the data
+/// plane.
+pub(crate) trait Host {
+    /// Lists everything. `finds_tables`: whether the data plane finds a table by its number alone.
+    fn look(&mut self, finds_tables: bool) -> Result<Seen, Error>;
+
+    /// Whether the outer source address is another than was seen: nobody tells when it changes.
+    fn has_another_source(&mut self, seen: &Kernel) -> Result<bool, Error>;
+
+    /// The next change; none if none comes within `wait`.
+    fn event(&mut self, wait: Duration) -> Result<Option<Event>, Error>;
+
+    /// The interface that packets to a segment leave by.
+    fn interface_to(&mut self, segment: Ipv6Addr) -> Option<u32>;
+
+    /// Asks for a neighbour, or whether it is still there.
+    fn probe(&mut self, interface: u32, address: IpAddr) -> Result<(), Error>;
+
+    /// Whether it has the routes that it was told to keep, and no more.
+    fn keeps(&self, seen: &Seen) -> bool;
+
+    /// Gives it what it lacks of `routes`, and `source` as the outer source address if they need one
+    /// and nobody has set it. Returns what it refused.
+    fn extend(
+        &mut self,
+        routes: &SlowPath,
+        source: Ipv6Addr,
+        seen: &Seen,
+    ) -> Result<Refused, Error>;
+
+    /// Lets it keep `routes` and no more.
+    fn shrink(&mut self, routes: SlowPath) -> Result<(), Error>;
+
+    /// Undoes what [`Host::extend`] did.
+    fn restore(&mut self, seen: &Seen);
+}
