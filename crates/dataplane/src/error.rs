@@ -109,6 +109,18 @@ pub enum Error {
         /// The SID.
         sid: ipnet::Ipv6Net,
     },
+    /// Entries that the kernel alone cannot do.
+    #[error(
+        "the kernel alone (`dataplane: kernel`) cannot do all of this:{}{}",
+        entries.iter().map(|entry| format!("\n  {entry}")).collect::<String>(),
+        if *more > 0 { format!("\n  … and {more} more") } else { String::new() }
+    )]
+    NotInKernel {
+        /// The first of them.
+        entries: Vec<crate::xdp::NotInKernel>,
+        /// How many more there are.
+        more: usize,
+    },
     /// The program or its tables failed.
     #[error(transparent)]
     Bpf(#[from] bpf::Error),

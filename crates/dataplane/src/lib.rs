@@ -5,10 +5,12 @@
 mod error;
 mod fake;
 mod headend;
+mod kernel;
 mod plane;
 pub mod xdp;
 
 pub use error::Error;
 pub use fake::FakeDataplane;
 pub use headend::{Call, FakeHeadend, Headend, KernelSeg6, normalized};
+pub use kernel::KernelAlone;
 pub use plane::{Counter, Dataplane};

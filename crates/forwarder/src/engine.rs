@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 use api::v1;
 use dataplane::Dataplane;
 use dataplane::xdp::{
-    Difference, Forwarding, Imported, Kernel, Links, Refused, SlowPath, TableTenants, TenantId,
-    Tenants, import, leave_own, resolve,
+    Difference, Forwarding, Imported, Kernel, Links, Names, Refused, SlowPath, TableTenants,
+    TenantId, Tenants, import, leave_own, resolve,
 };
-use model::dataplane::{File, Table};
+use model::dataplane::{Dataplane as Which, File, Table};
 use netlink::Mac;
 
 use crate::host::{Host, Seen};
@@ -34,6 +34,7 @@ pub(crate) const TICK: Duration = Duration::from_millis(20);
 /// A data plane.
 pub(crate) struct Engine {
     plane: Box<dyn Dataplane>,
+    which: Which,
     host: Box<dyn Host>,
     /// What the kernel said before the last change.
     seen: Option<Kernel>,
@@ -83,9 +84,10 @@ fn name(tenants: &Tenants, tables: &TableTenants, number: TenantId) -> String {
 
 impl Engine {
     /// An engine that forwards nothing yet.
-    pub(crate) fn new(host: Box<dyn Host>, plane: Box<dyn Dataplane>) -> Self {
-        Self {
-            plane,
+    pub(crate) fn new(mut host: Box<dyn Host>, which: Which) -> Result<Self, Error> {
+        Ok(Self {
+            plane: host.load(which)?,
+            which,
             host,
             seen: None,
             refused: Refused::default(),
@@ -98,14 +100,15 @@ impl Engine {
             neighbours: HashMap::new(),
             trace: None,
             looked_for_source: Instant::now(),
-        }
+        })
     }
 
     /// What `file` would change, the first `most` of it listed.
     pub(crate) fn plan(&mut self, file: &File, most: usize) -> Result<Difference, Error> {
-        let seen = self.host.look(self.plane.finds_tables())?;
+        let next = self.other(file)?;
+        let seen = self.look(next.as_deref())?;
         let wanted = self.wanted(file, seen, Ports::All)?;
-        Ok(self.difference(&wanted, most))
+        Ok(self.difference(&wanted, file, most))
     }
 
     /// Makes the data plane what `file` says. On an error nothing has changed.
@@ -117,17 +120,34 @@ impl Engine {
     ) -> Result<Difference, Error> {
         // A new file may have what was refused before.
         self.refused = Refused::default();
-        let seen = self.host.look(self.plane.finds_tables())?;
+        let next = self.other(&file)?;
+        let seen = self.look(next.as_deref())?;
         let wanted = self.wanted(&file, seen, ports)?;
-        let difference = self.difference(&wanted, most);
-        self.install(wanted, &file)?;
+        let difference = self.difference(&wanted, &file, most);
+        self.install(wanted, next, &file)?;
+        self.which = file.dataplane;
         self.file = Some(file);
         Ok(difference)
     }
 
-    fn difference(&self, wanted: &Wanted, most: usize) -> Difference {
+    /// What is to forward in this one's place, if `file` asks for another.
+    fn other(&mut self, file: &File) -> Result<Option<Box<dyn Dataplane>>, Error> {
+        let is_other = file.dataplane != self.which;
+        is_other.then(|| self.host.load(file.dataplane)).transpose()
+    }
+
+    /// Looks at the kernel for the one that forwards, or for the one that is to.
+    fn look(&mut self, next: Option<&dyn Dataplane>) -> Result<Seen, Error> {
+        self.host.look(next.unwrap_or(&*self.plane).finds_tables())
+    }
+
+    fn difference(&self, wanted: &Wanted, file: &File, most: usize) -> Difference {
         let name = |tenant| name(&wanted.tenants, &wanted.table_tenants, tenant);
-        Difference::between(self.plane.now(), &wanted.forwarding, &name, most)
+        let found = Difference::between(self.plane.now(), &wanted.forwarding, &name, most);
+        if file.dataplane == self.which {
+            return found;
+        }
+        found.handed_over(self.which.name(), file.dataplane.name())
     }
 
     /// What `file` and the kernel's routes ask for.
@@ -151,12 +171,20 @@ impl Engine {
         let mut forwarding = resolve(file, &links, &mut tenants).map_err(Error::Resolve)?;
         leave_own(&mut forwarding, &seen.kernel);
         let mut imported = Imported::default();
-        if file.import {
+        // The kernel's own routes are the kernel's own as long as nothing stands in front of them.
+        let alone = file.dataplane == Which::Kernel;
+        if file.import && !alone {
             imported = import(&mut forwarding, &seen.kernel, &mut table_tenants);
         }
         // Without a route to a segment any interface does: the kernel looks the packet up again.
         let mut interface = |segment| self.host.interface_to(segment);
-        let mut routes = SlowPath::of(&forwarding, &seen.kernel, &mut interface);
+        let mut routes = if alone {
+            let name = |tenant| name(&tenants, &table_tenants, tenant);
+            let names = Names { of: &forwarding, tenant: &name };
+            SlowPath::alone(names, &seen.kernel, &mut interface)?
+        } else {
+            SlowPath::of(&forwarding, &seen.kernel, &mut interface)
+        };
         routes.leave_out(&self.refused);
         routes.mark(&mut forwarding);
         Ok(Wanted { forwarding, imported, tenants, table_tenants, routes, seen })
@@ -164,16 +192,13 @@ impl Engine {
 
     /// Changes what forwards, and the routes that the kernel has beside it. On an error all is as it
     /// was.
-    fn install(&mut self, mut wanted: Wanted, file: &File) -> Result<(), Error> {
-        let Wanted { forwarding, routes, seen, .. } = &mut wanted;
-        let done = self.host.extend(routes, forwarding.source, seen).and_then(|refused| {
-            // The kernel does not have it, then.
-            refused.unmark(forwarding);
-            routes.leave_out(&refused);
-            self.refused.add(&refused);
-            Ok(self.plane.change_to(std::mem::take(forwarding), file)?)
-        });
-        if let Err(error) = done {
+    fn install(
+        &mut self,
+        mut wanted: Wanted,
+        next: Option<Box<dyn Dataplane>>,
+        file: &File,
+    ) -> Result<(), Error> {
+        if let Err(error) = self.install_first(&mut wanted, next, file) {
             self.host.restore(&wanted.seen);
             return Err(error);
         }
@@ -189,13 +214,60 @@ impl Engine {
         Ok(())
     }
 
+    /// What may fail of [`Engine::install`].
+    fn install_first(
+        &mut self,
+        wanted: &mut Wanted,
+        next: Option<Box<dyn Dataplane>>,
+        file: &File,
+    ) -> Result<(), Error> {
+        let Wanted { forwarding, tenants, table_tenants, routes, seen, .. } = wanted;
+        let refused = self.host.extend(routes, forwarding.source, seen)?;
+        if file.dataplane == Which::Kernel {
+            let name = |tenant| name(tenants, table_tenants, tenant);
+            refused.check(Names { of: forwarding, tenant: &name })?;
+        }
+        // The kernel does not have it, then.
+        refused.unmark(forwarding);
+        routes.leave_out(&refused);
+        self.refused.add(&refused);
+        let forwarding = std::mem::take(forwarding);
+        match next {
+            Some(next) => self.hand_over(next, forwarding, file),
+            None => Ok(self.plane.change_to(forwarding, file)?),
+        }
+    }
+
+    /// Lets another one forward, and only then this one leave. On an error this one goes on.
+    fn hand_over(
+        &mut self,
+        mut next: Box<dyn Dataplane>,
+        forwarding: Forwarding,
+        file: &File,
+    ) -> Result<(), Error> {
+        self.end_trace();
+        next.change_to(forwarding, file)?;
+        let now = self.plane.now().clone();
+        if let Err(error) = self.plane.leave() {
+            // The first error is the one to report; what was there a moment ago fits.
+            let _ = next.leave();
+            let _ = self.plane.change_to(now, self.file.as_ref().unwrap_or(file));
+            return Err(error.into());
+        }
+        self.plane = next;
+        Ok(())
+    }
+
     /// How a tenant is called.
     pub(crate) fn tenant(&self, number: TenantId) -> String {
         name(&self.tenants, &self.table_tenants, number)
     }
 
-    /// What was counted by tenant.
+    /// What was counted by tenant; nothing where nobody counts.
     pub(crate) fn tenant_counts(&self) -> Vec<v1::DataplaneTenant> {
+        if self.which == Which::Kernel {
+            return Vec::new();
+        }
         let mut owners = self.table_tenants.owners();
         for (name, tenant) in self.file.iter().flat_map(|file| &file.tenants) {
             let table = match &tenant.table {
@@ -231,6 +303,11 @@ impl Engine {
     pub(crate) fn end(mut self) -> Result<(), Error> {
         self.end_trace();
         Ok(self.plane.end()?)
+    }
+
+    /// Which one forwards.
+    pub(crate) fn which(&self) -> Which {
+        self.which
     }
 
     /// What forwards.

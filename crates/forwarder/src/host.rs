@@ -3,7 +3,9 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
+use dataplane::Dataplane;
 use dataplane::xdp::{Kernel, Present, Refused, SlowPath};
+use model::dataplane::Dataplane as Which;
 use netlink::Event;
 
 use crate::Error;
@@ -23,6 +25,9 @@ pub(crate) struct Seen {
 /// The kernel of the data plane's namespace: what it says, and the routes that it keeps for the data
 /// plane.
 pub(crate) trait Host {
+    /// A data plane that forwards nothing yet.
+    fn load(&mut self, which: Which) -> Result<Box<dyn Dataplane>, Error>;
+
     /// Lists everything. `finds_tables`: whether the data plane finds a table by its number alone.
     fn look(&mut self, finds_tables: bool) -> Result<Seen, Error>;
 

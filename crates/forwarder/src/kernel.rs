@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use dataplane::xdp::{Kernel, Present, Refused, SlowPath};
+use dataplane::xdp::{Kernel, Present, Refused, SlowPath, Xdp};
+use dataplane::{Dataplane, KernelAlone};
+use model::dataplane::Dataplane as Which;
 use netlink::{Event, GenericHandle, Handle, Link, Monitor, SLOW_PATH};
 
 use crate::Error;
@@ -21,6 +23,8 @@ pub(crate) struct KernelSide {
     /// whoever comes after a daemon that was killed knows.
     source: Option<Ipv6Addr>,
     source_file: PathBuf,
+    /// The folder of what keeps ports at work in XDP.
+    pins: PathBuf,
 }
 
 impl KernelSide {
@@ -38,6 +42,7 @@ impl KernelSide {
             kept: SlowPath::default(),
             source: source.and_then(|text| text.trim().parse().ok()),
             source_file,
+            pins: state.join("bpf"),
         })
     }
 
@@ -60,6 +65,13 @@ impl KernelSide {
 }
 
 impl Host for KernelSide {
+    fn load(&mut self, which: Which) -> Result<Box<dyn Dataplane>, Error> {
+        Ok(match which {
+            Which::Xdp => Box::new(Xdp::load(&self.pins)?),
+            Which::Kernel => Box::new(KernelAlone::new(&self.pins)),
+        })
+    }
+
     fn look(&mut self, finds_tables: bool) -> Result<Seen, Error> {
         let source = self.seg6.tunnel_source()?;
         let mut list = self.handle.all_routes()?;

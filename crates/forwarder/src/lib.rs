@@ -1,8 +1,8 @@
-//! The daemon of an SRv6 data plane in XDP: keeps the program's tables as its file and the kernel
-//! say, and answers `kaido dataplane`.
+//! The daemon of an SRv6 data plane: keeps what forwards, XDP or the kernel alone, as its file and
+//! the kernel say, and answers `kaido dataplane`.
 //!
 //! What is at work outlives the daemon: ports are pinned, and the next daemon fills tables of its
-//! own before it puts its program in place of the old one.
+//! own before it puts its program in place of the old one. Routes of the kernel's stay anyway.
 #![forbid(unsafe_code)]
 
 mod describe;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use api::v1::dataplane_server::DataplaneServer;
-use dataplane::xdp::Xdp;
+use model::dataplane::Dataplane as Which;
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
 
@@ -103,7 +103,7 @@ pub enum Error {
     )]
     Traced,
     /// No program, no trace.
-    #[error("only packets in XDP can be traced, and here the kernel forwards")]
+    #[error("the kernel forwards here (`dataplane: kernel`), and only XDP can be traced")]
     NothingToTrace,
     /// What is to be traced makes no sense.
     #[error("{0}")]
@@ -258,8 +258,8 @@ fn begin(config: &Config, state: &State) -> Result<Engine, Error> {
     let read = |text: &str| model::dataplane::parse("the file", text);
     let file = text.as_deref().map(read).transpose().map_err(Error::File)?;
     let host = KernelSide::new(&config.state)?;
-    let plane = Xdp::load(&config.state.join("bpf"))?;
-    let mut engine = Engine::new(Box::new(host), Box::new(plane));
+    let which = file.as_ref().map_or(Which::Xdp, |file| file.dataplane);
+    let mut engine = Engine::new(Box::new(host), which)?;
     if let (Some(file), Some(text)) = (file, &text) {
         // What was applied last may name a port that has gone meanwhile.
         let ports = if config.file.is_some() { Ports::All } else { Ports::Present };

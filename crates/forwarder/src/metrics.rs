@@ -68,6 +68,12 @@ struct Port {
     mode: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Info {
+    /// `xdp` or `kernel`.
+    dataplane: String,
+}
+
 /// What has counted something, in OpenMetrics' text.
 fn text(found: &v1::GetDataplaneResponse) -> String {
     let mut registry = Registry::with_prefix("kaido_dataplane");
@@ -75,8 +81,10 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
         let (packets, bytes) = pair::<Entry>(&mut registry, of);
         for entry in entries {
             let labels = Entry { name: entry.name.clone() };
-            packets.get_or_create(&labels).inc_by(entry.packets);
-            bytes.get_or_create(&labels).inc_by(entry.bytes);
+            if let (Some(counted), Some(length)) = (entry.packets, entry.bytes) {
+                packets.get_or_create(&labels).inc_by(counted);
+                bytes.get_or_create(&labels).inc_by(length);
+            }
         }
     }
     let (packets, bytes) = pair::<Direction>(&mut registry, "tenant");
@@ -100,11 +108,15 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
         }
     }
     let ports = Family::<Port, Gauge>::default();
-    registry.register("port", "Ports that the program is attached to", ports.clone());
+    registry.register("port", "Ports, and where their program runs", ports.clone());
     for port in &found.ports {
         let labels = Port { port: port.name.clone(), mode: port.mode.clone() };
         ports.get_or_create(&labels).set(1);
     }
+    let info = Family::<Info, Gauge>::default();
+    let help = "What forwards: xdp, or kernel, which counts nothing";
+    registry.register("forwards", help, info.clone());
+    info.get_or_create(&Info { dataplane: found.dataplane.clone() }).set(1);
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = encode(&mut text, &registry);
@@ -132,8 +144,8 @@ mod tests {
         let entry = |name: &str, packets| v1::DataplaneEntry {
             name: name.into(),
             action: "End".into(),
-            packets,
-            bytes: 100 * packets,
+            packets: Some(packets),
+            bytes: Some(100 * packets),
         };
         let found = v1::GetDataplaneResponse {
             sids: vec![entry("fd00::1/128", 7)],
@@ -147,6 +159,7 @@ mod tests {
                 dropped: 2,
                 ..Default::default()
             }],
+            dataplane: "xdp".into(),
             ..Default::default()
         };
         let text = text(&found);
@@ -154,9 +167,24 @@ mod tests {
             "kaido_dataplane_sid_packets_total{name=\"fd00::1/128\"} 7",
             "kaido_dataplane_sid_bytes_total{name=\"fd00::1/128\"} 700",
             "kaido_dataplane_tenant_packets_total{tenant=\"blue\",direction=\"encapsulated\"} 3",
+            "kaido_dataplane_forwards{dataplane=\"xdp\"} 1",
             "kaido_dataplane_reason_packets_total{reason=\"too-big\",outcome=\"dropped\"} 2",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn what_nobody_counts_is_no_zero() {
+        let sid = v1::DataplaneEntry { name: "fd00::1/128".into(), ..Default::default() };
+        let port = v1::DataplanePort { name: "l".into(), mode: String::new() };
+        let text = text(&v1::GetDataplaneResponse {
+            ports: vec![port],
+            sids: vec![sid],
+            dataplane: "kernel".into(),
+            ..Default::default()
+        });
+        assert!(text.contains("kaido_dataplane_forwards{dataplane=\"kernel\"} 1"), "{text}");
+        assert!(!text.contains("fd00::1"), "{text}");
     }
 }

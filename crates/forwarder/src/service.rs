@@ -134,9 +134,11 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
     let plane = engine.plane();
     let now = plane.now();
     let names = Names { of: now, tenant: &|tenant| engine.tenant(tenant) };
-    let entry = |name: String, action: String, count: Option<Count>| {
-        let count = count.unwrap_or_default();
-        v1::DataplaneEntry { name, action, packets: count.packets, bytes: count.bytes }
+    let entry = |name: String, action: String, count: Option<Count>| v1::DataplaneEntry {
+        name,
+        action,
+        packets: count.map(|count| count.packets),
+        bytes: count.map(|count| count.bytes),
     };
     let has_counted = |count: Option<Count>| !counted || count.is_some_and(|c| c.packets > 0);
     let mut sids: Vec<_> = now.sids.iter().collect();
@@ -145,7 +147,7 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
     let mut policies: Vec<_> = now.policies.iter().collect();
     policies.retain(|(id, _)| has_counted(plane.count(Counter::Policy(id))));
     policies.sort_by_key(|(id, _)| (*id).clone());
-    let packets = |of| plane.count(of).unwrap_or_default().packets;
+    let packets = |of| plane.count(of).map(|count| count.packets);
     v1::GetDataplaneResponse {
         ports: now
             .ports
@@ -173,11 +175,13 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
             .collect(),
         reasons: REASONS
             .iter()
-            .map(|(number, name, text)| v1::DataplaneReason {
-                reason: (*name).into(),
-                text: (*text).into(),
-                passed: packets(Counter::Left(number.0)),
-                dropped: packets(Counter::Dropped(number.0)),
+            .filter_map(|(number, name, text)| {
+                Some(v1::DataplaneReason {
+                    reason: (*name).into(),
+                    text: (*text).into(),
+                    passed: packets(Counter::Left(number.0))?,
+                    dropped: packets(Counter::Dropped(number.0))?,
+                })
             })
             .collect(),
         left: engine
@@ -191,6 +195,7 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
             .collect(),
         imported: engine.imported().taken as u64,
         tenants: engine.tenant_counts(),
+        dataplane: engine.which().name().into(),
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Change {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
+    /// What forwards.
+    Dataplane,
     /// The outer source address.
     Source,
     /// An interface of the data plane.
@@ -52,6 +54,7 @@ pub enum Kind {
 impl Kind {
     fn name(self) -> &'static str {
         match self {
+            Self::Dataplane => "dataplane",
             Self::Source => "source",
             Self::Port => "port",
             Self::Attachment => "attachment",
@@ -158,6 +161,14 @@ impl Difference {
         );
         found.add(Kind::Sid, names, most, sids, |sid| short(**sid), |of, sid| of.endpoint(sid));
         found
+    }
+
+    /// The same, where something else forwards as well. It is listed first.
+    pub fn handed_over(mut self, old: &str, new: &str) -> Self {
+        self.counts.insert(Kind::Dataplane, [0, 1, 0]);
+        let (old, new) = (Some(old.into()), Some(new.into()));
+        self.changes.insert(0, Change { of: Kind::Dataplane, name: String::new(), old, new });
+        self
     }
 
     fn add<'a, K: Copy + Ord, V>(

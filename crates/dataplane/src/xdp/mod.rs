@@ -1,5 +1,6 @@
 //! SRv6 in XDP.
 
+mod alone;
 mod attach;
 mod counters;
 mod forwarding;
@@ -14,6 +15,7 @@ mod spread;
 mod tables;
 mod tracing;
 
+pub use alone::NotInKernel;
 pub use forwarding::{
     Attachment, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Tags, TenantId, Upper,
     Weighted,
@@ -21,6 +23,7 @@ pub use forwarding::{
 pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import, leave_own};
 pub use model::dataplane::Form;
 pub use outer::{longest, outer};
+pub(crate) use pins::Pins;
 pub use program::Xdp;
 pub use slow_path::{Present, Refused, SlowPath};
 pub use tables::{Counted, Tables};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bpf::attach::{prepare_pins, remove_pins};
+use bpf::attach::{prepare_pins, unmount_pins};
 
 use crate::Error;
 
@@ -13,9 +13,14 @@ const TRACE: &str = "watch:trace";
 
 /// The folder of a data plane's pins.
 #[derive(Debug)]
-pub(super) struct Pins(PathBuf);
+pub(crate) struct Pins(PathBuf);
 
 impl Pins {
+    /// The pins in `folder`, which need not be there.
+    pub(crate) fn at(folder: &Path) -> Self {
+        Self(folder.into())
+    }
+
     /// The pins in `folder`, which is made a place for them.
     pub(super) fn prepare(folder: &Path) -> Result<Self, Error> {
         prepare_pins(folder)?;
@@ -58,21 +63,26 @@ impl Pins {
     }
 
     /// Removes all pins: what nobody else holds ends.
-    pub(super) fn clear(&self) -> Result<(), Error> {
+    pub(crate) fn clear(&self) -> Result<(), Error> {
         self.all()?.iter().try_for_each(|pin| remove(pin))
     }
 
     /// Leaves nothing behind, unless a port is at work.
-    pub(super) fn end(&self) -> Result<(), Error> {
-        if self.ports()?.is_empty() {
-            remove_pins(&self.0)?;
+    pub(crate) fn end(&self) -> Result<(), Error> {
+        if self.0.exists() && self.ports()?.is_empty() {
+            // Without a program it may never have been mounted.
+            unmount_pins(&self.0)?;
+            std::fs::remove_dir(&self.0).map_err(|source| self.failed(source))?;
         }
         Ok(())
     }
 
     fn all(&self) -> Result<Vec<PathBuf>, Error> {
-        let failed = |source| Error::Pins { path: self.0.clone(), source };
+        let failed = |source| self.failed(source);
         let mut pins = Vec::new();
+        if !self.0.exists() {
+            return Ok(pins);
+        }
         for pin in std::fs::read_dir(&self.0).map_err(failed)? {
             let name = pin.map_err(failed)?.file_name();
             // What has a dot is the file system's own.
@@ -81,6 +91,10 @@ impl Pins {
             }
         }
         Ok(pins)
+    }
+
+    fn failed(&self, source: std::io::Error) -> Error {
+        Error::Pins { path: self.0.clone(), source }
     }
 }
 

@@ -41,7 +41,7 @@ impl Xdp {
     pub fn load(pins: &Path) -> Result<Self, Error> {
         let pins = Pins::prepare(pins)?;
         Ok(Self {
-            tables: Tables::new(Srv6::load(Sizes::default())?),
+            tables: Self::empty(Sizes::default())?,
             attached: BTreeMap::new(),
             modes: BTreeMap::new(),
             wanted: BTreeMap::new(),
@@ -50,6 +50,14 @@ impl Xdp {
             trace: None,
             watched: false,
         })
+    }
+
+    /// The tables of a program of its own.
+    fn empty(sizes: Sizes) -> Result<Tables, Error> {
+        let srv6 = Srv6::load(sizes)?;
+        // Nobody has looked yet at what a packet's way depends on.
+        srv6.set_exact(true);
+        Ok(Tables::new(srv6))
     }
 
     /// The program's tables.
@@ -61,7 +69,7 @@ impl Xdp {
     fn grow(&mut self, sizes: Sizes) -> Result<(), Error> {
         // It stands in front of the program that goes.
         self.end_trace()?;
-        let mut tables = Tables::new(Srv6::load(sizes.or(self.tables.program().sizes()))?);
+        let mut tables = Self::empty(sizes.or(self.tables.program().sizes()))?;
         tables.change_to(self.tables.now().clone())?;
         if let Err(error) = self.put_on_all(tables.program().program()) {
             // It was there a moment ago; the first error is the one to report.

@@ -21,9 +21,10 @@ use netlink::{
     RouteKind, SLOW_PATH, add_interface_rule, delete_interface_rule, delete_route, replace_route,
 };
 
+use super::alone;
 use super::{
-    Attachment, Endpoint, Form, Forwarding, Kernel, Map, Owner, Policy, PolicyId, TABLE_TENANTS,
-    Tags, TenantId,
+    Attachment, Endpoint, Form, Forwarding, Kernel, Map, Names, Owner, Policy, PolicyId,
+    TABLE_TENANTS, Tags, TenantId,
 };
 use crate::Error;
 
@@ -31,7 +32,7 @@ use crate::Error;
 const TABLES: u32 = (SLOW_PATH as u32) << 16;
 /// Behind the rules of VRFs (1000), before those of applications (7000) and the main table's.
 const PRIORITY: u32 = 6000;
-/// With more entries the kernel gets none of them but the locators: it takes seconds for a million routes, and half a
+/// With more entries the kernel gets none of them beside XDP but the locators: it takes seconds for a million routes, and half a
 /// kilobyte for each.
 const MOST: usize = 1 << 16;
 /// The routes' own preference, so that none is taken for somebody else's.
@@ -60,9 +61,15 @@ impl Refused {
         self.0.extend(&others.0);
     }
 
-    /// Whether it took everything.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// An error with the entries that only XDP does then, if there are any.
+    pub fn check(&self, names: Names<'_>) -> Result<(), Error> {
+        let of_main = |(table, net, _): &Key| match net {
+            IpNet::V6(sid) if *table == MAIN_TABLE => Some(*sid),
+            _ => None,
+        };
+        let of_tenant = |(table, net, _): &Key| Some((table.checked_sub(TABLES)?, *net));
+        let keys = self.0.iter();
+        alone::refused(keys.clone().filter_map(of_main), keys.filter_map(of_tenant), names)
     }
 
     /// Says in `forwarding` that the kernel does not have them.
@@ -118,15 +125,35 @@ impl Present {
 }
 
 impl SlowPath {
-    /// What the kernel is to have for `forwarding`, which is not the kernel's own already.
+    /// What the kernel is to have beside XDP for `forwarding`, which is not the kernel's own already.
     /// `interface` gives the one that packets to a segment leave by.
     pub fn of(
         forwarding: &Forwarding,
         kernel: &Kernel,
         interface: &mut dyn FnMut(Ipv6Addr) -> Option<u32>,
     ) -> Self {
-        let mut path = Self::default();
         let few = forwarding.sids.len() + forwarding.prefixes.len() <= MOST;
+        Self::made(forwarding, kernel, interface, few)
+    }
+
+    /// What the kernel is to have to forward all of `names.of` alone; an error if it cannot.
+    pub fn alone(
+        names: Names<'_>,
+        kernel: &Kernel,
+        interface: &mut dyn FnMut(Ipv6Addr) -> Option<u32>,
+    ) -> Result<Self, Error> {
+        alone::check(names.of, kernel, names)?;
+        Ok(Self::made(names.of, kernel, interface, true))
+    }
+
+    /// `few`: whether they are few enough to be there at all.
+    fn made(
+        forwarding: &Forwarding,
+        kernel: &Kernel,
+        interface: &mut dyn FnMut(Ipv6Addr) -> Option<u32>,
+        few: bool,
+    ) -> Self {
+        let mut path = Self::default();
         let interfaces = interfaces(forwarding, &kernel.links);
         path.guard(forwarding, &interfaces, few);
         let up = |link: &&Link| link.up && forwarding.ports.contains_key(&link.index);
@@ -190,9 +217,7 @@ impl SlowPath {
             };
             // Of several lists the kernel takes the first: what it gets are exceptions.
             let Some(list) = policy.lists.first() else { continue };
-            if let IpNet::V6(net) = prefix
-                && outer.range(net.network()..=net.broadcast()).next().is_some()
-            {
+            if catches(prefix, &outer) {
                 continue;
             }
             let Some(first) = list.segments.0.first() else { continue };
@@ -288,8 +313,10 @@ impl SlowPath {
             return Ok(Refused::default());
         }
         let now = handle.routes(None, Some(SLOW_PATH))?;
-        let now: HashSet<Key> = now.iter().map(key).collect();
-        Ok(missing.into_iter().filter(|route| !now.contains(&key(route))).collect())
+        let now: Map<Key, &Route> = now.iter().map(|route| (key(route), route)).collect();
+        // Where the new one was refused the old one is still there.
+        let is_old = |route: &&Route| now.get(&key(route)) == there.get(&key(route));
+        Ok(missing.into_iter().filter(is_old).collect())
     }
 
     /// Takes from the kernel what it is not to have any more.
@@ -397,8 +424,14 @@ fn interfaces(forwarding: &Forwarding, links: &[Link]) -> Map<TenantId, Vec<Stri
     found
 }
 
+/// Whether a prefix's policy would be met by packets that have an outer header already.
+pub(super) fn catches(prefix: &IpNet, outer: &BTreeSet<Ipv6Addr>) -> bool {
+    let IpNet::V6(net) = prefix else { return false };
+    outer.range(net.network()..=net.broadcast()).next().is_some()
+}
+
 /// Where encapsulated packets go: SIDs, and the segments of every list.
-fn outer_destinations(forwarding: &Forwarding) -> BTreeSet<Ipv6Addr> {
+pub(super) fn outer_destinations(forwarding: &Forwarding) -> BTreeSet<Ipv6Addr> {
     let lists = forwarding.policies.values().flat_map(|policy: &Policy| &policy.lists);
     let segments = lists.flat_map(|list| list.segments.0.iter().map(|sid| sid.0));
     segments.chain(forwarding.sids.keys().map(Ipv6Net::network)).collect()

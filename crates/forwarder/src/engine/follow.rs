@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use model::dataplane::File;
+use model::dataplane::{Dataplane as Which, File};
 use netlink::{Encap, Event, Neighbour, NeighbourState};
 
 use super::{Engine, Ports, TICK};
@@ -78,13 +78,13 @@ impl Engine {
 
     /// Does what the file asks for in the kernel's new state; nothing if that is no other one.
     fn follow_kernel(&mut self, file: &File) -> Result<(), Error> {
-        let seen = self.host.look(self.plane.finds_tables())?;
+        let seen = self.look(None)?;
         if self.seen.as_ref() == Some(&seen.kernel) && self.host.keeps(&seen) {
             self.plane.set_exact(seen.exact);
             return Ok(());
         }
         let wanted = self.wanted(file, seen, Ports::Present)?;
-        self.install(wanted, file)
+        self.install(wanted, None, file)
     }
 
     /// What an event means.
@@ -127,7 +127,8 @@ impl Engine {
     fn know(&mut self, neighbour: &Neighbour) -> bool {
         let key = (neighbour.interface, neighbour.address);
         // The kernel asks again only for packets that it sends itself.
-        if neighbour.state == NeighbourState::Stale
+        if self.which == Which::Xdp
+            && neighbour.state == NeighbourState::Stale
             && self.is_ours(neighbour.interface)
             && let Err(error) = self.host.probe(key.0, key.1)
         {

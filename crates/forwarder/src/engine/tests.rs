@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use dataplane::FakeDataplane;
 use dataplane::xdp::{Kernel, Refused, SlowPath};
+use dataplane::{Dataplane, FakeDataplane};
 use ipnet::IpNet;
-use model::dataplane::File;
+use model::dataplane::{Dataplane as Which, File};
 use netlink::{Behavior, Encap, Event, Link, Mac, Neighbour, NeighbourState, NextHop, Route};
 
 use super::{Engine, Ports};
@@ -27,15 +27,16 @@ struct State {
     refuses: Option<IpNet>,
     looks: u32,
     probed: Vec<IpAddr>,
-    /// In order: what was done, and how many SIDs were forwarded then.
-    done: Vec<(&'static str, usize)>,
+    /// In order: what was done, and how many SIDs XDP and the kernel alone forwarded then.
+    done: Vec<(&'static str, [usize; 2])>,
 }
 
-/// A kernel in memory, and the data plane in front of it.
+/// A kernel in memory, what stands for XDP in front of it, and what stands for the kernel alone.
 #[derive(Clone, Default)]
 struct FakeHost {
     state: Rc<RefCell<State>>,
     plane: FakeDataplane,
+    alone: FakeDataplane,
 }
 
 impl FakeHost {
@@ -46,7 +47,7 @@ impl FakeHost {
     }
 
     fn engine(&self) -> Engine {
-        Engine::new(Box::new(self.clone()), Box::new(self.plane.clone()))
+        Engine::new(Box::new(self.clone()), Which::Xdp).unwrap()
     }
 
     fn sids(&self) -> usize {
@@ -54,11 +55,12 @@ impl FakeHost {
     }
 
     fn log(&self, what: &'static str) {
-        self.state.borrow_mut().done.push((what, self.sids()));
+        let sids = [self.sids(), self.alone.forwards().sids.len()];
+        self.state.borrow_mut().done.push((what, sids));
     }
 
     /// What was done since the last call.
-    fn done(&self) -> Vec<(&'static str, usize)> {
+    fn done(&self) -> Vec<(&'static str, [usize; 2])> {
         std::mem::take(&mut self.state.borrow_mut().done)
     }
 
@@ -79,6 +81,11 @@ impl FakeHost {
 }
 
 impl Host for FakeHost {
+    fn load(&mut self, which: Which) -> Result<Box<dyn Dataplane>, Error> {
+        let plane = if which == Which::Xdp { &self.plane } else { &self.alone };
+        Ok(Box::new(plane.clone()))
+    }
+
     fn look(&mut self, finds_tables: bool) -> Result<Seen, Error> {
         let mut state = self.state.borrow_mut();
         state.looks += 1;
@@ -171,11 +178,11 @@ fn the_kernel_has_routes_before_and_gives_them_up_after() {
     let plan = engine.plan(&file(2), 10).unwrap();
     assert_eq!((host.done(), host.sids()), (vec![], 0), "a plan changes nothing");
     assert_eq!(engine.apply(file(2), Ports::All, 10).unwrap(), plan);
-    assert_eq!(host.done(), [("extend", 0), ("shrink", 2)]);
+    assert_eq!(host.done(), [("extend", [0, 0]), ("shrink", [2, 0])]);
     assert!(host.plane.forwards().sids.values().all(|sid| sid.in_kernel));
     assert!(engine.plan(&file(2), 10).unwrap().is_empty());
     engine.detach().unwrap();
-    assert_eq!(host.done(), [("shrink", 0)]);
+    assert_eq!(host.done(), [("shrink", [0, 0])]);
     assert_eq!(host.state.borrow().kept, SlowPath::default());
 }
 
@@ -189,7 +196,7 @@ fn a_change_that_fails_leaves_everything() {
     host.plane.fail_next(1);
     let error = engine.apply(file(3), Ports::All, 0).unwrap_err();
     assert!(matches!(error, Error::Dataplane(dataplane::Error::Told)), "{error}");
-    assert_eq!(host.done(), [("extend", 2), ("restore", 2)]);
+    assert_eq!(host.done(), [("extend", [2, 0]), ("restore", [2, 0])]);
     assert_eq!((host.plane.forwards(), &host.state.borrow().kept), (before, &kept));
     // It is the file before that the engine goes on with.
     host.change_sid(true);
@@ -313,4 +320,69 @@ fn a_rule_makes_every_packets_way_its_own_at_once() {
     assert!(host.plane.is_exact());
     // The kernel says that there is none any more.
     follow_until(&mut engine, || !host.plane.is_exact());
+}
+
+/// The same for the kernel alone.
+fn alone(sids: u32) -> File {
+    File { dataplane: Which::Kernel, ..file(sids) }
+}
+
+#[test]
+fn one_forwards_before_the_other_leaves() {
+    let host = FakeHost::new();
+    let mut engine = host.engine();
+    engine.apply(file(2), Ports::All, 0).unwrap();
+    host.done();
+    let plan = engine.plan(&alone(2), 10).unwrap();
+    let lines: Vec<_> = plan.changes.iter().map(ToString::to_string).collect();
+    assert_eq!((lines, host.done()), (vec!["~ dataplane xdp -> kernel".into()], vec![]));
+    engine.apply(alone(2), Ports::All, 0).unwrap();
+    assert_eq!(host.done(), [("extend", [2, 0]), ("shrink", [0, 2])]);
+    assert!(engine.plan(&alone(2), 10).unwrap().is_empty());
+    engine.apply(alone(3), Ports::All, 0).unwrap();
+    assert_eq!(host.done(), [("extend", [0, 2]), ("shrink", [0, 3])]);
+    engine.apply(file(3), Ports::All, 0).unwrap();
+    assert_eq!(host.done(), [("extend", [0, 3]), ("shrink", [3, 0])]);
+}
+
+#[test]
+fn where_one_cannot_forward_or_the_other_not_leave_nothing_changes() {
+    let host = FakeHost::new();
+    let mut engine = host.engine();
+    engine.apply(file(2), Ports::All, 0).unwrap();
+    let before = host.plane.forwards();
+    host.done();
+    for failing in [&host.alone, &host.plane] {
+        failing.fail_next(1);
+        engine.apply(alone(3), Ports::All, 0).unwrap_err();
+        assert_eq!(host.done(), [("extend", [2, 0]), ("restore", [2, 0])]);
+        assert_eq!(host.plane.forwards(), before);
+        assert_eq!(engine.which(), Which::Xdp);
+        assert!(engine.plan(&file(2), 10).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn the_kernel_alone_does_everything_or_nothing() {
+    let host = FakeHost::new();
+    let mut engine = host.engine();
+    engine.apply(alone(1), Ports::All, 0).unwrap();
+    host.done();
+    let tags = "locators: [\"fd00:1::/32\"]\nports: { l: {}, r: {} }\ndataplane: kernel\n\
+                sids: { \"fd00:1::d4\": {behaviour: End.DX4, next_hop: 10.0.0.1, vlan: 10} }\n";
+    let error = engine.apply(parse(tags), Ports::All, 0).unwrap_err();
+    assert!(error.to_string().contains("\n  sid fd00:1::d4: the kernel puts no tags"), "{error}");
+    assert!(error.is_usage());
+    assert_eq!(host.done(), []);
+    // What only the kernel itself knows that it cannot do.
+    let sid: Ipv6Addr = "fd00:1::2".parse().unwrap();
+    host.state.borrow_mut().refuses = Some(IpNet::from(IpAddr::V6(sid)));
+    let error = engine.apply(alone(2), Ports::All, 0).unwrap_err();
+    assert!(error.to_string().contains("\n  sid fd00:1::2: this kernel refuses it"), "{error}");
+    assert_eq!(host.done(), [("extend", [0, 1]), ("restore", [0, 1])]);
+    // Its own routes are its own.
+    host.change_sid(true);
+    follow_for_a_while(&mut engine);
+    assert_eq!(host.alone.forwards().sids.len(), 1);
+    assert!(engine.tenant_counts().is_empty());
 }

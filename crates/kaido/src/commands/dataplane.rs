@@ -1,4 +1,4 @@
-//! `kaido dataplane`: SRv6 in XDP on this machine's ports.
+//! `kaido dataplane`: SRv6 on this machine's ports, in XDP or by the kernel alone.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -233,10 +233,13 @@ fn per_second(
         let before: HashMap<&str, &v1::DataplaneEntry> =
             before.iter().map(|entry| (entry.name.as_str(), entry)).collect();
         for entry in now {
-            let (packets, bytes) =
-                before.get(entry.name.as_str()).map_or((0, 0), |e| (e.packets, e.bytes));
-            entry.packets = rate(entry.packets, packets);
-            entry.bytes = rate(entry.bytes, bytes);
+            let before = before.get(entry.name.as_str());
+            let since = |count: fn(&v1::DataplaneEntry) -> Option<u64>| {
+                before.and_then(|before| count(before)).unwrap_or(0)
+            };
+            let (packets, bytes) = (since(|entry| entry.packets), since(|entry| entry.bytes));
+            entry.packets = entry.packets.map(|now| rate(now, packets));
+            entry.bytes = entry.bytes.map(|now| rate(now, bytes));
         }
     };
     let mut result = now.clone();
@@ -266,9 +269,16 @@ const MOST: usize = 40;
 fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
     let counter = |heading: &str| format!("{heading}{per}");
     let (packets, bytes) = (counter("PACKETS"), counter("BYTES"));
-    let port = |port: &v1::DataplanePort| format!("{} ({})", port.name, port.mode);
+    let is_kernel = found.dataplane == "kernel";
+    let port = |port: &v1::DataplanePort| {
+        if is_kernel { port.name.clone() } else { format!("{} ({})", port.name, port.mode) }
+    };
     let ports: Vec<String> = found.ports.iter().map(port).collect();
     let mut parts = vec![format!("ports: {}", ports.join(" "))];
+    if is_kernel {
+        parts.push("the kernel alone forwards (`dataplane: kernel`), and counts nothing".into());
+    }
+    let count = |count: Option<u64>| count.map_or("-".into(), |count| count.to_string());
     for (title, entries) in [("SID", &found.sids), ("POLICY", &found.policies)] {
         if entries.is_empty() {
             continue;
@@ -279,7 +289,7 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
             busiest.truncate(MOST);
         }
         let row = |e: &&v1::DataplaneEntry| {
-            vec![e.name.clone(), e.action.clone(), e.packets.to_string(), e.bytes.to_string()]
+            vec![e.name.clone(), e.action.clone(), count(e.packets), count(e.bytes)]
         };
         let rows = busiest.iter().map(row);
         parts.push(table(&[title, "ACTION", &packets, &bytes], rows));
@@ -335,6 +345,7 @@ fn as_json(found: &v1::GetDataplaneResponse) -> Value {
     };
     let entries = |entries: &[v1::DataplaneEntry]| entries.iter().map(entry).collect::<Value>();
     json!({
+        "dataplane": found.dataplane,
         "ports": found.ports.iter().map(|port| {
             json!({ "name": port.name, "mode": port.mode })
         }).collect::<Value>(),

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
+mod alone;
 mod attaching;
 mod bad_input;
 mod changes;

@@ -70,6 +70,7 @@ fn form() {
     expect(&file("polcies: {}"), &[("5:1", "unknown key `polcies`", "did you mean `policies`?")]);
     expect(&file("mode: fast"), &[("5:7", "`fast` is not known here", "auto, native, generic")]);
     expect(&file("import: perhaps"), &[("5:9", "expected true or false", "")]);
+    expect(&file("dataplane: dpdk"), &[("5:12", "dpdk", "")]);
     expect(
         "ports: {eth0: {}}\nsource: 10.0.0.1\n",
         &[("2:9", "`10.0.0.1` is no IPv6 address", "write one such as")],

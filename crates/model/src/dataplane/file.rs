@@ -11,6 +11,7 @@ use super::steer_text::{PolicyText, SteerText};
 use super::types::Mode;
 use crate::Locator;
 use crate::document::{Entries, Items, Prefix, from_text, prefix};
+use crate::topology::Dataplane;
 
 /// A Kaido data plane: ports, tenants, policies and SIDs.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -22,6 +23,8 @@ pub(super) struct FileText {
     /// The prefixes that SIDs are taken from.
     #[serde(default)]
     pub(super) locators: Items<Locator>,
+    /// What forwards; `xdp` when absent.
+    pub(super) dataplane: Option<Dataplane>,
     /// Whether the kernel's own SRv6 routes are taken over; true when absent.
     pub(super) import: Option<bool>,
     /// Where the program runs, unless a port says otherwise; `auto` when absent.

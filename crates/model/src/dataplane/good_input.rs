@@ -20,6 +20,8 @@ fn text(segments: &crate::SegmentList) -> String {
 fn the_least_file() {
     let file = good("ports: {eth0: {}}\n");
     assert_eq!((file.source, file.import, file.sids.len()), (None, true, 0));
+    assert_eq!(file.dataplane, Dataplane::Xdp);
+    assert_eq!(good("ports: {eth0: {}}\ndataplane: kernel\n").dataplane, Dataplane::Kernel);
     let port = Port { mode: Mode::Auto, tenant: None, exit: None, line: 1 };
     assert_eq!(file.ports.get("eth0"), Some(&port));
     let limits = Limits { sids: 4096, prefixes: 4096, policies: 4096, lists: 4096, tenants: 256 };
@@ -31,7 +33,7 @@ fn the_whole_grammar() {
     let file = good(EVERYTHING);
     assert_eq!(file.source, Some("fd00:0:1::1".parse().unwrap()));
     let port = |name: &str| file.ports.get(name).unwrap();
-    assert_eq!(port("eth0"), &Port { mode: Mode::Auto, tenant: None, exit: None, line: 8 });
+    assert_eq!(port("eth0"), &Port { mode: Mode::Auto, tenant: None, exit: None, line: 9 });
     assert_eq!(port("eth1").tenant.as_deref(), Some("blue"));
     // An attachment without a tag is the port's.
     assert_eq!((port("eth2").mode, port("eth2").tenant.as_deref()), (Mode::Generic, Some("wire")));

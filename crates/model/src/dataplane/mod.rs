@@ -23,6 +23,7 @@ use crate::document::{self, Kind};
 use file::FileText;
 
 pub use crate::document::{Problem, Problems};
+pub use crate::topology::Dataplane;
 pub use file::json_schema;
 pub use types::{
     Action, Attachment, Endpoint, File, Flavours, Form, Limits, Mode, Name, Payload, Policy, Port,

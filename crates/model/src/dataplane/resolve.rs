@@ -8,6 +8,7 @@ use super::file::{FileText, Ipv6, LimitsText};
 use super::types::{File, Limits, Name, Policy, Port, Steer, Tenant};
 use crate::Locator;
 use crate::document::{Entry, Place, Report, Step, Tree, Value, steps};
+use crate::topology::Dataplane;
 
 /// The way to a value: asked for only when something is wrong, since there may be millions.
 pub(super) type At<'a> = &'a dyn Fn() -> Vec<Step>;
@@ -58,6 +59,7 @@ pub(super) fn resolve<'a>(
     Ok(File {
         source: file.source.map(|Ipv6(address)| address),
         locators: file.locators.0,
+        dataplane: file.dataplane.unwrap_or(Dataplane::Xdp),
         import: file.import.unwrap_or(true),
         ports,
         limits,

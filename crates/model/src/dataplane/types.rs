@@ -8,6 +8,7 @@ use ipnet::{IpNet, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::topology::Dataplane;
 use crate::{Locator, SegmentList};
 
 /// A name that the file gives or uses.
@@ -20,6 +21,8 @@ pub struct File {
     pub source: Option<Ipv6Addr>,
     /// Where SIDs are taken from; they do not overlap.
     pub locators: Vec<Locator>,
+    /// What forwards.
+    pub dataplane: Dataplane,
     /// Whether the kernel's own SRv6 routes are taken over.
     pub import: bool,
     /// The interfaces of the data plane.

@@ -97,7 +97,7 @@ pub enum RouterKind {
     Linux,
 }
 
-/// A node's SRv6 data plane.
+/// What forwards a node's SRv6 packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Dataplane {
@@ -106,6 +106,16 @@ pub enum Dataplane {
     Kernel,
     /// XDP programs, which take the kernel's SRv6 routes over.
     Xdp,
+}
+
+impl Dataplane {
+    /// As files name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Xdp => "xdp",
+        }
+    }
 }
 
 /// Where the routes of one address family come from.

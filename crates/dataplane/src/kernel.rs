@@ -1,0 +1,74 @@
+//! The kernel alone: its routes forward, and nothing stands in front of them.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use bpf::Count;
+use bpf::attach::Mode;
+use model::dataplane::File;
+
+use crate::xdp::{Forwarding, Pins, Xdp};
+use crate::{Counter, Dataplane, Error};
+
+/// The kernel's own SRv6, which does what its routes say ([`crate::xdp::SlowPath::alone`]).
+#[derive(Debug)]
+pub struct KernelAlone {
+    now: Forwarding,
+    pins: Pins,
+}
+
+impl KernelAlone {
+    /// Nothing is forwarded yet. What an earlier daemon left at work in XDP stays there until the
+    /// first change; `pins` is the folder of what keeps it.
+    pub fn new(pins: &Path) -> Self {
+        Self { now: Forwarding::default(), pins: Pins::at(pins) }
+    }
+}
+
+impl Dataplane for KernelAlone {
+    fn change_to(&mut self, wanted: Forwarding, _: &File) -> Result<(), Error> {
+        // The routes are there: nobody needs an earlier daemon's program any more.
+        self.pins.clear()?;
+        self.now = wanted;
+        Ok(())
+    }
+
+    fn now(&self) -> &Forwarding {
+        &self.now
+    }
+
+    fn leave(&mut self) -> Result<(), Error> {
+        self.now = Forwarding::default();
+        self.pins.clear()
+    }
+
+    fn end(&mut self) -> Result<(), Error> {
+        self.pins.end()
+    }
+
+    fn count(&self, _: Counter<'_>) -> Option<Count> {
+        None
+    }
+
+    fn mode(&self, _: u32) -> Option<Mode> {
+        None
+    }
+
+    fn finds_tables(&self) -> bool {
+        true
+    }
+
+    // The kernel follows itself, and asks for its neighbours.
+
+    fn beat(&mut self) -> Vec<(u32, IpAddr)> {
+        Vec::new()
+    }
+
+    fn forget_routes(&mut self) {}
+
+    fn set_exact(&mut self, _: bool) {}
+
+    fn xdp(&mut self) -> Option<&mut Xdp> {
+        None
+    }
+}
