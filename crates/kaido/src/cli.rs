@@ -26,7 +26,7 @@ pub(crate) enum Command {
     App(AppCommand),
     /// Show the nodes, and how full their links are
     Network(NetworkCommand),
-    /// SRv6 in XDP on this machine's own ports
+    /// SRv6 on this machine's own ports, in XDP or by the kernel alone
     #[command(subcommand)]
     Dataplane(DataplaneCommand),
     /// Check what this machine has of what Kaido needs
@@ -94,6 +94,7 @@ pub(crate) enum DataplaneCommand {
     /// Show what becomes of single packets, as they come
     ///
     /// What matches is copied, and goes on its way; the copy is run through the program once more.
+    /// Where the kernel alone forwards (`dataplane: kernel`) there is no program, and no trace.
     Trace {
         /// Which packets: any of `port NAME`, `vlan ID`, `src PREFIX`, `dst PREFIX`; addresses are
         /// those of the outermost IP header

@@ -72,9 +72,9 @@ impl Checking<'_> {
     /// The kernel has one outer source address for everything.
     fn source(&mut self) {
         let ours = self.forwarding.source;
-        if let Some(theirs) =
-            self.kernel.source.filter(|theirs| !ours.is_unspecified() && *theirs != ours)
-        {
+        let encapsulates = self.forwarding.policies.values().any(|policy| !policy.in_kernel);
+        let other = self.kernel.source.filter(|theirs| encapsulates && *theirs != ours);
+        if let Some(theirs) = other {
             self.lacks(
                 format!("source {ours}"),
                 format!("the kernel's is {theirs}: `ip sr tunsrc set ::` leaves it to the file"),
@@ -209,3 +209,7 @@ pub(super) fn refused(
     let found = sids.chain(prefixes).map(|entry| NotInKernel { entry, why: why.into() });
     refuse(found.collect())
 }
+
+#[cfg(test)]
+#[path = "alone_tests.rs"]
+mod tests;

@@ -6,6 +6,8 @@ use std::time::Duration;
 use testkit::{Datagrams, pause, until};
 
 use crate::net::{Net, ip, show, slower};
+use crate::stream::Stream;
+use crate::stream::state::{State, Way};
 
 /// In Mbit/s, of datagrams of 1000 bytes: one every 0.2 ms.
 const LOAD: f64 = 40.0;
@@ -248,4 +250,31 @@ fn root_the_kernel_alone_has_what_somebody_takes_away_again() {
     assert!(!has_xdp(&net));
     net.kaido.ok(&["dataplane", "detach"]);
     net.end();
+}
+
+/// As many frames as either can: each is the same by XDP and by the kernel, and none is missing.
+#[test]
+fn root_a_stream_is_handed_over_and_every_frame_is_right() {
+    let mut stream = Stream::of(State { plain: true, ..State::first() });
+    // A veth takes the generator's frames only while it polls: without XDP that is GRO's.
+    let polls = || netlink::set_offload("l", netlink::Offload::Gro, true).unwrap();
+    stream.daemon.node.run(polls).unwrap();
+    stream.go_on(u64::MAX / 2);
+    stream.assert_flowing();
+    for _ in 0..(f64::from(TIMES) / 2.0 / slower()).max(1.0) as u32 {
+        for change in [
+            |state: &mut State| state.alone = true,
+            |state: &mut State| state.routes = vec![Way::Side],
+            |state: &mut State| state.lists = 2,
+            |state: &mut State| state.alone = false,
+            |state: &mut State| state.lists = 1,
+            |state: &mut State| state.routes = vec![Way::Right],
+        ] {
+            stream.change(change);
+            stream.assert_flowing();
+        }
+    }
+    let account = stream.stop();
+    stream.assert_right();
+    eprintln!("{account:?}");
 }

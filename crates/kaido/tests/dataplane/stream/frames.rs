@@ -46,6 +46,12 @@ impl Kind {
         Self::Imported,
     ];
 
+    /// Those of a state. What is in it does not change: their numbers are in the frames.
+    pub(crate) fn of(state: &State) -> &'static [Self] {
+        // Behind those of tenants.
+        if state.plain { &Self::ALL[3..] } else { &Self::ALL }
+    }
+
     /// The SID that such a frame is sent to; none for a tenant's.
     fn sid(self) -> Option<&'static str> {
         Some(match self {
@@ -137,7 +143,8 @@ impl Kind {
                 let path = [list(4, 0), list(4, 1)];
                 // Reduced (RFC 8986 section 5.2): the first segment is in the address alone. The
                 // kernel has no End.B6.Encaps.Red.
-                let mut srh = Srh::of_path(protocol::IPV6, &path[usize::from(!kernel)..]);
+                let is_whole = kernel || state.plain;
+                let mut srh = Srh::of_path(protocol::IPV6, &path[usize::from(!is_whole)..]);
                 srh.segments_left = 1;
                 let packet = encapsulated(&path, Some(srh), protocol::IPV6, &inner);
                 let at = packet.len() - inner.len() + 2;
@@ -174,7 +181,7 @@ enum Flow {
 /// All that may arrive in a state.
 pub(crate) fn expected(state: &State) -> Vec<Expected> {
     let mut all = Vec::new();
-    for (kind, what) in Kind::ALL.into_iter().enumerate() {
+    for (kind, what) in Kind::of(state).iter().enumerate() {
         for way in what.ways(state) {
             let Some(next) = state.mac(way) else { continue };
             for (interface, kernel) in way.judges().into_iter().zip([false, true]) {

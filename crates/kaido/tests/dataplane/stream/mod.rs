@@ -53,7 +53,8 @@ pub(crate) struct Stream {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) tally: Tally,
-    /// What the program left to the kernel, and dropped.
+    /// What the program left to the kernel, and dropped; of a plain state what the kernel has sent,
+    /// since with the program its counters go.
     pub(crate) reasons: u64,
     /// What interfaces could not take.
     pub(crate) overflow: u64,
@@ -70,10 +71,15 @@ impl Account {
 impl Stream {
     /// The node with its daemon in the first state, and nothing sent yet.
     pub(crate) fn new() -> Self {
+        Self::of(State::first())
+    }
+
+    /// The same in another state.
+    pub(crate) fn of(state: State) -> Self {
         let (world, node) = (Namespace::unnamed().unwrap(), Namespace::unnamed().unwrap());
         connect(&world, &node);
         let mut proof = world.run(Proof::load).unwrap().unwrap();
-        let samples: Vec<_> = frames::Kind::ALL.iter().map(|kind| kind.sample()).collect();
+        let samples: Vec<_> = frames::Kind::of(&state).iter().map(|kind| kind.sample()).collect();
         proof.send(&samples, FLOWS, WORLD_LEFT).unwrap();
         let judge = |interface| {
             let attach = || Attached::new(proof.judge(), interface, Mode::Native);
@@ -81,7 +87,6 @@ impl Stream {
         };
         let judges = [WORLD_RIGHT, WORLD_SIDE].map(judge).into();
         node.run(|| [RIGHT, SIDE].map(|port| proof.judge_kernel(port).unwrap())).unwrap();
-        let state = State::first();
         for line in state.commands(None) {
             ip(&node, &[&line]);
         }
@@ -191,11 +196,13 @@ impl Stream {
         let before = self.arrived();
         self.pass();
         let after = self.arrived();
-        for (kind, what) in frames::Kind::ALL.into_iter().enumerate() {
+        let judge = usize::from(self.state.alone);
+        for (kind, what) in frames::Kind::of(&self.state).iter().enumerate() {
             let of_kind = |(expected, _): &&(Expected, u64)| {
-                // The kernel has nothing to send, or a packet now and then.
-                let is_xdps = state::Way::BOTH.iter().any(|w| w.judges()[0] == expected.interface);
-                expected.kind == kind && is_xdps
+                // Beside XDP the kernel has nothing to send, or a packet now and then.
+                let mut ways = state::Way::BOTH.iter();
+                let by_it = ways.any(|way| way.judges()[judge] == expected.interface);
+                expected.kind == kind && by_it
             };
             let then = before.iter().filter(of_kind);
             let grown: Vec<u64> =
@@ -220,7 +227,9 @@ impl Stream {
             let shown = self.daemon.show();
             shown["sids"].as_array().unwrap().iter().any(|entry| entry["name"] == sid)
         };
-        let is_followed = || (shown("fd00:1::f/128") == self.state.kernel_sid).then_some(());
+        // XDP takes it over; without XDP it is the kernel's own.
+        let is_taken = self.state.kernel_sid && !self.state.alone;
+        let is_followed = || (shown("fd00:1::f/128") == is_taken).then_some(());
         until(LIMIT, is_followed, || self.daemon.show().to_string());
     }
 
@@ -269,13 +278,17 @@ impl Stream {
         let shown = self.daemon.show();
         let reasons = shown["reasons"].as_array().unwrap();
         let number = |value: &Value| value.as_u64().unwrap();
-        let reasons =
-            reasons.iter().map(|one| number(&one["passed"]) + number(&one["dropped"])).sum();
+        let tally = self.proof.tally().unwrap();
+        let reasons = if self.state.plain {
+            tally.by_kernel
+        } else {
+            reasons.iter().map(|one| number(&one["passed"]) + number(&one["dropped"])).sum()
+        };
         let overflow = [("left", &self.world), ("r", &self.daemon.node), ("s", &self.daemon.node)]
             .map(|(name, namespace)| refused(namespace, name))
             .iter()
             .sum();
-        Account { tally: self.proof.tally().unwrap(), reasons, overflow }
+        Account { tally, reasons, overflow }
     }
 }
 

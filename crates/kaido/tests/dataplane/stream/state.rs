@@ -46,6 +46,10 @@ impl Way {
 /// What the node is told, by its file and by `ip`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
+    /// Whether the file has only what the kernel alone can do as well: no tags, no shares.
+    pub(crate) plain: bool,
+    /// Whether the kernel alone forwards; XDP else.
+    pub(crate) alone: bool,
     /// Which segment lists the policies have.
     pub(crate) lists: u16,
     /// Whether blue has a policy for its IPv4 packets.
@@ -67,6 +71,8 @@ impl State {
     /// What the stream begins with.
     pub(crate) fn first() -> Self {
         Self {
+            plain: false,
+            alone: false,
             lists: 1,
             prefix: true,
             sids: true,
@@ -90,12 +96,31 @@ impl State {
              locators: [\"fd00:1::/48\"]\n\
              limits: {{ sids: 8, prefixes: 8, policies: 8, lists: 8, tenants: 2 }}\n\
              ports: {{ l: {{}}, r: {{}}, s: {{}} }}\n\
+             dataplane: {}\n\
              policies:\n\
-             \x20 binding: [\"{}\", \"{}\"]\n\
-             tenants:\n",
+             \x20 binding: {{segments: [\"{}\", \"{}\"], form: {}}}\n",
+            if self.alone { "kernel" } else { "xdp" },
             list(4, 0),
-            list(4, 1)
+            list(4, 1),
+            if self.plain { "whole" } else { "reduced" },
         );
+        if !self.plain {
+            text += &self.tenants();
+        }
+        text += "sids:\n";
+        if self.sids {
+            text += "  fd00:1::e: End\n";
+            text += "  fd00:1::a: {behaviour: End.X, next_hop: \"fd00:b::2\"}\n";
+        }
+        text += "  fd00:1::d6: {behaviour: End.DT6, table: 254}\n";
+        text += "  fd00:1::d4: {behaviour: End.DX4, next_hop: 0.0.0.0}\n";
+        text += "  fd00:1::b6: {behaviour: End.B6.Encaps, policy: binding}\n";
+        text
+    }
+
+    fn tenants(&self) -> String {
+        let list = |list, n| segment(self.lists, list, n);
+        let mut text = "tenants:\n".to_owned();
         text += "  blue:\n    attachments: [{port: l, vlan: 10}]\n    routes:\n";
         if self.prefix {
             let (one, two) = (list(1, 0), list(1, 1));
@@ -109,14 +134,6 @@ impl State {
         );
         text += "  green:\n    attachments: [{port: l, vlan: 20, inner: 7}]\n    routes:\n";
         text += &format!("      10.9.0.0/24: [\"{}\"]\n", list(2, 0));
-        text += "sids:\n";
-        if self.sids {
-            text += "  fd00:1::e: End\n";
-            text += "  fd00:1::a: {behaviour: End.X, next_hop: \"fd00:b::2\"}\n";
-        }
-        text += "  fd00:1::d6: {behaviour: End.DT6, table: 254}\n";
-        text += "  fd00:1::d4: {behaviour: End.DX4, next_hop: 0.0.0.0}\n";
-        text += "  fd00:1::b6: {behaviour: End.B6.Encaps, policy: binding}\n";
         text
     }
 
