@@ -100,3 +100,32 @@ fn root_flapping_faster_than_anyone_follows() {
     stream.stop();
     stream.assert_right();
 }
+
+/// XDP and the kernel alone hand over to each other, with changes in between: every frame is the same
+/// by both, and none is missing.
+#[test]
+fn root_flapping_between_xdp_and_the_kernel_alone() {
+    let mut stream = Stream::of(State { plain: true, ..State::first() });
+    // A veth takes the generator's frames only while it polls: without XDP that is GRO's.
+    let polls = || netlink::set_offload("l", netlink::Offload::Gro, true).unwrap();
+    stream.daemon.node.run(polls).unwrap();
+    stream.go_on(u64::MAX / 2);
+    stream.assert_flowing();
+    for _ in 0..rounds().div_ceil(2) {
+        for change in [
+            |state: &mut State| state.alone = true,
+            |state: &mut State| state.routes = vec![Way::Side],
+            |state: &mut State| state.lists = 2,
+            |state: &mut State| state.alone = false,
+            |state: &mut State| state.lists = 1,
+            |state: &mut State| state.routes = vec![Way::Right],
+        ] {
+            stream.change(change);
+            stream.assert_flowing();
+        }
+    }
+    let account = stream.stop();
+    stream.assert_right();
+    assert!(account.tally.by_kernel > 10_000 && account.tally.delivered > 10_000, "{account:?}");
+    eprintln!("{account:?}");
+}
