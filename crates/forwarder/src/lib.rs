@@ -291,11 +291,11 @@ fn follow(
             match inbox.try_recv() {
                 Ok(order) => order.carry_out(&mut engine, &config.state),
                 Err(mpsc::TryRecvError::Empty) => break,
-                Err(mpsc::TryRecvError::Disconnected) if state::is_mounted(&config.state) => {
-                    return engine.end();
-                }
                 Err(mpsc::TryRecvError::Disconnected) => {
-                    tracing::warn!("{}", Error::Unmounted(config.state.clone()));
+                    let Err(error) = state::check(&config.state, engine.which()) else {
+                        return engine.end();
+                    };
+                    tracing::warn!("{error}");
                     return Ok(());
                 }
             }

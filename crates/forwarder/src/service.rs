@@ -37,13 +37,10 @@ impl Order {
     /// Does it, and answers whoever still listens. `state`: the daemon's folder.
     pub(crate) fn carry_out(self, engine: &mut Engine, state: &Path) {
         // What pins, or removes pins, cannot be half done.
-        let pinning = || match state::is_mounted(state) {
-            true => Ok(()),
-            false => Err(Error::Unmounted(state.into())),
-        };
+        let pinned = state::check(state, engine.which());
         match self {
             Self::Apply { request, reply } => {
-                let done = pinning().and_then(|()| apply(engine, &request, state));
+                let done = pinned.and_then(|()| apply(engine, &request, state));
                 let _ = reply.send(done);
             }
             Self::Get { counted, reply } => {
@@ -54,10 +51,10 @@ impl Order {
                 let _ = reply.send(Ok(()));
             }
             Self::Trace { request, sink, reply } => {
-                let _ = reply.send(pinning().and_then(|()| trace(engine, &request, sink)));
+                let _ = reply.send(pinned.and_then(|()| trace(engine, &request, sink)));
             }
             Self::Detach { reply } => {
-                let done = pinning().and_then(|()| {
+                let done = pinned.and_then(|()| {
                     let done = engine.detach();
                     // Gone, so that the next start begins with nothing.
                     let _ = std::fs::remove_file(Config::applied(state));

@@ -4,6 +4,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use model::dataplane::Dataplane as Which;
+
 use crate::Error;
 
 /// A folder that a daemon is about to use.
@@ -65,8 +67,16 @@ fn pins(state: &Path) -> PathBuf {
     state.join("bpf")
 }
 
+/// Refuses where what keeps the program's ports at work is not there any more.
+pub(crate) fn check(state: &Path, which: Which) -> Result<(), Error> {
+    match which == Which::Kernel || is_mounted(state) {
+        true => Ok(()),
+        false => Err(Error::Unmounted(state.into())),
+    }
+}
+
 /// Whether the file system for pins is there.
-pub(crate) fn is_mounted(state: &Path) -> bool {
+fn is_mounted(state: &Path) -> bool {
     let device = |path: &Path| std::fs::metadata(path).map(|found| found.dev()).ok();
     device(&pins(state)).is_some_and(|pins| Some(pins) != device(state))
 }
