@@ -198,11 +198,11 @@ int srv6(struct xdp_md *ctx)
 	if ((void *)ip > end_of(&frame))
 		return XDP_PASS;
 	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && !frame.port->closed &&
-	    (void *)(ip + 1) <= end_of(&frame)) {
+	    (void *)(ip + 1) <= end_of(&frame) && is_for(frame.port, ethernet)) {
 		const struct sid *sid =
 			find_sid(&frame, high(&ip->daddr), low(&ip->daddr));
 
-		if (sid && is_for(frame.port, ethernet))
+		if (sid)
 			return endpoint(&frame, sid);
 	}
 	return headend(&frame);

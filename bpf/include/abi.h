@@ -286,10 +286,13 @@ _Static_assert(sizeof(struct sid) == 64, "one cache line");
 struct found_sid {
 	struct sid sid; /* with the whole address, and the control's version when it was found */
 	/* If the SID's length is 128, what its counter in this processor's row is to become when
-	 * another SID takes the place; otherwise the counter itself counts. */
+	 * another SID takes the place; otherwise, and for End.B6.Encaps, the counter itself counts. */
 	struct count count;
 };
 _Static_assert(sizeof(struct found_sid) == 80, "no hidden padding");
+
+/* With a tenant's number: that an address is one of IPv6. */
+#define FOUND_IPV6 (1u << 31)
 
 /* The policy that was found for a tenant's destination. */
 struct found_policy {

@@ -18,7 +18,6 @@
 /* Whether packets to a SID are counted where it was found. */
 const volatile __u8 counts_found = 1;
 
-#define FOUND_IPV6 (1u << 31)
 #define NOT_FOUND (~0u)
 
 /* A place in a processor's row. `hash`: its high bits count. */
@@ -27,7 +26,7 @@ static __always_inline __u32 found_at(__u32 row, __u64 hash)
 	return row << LIMIT_FOUND_BITS | hash >> (64 - LIMIT_FOUND_BITS);
 }
 
-/* Another hash of the same address. */
+/* Another hash of the same address. User space has the same (crates/bpf/src/found.rs). */
 static __always_inline __u64 second_hash(__u64 hash)
 {
 	return (hash ^ hash >> 32) * 0x9e3779b97f4a7c15ull;
@@ -101,7 +100,7 @@ __noinline __u32 place_sid(__u64 high, __u64 low, __u32 first, __u32 second, __u
 		return NOT_FOUND;
 	/* User space reads the counts: not while they are another SID's. */
 	*(volatile __u32 *)&place->sid.version = 0;
-	barrier();
+	barrier(); /* of the compiler: x86 keeps stores in order, and others count a moment late */
 	place->count = (struct count){};
 	if (sid->length == 128)
 		place->count = *count;
@@ -128,6 +127,9 @@ static __always_inline const struct sid *find_sid(const struct frame *frame, __u
 {
 	__u64 hash = mix(high, low, 0);
 	__u32 version = frame->control->version, first = found_at(frame->row, hash), second;
+
+	if (!frame->control->sids[frame->control->active & 1].count)
+		return 0;
 	const struct found_sid *found = bpf_map_lookup_elem(&found_sids, &first);
 
 	if (!found)

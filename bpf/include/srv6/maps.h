@@ -163,6 +163,7 @@ struct {
 	__type(value, struct found_sid);
 } found_sids SEC(".maps");
 
+/* Mappable for the alignment alone: to pages, and so to cache lines. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

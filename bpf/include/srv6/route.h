@@ -30,8 +30,8 @@
 /* In `device`'s place for a VRF: that its table is meant, and no rule. */
 #define ROUTE_IN_VRF 0xffffffff
 
-/* What is not inline is not static either: the verifier then looks at it once, and not at every call,
- * which halves what it has to follow (64,000 instructions, not 127,000). */
+/* What is called from many places is not static: the verifier then looks at it once, and not at every
+ * call, which halves what it has to follow (64,000 instructions, not 127,000). */
 
 /*
  * Asks the kernel, and keeps the answer at `at`, which is this processor's own. Returns -1, or the

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use nix::mount::{MntFlags, MsFlags, mount, umount, umount2};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use crate::Error;
@@ -172,13 +172,6 @@ pub fn unmount_pins(folder: &Path) -> Result<(), Error> {
             Err(errno) => return Err(failed(errno.into())),
         }
     }
-}
-
-/// Undoes [`prepare_pins`]: whatever is still pinned in `folder` goes with it.
-pub fn remove_pins(folder: &Path) -> Result<(), Error> {
-    let failed = |source: io::Error| Error::Pin { path: folder.into(), source };
-    umount(folder).map_err(|errno| failed(errno.into()))?;
-    std::fs::remove_dir(folder).map_err(failed)
 }
 
 fn c_path(path: &Path) -> io::Result<CString> {

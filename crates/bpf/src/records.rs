@@ -55,10 +55,6 @@ impl<V: Abi> Records<V> {
     pub(crate) fn entries(&self) -> &Mapped<V> {
         &self.entries
     }
-
-    pub(crate) fn capacity(&self) -> usize {
-        self.entries.len() - 1
-    }
 }
 
 /// Returns when no packet that was in a program before is there any more: the kernel carries
@@ -124,11 +120,6 @@ impl<V: Keyed> Indexed<V> {
     pub fn get(&self, number: u32) -> V {
         self.records.get(number)
     }
-
-    /// The most records that there is room for.
-    pub fn capacity(&self) -> usize {
-        self.records.capacity()
-    }
 }
 
 /// Records that are found by their numbers alone.
@@ -158,10 +149,5 @@ impl<V: Abi> Numbered<V> {
     /// The records as they are in memory: for changing one word of one.
     pub fn entries(&self) -> &Mapped<V> {
         self.0.entries()
-    }
-
-    /// The most records that there is room for.
-    pub fn capacity(&self) -> usize {
-        self.0.capacity()
     }
 }

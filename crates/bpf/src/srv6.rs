@@ -128,7 +128,7 @@ impl Srv6 {
     pub fn load(sizes: Sizes) -> Result<Self, Error> {
         let failed = |source| Error::load(PROGRAM, source);
         let cpus = libbpf_rs::num_possible_cpus().map_err(failed)? as u32;
-        // A daemon has one data plane for its whole life; the object has to outlive the skeleton.
+        // The object has to outlive the skeleton; what a load leaks is a few hundred bytes.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = skel::Srv6SkelBuilder::default().open(object).map_err(failed)?;
         set_sizes(&mut open.maps, sizes, cpus).map_err(failed)?;
@@ -214,11 +214,11 @@ impl Srv6 {
     pub fn count_of_sid(&self, record: u32) -> Count {
         let sid = self.sids.get(record);
         self.sum(|row| {
+            // First: what is pushed out of its place meanwhile is in the counter by then.
+            let found = self.found_sids.count(row, &sid);
+            fence(Ordering::Acquire);
             let settled = self.count_in(row, sid.counter);
-            self.found_sids
-                .count(row, &sid)
-                .filter(|c| c.packets > settled.packets)
-                .unwrap_or(settled)
+            found.filter(|c| c.packets > settled.packets).unwrap_or(settled)
         })
     }
 

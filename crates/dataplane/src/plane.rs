@@ -14,7 +14,7 @@ use crate::xdp::{Forwarding, PolicyId, Xdp};
 /// ([`crate::xdp::SlowPath`]), which are there before it refers to them and go after it has let go.
 pub trait Dataplane {
     /// Forwards what `wanted` says, with its program where `file` asks for it. On an error all is as
-    /// it was.
+    /// it was, but that tables that have grown stay so.
     fn change_to(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error>;
 
     /// What it forwards.

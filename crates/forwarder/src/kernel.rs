@@ -66,10 +66,18 @@ impl KernelSide {
 
 impl Host for KernelSide {
     fn load(&mut self, which: Which) -> Result<Box<dyn Dataplane>, Error> {
-        Ok(match which {
-            Which::Xdp => Box::new(Xdp::load(&self.pins)?),
-            Which::Kernel => Box::new(KernelAlone::new(&self.pins)),
-        })
+        if which == Which::Kernel {
+            return Ok(Box::new(KernelAlone::new(&self.pins)));
+        }
+        let plane = Xdp::load(&self.pins)?;
+        let mounts = |process| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+        if mounts("self") != mounts("1") {
+            tracing::warn!(
+                "this daemon is in a mount namespace of its own: with that its pins go, and its \
+                 ports stop forwarding (docs/dataplane.md)"
+            );
+        }
+        Ok(Box::new(plane))
     }
 
     fn look(&mut self, finds_tables: bool) -> Result<Seen, Error> {

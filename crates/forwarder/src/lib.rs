@@ -186,18 +186,14 @@ async fn run_in(
     let listener = bind(&Config::socket(&state))?;
     let (orders, inbox) = mpsc::channel();
     let (ready, started) = tokio::sync::oneshot::channel();
-    let thread = std::thread::spawn(move || work(&config, &inbox, ready));
+    let (at_work, ended) = tokio::sync::oneshot::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        let _at_work = at_work;
+        work(&config, &inbox, ready)
+    });
     // An error of the start is the thread's result.
     let served = match started.await {
         Ok(()) => {
-            if std::fs::read_link("/proc/self/ns/mnt").ok()
-                != std::fs::read_link("/proc/1/ns/mnt").ok()
-            {
-                tracing::warn!(
-                    "this daemon is in a mount namespace of its own: with that its pins go, and its \
-                     ports stop forwarding (docs/dataplane.md)"
-                );
-            }
             tracing::info!("the data plane is at work");
             let orders = Orders::new(orders);
             let metrics = metrics.map(|listener| {
@@ -210,7 +206,11 @@ async fn run_in(
             });
             let ending = orders.clone();
             let stop = async move {
-                stop.await;
+                tokio::select! {
+                    () = stop => {}
+                    // Nobody sends: it ends with the engine, whatever ends that.
+                    _ = ended => {}
+                }
                 ending.end_trace().await;
             };
             let service = DataplaneServer::new(Service::new(orders))
@@ -243,13 +243,13 @@ fn work(
     ready: tokio::sync::oneshot::Sender<()>,
 ) -> Result<(), Error> {
     let state = State::claim(&config.state)?;
-    let done = begin(config, &state).and_then(|engine| follow(engine, config, inbox, ready));
+    let done = begin(config).and_then(|engine| follow(engine, config, inbox, ready));
     state.leave();
     done
 }
 
 /// An engine that does what the file says.
-fn begin(config: &Config, state: &State) -> Result<Engine, Error> {
+fn begin(config: &Config) -> Result<Engine, Error> {
     let applied = Config::applied(&config.state);
     let text = match &config.file {
         Some(text) => Some(text.clone()),
@@ -263,14 +263,7 @@ fn begin(config: &Config, state: &State) -> Result<Engine, Error> {
     if let (Some(file), Some(text)) = (file, &text) {
         // What was applied last may name a port that has gone meanwhile.
         let ports = if config.file.is_some() { Ports::All } else { Ports::Present };
-        let done = apply_and_keep(&mut engine, file, ports, text, 0, &applied);
-        if let Err(error) = done {
-            if !state.has_pins() {
-                // Nothing was at work before. The first error is the one to report.
-                let _ = engine.detach();
-            }
-            return Err(error);
-        }
+        apply_and_keep(&mut engine, file, ports, text, 0, &applied)?;
     }
     Ok(engine)
 }
@@ -318,7 +311,15 @@ fn apply_and_keep(
     std::fs::write(&new, text).map_err(failed)?;
     let done = engine.apply(file, ports, most);
     match &done {
-        Ok(_) => std::fs::rename(&new, applied).map_err(failed)?,
+        Ok(_) => {
+            if let Err(error) = std::fs::rename(&new, applied).map_err(failed) {
+                // It is at work all the same.
+                tracing::warn!(
+                    "the next start is with the file before: {}",
+                    api::in_one_line(&error)
+                );
+            }
+        }
         // The next one writes it anew.
         Err(_) => drop(std::fs::remove_file(&new)),
     }

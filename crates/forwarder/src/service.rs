@@ -37,10 +37,10 @@ impl Order {
     /// Does it, and answers whoever still listens. `state`: the daemon's folder.
     pub(crate) fn carry_out(self, engine: &mut Engine, state: &Path) {
         // What pins, or removes pins, cannot be half done.
-        let pinned = state::check(state, engine.which());
+        let pinned = |engine: &Engine| state::check(state, engine.which());
         match self {
             Self::Apply { request, reply } => {
-                let done = pinned.and_then(|()| apply(engine, &request, state));
+                let done = pinned(engine).and_then(|()| apply(engine, &request, state));
                 let _ = reply.send(done);
             }
             Self::Get { counted, reply } => {
@@ -51,14 +51,14 @@ impl Order {
                 let _ = reply.send(Ok(()));
             }
             Self::Trace { request, sink, reply } => {
-                let _ = reply.send(pinned.and_then(|()| trace(engine, &request, sink)));
+                let _ = reply.send(pinned(engine).and_then(|()| trace(engine, &request, sink)));
             }
             Self::Detach { reply } => {
-                let done = pinned.and_then(|()| {
-                    let done = engine.detach();
+                let done = pinned(engine).and_then(|()| {
+                    engine.detach()?;
                     // Gone, so that the next start begins with nothing.
                     let _ = std::fs::remove_file(Config::applied(state));
-                    done
+                    Ok(())
                 });
                 let _ = reply.send(done.map(|()| v1::DetachDataplaneResponse {}));
             }
@@ -138,12 +138,13 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
         bytes: count.map(|count| count.bytes),
     };
     let has_counted = |count: Option<Count>| !counted || count.is_some_and(|c| c.packets > 0);
-    let mut sids: Vec<_> = now.sids.iter().collect();
-    sids.retain(|(sid, _)| has_counted(plane.count(Counter::Sid(sid))));
-    sids.sort_by_key(|(sid, _)| **sid);
-    let mut policies: Vec<_> = now.policies.iter().collect();
-    policies.retain(|(id, _)| has_counted(plane.count(Counter::Policy(id))));
-    policies.sort_by_key(|(id, _)| (*id).clone());
+    let sids = now.sids.iter().map(|(sid, what)| (sid, what, plane.count(Counter::Sid(sid))));
+    let mut sids: Vec<_> = sids.filter(|(_, _, count)| has_counted(*count)).collect();
+    sids.sort_by_key(|(sid, ..)| **sid);
+    let policies = now.policies.iter();
+    let policies = policies.map(|(id, what)| (id, what, plane.count(Counter::Policy(id))));
+    let mut policies: Vec<_> = policies.filter(|(_, _, count)| has_counted(*count)).collect();
+    policies.sort_by_key(|(id, ..)| (*id).clone());
     let packets = |of| plane.count(of).map(|count| count.packets);
     v1::GetDataplaneResponse {
         ports: now
@@ -160,15 +161,11 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
             .collect(),
         sids: sids
             .into_iter()
-            .map(|(sid, endpoint)| {
-                entry(sid.to_string(), names.endpoint(endpoint), plane.count(Counter::Sid(sid)))
-            })
+            .map(|(sid, endpoint, count)| entry(sid.to_string(), names.endpoint(endpoint), count))
             .collect(),
         policies: policies
             .into_iter()
-            .map(|(id, policy)| {
-                entry(names.policy_name(id), lists(policy), plane.count(Counter::Policy(id)))
-            })
+            .map(|(id, policy, count)| entry(names.policy_name(id), lists(policy), count))
             .collect(),
         reasons: REASONS
             .iter()

@@ -40,7 +40,7 @@ impl State {
     }
 
     /// Whether anything is kept at work.
-    pub(crate) fn has_pins(&self) -> bool {
+    fn has_pins(&self) -> bool {
         let entries = std::fs::read_dir(pins(&self.path)).into_iter().flatten().flatten();
         // What has a dot is the file system's own.
         let mut names = entries.map(|entry| entry.file_name());
@@ -69,10 +69,10 @@ fn pins(state: &Path) -> PathBuf {
 
 /// Refuses where what keeps the program's ports at work is not there any more.
 pub(crate) fn check(state: &Path, which: Which) -> Result<(), Error> {
-    match which == Which::Kernel || is_mounted(state) {
-        true => Ok(()),
-        false => Err(Error::Unmounted(state.into())),
+    if which == Which::Xdp && !is_mounted(state) {
+        return Err(Error::Unmounted(state.into()));
     }
+    Ok(())
 }
 
 /// Whether the file system for pins is there.

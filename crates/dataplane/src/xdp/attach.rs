@@ -31,33 +31,10 @@ impl Xdp {
     /// Puts the program on new ports, and on those where it is to run elsewhere once more. On an
     /// error none of them has changed.
     fn attach_ports(&mut self, ports: &BTreeMap<u32, Port>, file: &File) -> Result<(), Error> {
-        let is_new = |port: &&u32| !self.attached.contains_key(port);
-        let mut new: Vec<u32> = ports.keys().filter(is_new).copied().collect();
-        // Those that an earlier daemon left at work come last: giving them up would end what they
-        // forward, and with them nothing fails any more.
-        new.sort_by_key(|index| self.pins.port(&ports[index].name).exists());
+        let is_now = self.modes_now()?;
+        let left = self.left_by_earlier()?;
         let mut done = Vec::new();
-        let attach = |xdp: &mut Self| -> Result<(), Error> {
-            for index in new {
-                let name = &ports[&index].name;
-                xdp.attach(index, name, mode_of(file, name))?;
-                done.push((index, None));
-            }
-            let found = xdp.modes_now()?;
-            for (index, port) in ports {
-                let wanted = mode_of(file, &port.name);
-                let is_now = found.get(index).copied().unwrap_or_default();
-                let was_wanted = xdp.wanted.get(&*port.name).copied();
-                if is_elsewhere(wanted, is_now, was_wanted) {
-                    done.push((*index, Some(is_now)));
-                    xdp.detach(*index)?;
-                    xdp.attach(*index, &port.name, wanted)?;
-                }
-            }
-            Ok(())
-        };
-        let attached = attach(self);
-        if attached.is_err() {
+        if let Err(error) = self.attach_new(ports, file, &left, &is_now, &mut done) {
             // The first error is the one to report; how it was a moment ago it can be again.
             for (index, before) in done {
                 let _ = self.detach(index);
@@ -65,8 +42,76 @@ impl Xdp {
                     let _ = self.attach(index, &ports[&index].name, before);
                 }
             }
+            return Err(error);
         }
-        attached
+        // Last, since it cannot be undone: it ends what the earlier daemon's program forwarded.
+        for (index, attached) in left {
+            if let Some(port) = ports.get(&index) {
+                let before = is_now.get(&index).copied().unwrap_or_default();
+                self.take_over(index, attached, &port.name, before, mode_of(file, &port.name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What may fail of [`Xdp::attach_ports`]. `done`: which ports have changed, and where their
+    /// program was before.
+    fn attach_new(
+        &mut self,
+        ports: &BTreeMap<u32, Port>,
+        file: &File,
+        left: &BTreeMap<u32, Attached>,
+        is_now: &BTreeMap<u32, Mode>,
+        done: &mut Vec<(u32, Option<Mode>)>,
+    ) -> Result<(), Error> {
+        for (index, port) in ports.iter().filter(|(index, _)| !left.contains_key(index)) {
+            let wanted = mode_of(file, &port.name);
+            if !self.attached.contains_key(index) {
+                self.attach(*index, &port.name, wanted)?;
+                done.push((*index, None));
+                continue;
+            }
+            let before = is_now.get(index).copied().unwrap_or_default();
+            if is_elsewhere(wanted, before, self.wanted.get(&*port.name).copied()) {
+                done.push((*index, Some(before)));
+                self.detach(*index)?;
+                self.attach(*index, &port.name, wanted)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What an earlier daemon left at work, by interface.
+    fn left_by_earlier(&self) -> Result<BTreeMap<u32, Attached>, Error> {
+        let pins = self.pins.ports()?;
+        let left = pins.iter().filter_map(|pin| Attached::pinned(pin).ok());
+        let left = left.map(|attached| (attached.interface(), attached));
+        Ok(left.filter(|(index, _)| !self.attached.contains_key(index)).collect())
+    }
+
+    /// Puts the program in place of the one that an earlier daemon left on a port. Where it cannot
+    /// run where it is wanted, it stays where that one ran.
+    fn take_over(
+        &mut self,
+        index: u32,
+        mut left: Attached,
+        name: &str,
+        before: Mode,
+        wanted: Mode,
+    ) -> Result<(), Error> {
+        left.replace(self.tables.program().program())?;
+        // Under the name that the interface had then.
+        left.move_pin(&self.pins.port(name))?;
+        self.attached.insert(index, left);
+        if !is_elsewhere(wanted, before, None) {
+            return Ok(());
+        }
+        self.detach(index)?;
+        if let Err(error) = self.attach(index, name, wanted) {
+            tracing::warn!("`{name}` stays as it was: {error}");
+            self.attach(index, name, before)?;
+        }
+        Ok(())
     }
 
     /// Leaves the ports that the tables do not name any more, this daemon's and earlier ones'.
@@ -95,19 +140,9 @@ impl Xdp {
         Ok(self.handle.links()?.iter().filter_map(mode).collect())
     }
 
-    /// Puts the program on a port: in place of what an earlier daemon left there, if it did.
+    /// Puts the program on a port that has none.
     fn attach(&mut self, index: u32, name: &str, mode: Mode) -> Result<(), Error> {
         let pin = self.pins.port(name);
-        // Under the name that the interface had then.
-        for path in self.pins.ports()? {
-            let Ok(mut left) = Attached::pinned(&path) else { continue };
-            if left.interface() == index {
-                left.replace(self.tables.program().program())?;
-                left.move_pin(&pin)?;
-                self.attached.insert(index, left);
-                return Ok(());
-            }
-        }
         if pin.exists() {
             // Of an interface that is gone.
             remove(&pin)?;

@@ -94,7 +94,8 @@ impl Xdp {
         Ok(first?)
     }
 
-    /// Lets the program's watch outlive this process.
+    /// Lets the program's watch outlive this process. Once the program is on the ports: it takes the
+    /// place of the earlier program's.
     fn keep_watch(&mut self) -> Result<(), Error> {
         if !self.watched {
             self.tables.program().keep_watch(&self.pins.watch())?;
@@ -116,11 +117,14 @@ impl Dataplane for Xdp {
             let _ = self.tables.change_to(before);
             return Err(error);
         }
-        self.leave_others()?;
-        // Only now: it takes the place of the earlier program's.
-        self.keep_watch()?;
+        // What forwards is changed: what fails from here on is done with the next change.
+        for done in [self.leave_others(), self.keep_watch()] {
+            if let Err(error) = done {
+                tracing::warn!("something of the change before is left over: {error}");
+            }
+        }
         self.forget_old_trace();
-        self.modes = self.modes_now()?;
+        self.modes = self.modes_now().unwrap_or_default();
         self.wanted = file.ports.iter().map(|(name, port)| (name.clone(), mode(port))).collect();
         Ok(())
     }

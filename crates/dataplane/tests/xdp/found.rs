@@ -1,13 +1,15 @@
 //! What a processor found last is not what it finds after a change, and every packet is counted.
 
 use std::net::Ipv6Addr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bpf::Srv6;
 use bpf::measure::{run_once, verdict};
 use bpf::srv6::{Sizes, types};
 use dataplane::xdp::{
-    Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Port, Tables, Tags, Weighted,
+    Endpoint, Form, Forwarding, Map, Owner, Policy, PolicyId, Port, Tables, Tags, Weighted,
 };
+use ipnet::Ipv6Net;
 use model::{SegmentList, Sid};
 use netlink::{Behavior, Flavors, Mac};
 use nix::sched::{CpuSet, sched_getcpu, sched_setaffinity};
@@ -49,6 +51,25 @@ fn endpoint(behavior: Behavior) -> Endpoint {
         policy: None,
         in_kernel: true,
     }
+}
+
+fn address_of(sid: u32) -> Ipv6Addr {
+    Ipv6Addr::from(0xfd00_0001_u128 << 96 | u128::from(sid))
+}
+
+fn net(sid: u32) -> Ipv6Net {
+    Ipv6Net::from(address_of(sid))
+}
+
+/// So many SIDs that do End.
+fn many(sids: u32) -> Map<Ipv6Net, Endpoint> {
+    (0..sids).map(|n| (net(n), endpoint(Behavior::End))).collect()
+}
+
+/// A frame whose destination is to be one of them.
+fn to_sids() -> Vec<u8> {
+    let inner = udp4("10.1.0.1", "10.2.0.1", 22);
+    frame(&srv6("fd00:9::1", &["fd00:1::", "fd00:2::1"], 1, protocol::IPV4, &inner))
 }
 
 fn headers(tables: &Tables, packet: &[u8]) -> Option<Headers> {
@@ -161,16 +182,11 @@ fn root_every_packet_is_counted_where_sids_push_each_other_out() {
         stay_on_this_processor();
         let sizes = Sizes { sids: SIDS, ..Sizes::default() };
         let mut tables = Tables::new(Srv6::load(sizes).unwrap());
-        let address = |n: u32| Ipv6Addr::from(0xfd00_0001_u128 << 96 | u128::from(n));
-        let net = |n| ipnet::Ipv6Net::from(address(n));
-        let sids = (0..SIDS).map(|n| (net(n), endpoint(Behavior::End))).collect();
-        tables.change_to(Forwarding { sids, ..ports(false) }).unwrap();
-        let inner = udp4("10.1.0.1", "10.2.0.1", 22);
-        let mut packet =
-            frame(&srv6("fd00:9::1", &["fd00:1::", "fd00:2::1"], 1, protocol::IPV4, &inner));
+        tables.change_to(Forwarding { sids: many(SIDS), ..ports(false) }).unwrap();
+        let mut packet = to_sids();
         for round in 1..=3 {
             for n in 0..SIDS {
-                packet[38..54].copy_from_slice(&address(n).octets());
+                packet[38..54].copy_from_slice(&address_of(n).octets());
                 let run = run_once(tables.program().program(), index("l"), &packet).unwrap();
                 assert_eq!(run.verdict, verdict::REDIRECT);
             }
@@ -178,5 +194,50 @@ fn root_every_packet_is_counted_where_sids_push_each_other_out() {
                 assert_eq!(tables.count_of_sid(&net(n)).unwrap().packets, round, "SID {n}");
             }
         }
+    });
+}
+
+/// Somebody reads while packets come: what was counted once is not less later.
+#[test]
+fn root_no_count_falls_while_sids_push_each_other_out() {
+    const SIDS: u32 = 3 << types::limit::LIMIT_FOUND_BITS.0 >> 1;
+    const READ: u32 = 64;
+    in_node(|| {
+        let sizes = Sizes { sids: SIDS, ..Sizes::default() };
+        let mut tables = Tables::new(Srv6::load(sizes).unwrap());
+        tables.change_to(Forwarding { sids: many(SIDS), ..ports(false) }).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let reads = scope.spawn(|| {
+                let mut last = vec![0; READ as usize];
+                let mut reads = 0_u64;
+                while !is_over.load(Ordering::Relaxed) {
+                    for n in 0..READ {
+                        let now = tables.count_of_sid(&net(n)).unwrap().packets;
+                        let last = &mut last[n as usize];
+                        assert!(now >= *last, "SID {n}: {last}, then {now}");
+                        *last = now;
+                    }
+                    reads += 1;
+                }
+                reads
+            });
+            let mut packet = to_sids();
+            for round in 0..3 {
+                for n in 0..SIDS {
+                    // Those that are read are busier, and pushed out all the more often.
+                    for n in [n, n % READ] {
+                        packet[38..54].copy_from_slice(&address_of(n).octets());
+                        let run = run_once(tables.program().program(), index("l"), &packet);
+                        assert_eq!(run.unwrap().verdict, verdict::REDIRECT, "round {round}");
+                    }
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+            assert!(reads.join().unwrap() > 100);
+        });
+        let sent = 3 * (u64::from(SIDS) + u64::from(SIDS));
+        let counted = (0..SIDS).map(|n| tables.count_of_sid(&net(n)).unwrap().packets);
+        assert_eq!(counted.sum::<u64>(), sent);
     });
 }

@@ -75,7 +75,8 @@ fn hand_over(net: &mut Net, file: &str, to: &[&str], check: fn(&serde_json::Valu
     net.start(&[]);
     net.apply(&by("kernel", file));
     let loads: Vec<_> = to.iter().map(|to| datagrams(net, to)).collect();
-    let mut files = Vec::new();
+    let open = |net: &Net| std::fs::read_dir(format!("/proc/{}/fd", net.pid())).unwrap().count();
+    let mut files = vec![open(net)];
     for _ in 0..(f64::from(TIMES) / slower()).max(1.0) as u32 {
         for dataplane in ["xdp", "kernel"] {
             let changes = net.apply(&by(dataplane, file));
@@ -87,7 +88,7 @@ fn hand_over(net: &mut Net, file: &str, to: &[&str], check: fn(&serde_json::Valu
             assert_eq!(has_xdp(net), dataplane == "xdp");
             check(&shown, dataplane == "xdp");
         }
-        files.push(std::fs::read_dir(format!("/proc/{}/fd", net.pid())).unwrap().count());
+        files.push(open(net));
     }
     for load in loads {
         let count = load.finish();
@@ -109,6 +110,13 @@ fn root_endpoints_are_handed_over_without_loss() {
         }
     };
     hand_over(&mut net, FILE, &["[fd00:9::1]:7000", "[fd00:99::1]:7000"], check);
+    // What was handed over outlives the daemon.
+    net.apply(FILE);
+    net.kill();
+    assert!(has_xdp(&net) && net.ping(3));
+    net.start(&[]);
+    assert!(has_xdp(&net));
+    net.apply(&by("kernel", FILE));
     // The daemon's end changes nothing, and the next one goes on with the kernel.
     net.end();
     assert!(net.ping(5) && !has_xdp(&net));

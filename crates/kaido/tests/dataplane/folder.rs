@@ -48,15 +48,20 @@ fn root_a_start_that_fails_leaves_nothing_behind() {
 #[test]
 fn root_a_start_that_fails_leaves_at_work_what_is() {
     let mut net = Net::new();
-    net.start(&[]);
-    net.apply(FILE);
-    net.end();
-    let missing = net.kaido.file("missing.yaml", "ports: {l: {}, nowhere: {}}\n");
-    run(&net, &net.node, &["--file", &missing]).failed(2, &["nowhere"]);
-    assert!(show(&net.node, "link show dev l").contains("xdp"));
-    assert!(net.ping(3));
-    net.start(&[]);
-    assert!(net.packets("fd00:1::1/128").is_some());
+    for (dataplane, in_xdp) in [("xdp", true), ("kernel", false)] {
+        let key = format!("dataplane: {dataplane}\n");
+        net.start(&[]);
+        net.apply(&format!("{key}{FILE}"));
+        net.end();
+        let missing =
+            net.kaido.file("missing.yaml", &format!("{key}ports: {{l: {{}}, nowhere: {{}}}}\n"));
+        run(&net, &net.node, &["--file", &missing]).failed(2, &["nowhere"]);
+        assert_eq!(show(&net.node, "link show dev l").contains("xdp"), in_xdp);
+        assert!(net.ping(3), "{dataplane}");
+        net.start(&[]);
+        assert_eq!(net.packets("fd00:1::1/128").is_some(), in_xdp);
+        net.end();
+    }
 }
 
 #[test]
