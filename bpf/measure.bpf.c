@@ -54,6 +54,28 @@ struct {
 	__type(value, __u32);
 } position SEC(".maps");
 
+/* The clock of generate_paced(). */
+struct pace {
+	__u64 interval; /* from group to group: nanoseconds, and PACE_SHIFT bits of their fractions */
+	__u64 group;    /* frames that go at once */
+	__u64 sent;
+	__u64 first; /* when the first group went, in ns */
+	__u64 last;  /* when the last one did */
+	__u64 due;   /* when the next one does, since the first: in interval's unit */
+};
+
+#define PACE_SHIFT 10
+
+/* Looks at the clock while a group waits: a tenth of a second and more. */
+#define PACE_LONGEST (1 << 22)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct pace);
+} pace SEC(".maps");
+
 /* The SID of plain_end(). */
 const volatile __u64 plain_sid[2] = {};
 
@@ -141,10 +163,9 @@ int plain_end(struct xdp_md *ctx)
 	return bpf_redirect(fib.ifindex, 0);
 }
 
-/* Generates: the frames of BPF_F_TEST_XDP_LIVE_FRAMES come back as whoever had them last left
- * them, so each is written afresh. */
-SEC("xdp")
-int generate(struct xdp_md *ctx)
+/* The frames of BPF_F_TEST_XDP_LIVE_FRAMES come back as whoever had them last left them, so each is
+ * written afresh. */
+static __always_inline int send_frame(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	const struct template *from = bpf_map_lookup_elem(&template, &zero);
@@ -184,6 +205,51 @@ int generate(struct xdp_md *ctx)
 		}
 	}
 	return bpf_redirect(from->egress, 0);
+}
+
+/* Generates as fast as it can. */
+SEC("xdp")
+int generate(struct xdp_md *ctx)
+{
+	return send_frame(ctx);
+}
+
+/* One group's: until when, and what the clock said last, in ns. */
+struct wait {
+	__u64 until;
+	__u64 now;
+};
+
+/* 1 ends the waiting. */
+static long is_due(__u32 round, struct wait *wait)
+{
+	wait->now = bpf_ktime_get_ns();
+	return wait->now >= wait->until;
+}
+
+/* Generates at a rate: no group goes before its time. One that is late by a whole interval takes
+ * the schedule along: the burst that catches up would fill a ring that the rate would not. */
+SEC("xdp")
+int generate_paced(struct xdp_md *ctx)
+{
+	__u32 zero = 0;
+	struct pace *at = bpf_map_lookup_elem(&pace, &zero);
+
+	if (!at || !at->group)
+		return XDP_ABORTED;
+	if (at->sent % at->group == 0) {
+		if (!at->sent)
+			at->first = bpf_ktime_get_ns();
+		struct wait wait = {.until = at->first + (at->due >> PACE_SHIFT)};
+
+		bpf_loop(PACE_LONGEST, is_due, &wait, 0);
+		at->last = wait.now;
+		__u64 due = at->due + at->interval, now = (wait.now - at->first) << PACE_SHIFT;
+
+		at->due = due > now ? due : now;
+	}
+	at->sent++;
+	return send_frame(ctx);
 }
 
 /* Counts what arrives, and keeps nothing. */

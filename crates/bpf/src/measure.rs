@@ -23,6 +23,15 @@ pub use skel::types::template as Template;
 // SAFETY: `struct template` is repr(C) integers without padding.
 unsafe impl Abi for Template {}
 
+/// What [`Measure::generate_paced`] and its program tell each other.
+use skel::types::pace as Pace;
+
+// SAFETY: `struct pace` is repr(C) integers without padding.
+unsafe impl Abi for Pace {}
+
+/// The bits of fractions in a [`Pace`]'s interval (PACE_SHIFT).
+const PACE_SHIFT: u32 = 10;
+
 const PROGRAM: &str = "measure";
 
 /// An Ethernet header.
@@ -233,6 +242,27 @@ impl Measure {
         run_live(self.skel.progs.generate.as_fd(), interface, frame, count)
     }
 
+    /// Sends `count` frames, more than [`PACED_GROUP`], by the template's interface at `rate` a
+    /// second, or as fast as it can where that is less. Returns the rate that it was.
+    ///
+    /// It catches up with no more than a group. The calling thread waits by looking at the clock,
+    /// and should not share its processor: see [`go_first`].
+    pub fn generate_paced(&self, frame: &[u8], count: u32, rate: f64) -> Result<f64, Error> {
+        let failed = |doing, source| Error::Map { map: "pace", doing, source };
+        let key = 0_u32.to_ne_bytes();
+        let interval = f64::from(PACED_GROUP) / rate * 1e9 * f64::from(1 << PACE_SHIFT);
+        let pace = Pace { interval: interval as u64, group: PACED_GROUP.into(), ..Pace::default() };
+        let map = &self.skel.maps.pace;
+        map.update(&key, bytes_of(&pace), MapFlags::ANY).map_err(|e| failed("write", e))?;
+        let flags = libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES;
+        let how = How { repeat: count, flags, batch: PACED_BATCH };
+        run(self.skel.progs.generate_paced.as_fd(), 0, frame, &mut [], how)?;
+        let found = map.lookup(&key, MapFlags::ANY).map_err(|e| failed("read", e))?;
+        let pace = found.and_then(|bytes| value_of::<Pace>(&bytes)).unwrap_or_default();
+        let before_last = pace.sent.saturating_sub(1) / pace.group.max(1) * pace.group;
+        Ok(before_last as f64 * 1e9 / pace.last.saturating_sub(pace.first) as f64)
+    }
+
     /// How many frames the sink took since it was loaded.
     pub fn received(&self) -> Result<u64, Error> {
         let failed = |source| Error::Map { map: "received", doing: "read", source };
@@ -254,13 +284,30 @@ impl Template {
     }
 }
 
+/// The frames that [`Measure::generate_paced`] sends at once: what the kernel hands to a device
+/// together.
+pub const PACED_GROUP: u32 = 16;
+
+/// Its batch, which is half of a veth's ring. Pages come back to a ring as large as the batch: from
+/// another processor many are on the way, and what finds no room in a small one is freed there,
+/// which takes longer than forwarding.
+const PACED_BATCH: u32 = 128;
+
+/// Puts a thread, 0 for the calling one, before all ordinary ones on its processor (SCHED_FIFO).
+pub fn go_first(thread: i32) -> Result<(), Error> {
+    schedule(thread, nix::libc::SCHED_FIFO, 1)
+}
+
 /// Lets the kernel's threads go before the calling thread. Once ksoftirqd has taken over the
 /// receiving end, a generator that competes with it fills a veth's 256 places and half is lost.
 fn give_way() -> Result<(), Error> {
-    let none = nix::libc::sched_param { sched_priority: 0 };
+    schedule(0, nix::libc::SCHED_IDLE, 0)
+}
+
+fn schedule(thread: i32, policy: i32, priority: i32) -> Result<(), Error> {
+    let parameters = nix::libc::sched_param { sched_priority: priority };
     // SAFETY: the call takes two integers and a value that lives until it returns.
-    let result =
-        unsafe { nix::libc::sched_setscheduler(0, nix::libc::SCHED_IDLE, &raw const none) };
+    let result = unsafe { nix::libc::sched_setscheduler(thread, policy, &raw const parameters) };
     if result == 0 {
         Ok(())
     } else {

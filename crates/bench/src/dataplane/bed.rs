@@ -5,12 +5,14 @@
 //!                 ^--- hole, which drops
 //! ```
 //! All of it works on one processor: a queue between two would overflow, and the run would count
-//! drops. Neighbours are permanent.
+//! drops. Where drops are what is asked for, node and sink have another one ([`Bed::separate`]).
+//! Neighbours are permanent.
 
 use std::net::IpAddr;
 
 use anyhow::Context as _;
 use bpf::attach::{Attached, Mode};
+use bpf::measure::go_first;
 use bpf::srv6::Sizes;
 use bpf::{Measure, Srv6, Template};
 use dataplane::xdp::{Forwarding, Kernel, Owner, Port, TableTenants, Tables, import};
@@ -20,6 +22,8 @@ use netlink::{
     add_address, add_neighbour, add_route, add_veth, delete_route, set_offload, set_up, sysctl,
 };
 
+use super::bisection::Trial;
+use super::napi;
 use super::packets::{NEXT4, NEXT6, SID, SOURCE, What};
 
 pub(super) const IN_MAC: Mac = Mac([2, 0, 0, 0, 0, 1]);
@@ -35,6 +39,10 @@ const HOLE: u32 = 12;
 const WORLD_HOLE: u32 = 22;
 /// Room for 1500 bytes behind an outer header.
 const MTU: u32 = 2000;
+/// The processor of the generator, and of the node too as long as it is not [`Bed::separate`].
+const FIRST: usize = 0;
+/// The node's otherwise.
+const OTHER: usize = 1;
 
 /// How the node forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,8 +160,38 @@ impl Bed {
         self.world.run(work)?
     }
 
+    /// Sends `count` frames at `rate` a second.
+    pub(super) fn send_paced(
+        &self,
+        template: &Template,
+        frame: &[u8],
+        count: u32,
+        rate: f64,
+    ) -> anyhow::Result<Trial> {
+        self.measure.set_template(&Template { egress: WORLD_IN, ..*template })?;
+        let measure = &self.measure;
+        let work = move || -> anyhow::Result<Trial> {
+            pin()?;
+            go_first(0)?;
+            let before = measure.received()?;
+            let rate = measure.generate_paced(frame, count, rate)?;
+            let arrived = settled(measure)? - before;
+            let lost = u64::from(count).saturating_sub(arrived);
+            Ok(Trial { rate, lost: lost as f64 / f64::from(count) })
+        };
+        self.world.run(work)?
+    }
+
+    /// From now on the node works on another processor than the generator. The sink's part is done
+    /// where the node sends: a thread of its own would wait for the node's, and its ring overflow.
+    pub(super) fn separate(&self) -> anyhow::Result<()> {
+        let processors = std::thread::available_parallelism()?;
+        anyhow::ensure!(processors.get() > OTHER, "it takes two processors, and here is one");
+        napi::keep_on(&self.node, "in", OTHER)
+    }
+
     /// Puts programs where the way of forwarding needs them; they go with the value.
-    fn engage(&self, plane: Plane) -> anyhow::Result<Vec<Attached>> {
+    pub(super) fn engage(&self, plane: Plane) -> anyhow::Result<Vec<Attached>> {
         let attach = |namespace: &Namespace, program, interface| {
             let attached = namespace.run(|| Attached::new(program, interface, Mode::Native))?;
             attached.context("cannot attach the benchmark's programs")
@@ -254,9 +292,28 @@ fn kernel() -> anyhow::Result<Kernel> {
     })
 }
 
+/// What the sink has received once nothing arrives any more.
+fn settled(measure: &Measure) -> anyhow::Result<u64> {
+    let mut last = measure.received()?;
+    loop {
+        #[allow(clippy::disallowed_methods)] // that nothing happens for a while is the event
+        std::thread::sleep(std::time::Duration::from_millis(4));
+        let now = measure.received()?;
+        if now == last {
+            return Ok(now);
+        }
+        last = now;
+    }
+}
+
 /// Keeps the calling thread on one processor.
 pub(super) fn pin() -> anyhow::Result<()> {
+    keep_on(0, FIRST)
+}
+
+/// Keeps a thread, 0 for the calling one, on one processor.
+pub(super) fn keep_on(thread: i32, processor: usize) -> anyhow::Result<()> {
     let mut one = nix::sched::CpuSet::new();
-    one.set(0)?;
-    Ok(nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &one)?)
+    one.set(processor)?;
+    Ok(nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(thread), &one)?)
 }

@@ -7,10 +7,14 @@
 //!   which brings the ratio down.
 //! - `forwarding/SIZE`: what the kernel takes to forward plain IPv4, in the same run.
 //! - `raw/…`: packets delivered per second, generator and sink on the same processor.
+//! - `no-loss/…`: the largest rate at which nothing is lost, the generator on another processor.
 
 mod bed;
+mod bisection;
 mod daemon;
 mod instructions;
+mod napi;
+mod no_loss;
 mod packets;
 mod program;
 mod scale;
@@ -24,6 +28,7 @@ pub use scale::bench as scale;
 pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
     let mut rows = program::bench(context, quick)?;
     rows.extend(wire::bench(context, quick)?);
+    rows.extend(no_loss::bench(context, quick)?);
     Ok(rows)
 }
 /// Runs what is meant for a guest whose clock counts instructions.

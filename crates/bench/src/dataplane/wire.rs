@@ -8,7 +8,7 @@ use super::packets::{What, plain};
 use crate::{Better, Context, Row, median};
 
 /// The sizes of the published measurement: frames of the inner packet, checksum included.
-const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
+pub(super) const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
 /// Destinations, or outer sources where the destination is a SID.
 const FLOWS: [u32; 2] = [1, 256];
 
@@ -95,7 +95,7 @@ fn measure(
 }
 
 /// Without the best and the worst, as published.
-fn trimmed(mut runs: Vec<f64>) -> Vec<f64> {
+pub(super) fn trimmed(mut runs: Vec<f64>) -> Vec<f64> {
     runs.sort_by(f64::total_cmp);
     if runs.len() > 3 { runs[1..runs.len() - 1].to_vec() } else { runs }
 }

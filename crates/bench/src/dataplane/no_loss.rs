@@ -1,0 +1,96 @@
+//! The largest rate at which nothing is lost, which is what was published: the generator on one
+//! processor, the node and the sink on another.
+
+use bpf::Template;
+use bpf::srv6::Sizes;
+
+use super::bed::{Bed, Plane};
+use super::bisection::{Trial, largest};
+use super::packets::What;
+use super::wire::{SIZES, trimmed};
+use crate::{Better, Context, Row, median};
+
+/// The frames of a trial. They are few, since the longer a trial, the likelier the machine takes a
+/// processor away meanwhile. But the ring, which hides the loss of as many, is one percent of them.
+const FRAMES: u32 = 25_600;
+
+pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
+    let mut bed = Bed::new(Sizes::default())?;
+    if let Err(error) = bed.separate() {
+        // To a script as well, which is told of nothing else.
+        eprintln!("the rows no-loss/... are left out: {error:#}");
+        return Ok(Vec::new());
+    }
+    let (sizes, rounds) = if quick { (&SIZES[..1], 1) } else { (&SIZES[..], 5) };
+    let mut rows = Vec::new();
+    for what in [What::End, What::HEncapsRed] {
+        bed.set(what)?;
+        for &size in sizes {
+            context.cancel.check()?;
+            (context.say)(&format!("{} without loss, {size} bytes", what.name()));
+            rows.push(row(context, &bed, what, size, rounds)?);
+        }
+    }
+    Ok(rows)
+}
+
+fn row(
+    context: &Context<'_>,
+    bed: &Bed,
+    what: What,
+    size: usize,
+    rounds: usize,
+) -> anyhow::Result<Row> {
+    let (mut kernel, mut xdp) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        for (plane, rates) in [(Plane::Kernel, &mut kernel), (Plane::Xdp, &mut xdp)] {
+            context.cancel.check()?;
+            rates.push(rate(bed, plane, &what.frame(size))? / 1e6);
+        }
+    }
+    let (kernel, xdp) = (trimmed(kernel), trimmed(xdp));
+    let name = format!("no-loss/{}/{size}", what.name());
+    Ok(Row::of(&name, "Mpps", &xdp, Better::More, Some(median(&kernel))))
+}
+
+/// The largest rate at which one way of forwarding loses nothing, in frames a second.
+fn rate(bed: &Bed, plane: Plane, frame: &[u8]) -> anyhow::Result<f64> {
+    let _at_work = bed.engage(plane)?;
+    let template = Template::of(frame, 0);
+    let trial = |rate| bed.send_paced(&template, frame, FRAMES, rate);
+    let mut delivered: f64 = 0.0;
+    for _ in 0..3 {
+        let Trial { rate, lost } = trial(f64::INFINITY)?;
+        delivered = delivered.max(rate * (1.0 - lost));
+    }
+    // Under too much of it a node still does at least half of what it can.
+    largest(2.0 * delivered, trial)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_the_generator_keeps_its_rate() {
+        let mut bed = Bed::new(Sizes::default()).unwrap();
+        if let Err(error) = bed.separate() {
+            eprintln!("SKIPPED: {error:#}");
+            return;
+        }
+        bed.set(What::End).unwrap();
+        let frame = What::End.frame(64);
+        let template = Template::of(&frame, 0);
+        let _at_work = bed.engage(Plane::Xdp).unwrap();
+        for asked in [20_000.0, 100_000.0] {
+            let trial = || bed.send_paced(&template, &frame, 4096, asked).unwrap();
+            // A machine that stands still for a moment makes one slower, none faster.
+            let trials = [trial(), trial(), trial(), trial(), trial()];
+            assert!(trials.iter().all(|t| t.rate < 1.01 * asked), "{asked}: {trials:?}");
+            assert!(trials.iter().any(|t| t.rate > 0.98 * asked), "{asked}: {trials:?}");
+            assert!(trials.iter().any(|t| t.lost == 0.0), "{asked}: {trials:?}");
+        }
+        let most = bed.send_paced(&template, &frame, FRAMES, f64::INFINITY).unwrap();
+        assert!(most.rate > 200_000.0, "{most:?}");
+    }
+}
