@@ -87,7 +87,7 @@ mod tests {
             // A machine that stands still for a moment makes one slower, none faster.
             let trials = [trial(), trial(), trial(), trial(), trial()];
             assert!(trials.iter().all(|t| t.rate < 1.01 * asked), "{asked}: {trials:?}");
-            assert!(trials.iter().any(|t| t.rate > 0.98 * asked), "{asked}: {trials:?}");
+            assert!(trials.iter().any(|t| t.rate > 0.9 * asked), "{asked}: {trials:?}");
             assert!(trials.iter().any(|t| t.lost == 0.0), "{asked}: {trials:?}");
         }
         let most = bed.send_paced(&template, &frame, FRAMES, f64::INFINITY).unwrap();
