@@ -1,15 +1,12 @@
 //! A data plane that only remembers: for tests of what stands above it.
 
 use std::cell::RefCell;
-use std::net::IpAddr;
 use std::rc::Rc;
 
-use bpf::Count;
-use bpf::attach::Mode;
 use model::dataplane::File;
 
-use crate::xdp::{Forwarding, Xdp};
-use crate::{Counter, Dataplane, Error};
+use crate::xdp::Forwarding;
+use crate::{Dataplane, Error};
 
 #[derive(Debug, Default)]
 struct State {
@@ -82,31 +79,11 @@ impl Dataplane for FakeDataplane {
         Ok(())
     }
 
-    fn count(&self, _: Counter<'_>) -> Option<Count> {
-        None
-    }
-
-    fn mode(&self, _: u32) -> Option<Mode> {
-        None
-    }
-
-    fn finds_tables(&self) -> bool {
-        true
-    }
-
-    fn beat(&mut self) -> Vec<(u32, IpAddr)> {
-        Vec::new()
-    }
-
     fn forget_routes(&mut self) {
         self.state.borrow_mut().forgotten += 1;
     }
 
     fn set_exact(&mut self, exact: bool) {
         self.state.borrow_mut().exact = exact;
-    }
-
-    fn xdp(&mut self) -> Option<&mut Xdp> {
-        None
     }
 }

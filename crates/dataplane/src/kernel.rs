@@ -1,14 +1,11 @@
 //! The kernel alone: its routes forward, and nothing stands in front of them.
 
-use std::net::IpAddr;
 use std::path::Path;
 
-use bpf::Count;
-use bpf::attach::Mode;
 use model::dataplane::File;
 
-use crate::xdp::{Forwarding, Pins, Xdp};
-use crate::{Counter, Dataplane, Error};
+use crate::xdp::{Forwarding, Pins};
+use crate::{Dataplane, Error};
 
 /// The kernel's own SRv6, which does what its routes say ([`crate::xdp::SlowPath::alone`]).
 #[derive(Debug)]
@@ -45,31 +42,5 @@ impl Dataplane for KernelAlone {
 
     fn end(&mut self) -> Result<(), Error> {
         self.pins.end()
-    }
-
-    fn count(&self, _: Counter<'_>) -> Option<Count> {
-        None
-    }
-
-    fn mode(&self, _: u32) -> Option<Mode> {
-        None
-    }
-
-    fn finds_tables(&self) -> bool {
-        true
-    }
-
-    // The kernel follows itself, and asks for its neighbours.
-
-    fn beat(&mut self) -> Vec<(u32, IpAddr)> {
-        Vec::new()
-    }
-
-    fn forget_routes(&mut self) {}
-
-    fn set_exact(&mut self, _: bool) {}
-
-    fn xdp(&mut self) -> Option<&mut Xdp> {
-        None
     }
 }

@@ -27,26 +27,36 @@ pub trait Dataplane {
     fn end(&mut self) -> Result<(), Error>;
 
     /// What was counted; none of what is not counted.
-    fn count(&self, of: Counter<'_>) -> Option<Count>;
+    fn count(&self, _of: Counter<'_>) -> Option<Count> {
+        None
+    }
 
     /// Where the program of a port runs; none where there is no program.
-    fn mode(&self, port: u32) -> Option<Mode>;
+    fn mode(&self, _port: u32) -> Option<Mode> {
+        None
+    }
 
     /// Whether a routing table is found by its number alone, without a VRF.
-    fn finds_tables(&self) -> bool;
+    fn finds_tables(&self) -> bool {
+        true
+    }
 
     /// Somebody still follows the kernel. Returns the neighbours, by interface, that packets wait
-    /// for.
-    fn beat(&mut self) -> Vec<(u32, IpAddr)>;
+    /// for: none where the kernel asks itself.
+    fn beat(&mut self) -> Vec<(u32, IpAddr)> {
+        Vec::new()
+    }
 
     /// What the kernel said of routes and neighbours is void.
-    fn forget_routes(&mut self);
+    fn forget_routes(&mut self) {}
 
     /// Whether a packet's way depends on more than its destination.
-    fn set_exact(&mut self, exact: bool);
+    fn set_exact(&mut self, _exact: bool) {}
 
     /// The program in XDP, for what it alone can do: packets are traced there.
-    fn xdp(&mut self) -> Option<&mut Xdp>;
+    fn xdp(&mut self) -> Option<&mut Xdp> {
+        None
+    }
 }
 
 /// What packets are counted by.
