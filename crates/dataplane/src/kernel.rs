@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use model::dataplane::File;
+use netlink::Handle;
 
 use crate::xdp::{Forwarding, Pins};
 use crate::{Dataplane, Error};
@@ -24,6 +25,17 @@ impl KernelAlone {
 
 impl Dataplane for KernelAlone {
     fn change_to(&mut self, wanted: Forwarding, _: &File) -> Result<(), Error> {
+        let ours = self.pins.interfaces()?;
+        for link in Handle::new()?.links()? {
+            let is_port = wanted.ports.contains_key(&link.index) && !ours.contains(&link.index);
+            if is_port && !link.xdp.is_empty() && !self.now.ports.contains_key(&link.index) {
+                tracing::warn!(
+                    "somebody else's XDP program is on `{}`: what it takes, the kernel does not see \
+                     (`ip link show {0}`)",
+                    link.name
+                );
+            }
+        }
         // The routes are there: nobody needs an earlier daemon's program any more.
         self.pins.clear()?;
         self.now = wanted;

@@ -154,6 +154,7 @@ impl Engine {
     fn wanted(&mut self, file: &File, seen: Seen, ports: Ports) -> Result<Wanted, Error> {
         // Numbers that a refused file took are free again.
         let (mut tenants, mut table_tenants) = (self.tenants.clone(), self.table_tenants.clone());
+        tenants.spare(seen.present.tenants());
         let mut links = Links::new(seen.kernel.links.clone(), seen.kernel.finds_tables);
         let mut file = Cow::Borrowed(file);
         if ports == Ports::Present {
@@ -211,6 +212,7 @@ impl Engine {
             // What is too much there goes with the next look.
             tracing::warn!("routes are left over: {}", api::in_one_line(&error));
         }
+        self.tenants.keep_only(file);
         Ok(())
     }
 

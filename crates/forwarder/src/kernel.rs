@@ -55,7 +55,10 @@ impl KernelSide {
         if let Some(source) = source {
             std::fs::write(&self.source_file, source.to_string()).map_err(failed)?;
         }
-        self.seg6.set_tunnel_source(source.unwrap_or(Ipv6Addr::UNSPECIFIED))?;
+        // One that somebody has set since is his.
+        if source.is_some() || Some(self.seg6.tunnel_source()?) == self.source {
+            self.seg6.set_tunnel_source(source.unwrap_or(Ipv6Addr::UNSPECIFIED))?;
+        }
         if source.is_none() {
             std::fs::remove_file(&self.source_file).map_err(failed)?;
         }

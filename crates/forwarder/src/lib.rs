@@ -253,7 +253,10 @@ fn begin(config: &Config) -> Result<Engine, Error> {
     let applied = Config::applied(&config.state);
     let text = match &config.file {
         Some(text) => Some(text.clone()),
-        None => std::fs::read_to_string(&applied).ok(),
+        None => match std::fs::read_to_string(&applied) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            read => Some(read.map_err(|source| Error::State { path: applied.clone(), source })?),
+        },
     };
     let read = |text: &str| model::dataplane::parse("the file", text);
     let file = text.as_deref().map(read).transpose().map_err(Error::File)?;

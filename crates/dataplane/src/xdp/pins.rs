@@ -1,8 +1,9 @@
 //! What keeps a program at work when its daemon is gone: files in a BPF file system.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use bpf::attach::{prepare_pins, unmount_pins};
+use bpf::attach::{Attached, prepare_pins, unmount_pins};
 
 use crate::Error;
 
@@ -49,6 +50,13 @@ impl Pins {
         let name = |pin: &PathBuf| pin.file_name().map(|name| name.to_string_lossy().into_owned());
         pins.retain(|pin| name(pin).is_some_and(|name| !name.starts_with(WATCH)));
         Ok(pins)
+    }
+
+    /// The interfaces that pins keep a program on.
+    pub(crate) fn interfaces(&self) -> Result<BTreeSet<u32>, Error> {
+        let pinned = self.ports()?;
+        let pinned = pinned.iter().filter_map(|pin| Attached::pinned(pin).ok());
+        Ok(pinned.map(|attached| attached.interface()).collect())
     }
 
     /// Removes the pins of other ports than these: what an earlier daemon left at work there ends.

@@ -206,7 +206,8 @@ fn sizes_of(file: &File, forwarding: &Forwarding) -> Sizes {
         lists: limits.lists,
         // Any of them may have several lists.
         spreads: limits.policies,
-        tenants: limits.tenants + TABLE_TENANTS,
+        // A later daemon spares the numbers of the one before.
+        tenants: 2 * limits.tenants + TABLE_TENANTS,
         attachments: (forwarding.attachments.len() as u32).next_power_of_two().max(4096),
     }
 }

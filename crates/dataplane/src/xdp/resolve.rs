@@ -1,6 +1,6 @@
 //! A data plane's file and this machine's interfaces -> what is to be forwarded.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
@@ -21,33 +21,45 @@ const DOT1AD: u16 = 0x88a8;
 /// Interfaces above each other: the kernel allows eight levels.
 const MASTERS: usize = 8;
 
-/// The tenants' numbers, behind [`TABLE_TENANTS`], in the order of their names. A number is never
-/// given to another name, so that no packet on its way meets another tenant's prefixes.
+/// The tenants' numbers, behind [`TABLE_TENANTS`]. One that anything still leads to is given to no
+/// other name, so that no packet meets another tenant's prefixes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Tenants(BTreeMap<Name, TenantId>);
+pub struct Tenants {
+    numbers: BTreeMap<Name, TenantId>,
+    in_use: BTreeSet<TenantId>,
+}
 
 impl Tenants {
     /// The number of a tenant.
     pub fn number(&self, name: &str) -> Option<TenantId> {
-        self.0.get(name).copied()
+        self.numbers.get(name).copied()
     }
 
     /// The name of a number.
     pub fn name(&self, number: TenantId) -> Option<&str> {
-        self.0.iter().find(|(_, other)| **other == number).map(|(name, _)| &**name)
+        self.numbers.iter().find(|(_, other)| **other == number).map(|(name, _)| &**name)
+    }
+
+    /// New tenants get none of these numbers: the kernel has routes of theirs, perhaps of a daemon
+    /// before this one.
+    pub fn spare(&mut self, in_use: BTreeSet<TenantId>) {
+        self.in_use = in_use;
+    }
+
+    /// Gives up the numbers of tenants that the file does not have, once nothing leads to them.
+    pub fn keep_only(&mut self, file: &File) {
+        self.numbers.retain(|name, _| file.tenants.contains_key(name));
     }
 
     /// These and the file's.
     fn with(&self, file: &File) -> Self {
-        let mut numbers = self.clone();
-        let mut next = numbers.0.values().max().map_or(TABLE_TENANTS + 1, |last| last + 1);
-        for name in file.tenants.keys() {
-            numbers.0.entry(name.clone()).or_insert_with(|| {
-                next += 1;
-                next - 1
-            });
+        let mut all = self.clone();
+        let taken: BTreeSet<TenantId> = all.numbers.values().chain(&all.in_use).copied().collect();
+        let mut free = (TABLE_TENANTS + 1..).filter(|number| !taken.contains(number));
+        for name in file.tenants.keys().filter(|name| !self.numbers.contains_key(*name)) {
+            all.numbers.extend(free.next().map(|number| (name.clone(), number)));
         }
-        numbers
+        all
     }
 }
 

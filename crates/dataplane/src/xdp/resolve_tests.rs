@@ -153,6 +153,33 @@ fn what_the_machine_lacks_is_told_at_once() {
 }
 
 #[test]
+fn a_tenants_number_is_nobody_elses_while_anything_leads_to_it() {
+    let text = |names: &[&str]| {
+        let tenants: Vec<String> = names.iter().map(|name| format!("  {name}: {{}}\n")).collect();
+        file(&format!("ports: {{eth0: {{}}}}\ntenants:\n{}", tenants.concat()))
+    };
+    let first = TABLE_TENANTS + 1;
+    let mut tenants = Tenants::default();
+    // As a daemon before this one left it.
+    tenants.spare([first, first + 2].into());
+    let both = text(&["red", "green"]);
+    resolve(&both, &machine(), &mut tenants).unwrap();
+    assert_eq!(
+        (tenants.number("green"), tenants.number("red")),
+        (Some(first + 1), Some(first + 3))
+    );
+    // Their own are in use then; the others not any more.
+    tenants.spare([first + 1, first + 3].into());
+    let other = text(&["green", "amber"]);
+    resolve(&other, &machine(), &mut tenants).unwrap();
+    assert_eq!(tenants.number("amber"), Some(first));
+    assert_eq!(tenants.number("green"), Some(first + 1));
+    assert_eq!(tenants.number("red"), Some(first + 3), "until nothing leads to it");
+    tenants.keep_only(&other);
+    assert_eq!(tenants.number("red"), None);
+}
+
+#[test]
 fn the_file_and_the_program_have_the_same_limits() {
     for form in [Form::Whole, Form::Reduced] {
         let list = |count| SegmentList(vec![Sid("fd00::1".parse().unwrap()); count]);

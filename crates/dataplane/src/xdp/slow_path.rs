@@ -109,6 +109,13 @@ impl Present {
         let rules = handle.interface_rules(SLOW_PATH)?.into_iter().collect();
         Ok(Self { routes: handle.routes(None, Some(SLOW_PATH))?, rules })
     }
+
+    /// The tenants that it has anything of.
+    pub fn tenants(&self) -> BTreeSet<TenantId> {
+        let of_routes = self.routes.iter().map(|route| route.table);
+        let tables = of_routes.chain(self.rules.iter().map(|rule| rule.table));
+        tables.filter(|table| *table > TABLES).map(|table| table - TABLES).collect()
+    }
 }
 
 impl Present {

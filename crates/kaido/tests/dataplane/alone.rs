@@ -1,5 +1,6 @@
 //! `dataplane: kernel`: the same file forwarded by the kernel alone, and handed over under load.
 
+use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -167,6 +168,30 @@ fn root_a_daemon_that_was_killed_in_xdp_is_followed_by_the_kernel() {
     pause(Duration::from_millis(100));
     let count = load.finish();
     assert!(count.sent > 500 && count.sent == count.received, "{count:?} {}", net.show());
+}
+
+/// The next daemon numbers tenants anew: none may be led to what was another's, not even while it
+/// changes from the ones to the others.
+#[test]
+fn root_a_daemons_tables_are_none_of_the_last_ones() {
+    let mut net = net();
+    let tables = |net: &Net| -> BTreeSet<String> {
+        let rules = show(&net.node, "-6 rule");
+        let lookups = rules.lines().filter(|line| line.contains("iif"));
+        lookups.map(|line| line.split("lookup ").nth(1).unwrap().trim().to_owned()).collect()
+    };
+    for dataplane in ["kernel", "xdp"] {
+        net.start(&[]);
+        net.apply(&by(dataplane, TENANT));
+        let before = tables(&net);
+        assert!(!before.is_empty());
+        net.kill();
+        assert_eq!(tables(&net), before);
+        net.start(&[]);
+        let after = tables(&net);
+        assert!(!after.is_empty() && after.is_disjoint(&before), "{before:?} {after:?}");
+        net.end();
+    }
 }
 
 #[test]
