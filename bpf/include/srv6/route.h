@@ -73,6 +73,11 @@ __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32
 	}
 	long answer = bpf_fib_lookup(ctx, &fib, sizeof(fib), flags);
 
+	/* The kernel calls a new neighbour valid a moment before it writes its address
+	 * (__neigh_update()): one frame in 500 million, with neighbours that come and go. */
+	if (answer == BPF_FIB_LKUP_RET_SUCCESS &&
+	    !(load16(fib.dmac) | load16(fib.dmac + 2) | load16(fib.dmac + 4)))
+		answer = BPF_FIB_LKUP_RET_NO_NEIGH;
 	if (answer == BPF_FIB_LKUP_RET_NO_NEIGH) {
 		/* The kernel asks for neighbours of packets that it sends itself: not of those of an
 		 * entry that it does not have. */

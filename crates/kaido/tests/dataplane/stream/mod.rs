@@ -370,7 +370,9 @@ fn connect(world: &Namespace, node: &Namespace) {
 
 /// Keeps the calling thread on one processor: a queue between two would overflow.
 fn pin() {
+    let given = std::env::var("KAIDO_PROCESSOR").ok();
+    let processor = given.map_or(0, |given| given.parse().expect("KAIDO_PROCESSOR is a number"));
     let mut one = nix::sched::CpuSet::new();
-    one.set(0).unwrap();
+    one.set(processor).unwrap();
     nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &one).unwrap();
 }
