@@ -74,7 +74,9 @@ impl Host for KernelSide {
         }
         let plane = Xdp::load(&self.pins)?;
         let mounts = |process| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
-        if mounts("self") != mounts("1") {
+        if let (Some(own), Some(machines)) = (mounts("self"), mounts("1"))
+            && own != machines
+        {
             tracing::warn!(
                 "this daemon is in a mount namespace of its own: with that its pins go, and its \
                  ports stop forwarding (docs/dataplane.md)"

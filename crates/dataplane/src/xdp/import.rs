@@ -104,7 +104,10 @@ pub fn import(
         let why_not = if kernel.has_rules {
             Some("policy rules decide which table applies")
         } else if kernel.source.is_none() {
-            Some("`ip sr tunsrc` is not set, so the outer source differs from packet to packet")
+            Some(
+                "nobody has set the kernel's outer source, so it differs from packet to packet: \
+                 `ip sr tunsrc set ADDRESS`",
+            )
         } else if ports.is_empty() {
             Some("no port of the data plane is in this table")
         } else {

@@ -117,6 +117,9 @@ impl<'a> Names<'a> {
 
 /// A policy's lists: `<fd00:0:2::1, fd00:0:3::d4>`.
 pub fn lists(policy: &Policy) -> String {
+    if policy.lists.is_empty() {
+        return "as the kernel's own routes say".into();
+    }
     let lists = policy.lists.iter().map(|list| match policy.lists.len() {
         1 => list.segments.to_string(),
         _ => format!("{} weight {}", list.segments, list.weight),
