@@ -104,9 +104,10 @@ pub(crate) fn is_whole(before: &[u8], after: &[u8]) -> bool {
 /// How long a frame is without padding. A jumbogram (RFC 2675) may be longer than it says.
 pub(crate) fn wanted(frame: &[u8]) -> usize {
     let half = |at: usize| usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
-    match (frame.get(12..14), frame.len()) {
-        (Some([0x86, 0xdd]), 54..) if frame[20] != 0 => 14 + 40 + half(18),
-        (Some([0x08, 0x00]), 34..) => 14 + half(16),
+    let at = layer3(frame);
+    match (frame.get(at - 2..at), frame.len() - at.min(frame.len())) {
+        (Some([0x86, 0xdd]), 40..) if frame[at + 6] != 0 => at + 40 + half(at + 4),
+        (Some([0x08, 0x00]), 20..) => at + half(at + 2),
         _ => frame.len(),
     }
 }
