@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, TC_EGRESS, TcHookBuilder};
 
-use crate::abi::{Abi, value_of};
+use crate::abi::{Abi, bytes_of, value_of};
 use crate::measure::{run_live, words};
 use crate::{Error, Table};
 
@@ -179,6 +179,12 @@ impl Proof {
             value.mask[from..to].fill(0);
         }
         let place = place(expected);
+        // Written again, it would be in another place, and a judge that reads the old one at that
+        // moment would read what comes there next.
+        let is_there = self.expectations.get(&place)?;
+        if is_there.is_some_and(|there| bytes_of(&there) == bytes_of(&value)) {
+            return Ok(());
+        }
         // Before the expectation: what arrives is counted from the first on.
         if self.ways.get(&place)?.is_none() {
             self.ways.set(&place, &0)?;
