@@ -25,9 +25,9 @@ impl KernelAlone {
 
 impl Dataplane for KernelAlone {
     fn change_to(&mut self, wanted: Forwarding, _: &File) -> Result<(), Error> {
-        let ours = self.pins.interfaces()?;
+        let ours = self.pins.attached()?;
         for link in Handle::new()?.links()? {
-            let is_port = wanted.ports.contains_key(&link.index) && !ours.contains(&link.index);
+            let is_port = wanted.ports.contains_key(&link.index) && !ours.contains_key(&link.index);
             if is_port && !link.xdp.is_empty() && !self.now.ports.contains_key(&link.index) {
                 tracing::warn!(
                     "somebody else's XDP program is on `{}`: what it takes, the kernel does not see \

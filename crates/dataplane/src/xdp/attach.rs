@@ -32,7 +32,13 @@ impl Xdp {
     /// error none of them has changed.
     fn attach_ports(&mut self, ports: &BTreeMap<u32, Port>, file: &File) -> Result<(), Error> {
         let is_now = self.modes_now()?;
-        let left = self.left_by_earlier()?;
+        // What an earlier daemon left at work.
+        let mut left = self.pins.attached()?;
+        left.retain(|index, _| ports.contains_key(index) && !self.attached.contains_key(index));
+        for (index, attached) in &mut left {
+            // Before a new interface takes the name that this one had then.
+            attached.move_pin(&self.pins.port(&ports[index].name))?;
+        }
         let mut done = Vec::new();
         if let Err(error) = self.attach_new(ports, file, &left, &is_now, &mut done) {
             // The first error is the one to report; how it was a moment ago it can be again.
@@ -46,10 +52,9 @@ impl Xdp {
         }
         // Last, since it cannot be undone: it ends what the earlier daemon's program forwarded.
         for (index, attached) in left {
-            if let Some(port) = ports.get(&index) {
-                let before = is_now.get(&index).copied().unwrap_or_default();
-                self.take_over(index, attached, &port.name, before, mode_of(file, &port.name))?;
-            }
+            let name = &ports[&index].name;
+            let before = is_now.get(&index).copied().unwrap_or_default();
+            self.take_over(index, attached, name, before, mode_of(file, name))?;
         }
         Ok(())
     }
@@ -81,27 +86,17 @@ impl Xdp {
         Ok(())
     }
 
-    /// What an earlier daemon left at work, by interface.
-    fn left_by_earlier(&self) -> Result<BTreeMap<u32, Attached>, Error> {
-        let pins = self.pins.ports()?;
-        let left = pins.iter().filter_map(|pin| Attached::pinned(pin).ok());
-        let left = left.map(|attached| (attached.interface(), attached));
-        Ok(left.filter(|(index, _)| !self.attached.contains_key(index)).collect())
-    }
-
     /// Puts the program in place of the one that an earlier daemon left on a port. Where it cannot
     /// run where it is wanted, it stays where that one ran.
     fn take_over(
         &mut self,
         index: u32,
-        mut left: Attached,
+        left: Attached,
         name: &str,
         before: Mode,
         wanted: Mode,
     ) -> Result<(), Error> {
         left.replace(self.tables.program().program())?;
-        // Under the name that the interface had then.
-        left.move_pin(&self.pins.port(name))?;
         self.attached.insert(index, left);
         if !is_elsewhere(wanted, before, None) {
             return Ok(());

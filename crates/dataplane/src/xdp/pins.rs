@@ -1,6 +1,6 @@
 //! What keeps a program at work when its daemon is gone: files in a BPF file system.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bpf::attach::{Attached, prepare_pins, unmount_pins};
@@ -52,11 +52,11 @@ impl Pins {
         Ok(pins)
     }
 
-    /// The interfaces that pins keep a program on.
-    pub(crate) fn interfaces(&self) -> Result<BTreeSet<u32>, Error> {
+    /// What the pins of ports keep at work, by interface.
+    pub(crate) fn attached(&self) -> Result<BTreeMap<u32, Attached>, Error> {
         let pinned = self.ports()?;
         let pinned = pinned.iter().filter_map(|pin| Attached::pinned(pin).ok());
-        Ok(pinned.map(|attached| attached.interface()).collect())
+        Ok(pinned.map(|attached| (attached.interface(), attached)).collect())
     }
 
     /// Removes the pins of other ports than these: what an earlier daemon left at work there ends.

@@ -5,7 +5,7 @@ use std::path::Path;
 use netlink::Namespace;
 use testkit::Said;
 
-use crate::net::{FILE, Net, show};
+use crate::net::{FILE, Net, ip, show};
 
 /// `kaido dataplane run` in a namespace, to its end.
 fn run(net: &Net, namespace: &Namespace, arguments: &[&str]) -> Said {
@@ -61,6 +61,29 @@ fn root_a_start_that_fails_leaves_at_work_what_is() {
         net.start(&[]);
         assert_eq!(net.packets("fd00:1::1/128").is_some(), in_xdp);
         net.end();
+    }
+}
+
+#[test]
+fn root_a_port_that_another_took_the_name_of_stays_at_work() {
+    let mut net = Net::new();
+    net.start(&[]);
+    net.apply(FILE);
+    net.kill();
+    ip(
+        &net.node,
+        &[
+            "link set dev l down",
+            "link set dev l name was-l",
+            "link set dev was-l up",
+            "link add dev l type veth peer name other",
+        ],
+    );
+    let file = net.kaido.file("named.yaml", "ports: {was-l: {}, l: {}, r: {}}\n");
+    net.start(&["--file", &file]);
+    net.kill();
+    for port in ["was-l", "l", "r"] {
+        assert!(show(&net.node, &format!("link show dev {port}")).contains("xdp"), "{port}");
     }
 }
 

@@ -14,7 +14,7 @@ use netlink::{Namespace, Offload, set_offload};
 use testkit::{Kaido, Random, until};
 
 use crate::daemon::Daemon;
-use crate::net::{Resident, ip, slower};
+use crate::net::{Resident, become_router, ip, slower};
 
 /// Of one datagram, and of one write.
 const PAYLOAD: usize = 8900;
@@ -200,14 +200,7 @@ fn join(one: &Namespace, one_name: &str, other: &Namespace, other_name: &str, mt
 
 fn configure(namespace: &Namespace) {
     let set = || {
-        for key in [
-            "ipv4/ip_forward",
-            "ipv6/conf/all/forwarding",
-            "ipv6/conf/all/seg6_enabled",
-            "ipv6/conf/default/seg6_enabled",
-        ] {
-            netlink::sysctl::write(key, "1").unwrap();
-        }
+        become_router();
         for key in ["ipv4/conf/all/rp_filter", "ipv4/conf/default/rp_filter"] {
             netlink::sysctl::write(key, "0").unwrap();
         }

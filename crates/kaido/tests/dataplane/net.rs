@@ -30,6 +30,18 @@ pub(crate) fn slower() -> f64 {
     std::env::var("KAIDO_SLOWER").map_or(1.0, |times| times.parse().unwrap())
 }
 
+/// Makes the namespace of the calling thread one that forwards packets and knows SRv6.
+pub(crate) fn become_router() {
+    for key in [
+        "ipv4/ip_forward",
+        "ipv6/conf/all/forwarding",
+        "ipv6/conf/all/seg6_enabled",
+        "ipv6/conf/default/seg6_enabled",
+    ] {
+        netlink::sysctl::write(key, "1").unwrap();
+    }
+}
+
 pub(crate) fn ip(namespace: &Namespace, lines: &[&str]) {
     let run = || {
         for line in lines {
@@ -51,17 +63,8 @@ impl Net {
     pub(crate) fn new() -> Self {
         let new = || Namespace::unnamed().unwrap();
         let (left, node, right) = (new(), new(), new());
-        let setup = |namespace: &Namespace| {
-            namespace.run(|| {
-                for key in
-                    ["conf/all/forwarding", "conf/all/seg6_enabled", "conf/default/seg6_enabled"]
-                {
-                    netlink::sysctl::write(&format!("ipv6/{key}"), "1").unwrap();
-                }
-            })
-        };
         for namespace in [&left, &node, &right] {
-            setup(namespace).unwrap();
+            namespace.run(become_router).unwrap();
         }
         join(&left, "port", &node, "l");
         join(&node, "r", &right, "port");

@@ -25,7 +25,7 @@ use serde_json::Value;
 use testkit::{Kaido, until};
 
 use crate::daemon::Daemon;
-use crate::net::{ip, slower};
+use crate::net::{become_router, ip, slower};
 use state::{LEFT, RIGHT, SIDE, State, WORLD_LEFT, WORLD_RIGHT, WORLD_SIDE};
 
 /// Of each kind, as many flows as the node spreads over its ways.
@@ -339,17 +339,7 @@ fn connect(world: &Namespace, node: &Namespace) {
     for name in ["left", "right", "side"] {
         ip(world, &[&format!("link set dev {name} up")]);
     }
-    let sysctls = || {
-        for key in [
-            "ipv4/ip_forward",
-            "ipv6/conf/all/forwarding",
-            "ipv6/conf/all/seg6_enabled",
-            "ipv6/conf/default/seg6_enabled",
-        ] {
-            netlink::sysctl::write(key, "1").unwrap();
-        }
-    };
-    node.run(sysctls).unwrap();
+    node.run(become_router).unwrap();
     ip(
         node,
         &[
