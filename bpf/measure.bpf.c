@@ -18,7 +18,7 @@ struct template {
 	__u32 length; /* of the whole frame */
 	__u32 head;   /* how much of it is below: 14 and a multiple of 8 */
 	__u32 egress; /* the interface that generate() sends by */
-	__u32 flows;  /* generate() counts up to this, and begins anew */
+	__u32 flows;  /* of which each frame is the next one's */
 	__u32 step;   /* by which the 32 bits at `flow_at` are more in each flow */
 	__u32 flow_at;
 	__u32 checksum_at; /* of an IPv4 header whose destination is what is counted; 0 for none */
@@ -102,7 +102,39 @@ static __always_inline int write_head(struct xdp_md *ctx, const struct template 
 	return 0;
 }
 
-/* The packet as it was at first, then the program that is measured. */
+/* Makes the frame the next flow's. */
+static __always_inline int next_flow(struct xdp_md *ctx, const struct template *from)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u32 zero = 0, at = from->flow_at, sum_at = from->checksum_at;
+	__u32 *flow = bpf_map_lookup_elem(&position, &zero);
+
+	if (!flow)
+		return -1;
+	*flow = *flow + 1 < from->flows ? *flow + 1 : 0;
+	if (at > HEAD || sum_at > HEAD || data + at + 4 > end)
+		return -1;
+	__be32 *counted = data + at;
+	__be32 before = *counted;
+	__be32 after = bpf_htonl(bpf_ntohl(before) + *flow * from->step);
+
+	*counted = after;
+	if (!sum_at)
+		return 0;
+	__be16 *check = data + sum_at;
+
+	if ((void *)(check + 1) > end)
+		return -1;
+	/* RFC 1624, equation 3. */
+	__u64 sum = (__u16)~*check + (__u64)(__u16)~before + (__u16)(~before >> 16) +
+		    (__u16)after + (after >> 16);
+
+	sum = (sum & 0xffff) + (sum >> 16);
+	*check = ~(__u16)(sum + (sum >> 16));
+	return 0;
+}
+
+/* The packet as it was at first, or its next flow's, then the program that is measured. */
 SEC("xdp.frags")
 int restore(struct xdp_md *ctx)
 {
@@ -116,6 +148,8 @@ int restore(struct xdp_md *ctx)
 	if (longer && bpf_xdp_adjust_head(ctx, longer))
 		return XDP_ABORTED;
 	if (write_head(ctx, from))
+		return XDP_ABORTED;
+	if (from->flows > 1 && next_flow(ctx, from))
 		return XDP_ABORTED;
 	bpf_tail_call(ctx, &target, 0);
 	return XDP_ABORTED;
@@ -169,9 +203,7 @@ static __always_inline int send_frame(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	const struct template *from = bpf_map_lookup_elem(&template, &zero);
-	__u32 *flow = bpf_map_lookup_elem(&position, &zero);
-
-	if (!from || !flow)
+	if (!from)
 		return XDP_ABORTED;
 	int longer = (int)(ctx->data_end - ctx->data) - (int)from->length;
 
@@ -179,31 +211,8 @@ static __always_inline int send_frame(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	if (write_head(ctx, from))
 		return XDP_ABORTED;
-	if (from->flows > 1) {
-		void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-		__u32 at = from->flow_at, sum_at = from->checksum_at;
-
-		*flow = *flow + 1 < from->flows ? *flow + 1 : 0;
-		if (at > HEAD || sum_at > HEAD || data + at + 4 > end)
-			return XDP_ABORTED;
-		__be32 *counted = data + at;
-		__be32 before = *counted;
-		__be32 after = bpf_htonl(bpf_ntohl(before) + *flow * from->step);
-
-		*counted = after;
-		if (sum_at) {
-			__be16 *check = data + sum_at;
-
-			if ((void *)(check + 1) > end)
-				return XDP_ABORTED;
-			/* RFC 1624, equation 3. */
-			__u64 sum = (__u16)~*check + (__u64)(__u16)~before +
-				    (__u16)(~before >> 16) + (__u16)after + (after >> 16);
-
-			sum = (sum & 0xffff) + (sum >> 16);
-			*check = ~(__u16)(sum + (sum >> 16));
-		}
-	}
+	if (from->flows > 1 && next_flow(ctx, from))
+		return XDP_ABORTED;
 	return bpf_redirect(from->egress, 0);
 }
 

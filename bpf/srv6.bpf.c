@@ -19,7 +19,7 @@ const volatile struct {
 	enum limit limit;
 	enum reason reason;
 	enum behaviour behaviour;
-	enum flavour flavour;
+	enum sid_flag sid_flag;
 	enum index index;
 } vocabulary = {};
 
@@ -30,9 +30,9 @@ static __always_inline int last_segment(const struct frame *frame, const struct 
 {
 	int is_inner = protocol == IPPROTO_IPIP || protocol == IPPROTO_IPV6;
 
-	if (sid->flavours & FLAVOUR_USD && is_inner)
+	if (sid->flags & SID_USD && is_inner)
 		return decapsulate(frame, sid, protocol, at, sid->behaviour != BEHAVIOUR_END_X, 1);
-	return leave(frame, otherwise, sid->in_kernel);
+	return leave(frame, otherwise, is_in_kernel(sid));
 }
 
 /* End, End.X, End.T: the next segment is in the address (NEXT-C-SID) or in the SRH. */
@@ -42,7 +42,7 @@ static __always_inline int onwards(const struct frame *frame, const struct sid *
 	const struct srh *srh = (const void *)(ip + 1);
 	enum reason reason = REASON_NO_SRH;
 
-	if (sid->flavours & FLAVOUR_NEXT_CSID) {
+	if (sid->flags & SID_NEXT_CSID) {
 		struct bits address = {bpf_be64_to_cpu(high(&ip->daddr)),
 				       bpf_be64_to_cpu(low(&ip->daddr))};
 
@@ -55,14 +55,14 @@ static __always_inline int onwards(const struct frame *frame, const struct sid *
 	if (found == SRH_NONE)
 		return last_segment(frame, sid, ip->nexthdr, sizeof(*ip), reason);
 	if (found == SRH_OTHER)
-		return leave_srh(frame, reason, sid->in_kernel);
+		return leave_srh(frame, reason, is_in_kernel(sid));
 	if (!srh->segments_left)
 		return last_segment(frame, sid, srh->next_header,
 				    sizeof(*ip) + 8 + 8 * srh->length, REASON_LAST_SEGMENT);
 	const void *segment = segment_of(srh);
 
 	if (segment + 16 > end_of(frame))
-		return leave(frame, REASON_TRUNCATED, sid->in_kernel);
+		return leave(frame, REASON_TRUNCATED, is_in_kernel(sid));
 	return forward(frame, sid, srh, high(segment), low(segment));
 }
 
@@ -78,15 +78,15 @@ static __always_inline int inwards(const struct frame *frame, const struct sid *
 
 	/* The kernel decapsulates whatever is in an SRH that contradicts itself. */
 	if (found == SRH_OTHER)
-		return leave(frame, reason, sid->in_kernel);
+		return leave(frame, reason, is_in_kernel(sid));
 	if (found == SRH_GOOD) {
 		if (srh->segments_left)
-			return leave(frame, REASON_WRONG_PAYLOAD, sid->in_kernel);
+			return leave(frame, REASON_WRONG_PAYLOAD, is_in_kernel(sid));
 		protocol = srh->next_header;
 		at += 8 + 8 * srh->length;
 	} else if (protocol != IPPROTO_IPIP && protocol != IPPROTO_IPV6 &&
 		   protocol != IPPROTO_ETHERNET) {
-		return leave(frame, reason, sid->in_kernel);
+		return leave(frame, reason, is_in_kernel(sid));
 	}
 	if (behaviour == BEHAVIOUR_END_DX2)
 		return decapsulate2(frame, sid, protocol, at);
@@ -106,10 +106,10 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid)
 		return pass(frame, REASON_TRUNCATED);
 	frame->length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
 	if (is_special6(high(&ip->saddr)))
-		return leave(frame, REASON_IRREGULAR, sid->in_kernel);
+		return leave(frame, REASON_IRREGULAR, is_in_kernel(sid));
 	/* A jumbogram's length is in its options (RFC 2675). */
 	if (ip->nexthdr == IPPROTO_HOPOPTS)
-		return leave(frame, REASON_EXTENSION, sid->in_kernel);
+		return leave(frame, REASON_EXTENSION, is_in_kernel(sid));
 	if (ip->version != 6 || fit(frame))
 		return drop(frame, REASON_TRUNCATED);
 	ip = data_of(frame) + ETH_HLEN;

@@ -13,15 +13,6 @@
 #include "send.h"
 #include "srh.h"
 
-/* Where the inner packet of a SID is looked up. */
-static __always_inline __u64 inner_table(const struct frame *frame, const struct sid *sid,
-					 int family)
-{
-	if (sid->device)
-		return ROUTE_TABLE(family, sid->device, ROUTE_IN_VRF);
-	return ROUTE_TABLE(family, frame->port->ifindex, sid->table);
-}
-
 /* The tags of what leaves: the SID's, or else those of the interface that the route names. */
 static __always_inline struct tags inner_tags(const struct sid *sid,
 					      const struct adjacency *adjacency)
@@ -34,7 +25,7 @@ static __always_inline int wrong_payload(const struct frame *frame, const struct
 					 __u8 protocol)
 {
 	if (is_extension(protocol))
-		return leave(frame, REASON_EXTENSION, sid->in_kernel);
+		return leave(frame, REASON_EXTENSION, is_in_kernel(sid));
 	return drop(frame, REASON_WRONG_PAYLOAD);
 }
 
@@ -42,28 +33,28 @@ static __always_inline int wrong_payload(const struct frame *frame, const struct
 static __always_inline int decapsulate4(const struct frame *frame, const struct sid *sid, __u32 at)
 {
 	const struct iphdr *ip = data_of(frame) + ETH_HLEN + at;
-	__be32 dst = sid->next_hop[0];
+	__be32 dst = has_next_hop(sid) ? sid->target[0] : 0;
 	int reason;
 
 	if ((void *)(ip + 1) > end_of(frame))
-		return leave(frame, REASON_TRUNCATED, sid->in_kernel);
+		return leave(frame, REASON_TRUNCATED, is_in_kernel(sid));
 	if (ip->version != 4 || ip->ihl != 5 || bpf_ntohs(ip->tot_len) != frame->length - at ||
 	    is_special4(ip->saddr) || is_special4(ip->daddr))
-		return leave(frame, REASON_IRREGULAR, sid->in_kernel);
+		return leave(frame, REASON_IRREGULAR, is_in_kernel(sid));
 	if (ip->ttl <= 1)
-		return leave(frame, REASON_HOP_LIMIT, sid->in_kernel);
+		return leave(frame, REASON_HOP_LIMIT, is_in_kernel(sid));
 	const struct adjacency *adjacency =
 		route(frame, dst ? dst : ip->daddr, 0, ip->saddr, 0,
-		      ROUTE_FLOW(ip->tos, ip->protocol), inner_table(frame, sid, AF_INET), &reason);
+		      ROUTE_FLOW(ip->tos, ip->protocol), table_of(frame, sid, AF_INET), &reason);
 
 	if (!adjacency)
-		return leave(frame, reason, sid->in_kernel);
+		return leave(frame, reason, is_in_kernel(sid));
 	if (frame->length - at > adjacency->mtu)
-		return leave(frame, REASON_TOO_BIG, sid->in_kernel);
+		return leave(frame, REASON_TOO_BIG, is_in_kernel(sid));
 	struct tags tags = inner_tags(sid, adjacency);
 
 	if (cut_head(frame, at, tags))
-		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
+		return leave(frame, REASON_NO_HEADROOM, is_in_kernel(sid));
 	count_sid(frame, sid);
 	struct iphdr *inner = data_of(frame) + link_header(tags);
 
@@ -80,18 +71,22 @@ static __always_inline int decapsulate4(const struct frame *frame, const struct 
 static __always_inline int decapsulate6(const struct frame *frame, const struct sid *sid, __u32 at)
 {
 	const struct ipv6hdr *ip = data_of(frame) + ETH_HLEN + at;
-	__u64 dst0 = sid->next_hop[0], dst1 = sid->next_hop[1];
+	__u64 dst0 = 0, dst1 = 0;
 	int reason;
 
 	if ((void *)(ip + 1) > end_of(frame))
-		return leave(frame, REASON_TRUNCATED, sid->in_kernel);
+		return leave(frame, REASON_TRUNCATED, is_in_kernel(sid));
 	if (ip->version != 6 ||
 	    bpf_ntohs(ip->payload_len) + sizeof(*ip) != frame->length - at ||
 	    ip->nexthdr == IPPROTO_HOPOPTS || is_special6(high(&ip->saddr)) ||
 	    is_special6(high(&ip->daddr)))
-		return leave(frame, REASON_IRREGULAR, sid->in_kernel);
+		return leave(frame, REASON_IRREGULAR, is_in_kernel(sid));
 	if (ip->hop_limit <= 1)
-		return leave(frame, REASON_HOP_LIMIT, sid->in_kernel);
+		return leave(frame, REASON_HOP_LIMIT, is_in_kernel(sid));
+	if (has_next_hop(sid)) {
+		dst0 = sid->target[0];
+		dst1 = sid->target[1];
+	}
 	if (!dst0 && !dst1) {
 		dst0 = high(&ip->daddr);
 		dst1 = low(&ip->daddr);
@@ -99,16 +94,16 @@ static __always_inline int decapsulate6(const struct frame *frame, const struct 
 	const struct adjacency *adjacency =
 		route(frame, dst0, dst1, high(&ip->saddr), low(&ip->saddr),
 		      ROUTE_FLOW(*(__be32 *)ip & FLOW_MASK, ip->nexthdr),
-		      inner_table(frame, sid, AF_INET6), &reason);
+		      table_of(frame, sid, AF_INET6), &reason);
 
 	if (!adjacency)
-		return leave(frame, reason, sid->in_kernel);
+		return leave(frame, reason, is_in_kernel(sid));
 	if (frame->length - at > adjacency->mtu)
-		return leave(frame, REASON_TOO_BIG, sid->in_kernel);
+		return leave(frame, REASON_TOO_BIG, is_in_kernel(sid));
 	struct tags tags = inner_tags(sid, adjacency);
 
 	if (cut_head(frame, at, tags))
-		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
+		return leave(frame, REASON_NO_HEADROOM, is_in_kernel(sid));
 	count_sid(frame, sid);
 	struct ipv6hdr *inner = data_of(frame) + link_header(tags);
 
@@ -133,7 +128,7 @@ static __always_inline int decapsulate(const struct frame *frame, const struct s
 static __always_inline int decapsulate2(const struct frame *frame, const struct sid *sid,
 					__u8 protocol, __u32 at)
 {
-	__u32 slot = sid->device & (LIMIT_PORTS - 1);
+	__u32 device = sid->target[0], slot = device & (LIMIT_PORTS - 1);
 
 	if (protocol != IPPROTO_ETHERNET)
 		return wrong_payload(frame, sid, protocol);
@@ -143,13 +138,13 @@ static __always_inline int decapsulate2(const struct frame *frame, const struct 
 	__u32 mtu = frame->length - at - ETH_HLEN;
 
 	mtu = mtu ? mtu : 1;
-	long checked = bpf_check_mtu(frame->ctx, sid->device, &mtu, 0, 0);
+	long checked = bpf_check_mtu(frame->ctx, device, &mtu, 0, 0);
 
 	if (checked)
 		return leave(frame, checked < 0 ? REASON_OTHER_PORT : REASON_TOO_BIG,
-			     sid->in_kernel);
+			     is_in_kernel(sid));
 	if (bpf_xdp_adjust_head(frame->ctx, frame->l3 + at))
-		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
+		return leave(frame, REASON_NO_HEADROOM, is_in_kernel(sid));
 	if (bpf_redirect_map(&devices, slot, XDP_DROP) != XDP_REDIRECT)
 		return drop(frame, REASON_OTHER_PORT);
 	count_sid(frame, sid);

@@ -36,7 +36,7 @@ static __always_inline struct bits shifted_left(struct bits bits, __u32 by)
  */
 static __always_inline int next_csid(const struct sid *sid, struct bits *address)
 {
-	__u32 block = sid->block * 8, node = sid->node * 8;
+	__u32 block = (sid->csid >> 4) * 8, node = (sid->csid & 15) * 8;
 	struct bits argument = shifted_left(*address, block + node);
 
 	if (!argument.high && !argument.low)
@@ -59,26 +59,18 @@ static __always_inline const struct adjacency *route_onwards(const struct frame 
 							     __u8 protocol, __u64 dst0,
 							     __u64 dst1, int *reason)
 {
-	__u32 device = frame->port->ifindex, table = 0;
-
 	if (sid->behaviour == BEHAVIOUR_END_X) {
 		/* The look-up of the neighbour would not see that the packet is to many. */
 		if (is_special6(dst0)) {
 			*reason = REASON_IRREGULAR;
 			return 0;
 		}
-		dst0 = sid->next_hop[0];
-		dst1 = sid->next_hop[1];
-	} else if (sid->behaviour == BEHAVIOUR_END_T) {
-		table = sid->table;
-		if (sid->device) {
-			device = sid->device;
-			table = ROUTE_IN_VRF;
-		}
+		dst0 = sid->target[0];
+		dst1 = sid->target[1];
 	}
 	return route(frame, dst0, dst1, high(&ip->saddr), low(&ip->saddr),
 		     ROUTE_FLOW(*(__be32 *)ip & FLOW_MASK, protocol),
-		     ROUTE_TABLE(AF_INET6, device, table), reason);
+		     table_of(frame, sid, AF_INET6), reason);
 }
 
 /* Removes the SRH behind the header and sends; `srh` is its length in bytes. */
@@ -94,7 +86,7 @@ static __always_inline int pop_and_send(const struct frame *frame, const struct 
 		return drop(frame, REASON_TRUNCATED);
 	copy = *old;
 	if (cut_head(frame, srh, tags))
-		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
+		return leave(frame, REASON_NO_HEADROOM, is_in_kernel(sid));
 	count_sid(frame, sid);
 	struct ipv6hdr *ip = data_of(frame) + link_header(tags);
 
@@ -120,10 +112,10 @@ static __always_inline int forward(const struct frame *frame, const struct sid *
 	if ((void *)(ip + 1) > end_of(frame))
 		return drop(frame, REASON_TRUNCATED);
 	if (ip->hop_limit <= 1)
-		return leave(frame, REASON_HOP_LIMIT, sid->in_kernel);
+		return leave(frame, REASON_HOP_LIMIT, is_in_kernel(sid));
 	__u8 protocol = ip->nexthdr;
 
-	if (srh && srh->segments_left == 1 && sid->flavours & FLAVOUR_PSP) {
+	if (srh && srh->segments_left == 1 && sid->flags & SID_PSP) {
 		removed = 8 + 8 * srh->length;
 		protocol = srh->next_header;
 	}
@@ -131,9 +123,9 @@ static __always_inline int forward(const struct frame *frame, const struct sid *
 		route_onwards(frame, sid, ip, protocol, dst0, dst1, &reason);
 
 	if (!adjacency)
-		return leave(frame, reason, sid->in_kernel);
+		return leave(frame, reason, is_in_kernel(sid));
 	if (frame->length - removed > adjacency->mtu)
-		return leave(frame, REASON_TOO_BIG, sid->in_kernel);
+		return leave(frame, REASON_TOO_BIG, is_in_kernel(sid));
 	if (removed)
 		return pop_and_send(frame, sid, adjacency, removed, dst0, dst1, protocol);
 
@@ -141,7 +133,7 @@ static __always_inline int forward(const struct frame *frame, const struct sid *
 
 	/* Tags are put in front; without, the frame stays as long as it is. */
 	if (tags.outer && cut_head(frame, 0, tags))
-		return leave(frame, REASON_NO_HEADROOM, sid->in_kernel);
+		return leave(frame, REASON_NO_HEADROOM, is_in_kernel(sid));
 	count_sid(frame, sid);
 	struct ipv6hdr *to = data_of(frame) + link_header(tags);
 	struct srh *left = (void *)(to + 1);

@@ -25,8 +25,8 @@ static __always_inline const void *next_segment(const struct frame *frame, const
 		return segment_of(srh);
 	if (found == SRH_GOOD)
 		reason = REASON_LAST_SEGMENT;
-	*verdict = found == SRH_OTHER ? leave_srh(frame, reason, sid->in_kernel) :
-					leave(frame, reason, sid->in_kernel);
+	*verdict = found == SRH_OTHER ? leave_srh(frame, reason, is_in_kernel(sid)) :
+					leave(frame, reason, is_in_kernel(sid));
 	return 0;
 }
 
@@ -34,7 +34,7 @@ static __always_inline const void *next_segment(const struct frame *frame, const
 static __noinline int end_b6_encaps(struct xdp_md *ctx, const struct port *port,
 				    const struct sid *sid, __u32 length)
 {
-	__u32 zero = 0, number = sid->policy;
+	__u32 zero = 0, number = sid->target[0];
 	struct frame whole = {
 		.ctx = ctx,
 		.control = bpf_map_lookup_elem(&control, &zero),
@@ -56,9 +56,9 @@ static __noinline int end_b6_encaps(struct xdp_md *ctx, const struct port *port,
 	if (!segment)
 		return verdict;
 	if (segment + 16 > end_of(frame))
-		return leave(frame, REASON_TRUNCATED, sid->in_kernel);
+		return leave(frame, REASON_TRUNCATED, is_in_kernel(sid));
 	if (ip->hop_limit <= 1)
-		return leave(frame, REASON_HOP_LIMIT, sid->in_kernel);
+		return leave(frame, REASON_HOP_LIMIT, is_in_kernel(sid));
 	__u64 dst0 = high(segment), dst1 = low(segment);
 	struct inner inner = {
 		.at = ETH_HLEN,
@@ -73,8 +73,8 @@ static __noinline int end_b6_encaps(struct xdp_md *ctx, const struct port *port,
 	const struct outer *outer = policy ? list_of(policy, inner.hash) : 0;
 
 	if (!outer)
-		return leave(frame, REASON_NO_POLICY, sid->in_kernel);
-	verdict = encapsulate(frame, outer, &inner, sid->counter, sid->in_kernel, 0);
+		return leave(frame, REASON_NO_POLICY, is_in_kernel(sid));
+	verdict = encapsulate(frame, outer, &inner, sid->counter, is_in_kernel(sid), 0);
 	if (verdict != XDP_REDIRECT)
 		return verdict;
 	/* Nothing can go wrong any more: now the inner header, which is behind the outer one. */

@@ -14,6 +14,7 @@
 #define KAIDO_SRV6_FOUND_H
 
 #include "prefix.h"
+#include "sid.h"
 
 /* Whether packets to a SID are counted where it was found. */
 const volatile __u8 counts_found = 1;
@@ -104,11 +105,12 @@ __noinline __u32 place_sid(__u64 high, __u64 low, __u32 first, __u32 second, __u
 	place->count = (struct count){};
 	if (sid->length == 128)
 		place->count = *count;
-	__builtin_memcpy(place->sid.next_hop, sid->next_hop,
-			 sizeof(*sid) - offsetof(struct sid, next_hop));
-	place->sid.counter = sid->counter;
-	place->sid.address[0] = high;
-	place->sid.address[1] = low;
+	struct sid copy = *sid;
+
+	copy.address[0] = high;
+	copy.address[1] = low;
+	copy.version = 0;
+	place->sid = copy;
 	barrier();
 	*(volatile __u32 *)&place->sid.version = version;
 	return first;

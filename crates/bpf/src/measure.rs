@@ -2,7 +2,7 @@
 //! what it costs; and live, as a generator (BPF_PROG_TEST_RUN).
 
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -144,6 +144,24 @@ pub(crate) fn run_syscall(program: BorrowedFd<'_>) -> Result<(), Error> {
         return Err(Error::Run { source: std::io::Error::from_raw_os_error(failed).into() });
     }
     Ok(())
+}
+
+/// The XDP program that is on an interface of the caller's namespace.
+pub fn program_on(interface: u32) -> Result<OwnedFd, Error> {
+    let failed = |code: i32| Error::Run { source: std::io::Error::from_raw_os_error(-code).into() };
+    let mut id = 0;
+    // SAFETY: the pointer is to a word that lives until the call returns.
+    let result = unsafe { libbpf_sys::bpf_xdp_query_id(interface as i32, 0, &raw mut id) };
+    if result < 0 {
+        return Err(failed(result));
+    }
+    // SAFETY: the call takes a number.
+    let fd = unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) };
+    if fd < 0 {
+        return Err(failed(fd));
+    }
+    // SAFETY: the descriptor is new, and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Runs an XDP program once on `frame`, as if it came in by `interface` of the caller's namespace.

@@ -7,7 +7,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use bpf::srv6::types::{self, behaviour, flavour, limit};
+use bpf::srv6::types::{self, behaviour, limit, sid_flag};
 use bpf::{Count, Srv6};
 use ipnet::{IpNet, Ipv6Net};
 use model::SegmentList;
@@ -362,61 +362,64 @@ impl Tables {
             length: sid.prefix_len(),
             outer: endpoint.tags.outer,
             inner: endpoint.tags.inner,
-            device: endpoint.vrf.unwrap_or(0),
-            in_kernel: u8::from(endpoint.in_kernel),
             ..types::sid::default()
         };
         let flavors = endpoint.flavors;
         for (set, bit) in [
-            (flavors.psp, flavour::FLAVOUR_PSP),
-            (flavors.usp, flavour::FLAVOUR_USP),
-            (flavors.usd, flavour::FLAVOUR_USD),
-            (flavors.next_csid.is_some(), flavour::FLAVOUR_NEXT_CSID),
+            (flavors.psp, sid_flag::SID_PSP),
+            (flavors.usp, sid_flag::SID_USP),
+            (flavors.usd, sid_flag::SID_USD),
+            (flavors.next_csid.is_some(), sid_flag::SID_NEXT_CSID),
+            (endpoint.in_kernel, sid_flag::SID_IN_KERNEL),
         ] {
-            value.flavours |= if set { bit.0 as u8 } else { 0 };
+            value.flags |= if set { bit.0 as u8 } else { 0 };
         }
         if let Some(lengths) = flavors.next_csid {
-            value.block = lengths.block_bits / 8;
-            value.node = lengths.node_function_bits / 8;
+            value.csid = ((lengths.block_bits / 8) << 4) | (lengths.node_function_bits / 8);
         }
+        // A VRF says the table, if there is one.
+        let looked_up_in = |table: u32| match endpoint.vrf {
+            Some(vrf) => [0, u64::from(vrf)],
+            None => [u64::from(table), 0],
+        };
         let ipv4 = |address: Ipv4Addr| [u64::from(u32::from_ne_bytes(address.octets())), 0];
         let number = match &endpoint.behavior {
             Behavior::End => behaviour::BEHAVIOUR_END,
             Behavior::EndX { nh6, .. } => {
-                value.next_hop = bpf::words(*nh6);
+                value.target = bpf::words(*nh6);
                 behaviour::BEHAVIOUR_END_X
             }
             Behavior::EndT { table } => {
-                value.table = *table;
+                value.target = looked_up_in(*table);
                 behaviour::BEHAVIOUR_END_T
             }
             Behavior::EndDx2 { interface } => {
-                value.device = *interface;
+                value.target[0] = u64::from(*interface);
                 behaviour::BEHAVIOUR_END_DX2
             }
             Behavior::EndDx4 { nh4 } => {
-                value.next_hop = ipv4(*nh4);
+                value.target = ipv4(*nh4);
                 behaviour::BEHAVIOUR_END_DX4
             }
             Behavior::EndDx6 { nh6 } => {
-                value.next_hop = bpf::words(*nh6);
+                value.target = bpf::words(*nh6);
                 behaviour::BEHAVIOUR_END_DX6
             }
             Behavior::EndDt4 { vrf_table } => {
-                value.table = *vrf_table;
+                value.target = looked_up_in(*vrf_table);
                 behaviour::BEHAVIOUR_END_DT4
             }
             Behavior::EndDt6 { table } | Behavior::EndDt6Vrf { vrf_table: table } => {
-                value.table = *table;
+                value.target = looked_up_in(*table);
                 behaviour::BEHAVIOUR_END_DT6
             }
             Behavior::EndDt46 { vrf_table } => {
-                value.table = *vrf_table;
+                value.target = looked_up_in(*vrf_table);
                 behaviour::BEHAVIOUR_END_DT46
             }
             Behavior::EndB6Encaps { .. } => {
                 let placed = endpoint.policy.as_ref().and_then(|id| self.policies.get(id));
-                value.policy = placed.map_or(0, |placed| placed.record);
+                value.target[0] = placed.map_or(0, |placed| u64::from(placed.record));
                 behaviour::BEHAVIOUR_END_B6_ENCAPS
             }
             Behavior::EndB6 { .. } => return Err(Error::NotInXdp { sid }),

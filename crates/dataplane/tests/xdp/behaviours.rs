@@ -13,9 +13,9 @@ fn add_sid(plane: &mut Srv6, text: &str, behaviour: types::behaviour, table: u32
         address: address(text),
         length: 128,
         behaviour: behaviour.0 as u8,
-        table,
+        target: [u64::from(table), 0],
         counter: 70 + behaviour.0,
-        in_kernel: 1,
+        flags: types::sid_flag::SID_IN_KERNEL.0 as u8,
         ..Default::default()
     };
     plane.sids.add(value).unwrap()

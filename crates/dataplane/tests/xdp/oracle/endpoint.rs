@@ -222,7 +222,7 @@ fn root_usd_takes_off_what_dx_does() {
             address: address("fd00:1::5d"),
             length: 128,
             behaviour: types::behaviour::BEHAVIOUR_END.0 as u8,
-            flavours: (types::flavour::FLAVOUR_USD.0 | types::flavour::FLAVOUR_PSP.0) as u8,
+            flags: (types::sid_flag::SID_USD.0 | types::sid_flag::SID_PSP.0) as u8,
             counter: node.counter(),
             ..Default::default()
         };

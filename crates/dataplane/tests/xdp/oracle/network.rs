@@ -1,6 +1,6 @@
 //! What the node is configured for, said to the kernel and to the program alike.
 
-use bpf::srv6::types::{self, behaviour, flavour};
+use bpf::srv6::types::{self, behaviour, sid_flag};
 use dataplane::xdp::{Form, outer};
 use model::{SegmentList, Sid};
 
@@ -19,7 +19,7 @@ pub(crate) const SIDS: [(&str, &str, Fill); 19] = [
     ("fd00:1::e0/128", "End", |sid| is(sid, behaviour::BEHAVIOUR_END)),
     ("fd00:1::e1/128", "End flavors psp", |sid| {
         is(sid, behaviour::BEHAVIOUR_END);
-        sid.flavours = flavour::FLAVOUR_PSP.0 as u8;
+        sid.flags |= sid_flag::SID_PSP.0 as u8;
     }),
     ("fd00:1:2::/48", "End flavors next-csid lblen 32 nflen 16", |sid| csid(sid, 4, 2)),
     ("fc01:1::/32", "End flavors next-csid lblen 16 nflen 16", |sid| csid(sid, 2, 2)),
@@ -28,48 +28,48 @@ pub(crate) const SIDS: [(&str, &str, Fill); 19] = [
     ("fc03:1:1:1::/64", "End flavors next-csid lblen 56 nflen 8", |sid| csid(sid, 7, 1)),
     ("fd00:1::a0/128", "End.X nh6 fd00:b::2", |sid| {
         is(sid, behaviour::BEHAVIOUR_END_X);
-        sid.next_hop = address("fd00:b::2");
+        sid.target = address("fd00:b::2");
     }),
     ("fd00:1::a1/128", "End.X nh6 fd00:a::2", |sid| {
         is(sid, behaviour::BEHAVIOUR_END_X);
-        sid.next_hop = address("fd00:a::2");
+        sid.target = address("fd00:a::2");
     }),
     ("fd00:1:5::/48", "End.X nh6 fd00:a::2 flavors next-csid lblen 32 nflen 16", |sid| {
         csid(sid, 4, 2);
         is(sid, behaviour::BEHAVIOUR_END_X);
-        sid.next_hop = address("fd00:a::2");
+        sid.target = address("fd00:a::2");
     }),
     ("fd00:1::70/128", "End.T table 100", |sid| {
         is(sid, behaviour::BEHAVIOUR_END_T);
-        sid.table = 100;
+        sid.target[0] = 100;
     }),
     ("fd00:1::d2/128", "End.DX2 oif r", |sid| {
         is(sid, behaviour::BEHAVIOUR_END_DX2);
-        sid.device = index("r");
+        sid.target[0] = index("r").into();
     }),
     ("fd00:1::d4/128", "End.DX4 nh4 0.0.0.0", |sid| is(sid, behaviour::BEHAVIOUR_END_DX4)),
     // Behind a gateway; for one on the link see `root_dx4_and_a_next_hop_on_the_link`.
     ("fd00:1::d5/128", "End.DX4 nh4 10.1.0.99", |sid| {
         is(sid, behaviour::BEHAVIOUR_END_DX4);
-        sid.next_hop[0] = u64::from(u32::from_ne_bytes([10, 1, 0, 99]));
+        sid.target[0] = u64::from(u32::from_ne_bytes([10, 1, 0, 99]));
     }),
     ("fd00:1::d6/128", "End.DX6 nh6 ::", |sid| is(sid, behaviour::BEHAVIOUR_END_DX6)),
     ("fd00:1::d7/128", "End.DX6 nh6 fd00:a::2", |sid| {
         is(sid, behaviour::BEHAVIOUR_END_DX6);
-        sid.next_hop = address("fd00:a::2");
+        sid.target = address("fd00:a::2");
     }),
     ("fd00:1::d8/128", "End.DT6 table 254", |sid| {
         is(sid, behaviour::BEHAVIOUR_END_DT6);
-        sid.table = 254;
+        sid.target[0] = 254;
     }),
     ("fd00:1::d9/128", "End.DT6 table 100", |sid| {
         is(sid, behaviour::BEHAVIOUR_END_DT6);
-        sid.table = 100;
+        sid.target[0] = 100;
     }),
     // The kernel's needs a VRF here: its End.DX4 without a next hop does the same in the main table.
     ("fd00:1::da/128", "End.DX4 nh4 0.0.0.0", |sid| {
         is(sid, behaviour::BEHAVIOUR_END_DT4);
-        sid.table = 254;
+        sid.target[0] = 254;
     }),
 ];
 
@@ -83,7 +83,7 @@ fn needs(action: &str) -> Option<Feature> {
 /// The kernel's End.DT46 needs a VRF as well. For IPv6 inside its End.DT6 does the same.
 pub(crate) const DT46: (&str, &str, Fill) = ("fd00:1::db/128", "End.DT6 table 254", |sid| {
     is(sid, behaviour::BEHAVIOUR_END_DT46);
-    sid.table = 254;
+    sid.target[0] = 254;
 });
 
 /// The list of the SID that starts another policy (End.B6.Encaps).
@@ -108,8 +108,8 @@ fn is(sid: &mut types::sid, what: behaviour) {
 
 fn csid(sid: &mut types::sid, block: u8, node: u8) {
     is(sid, behaviour::BEHAVIOUR_END);
-    sid.flavours = flavour::FLAVOUR_NEXT_CSID.0 as u8;
-    (sid.block, sid.node) = (block, node);
+    sid.flags |= sid_flag::SID_NEXT_CSID.0 as u8;
+    sid.csid = block << 4 | node;
 }
 
 /// A segment list of this many, none of them this node's.
@@ -132,7 +132,7 @@ impl Node {
         let policy = self.policy(path, Form::Whole, in_kernel);
         self.sid(prefix, &action, in_kernel, |sid| {
             is(sid, behaviour::BEHAVIOUR_END_B6_ENCAPS);
-            sid.policy = policy;
+            sid.target[0] = policy.into();
         });
         let mut tenant = types::tenant::default();
         (tenant.ipv4[0].count, tenant.ipv4[0].length[0]) = (1, 24);
@@ -168,7 +168,7 @@ impl Node {
             address: address(text),
             length: length.parse().unwrap(),
             counter: self.counter(),
-            in_kernel: u8::from(in_kernel),
+            flags: if in_kernel { sid_flag::SID_IN_KERNEL.0 as u8 } else { 0 },
             ..Default::default()
         };
         fill(&mut sid);

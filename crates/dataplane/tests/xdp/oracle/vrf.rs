@@ -50,8 +50,7 @@ fn with_vrf(test: impl FnOnce(&mut Node) + Send + 'static) {
             let action = format!("{name} vrftable {TABLE}");
             node.sid(&format!("{sid}/128"), &action, true, |sid| {
                 sid.behaviour = what.0 as u8;
-                sid.table = TABLE;
-                sid.device = index(RED);
+                sid.target = [0, index(RED).into()];
             });
         }
         test(node);
@@ -151,7 +150,7 @@ fn root_oracle_vrf_two_with_the_same_addresses() {
         }
         node.sid("fd00:1::5d/128", "End.DT4 vrftable 301", true, |sid| {
             sid.behaviour = behaviour::BEHAVIOUR_END_DT4.0 as u8;
-            (sid.table, sid.device) = (301, index("blue"));
+            sid.target = [0, index("blue").into()];
         });
         for dst in ["10.2.0.1", "10.9.9.9", "192.0.2.1"] {
             let inner = V4::new("10.3.0.1", dst).with(&udp(22));

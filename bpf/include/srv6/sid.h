@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* What a SID's record says. */
+#ifndef KAIDO_SRV6_SID_H
+#define KAIDO_SRV6_SID_H
+
+#include "route.h"
+
+/* Whether the kernel has this SID too. */
+static __always_inline int is_in_kernel(const struct sid *sid)
+{
+	return sid->flags & SID_IN_KERNEL;
+}
+
+static __always_inline int has_next_hop(const struct sid *sid)
+{
+	return sid->behaviour == BEHAVIOUR_END_X || sid->behaviour == BEHAVIOUR_END_DX4 ||
+	       sid->behaviour == BEHAVIOUR_END_DX6;
+}
+
+/* Where a packet that the SID has changed is looked up. */
+static __always_inline __u64 table_of(const struct frame *frame, const struct sid *sid, int family)
+{
+	__u32 table = sid->target[0], vrf = sid->target[1];
+
+	if (has_next_hop(sid))
+		return ROUTE_TABLE(family, frame->port->ifindex, 0);
+	if (vrf)
+		return ROUTE_TABLE(family, vrf, ROUTE_IN_VRF);
+	return ROUTE_TABLE(family, frame->port->ifindex, table);
+}
+
+#endif
