@@ -105,12 +105,12 @@ __noinline __u32 place_sid(__u64 high, __u64 low, __u32 first, __u32 second, __u
 	place->count = (struct count){};
 	if (sid->length == 128)
 		place->count = *count;
-	struct sid copy = *sid;
-
-	copy.address[0] = high;
-	copy.address[1] = low;
-	copy.version = 0;
-	place->sid = copy;
+	place->sid.address[0] = high;
+	place->sid.address[1] = low;
+	place->sid.target[0] = sid->target[0];
+	place->sid.target[1] = sid->target[1];
+	__builtin_memcpy(&place->sid.counter, &sid->counter,
+			 sizeof(*sid) - offsetof(struct sid, counter));
 	barrier();
 	*(volatile __u32 *)&place->sid.version = version;
 	return first;
