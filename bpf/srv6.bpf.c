@@ -6,7 +6,9 @@
 #include "include/srv6/decapsulate.h"
 #include "include/srv6/encapsulate.h"
 #include "include/srv6/end.h"
+#include "include/srv6/end_an_nf.h"
 #include "include/srv6/end_b6_encaps.h"
+#include "include/srv6/netfilter.h"
 #include "include/srv6/watch.h"
 
 #include <linux/errno.h>
@@ -119,6 +121,8 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid)
 		return onwards(frame, sid, ip);
 	if (sid->behaviour == BEHAVIOUR_END_B6_ENCAPS)
 		return end_b6_encaps(frame->ctx, frame->port, sid, frame->length);
+	if (sid->behaviour == BEHAVIOUR_END_AN_NF)
+		return end_an_nf(frame->ctx, frame->port, sid, frame->length);
 	return inwards(frame, sid, ip);
 }
 
@@ -218,6 +222,20 @@ int finds_tables(struct xdp_md *ctx)
 				     BPF_FIB_LOOKUP_DIRECT | BPF_FIB_LOOKUP_TBID);
 
 	return answer == -EINVAL ? XDP_DROP : XDP_PASS;
+}
+
+/* An inner packet, on its way into the kernel. */
+SEC("tc")
+int function_in(struct __sk_buff *skb)
+{
+	return into_netfilter(skb);
+}
+
+/* An inner packet, on its way out of the kernel. */
+SEC("tc")
+int function_out(struct __sk_buff *skb)
+{
+	return out_of_netfilter(skb);
 }
 
 /* Starts the timer. Run once, by whoever loads the program. */

@@ -4,13 +4,13 @@
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
-PACKAGES="frr iperf3 tcpdump clang libelf-dev zlib1g-dev pkg-config gcc make iproute2 iputils-ping ethtool"
+PACKAGES="frr iperf3 tcpdump clang libelf-dev zlib1g-dev pkg-config gcc make iproute2 iputils-ping ethtool nftables"
 # For the guest of `make test-guest`, whose kernel is Debian's.
 if [ "${1:-}" = --lint ] && command -v apt-get >/dev/null; then
     PACKAGES="$PACKAGES qemu-system-x86 busybox-static cpio"
 fi
 # What stands for them on a distribution without apt.
-COMMANDS="iperf3 tcpdump clang pkg-config gcc make ip ping ethtool"
+COMMANDS="iperf3 tcpdump clang pkg-config gcc make ip ping ethtool nft"
 
 missing_packages() {
     local package

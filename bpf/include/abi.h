@@ -114,6 +114,11 @@ enum reason {
 	REASON_WRONG_PAYLOAD,
 	/* Larger than the route takes with an outer header: the sender was told. */
 	REASON_TOO_BIG_TOLD,
+	/* A service function gave back a packet whose outer header is not there any more, or never was:
+	 * too many came meanwhile, or somebody else sent it. */
+	REASON_STATE_LOST,
+	/* This node's own answer to an inner packet, which is to nobody outside. */
+	REASON_LOCAL_ANSWER,
 	REASONS,
 };
 
@@ -250,6 +255,7 @@ enum behaviour {
 	BEHAVIOUR_END_DT6,
 	BEHAVIOUR_END_DT46,
 	BEHAVIOUR_END_B6_ENCAPS,
+	BEHAVIOUR_END_AN_NF,
 };
 
 /* Bits of a SID: its flavours (RFC 8986 section 4.16, RFC 9800 section 4.1), and whether the kernel
@@ -268,7 +274,8 @@ struct sid {
 	__u64 address[2];
 	/* X, DX4 (first 4 bytes), DX6: the next hop; zero for the packet's own destination.
 	 * T, DT4, DT6, DT46: the routing table, or zero and then the VRF to look up in.
-	 * DX2: the interface to send by. B6.Encaps: the policy. */
+	 * DX2: the interface to send by. B6.Encaps: the policy.
+	 * AN.NF: the counter of what has come back from netfilter. */
 	__u64 target[2];
 	__u32 version; /* the control's when the counter became this SID's */
 	__u32 counter;
@@ -343,6 +350,32 @@ struct missing {
 };
 _Static_assert(sizeof(struct missing) == 24, "no hidden padding");
 
+/*
+ * The outer header of a packet that is with a service function (netfilter), with one segment less,
+ * and what else it needs to go on. Each processor has a ring of these: one is used again when as
+ * many others have come as the ring has slots. Packets that the function cuts, puts together or
+ * sends twice share one.
+ */
+struct slot {
+	__u8 tag[6];      /* of the packet: the processor's number in 12 bits, 36 of a counter */
+	__u8 length;      /* of the outer header; 0 while it is written */
+	__u8 flags;       /* SLOT_* */
+	__u32 generation; /* `ifindex` and `ethernet` are right while it is the control's; 0: never */
+	__u32 ifindex;    /* the port to send by */
+	__u32 mark;       /* the SID's argument */
+	__u32 counter;    /* of what comes back */
+	__u32 port;       /* where the packet came in */
+	__u8 station[6];  /* whom it came from */
+	__u8 ethernet[14];
+	__u8 header[LIMIT_OUTER];
+};
+_Static_assert(sizeof(struct slot) == 256, "whole cache lines");
+
+enum slot_flag {
+	SLOT_IPV6 = 1,   /* the inner packet is one of IPv6 */
+	SLOT_RAISED = 2, /* its hop limit was raised by one: the kernel takes one off */
+};
+
 /* What the daemon tells every packet. */
 struct control {
 	/* All ones if a packet's way may depend on more than its destination, and on where it came in:
@@ -364,11 +397,18 @@ struct control {
 	__u32 prefix6_buckets;
 	/* Which of the two below. */
 	__u32 active;
+	/* Slots in each processor's ring, less one: a power of two. */
+	__u32 slots;
+	/* Two ends of a veth: inner packets enter the kernel by the one, and leave it by the other. */
+	__u32 function_in;
+	__u32 function_out;
+	/* In front of a tag where it is a time, so that no time is taken for one. */
+	__u32 magic;
 	/* The lengths of the SIDs' prefixes. */
 	struct lengths6 sids[2];
 	__u32 pad;
 };
-_Static_assert(sizeof(struct control) == 304, "no hidden padding");
+_Static_assert(sizeof(struct control) == 320, "no hidden padding");
 
 /* Addresses of a family, as the wire has them; IPv4 in the first 4 bytes. */
 struct trace_prefix {

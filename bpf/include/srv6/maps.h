@@ -172,6 +172,30 @@ struct {
 	__type(value, struct found_policy);
 } found_policies SEC(".maps");
 
+/* Where inner packets go to, to come in again as if from outside. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} function_devices SEC(".maps");
+
+/* One ring a processor. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct slot);
+} slots SEC(".maps");
+
+/* How many slots each processor has taken. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} taken SEC(".maps");
+
 /* One row of control.counters a processor: a per-CPU array would need a call on older kernels and
  * an allocation each. */
 struct {

@@ -11,6 +11,7 @@ use libbpf_rs::{Map, MapHandle};
 
 use crate::abi::Abi;
 use crate::found::FoundSids;
+use crate::function::magic;
 use crate::index::{Index, buckets_for, mix};
 use crate::measure::{run_once, verdict};
 use crate::records::{Indexed, Keyed, Numbered, Records, wait_for_packets};
@@ -27,6 +28,9 @@ mod skel {
 pub use skel::types;
 
 const PROGRAM: &str = "srv6";
+
+/// The most SIDs of service functions: each has a counter more.
+pub const FUNCTIONS: u32 = 1024;
 
 /// How many entries the tables hold. Memory is taken for each list, policy and counter of them, and
 /// for each SID and prefix that is there.
@@ -46,6 +50,8 @@ pub struct Sizes {
     pub tenants: u32,
     /// Attachments of tagged frames.
     pub attachments: u32,
+    /// Packets that are with service functions, on each processor. A power of two.
+    pub slots: u32,
 }
 
 impl Default for Sizes {
@@ -59,6 +65,7 @@ impl Default for Sizes {
             spreads: 256,
             tenants: 256,
             attachments: some,
+            slots: 1,
         }
     }
 }
@@ -79,12 +86,14 @@ impl Sizes {
             spreads: self.spreads.max(other.spreads),
             tenants: self.tenants.max(other.tenants),
             attachments: self.attachments.max(other.attachments),
+            slots: self.slots.max(other.slots),
         }
     }
 
-    /// The counters of one processor: the reasons', and one for each record of a SID and policy.
+    /// The counters of one processor: the reasons', one for each record of a SID and policy, and one
+    /// more for service functions.
     pub fn counters(&self) -> u32 {
-        types::limit::LIMIT_REASONS.0 + 2 * (self.sids + self.policies)
+        types::limit::LIMIT_REASONS.0 + 2 * (self.sids + self.policies + FUNCTIONS)
     }
 }
 
@@ -115,6 +124,8 @@ pub struct Srv6 {
     pub lists: Numbered<types::outer>,
     /// Endpoint behaviours.
     pub sids: Indexed<types::sid>,
+    /// What inner packets of service functions are sent by.
+    pub(crate) function_devices: Table<u32, u32>,
     /// A row of counters for each processor.
     counts: Mapped<types::count>,
     found_sids: FoundSids,
@@ -148,6 +159,8 @@ impl Srv6 {
                 sid_buckets: sid_index.len() as u32 - 1,
                 prefix4_buckets: prefix4_index.len() as u32 - 1,
                 prefix6_buckets: prefix6_index.len() as u32 - 1,
+                slots: sizes.slots - 1,
+                magic: magic(),
                 ..types::control::default()
             },
         );
@@ -164,6 +177,7 @@ impl Srv6 {
             spreads: Numbered::new("weighted policies", mapped("spreads", &maps.spreads)?),
             lists: Numbered::new("segment lists", mapped("lists", &maps.lists)?),
             sids: indexed("SIDs", &maps.sids, sid_index)?,
+            function_devices: table("function_devices", &maps.function_devices)?,
             counts: mapped("counts", &maps.counts)?,
             found_sids: FoundSids(mapped("found_sids", &maps.found_sids)?),
             missing: mapped("missing", &maps.missing)?,
@@ -372,6 +386,7 @@ impl Srv6 {
             (&mut new.lists, &shared.lists),
             (&mut new.sids, &shared.sids),
             (&mut new.sid_index, &shared.sid_index),
+            (&mut new.function_devices, &shared.function_devices),
         ] {
             new.reuse_fd(shared.as_fd()).map_err(failed)?;
         }
@@ -380,6 +395,12 @@ impl Srv6 {
         let counts = mapped("counts", &skel.maps.counts)?;
         let program = program.map_err(|source| Error::Run { source: source.into() })?;
         Ok(Replay::new(program, counts, self.sizes.counters()))
+    }
+
+    /// What inner packets of service functions meet on their way into the kernel, and out of it.
+    pub(crate) fn function_programs(&self) -> [BorrowedFd<'_>; 2] {
+        let progs = &self.skel.progs;
+        [progs.function_in.as_fd(), progs.function_out.as_fd()]
     }
 
     /// The program.
@@ -412,6 +433,7 @@ fn set_sizes(maps: &mut skel::OpenSrv6Maps<'_>, sizes: Sizes, cpus: u32) -> libb
         (&mut maps.tenants, sizes.tenants + 1),
         (&mut maps.attachments, sizes.attachments),
         (&mut maps.counts, sizes.counters() * cpus),
+        (&mut maps.slots, cpus * sizes.slots),
         (&mut maps.adjacencies, cpus << types::limit::LIMIT_ADJACENCY_BITS.0),
         (&mut maps.found_sids, cpus << types::limit::LIMIT_FOUND_BITS.0),
         (&mut maps.found_policies, cpus << types::limit::LIMIT_FOUND_BITS.0),

@@ -3,7 +3,7 @@
 use bpf::srv6::types::reason;
 
 /// A reason's name, for scripts, and its meaning, for people.
-pub(crate) const REASONS: [(reason, &str, &str); 18] = [
+pub(crate) const REASONS: [(reason, &str, &str); 20] = [
     (reason::REASON_NO_ENTRY, "no-entry", "nothing here concerns the packet"),
     (reason::REASON_OTHER_STATION, "other-station", "the frame is for another address"),
     (reason::REASON_EXTENSION, "extension", "an extension header that is no SRH"),
@@ -22,6 +22,8 @@ pub(crate) const REASONS: [(reason, &str, &str); 18] = [
     (reason::REASON_TRUNCATED, "truncated", "shorter than its headers say"),
     (reason::REASON_WRONG_PAYLOAD, "wrong-payload", "the SID decapsulates something else"),
     (reason::REASON_TOO_BIG_TOLD, "too-big-told", "too large with a header; the sender was told"),
+    (reason::REASON_STATE_LOST, "state-lost", "from a service function, without its outer header"),
+    (reason::REASON_LOCAL_ANSWER, "local-answer", "this node's own answer to an inner packet"),
 ];
 
 #[cfg(test)]

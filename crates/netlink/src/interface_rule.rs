@@ -51,7 +51,41 @@ fn message(rule: &InterfaceRule) -> RuleMessage {
     message
 }
 
+/// The kernel's rule for its own addresses, in the first place.
+fn local_rule(ipv6: bool) -> RuleMessage {
+    let mut message = RuleMessage::default();
+    message.header.family = family(ipv6);
+    message.header.action = RuleAction::ToTable;
+    message.header.table = libc::RT_TABLE_LOCAL;
+    message.attributes =
+        vec![RuleAttribute::Priority(0), RuleAttribute::Protocol(libc::RTPROT_KERNEL.into())];
+    message
+}
+
 impl Handle {
+    /// Puts rules for this node's addresses that are in the first place, where no number is lower,
+    /// behind the others there. At no moment there is none.
+    pub fn put_local_rules_last(&mut self) -> Result<()> {
+        for ipv6 in [false, true] {
+            let rule = bytes(&local_rule(ipv6));
+            let mut message = RuleMessage::default();
+            message.header.family = family(ipv6);
+            let is_it = |body: &[u8]| Ok(is_first_local(body)?.then_some(()));
+            let body = bytes(&message);
+            let found = self.socket.dump("list the rules", libc::RTM_GETRULE, &body, is_it)?;
+            if found.is_empty() {
+                // Somebody has moved it already.
+                continue;
+            }
+            // A new one is put behind those of the same number; the first that fits is deleted.
+            let add = Request::new(libc::RTM_NEWRULE, CREATE, rule.clone());
+            self.request("put the rule for local addresses last", add)?;
+            let delete = Request::new(libc::RTM_DELRULE, 0, rule);
+            self.request("put the rule for local addresses last", delete)?;
+        }
+        Ok(())
+    }
+
     /// The rules by interface of one originator.
     pub fn interface_rules(&mut self, protocol: u8) -> Result<Vec<InterfaceRule>> {
         let mut rules = Vec::new();
@@ -64,6 +98,18 @@ impl Handle {
         }
         Ok(rules)
     }
+}
+
+/// Whether a rule is the local table's, in the first place.
+fn is_first_local(body: &[u8]) -> std::result::Result<bool, DecodeError> {
+    let message = RuleMessage::parse(body)?;
+    // One of number 0 does not say its number.
+    let more = message.attributes.iter().any(|attribute| match attribute {
+        RuleAttribute::Priority(priority) => *priority != 0,
+        RuleAttribute::Iifname(_) => true,
+        _ => false,
+    });
+    Ok(!more && message.header.table == libc::RT_TABLE_LOCAL)
 }
 
 /// Reads a rule; None for one without an interface.

@@ -53,5 +53,8 @@ pub const PROTOCOL: u8 = 75;
 /// XDP leaves to it.
 pub const SLOW_PATH: u8 = 76;
 
+/// What leads inner packets of service functions through the kernel has this originator.
+pub const FUNCTIONS: u8 = 77;
+
 /// The kernel's main routing table (`RT_TABLE_MAIN`).
 pub const MAIN_TABLE: u32 = 254;

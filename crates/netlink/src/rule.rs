@@ -10,7 +10,7 @@ use netlink_packet_route::{AddressFamily, IpProtocol};
 
 use crate::attribute::{after, array, each, u32_at};
 use crate::socket::{CREATE, bytes};
-use crate::{Error, Handle, MAIN_TABLE, PROTOCOL, Request, Result, SLOW_PATH};
+use crate::{Error, FUNCTIONS, Handle, MAIN_TABLE, PROTOCOL, Request, Result, SLOW_PATH};
 
 /// FRA_DSCP (linux/fib_rules.h): the code point's six bits, since Linux 6.13.
 const FRA_DSCP: u16 = 25;
@@ -142,7 +142,8 @@ enum Owner {
     Local,
     /// The kernel's, to the main table.
     Main,
-    /// The kernel's: the default table's, or l3mdev. Or one by interface for the [`SLOW_PATH`].
+    /// The kernel's: the default table's, or l3mdev. Or one by interface for the [`SLOW_PATH`] or for
+    /// [`FUNCTIONS`].
     Kernel,
     /// Kaido's.
     Own,
@@ -185,7 +186,7 @@ fn owner(body: &[u8]) -> Result<Owner, DecodeError> {
     Ok(match (priority, table, l3mdev) {
         _ if protocol == PROTOCOL => Owner::Own,
         // By interface alone.
-        _ if protocol == SLOW_PATH => Owner::Kernel,
+        _ if protocol == SLOW_PATH || protocol == FUNCTIONS => Owner::Kernel,
         _ if !plain => Owner::Other,
         (0 | 32765, 255, false) => Owner::Local,
         (32766, MAIN_TABLE, false) => Owner::Main,

@@ -102,6 +102,7 @@ fn layout_in_xdp(cluster: u32, vlan: u32) -> Forwarding {
         tags,
         vrf: Some(cluster),
         policy: None,
+        netfilter: false,
         in_kernel: true,
     };
     let id = PolicyId::Of(TENANT, STEERED.into());

@@ -179,6 +179,9 @@ fn why_no_sid(endpoint: &Endpoint, forwarding: &Forwarding) -> Option<&'static s
     if endpoint.tags.outer != 0 {
         return Some("the kernel puts no tags on what comes out: route it to a VLAN interface");
     }
+    if endpoint.netfilter {
+        return Some("the kernel has no End.AN.NF: write `dataplane: xdp`");
+    }
     match &endpoint.behavior {
         Behavior::EndDt4 { .. } | Behavior::EndDt46 { .. } if endpoint.vrf.is_none() => {
             Some("the kernel finds its table only by a VRF: `ip link add NAME type vrf table …`")

@@ -121,6 +121,8 @@ pub struct Endpoint {
     pub vrf: Option<u32>,
     /// The policy of End.B6.Encaps.
     pub policy: Option<PolicyId>,
+    /// Whether the inner packet passes netfilter before the behaviour, which is End (End.AN.NF).
+    pub netfilter: bool,
     /// Whether the kernel has this SID too: it then gets what the program does not do itself.
     pub in_kernel: bool,
 }

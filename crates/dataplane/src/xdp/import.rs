@@ -296,6 +296,7 @@ fn import_sids(
             tags: Tags::default(),
             vrf: None,
             policy: None,
+            netfilter: false,
             in_kernel: true,
         };
         let reason = if cut.contains(&sid) {

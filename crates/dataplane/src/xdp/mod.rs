@@ -4,6 +4,7 @@ mod alone;
 mod attach;
 mod counters;
 mod forwarding;
+mod functions;
 mod import;
 mod lengths;
 mod outer;

@@ -15,6 +15,7 @@ use bpf::{Count, Srv6};
 use model::dataplane::{File, Name};
 use netlink::Handle;
 
+use super::functions;
 use super::pins::Pins;
 use super::tracing::Tracing;
 use super::{Forwarding, TABLE_TENANTS, Tables};
@@ -111,6 +112,7 @@ impl Dataplane for Xdp {
         if !sizes.fit_into(self.tables.program().sizes()) {
             self.grow(sizes)?;
         }
+        functions::prepare(&wanted, self.tables.program(), &mut self.handle)?;
         let before = self.tables.change_to(wanted)?;
         if let Err(error) = self.attach_to(&before, file) {
             // The first error is the one to report; what was there a moment ago fits.
@@ -118,7 +120,8 @@ impl Dataplane for Xdp {
             return Err(error);
         }
         // What forwards is changed: what fails from here on is done with the next change.
-        for done in [self.leave_others(), self.keep_watch()] {
+        let functions = functions::tidy(self.tables.now(), &mut self.handle);
+        for done in [self.leave_others(), self.keep_watch(), functions] {
             if let Err(error) = done {
                 tracing::warn!("something of the change before is left over: {error}");
             }
@@ -143,7 +146,7 @@ impl Dataplane for Xdp {
         self.wanted.clear();
         self.watched = false;
         self.tables.change_to(Forwarding::default())?;
-        Ok(())
+        functions::tidy(self.tables.now(), &mut self.handle)
     }
 
     fn end(&mut self) -> Result<(), Error> {
@@ -209,5 +212,6 @@ fn sizes_of(file: &File, forwarding: &Forwarding) -> Sizes {
         // A later daemon spares the numbers of the one before.
         tenants: 2 * limits.tenants + TABLE_TENANTS,
         attachments: (forwarding.attachments.len() as u32).next_power_of_two().max(4096),
+        slots: if functions::are_in(forwarding) { functions::SLOTS } else { 1 },
     }
 }

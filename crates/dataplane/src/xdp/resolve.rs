@@ -243,7 +243,7 @@ impl Resolving<'_> {
                 number
             };
             let behavior = match &endpoint.action {
-                Action::End => Behavior::End,
+                Action::End | Action::EndAnNf => Behavior::End,
                 Action::EndX(nh6) => Behavior::EndX { nh6: *nh6, interface: None },
                 Action::EndT(table) => Behavior::EndT { table: look_up(table) },
                 Action::EndDx2(port) => Behavior::EndDx2 { interface: index(port).unwrap_or(0) },
@@ -278,6 +278,7 @@ impl Resolving<'_> {
                 tags: tags(endpoint.tags),
                 vrf,
                 policy,
+                netfilter: endpoint.action == Action::EndAnNf,
                 in_kernel: false,
             };
             self.forwarding.sids.insert(*sid, made);

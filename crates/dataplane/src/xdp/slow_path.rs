@@ -196,6 +196,11 @@ impl SlowPath {
             kernel.routes.iter().filter(|r| r.table == MAIN_TABLE).map(|r| r.destination).collect();
         for (sid, endpoint) in forwarding.sids.iter().filter(|(_, endpoint)| !endpoint.in_kernel) {
             let destination = IpNet::V6(*sid);
+            if endpoint.netfilter {
+                // A route that others may be told of. Nothing goes by it: not past the rules.
+                self.close(MAIN_TABLE, destination, METRIC);
+                continue;
+            }
             let Some(behavior) = counterpart(endpoint) else { continue };
             if taken.contains(&destination) || kernel.addresses.contains(&sid.addr().into()) {
                 continue;
@@ -274,7 +279,7 @@ impl SlowPath {
         if self.routes.is_empty() {
             return;
         }
-        for (sid, endpoint) in &mut forwarding.sids {
+        for (sid, endpoint) in forwarding.sids.iter_mut().filter(|(_, one)| !one.netfilter) {
             endpoint.in_kernel |= self.has(MAIN_TABLE, IpNet::V6(*sid));
         }
         // A policy that several prefixes name is in the kernel if all of them are.

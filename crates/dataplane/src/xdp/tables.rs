@@ -41,6 +41,8 @@ struct PlacedPolicy {
 struct PlacedSid {
     record: u32,
     counter: u32,
+    /// Of what comes back from a service function.
+    returned: Option<u32>,
 }
 
 /// What a counter counts packets of.
@@ -95,6 +97,11 @@ impl Tables {
     /// What was counted of packets to a SID.
     pub fn count_of_sid(&self, sid: &Ipv6Net) -> Option<Count> {
         self.sids.get(sid).map(|placed| self.srv6.count_of_sid(placed.record))
+    }
+
+    /// What was counted of packets that came back from a SID's service function.
+    pub fn count_of_returned(&self, sid: &Ipv6Net) -> Option<Count> {
+        self.sids.get(sid)?.returned.map(|counter| self.srv6.count(counter))
     }
 
     /// What was counted of a policy's packets.
@@ -188,6 +195,7 @@ impl Tables {
         for (sid, placed) in gone {
             self.srv6.sids.remove(placed.record);
             self.counters.free(placed.counter);
+            placed.returned.into_iter().for_each(|counter| self.counters.free(counter));
             self.lengths.remove_sid(&self.srv6, sid.prefix_len());
         }
         let gone = self.prefixes.extract_if(|key, _| !wanted.prefixes.contains_key(key));
@@ -337,20 +345,30 @@ impl Tables {
         let mut value = self.sid_value(sid, endpoint)?;
         if let Some(placed) = self.sids.get_mut(&sid) {
             value.counter = placed.counter;
+            if endpoint.netfilter {
+                let counters = &mut self.counters;
+                let returned = placed.returned.get_or_insert_with(|| counters.take(&self.srv6));
+                value.target[0] = u64::from(*returned);
+            }
             value.version = self.srv6.sids.get(placed.record).version;
             placed.record = self.srv6.sids.replace(placed.record, value)?;
         } else {
             let counter = self.counters.take(&self.srv6);
             value.counter = counter;
             value.version = self.srv6.version();
+            let returned = endpoint.netfilter.then(|| self.counters.take(&self.srv6));
+            if let Some(returned) = returned {
+                value.target[0] = u64::from(returned);
+            }
             let record = match self.srv6.sids.add(value) {
                 Ok(record) => record,
                 Err(error) => {
                     self.counters.free(counter);
+                    returned.into_iter().for_each(|returned| self.counters.free(returned));
                     return Err(error.into());
                 }
             };
-            self.sids.insert(sid, PlacedSid { record, counter });
+            self.sids.insert(sid, PlacedSid { record, counter, returned });
             self.lengths.add_sid(&self.srv6, sid.prefix_len());
         }
         Ok(())
@@ -384,6 +402,7 @@ impl Tables {
         };
         let ipv4 = |address: Ipv4Addr| [u64::from(u32::from_ne_bytes(address.octets())), 0];
         let number = match &endpoint.behavior {
+            Behavior::End if endpoint.netfilter => behaviour::BEHAVIOUR_END_AN_NF,
             Behavior::End => behaviour::BEHAVIOUR_END,
             Behavior::EndX { nh6, .. } => {
                 value.target = bpf::words(*nh6);

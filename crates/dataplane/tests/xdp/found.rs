@@ -49,6 +49,7 @@ fn endpoint(behavior: Behavior) -> Endpoint {
         tags: Tags::default(),
         vrf: None,
         policy: None,
+        netfilter: false,
         in_kernel: true,
     }
 }

@@ -10,6 +10,7 @@ mod daemon;
 mod doctor;
 mod flapping;
 mod folder;
+mod functions;
 mod import;
 mod jumbo;
 mod metrics;

@@ -43,6 +43,9 @@ pub(super) enum Behaviour {
     /// On to the next segment, in an outer header.
     #[serde(rename = "End.B6.Encaps")]
     EndB6Encaps,
+    /// On to the next segment; before that the inner packet passes this node's netfilter.
+    #[serde(rename = "End.AN.NF")]
+    EndAnNf,
 }
 
 impl Behaviour {
@@ -58,6 +61,7 @@ impl Behaviour {
             Self::EndDt6 => "End.DT6",
             Self::EndDt46 => "End.DT46",
             Self::EndB6Encaps => "End.B6.Encaps",
+            Self::EndAnNf => "End.AN.NF",
         }
     }
 }

@@ -11,6 +11,9 @@ use super::tenants::add_tenant;
 use super::types::{Action, Endpoint, Payload, Steer, Table};
 use crate::document::{Address, Step, steps};
 
+/// What is behind a service function's prefix is a mark: 32 bits at most.
+const SHORTEST_FUNCTION: u8 = 96;
+
 /// What the arguments of a look-up may be.
 const LOOK_UP: [&str; 3] = ["tenant", "table", "vrf"];
 
@@ -18,7 +21,7 @@ impl Behaviour {
     /// The arguments that it takes.
     fn takes(self) -> &'static [&'static str] {
         match self {
-            Self::End => &[],
+            Self::End | Self::EndAnNf => &[],
             Self::EndX => &["next_hop"],
             Self::EndT => &LOOK_UP,
             Self::EndDx2 => &["port"],
@@ -98,6 +101,14 @@ impl Checked<'_> {
         let tags = self.tags(&at, text.vlan, text.inner);
         let action = match text.behaviour {
             Behaviour::End => Action::End,
+            Behaviour::EndAnNf => {
+                if sid.prefix_len() < SHORTEST_FUNCTION {
+                    let message = format!("`{sid}` leaves {} bits", 128 - sid.prefix_len());
+                    let help = "write a prefix of /96 or more: a mark has 32 bits";
+                    self.place.key(&at(), message, help);
+                }
+                Action::EndAnNf
+            }
             Behaviour::EndX => {
                 let next_hop = self.next_hop6(&at, &text);
                 let unspecified = Some(Address(IpAddr::V6(Ipv6Addr::UNSPECIFIED)));

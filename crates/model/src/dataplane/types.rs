@@ -234,6 +234,9 @@ pub enum Action {
     EndDt46(Table),
     /// End.B6.Encaps: on to the next segment, in an outer header.
     EndB6Encaps(Steer),
+    /// End.AN.NF: the inner packet through netfilter, then on to the next segment. Behind the SID's
+    /// prefix is the argument, 32 bits at most, which is the inner packet's mark.
+    EndAnNf,
 }
 
 /// Variations of a behaviour (RFC 8986 section 4.16, RFC 9800).

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * End.AN.NF, the second half: what comes in by `function_in` is given its mark, and what leaves by
+ * `function_out` is given its outer header back.
+ *
+ * A packet without a slot goes nowhere. Nor does one that this node made itself, such as an ICMP
+ * error: it has no outer header, and is told by having come in by no interface.
+ */
+#ifndef KAIDO_SRV6_NETFILTER_H
+#define KAIDO_SRV6_NETFILTER_H
+
+#include "route.h"
+#include "slot.h"
+
+#include <linux/pkt_cls.h>
+
+/* Since Linux 5.18; Linux 6.11 has other names for the same. */
+#define TIME_NONE 0
+#define TIME_OF_DELIVERY 1
+
+static __always_inline void count_packet(const struct control *state, __u32 counter, __u32 length)
+{
+	__u32 at = bpf_get_smp_processor_id() * state->counters + counter;
+	struct count *count = bpf_map_lookup_elem(&counts, &at);
+
+	if (count) {
+		count->packets++;
+		count->bytes += length;
+	}
+}
+
+static __always_inline int shoot(const struct control *state, const struct __sk_buff *skb,
+				 enum reason reason)
+{
+	count_packet(state, REASONS + reason, skb->len - ETH_HLEN);
+	return TC_ACT_SHOT;
+}
+
+static __always_inline int into_netfilter(struct __sk_buff *skb)
+{
+	void *ethernet = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	__u32 zero = 0;
+	const struct control *state = bpf_map_lookup_elem(&control, &zero);
+
+	if (!state || ethernet + ETH_HLEN > end)
+		return TC_ACT_SHOT;
+	__u64 tag = tag_at(ethernet + ETH_ALEN);
+	const struct slot *slot = slot_of(state, tag);
+
+	if (!slot || !is_slot_of(slot, tag))
+		return shoot(state, skb, REASON_STATE_LOST);
+	__u32 mark = slot->mark;
+
+	/* Whom it came from, for rules and logs. */
+	store16(ethernet + ETH_ALEN, load16(slot->station));
+	store16(ethernet + ETH_ALEN + 2, load16(slot->station + 2));
+	store16(ethernet + ETH_ALEN + 4, load16(slot->station + 4));
+	skb->mark = mark;
+	if (bpf_skb_set_tstamp(skb, (__u64)state->magic << 48 | tag, TIME_OF_DELIVERY))
+		return shoot(state, skb, REASON_STATE_LOST);
+	return TC_ACT_UNSPEC;
+}
+
+/* The hop limit of a packet that could not be raised. */
+static __always_inline int give_hop_limit_back(struct __sk_buff *skb, int ipv6)
+{
+	void *packet = (void *)(long)skb->data + ETH_HLEN, *end = (void *)(long)skb->data_end;
+
+	if (ipv6) {
+		struct ipv6hdr *ip = packet;
+
+		if ((void *)(ip + 1) > end)
+			return -1;
+		ip->hop_limit++;
+		return 0;
+	}
+	struct iphdr *ip = packet;
+
+	if ((void *)(ip + 1) > end)
+		return -1;
+	__u32 check = (__u32)ip->check + 0xffff - bpf_htons(0x0100);
+
+	ip->check = check + (check >> 16);
+	ip->ttl++;
+	return 0;
+}
+
+/* Sends to the next segment, which is looked up anew: routes have changed since, or the neighbour
+ * was not known. The outer header is in front already. */
+static __always_inline int send_anew(struct __sk_buff *skb, const struct control *state,
+				     const struct slot *slot)
+{
+	const struct ipv6hdr *ip = (const void *)slot->header;
+	struct bpf_fib_lookup fib = {
+		.family = AF_INET6,
+		.ifindex = slot->port,
+		.flowinfo = *(const __be32 *)ip & FLOW_MASK,
+		.l4_protocol = ip->nexthdr,
+	};
+
+	__builtin_memcpy(fib.ipv6_src, &ip->saddr, 16);
+	__builtin_memcpy(fib.ipv6_dst, &ip->daddr, 16);
+	long answer = bpf_fib_lookup(skb, &fib, sizeof(fib), 0);
+
+	if (answer == BPF_FIB_LKUP_RET_NO_NEIGH)
+		return bpf_redirect_neigh(fib.ifindex, 0, 0, 0);
+	if (answer != BPF_FIB_LKUP_RET_SUCCESS)
+		return shoot(state, skb, REASON_NO_ROUTE);
+	if (bpf_skb_store_bytes(skb, 0, fib.dmac, ETH_ALEN, 0) ||
+	    bpf_skb_store_bytes(skb, ETH_ALEN, fib.smac, ETH_ALEN, 0))
+		return shoot(state, skb, REASON_TRUNCATED);
+	return bpf_redirect(fib.ifindex, 0);
+}
+
+/* What this node sends by itself. The interface's own talk to groups is no answer. */
+static __always_inline int refuse_own(const struct control *state, const struct __sk_buff *skb)
+{
+	const __u8 *ethernet = (void *)(long)skb->data;
+
+	if ((void *)(ethernet + 1) <= (void *)(long)skb->data_end && *ethernet & 1)
+		return TC_ACT_SHOT;
+	return shoot(state, skb, REASON_LOCAL_ANSWER);
+}
+
+static __always_inline int out_of_netfilter(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	const struct control *state = bpf_map_lookup_elem(&control, &zero);
+
+	if (!state)
+		return TC_ACT_SHOT;
+	__u64 time = skb->tstamp, tag = time & ((1ull << 48) - 1);
+
+	if (skb->ingress_ifindex != state->function_in)
+		return refuse_own(state, skb);
+	const struct slot *slot = slot_of(state, tag);
+
+	if (time >> 48 != state->magic || !slot || !is_slot_of(slot, tag))
+		return shoot(state, skb, REASON_STATE_LOST);
+	int ipv6 = slot->flags & SLOT_IPV6;
+	__u32 length = slot->length, inner = skb->len - ETH_HLEN;
+
+	if (skb->protocol != (ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP)) ||
+	    length > LIMIT_OUTER)
+		return shoot(state, skb, REASON_STATE_LOST);
+	if (!(slot->flags & SLOT_RAISED) && give_hop_limit_back(skb, ipv6))
+		return shoot(state, skb, REASON_TRUNCATED);
+	if (bpf_skb_adjust_room(skb, length, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV6))
+		return shoot(state, skb, REASON_NO_HEADROOM);
+	if (bpf_skb_store_bytes(skb, 0, slot->ethernet, ETH_HLEN + length, 0))
+		return shoot(state, skb, REASON_TRUNCATED);
+	struct ipv6hdr *ip = (void *)(long)skb->data + ETH_HLEN;
+
+	if ((void *)(ip + 1) > (void *)(long)skb->data_end)
+		return shoot(state, skb, REASON_TRUNCATED);
+	ip->payload_len = bpf_htons(inner + length - sizeof(*ip));
+	/* While it was copied a packet that came later may have taken the slot. */
+	if (!is_slot_of(slot, tag))
+		return shoot(state, skb, REASON_STATE_LOST);
+	/* Or a qdisc that goes by the time would keep the packet back. */
+	bpf_skb_set_tstamp(skb, 0, TIME_NONE);
+	count_packet(state, slot->counter, inner);
+	if (slot->generation == state->generation)
+		return bpf_redirect(slot->ifindex, 0);
+	return send_anew(skb, state, slot);
+}
+
+#endif

@@ -1,0 +1,206 @@
+//! End.AN.NF: the node's netfilter sees the inner packets of a chain.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use crate::net::{Net, ip, show};
+
+/// What is behind the first 112 bits is the mark.
+const FILE: &str = "\
+source: \"fd00:1::\"
+locators: [\"fd00:1::/48\"]
+ports: { l: {}, r: {} }
+sids:
+  fd00:1::f:0:0/112: End.AN.NF
+";
+
+/// The paper's rules: a mark chooses a chain.
+const RULES: &str = "
+table inet firewall {
+    counter in-pre {}
+    counter in-forward {}
+    counter in-post {}
+    chain pre {
+        type filter hook prerouting priority filter;
+        meta mark 0x1111 meta iifname kaido-in counter name in-pre
+    }
+    chain one {
+        icmp type echo-request ip length > 1000 drop
+        tcp dport 22 drop
+        counter name in-forward
+        accept
+    }
+    chain two {
+        icmpv6 type echo-request drop
+    }
+    chain forward {
+        type filter hook forward priority filter;
+        meta mark 0x1111 goto one
+        meta mark 0x2222 goto two
+    }
+    chain post {
+        type filter hook postrouting priority filter;
+        meta mark 0x1111 counter name in-post
+    }
+}";
+
+/// Left's packets to 10.9.0.1 and to fd00:9::1 go by the node's function.
+fn net() -> Net {
+    let net = Net::new();
+    let sysctls = || {
+        for key in ["conf/all/rp_filter", "conf/default/rp_filter"] {
+            netlink::sysctl::write(&format!("ipv4/{key}"), "0").unwrap();
+        }
+    };
+    net.node.run(sysctls).unwrap();
+    net.right.run(sysctls).unwrap();
+    ip(
+        &net.left,
+        &[
+            "addr add 10.1.0.2/24 dev port",
+            "route add 10.9.0.0/24 encap seg6 mode encap segs fd00:1::f:0:1111,fd00:2::d4 dev port \
+             mtu 1500",
+            "-6 route replace fd00:9::/64 encap seg6 mode encap segs fd00:1::f:0:1111,fd00:2::d6 \
+             via fd00:a::1 mtu 1500",
+        ],
+    );
+    ip(&net.node, &["addr add 10.1.0.1/24 dev l"]);
+    ip(
+        &net.right,
+        &[
+            "addr add 10.9.0.1/32 dev lo",
+            "route add 10.0.0.0/8 via inet6 fd00:b::1 dev port",
+            "-6 route add fd00:2::d4/128 encap seg6local action End.DX4 nh4 0.0.0.0 dev port",
+        ],
+    );
+    net
+}
+
+fn nft(net: &Net, rules: &str) {
+    let run = || {
+        let mut nft = Command::new("nft").args(["-f", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+        nft.stdin.take().unwrap().write_all(rules.as_bytes()).unwrap();
+        assert!(nft.wait().unwrap().success());
+    };
+    net.node.run(run).unwrap();
+}
+
+/// What a counter of the table has counted, in packets.
+fn counted(net: &Net, name: &str) -> u64 {
+    let list = ["list", "counter", "inet", "firewall", name];
+    let run = || Command::new("nft").args(list).output().unwrap();
+    let text = String::from_utf8(net.node.run(run).unwrap().stdout).unwrap();
+    let packets = text.split("packets ").nth(1).and_then(|rest| rest.split(' ').next());
+    packets.unwrap().parse().unwrap()
+}
+
+/// Whether `ping` from left gets an answer to all it sends.
+fn ping(net: &Net, arguments: &str) -> bool {
+    let all = format!("-q -c 3 -i 0.05 -W 1 {arguments}");
+    let run = || Command::new("ping").args(all.split_whitespace()).output().unwrap();
+    net.left.run(run).unwrap().status.success()
+}
+
+#[track_caller]
+fn expect(net: &Net, arguments: &str, answered: bool) {
+    let got = ping(net, arguments);
+    let reasons: Vec<_> = net.show()["reasons"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|reason| reason["passed"] != 0 || reason["dropped"] != 0)
+        .cloned()
+        .collect();
+    assert_eq!(got, answered, "ping {arguments}: {reasons:#?}");
+}
+
+#[test]
+fn root_a_mark_chooses_the_chain_that_inner_packets_meet() {
+    let mut net = net();
+    net.start(&[]);
+    net.apply(FILE);
+    nft(&net, RULES);
+    for address in ["10.9.0.1", "fd00:9::1"] {
+        expect(&net, address, true);
+    }
+    for counter in ["in-pre", "in-forward", "in-post"] {
+        assert_eq!(counted(&net, counter), 6, "{counter}");
+    }
+    expect(&net, "-s 1200 10.9.0.1", false);
+    ip(
+        &net.left,
+        &[
+            "-6 route replace fd00:9::/64 encap seg6 mode encap segs fd00:1::f:0:2222,fd00:2::d6 via \
+           fd00:a::1 mtu 1500",
+        ],
+    );
+    expect(&net, "fd00:9::1", false);
+}
+
+#[test]
+fn root_inner_packets_leave_as_they_came() {
+    let mut net = net();
+    net.start(&[]);
+    net.apply(FILE);
+    // Left gives its IPv6 packets' hop limit to the outer header, which passes a router.
+    for (least, address) in [(1, "10.9.0.1"), (2, "fd00:9::1")] {
+        for ttl in [least, 2, 64, 254, 255] {
+            expect(&net, &format!("-t {ttl} {address}"), true);
+        }
+    }
+    expect(&net, "-Q 3 -s 1400 10.9.0.1", true);
+}
+
+#[test]
+fn root_masquerade_and_its_way_back() {
+    let mut net = net();
+    net.start(&[]);
+    net.apply(FILE);
+    nft(
+        &net,
+        "table ip nat { chain post { type nat hook postrouting priority srcnat;
+             meta mark 0x1111 snat to 10.7.7.7; }; }",
+    );
+    expect(&net, "10.9.0.1", true);
+}
+
+#[test]
+fn root_a_tenants_address_may_be_the_nodes_own() {
+    let mut net = net();
+    ip(&net.node, &["addr add 10.9.0.1/32 dev lo"]);
+    // For right's answers, which have it as their source.
+    let accept = || netlink::sysctl::write("ipv4/conf/r/accept_local", "1").unwrap();
+    net.node.run(accept).unwrap();
+    net.start(&[]);
+    net.apply(FILE);
+    nft(
+        &net,
+        "table ip guard { chain in { type filter hook input priority filter; \
+             icmp type echo-request drop; }; }",
+    );
+    expect(&net, "10.9.0.1", true);
+}
+
+#[test]
+fn root_what_is_lost_is_dropped() {
+    let mut net = net();
+    net.start(&[]);
+    net.apply(FILE);
+    expect(&net, "10.9.0.1", true);
+    // The rules go on when the daemon does not.
+    nft(
+        &net,
+        "table ip f { chain f { type filter hook forward priority filter; ip ttl 9 drop; }; }",
+    );
+    net.kill();
+    assert!(ping(&net, "-t 8 10.9.0.1"));
+    assert!(!ping(&net, "-t 9 10.9.0.1"));
+    // Without its programs nothing passes.
+    net.start(&[]);
+    net.kaido.ok(&["dataplane", "detach"]);
+    assert!(!ping(&net, "10.9.0.1"));
+    let route = show(&net.node, "-6 route show fd00:1::f:0:0/112");
+    assert_eq!(route, "", "{route}");
+    assert!(!show(&net.node, "rule").contains("kaido-in"));
+    assert!(!show(&net.node, "link").contains("kaido-in"));
+}
