@@ -97,6 +97,20 @@ pub enum Error {
         /// The other.
         second: String,
     },
+    /// The kernel would drop the inner packets of service functions.
+    #[error(
+        "End.AN.NF needs net.{}={wanted}, and it is {is}: the kernel would drop inner packets \
+         (`sysctl -w`)",
+        key.replace('/', ".")
+    )]
+    FunctionSetting {
+        /// The parameter, below /proc/sys/net.
+        key: &'static str,
+        /// What it has to be.
+        wanted: &'static str,
+        /// What it is.
+        is: String,
+    },
     /// A policy that nothing defines.
     #[error("no policy {policy:?}")]
     UnknownPolicy {

@@ -418,6 +418,8 @@ pub(crate) enum BenchName {
     Dataplane,
     /// A million SIDs and a million prefixes in XDP
     Scale,
+    /// What netfilter on inner packets (End.AN.NF) takes, beside what the kernel has
+    Function,
     /// What SRv6 takes of a guest's instructions: see `make bench-guest`; never run by itself
     Instructions,
 }

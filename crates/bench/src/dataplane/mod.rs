@@ -12,6 +12,7 @@
 mod bed;
 mod bisection;
 mod daemon;
+mod function;
 mod instructions;
 mod napi;
 mod no_loss;
@@ -22,6 +23,7 @@ mod wire;
 
 use crate::{Context, Row};
 
+pub use function::bench as function;
 pub use scale::bench as scale;
 
 /// Runs the benchmark.

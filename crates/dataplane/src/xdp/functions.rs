@@ -7,16 +7,13 @@
 
 use bpf::{FunctionEnds, Srv6};
 use netlink::{
-    Batch, Errno, FUNCTIONS, Handle, InterfaceRule, Link, Mac, Namespace, NextHop, Offload, Route,
+    Batch, Errno, FUNCTIONS, Handle, InterfaceRule, Mac, Namespace, NextHop, Offload, Route,
     VethEnd, add_interface_rule, add_neighbour, add_veth, delete_interface_rule, delete_link,
     replace_route, set_offload, set_up, sysctl,
 };
 
 use super::Forwarding;
 use crate::Error;
-
-/// Slots of each processor: packets that functions hold at a time. 256 bytes each.
-pub(super) const SLOTS: u32 = 1 << 17;
 
 const INWARDS: &str = "kaido-in";
 const OUTWARDS: &str = "kaido-out";
@@ -29,6 +26,10 @@ const TABLE: u32 = (FUNCTIONS as u32) << 16;
 /// What everything is sent to, so that there is one neighbour and not one for each destination.
 const NEIGHBOUR: std::net::Ipv6Addr = std::net::Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 
+/// What the kernel drops inner packets without.
+const NEEDED: [(&str, &str); 2] =
+    [("ipv6/conf/all/forwarding", "1"), ("ipv4/conf/all/rp_filter", "0")];
+
 /// Whether any SID is a service function's.
 pub(super) fn are_in(forwarding: &Forwarding) -> bool {
     forwarding.sids.values().any(|endpoint| endpoint.netfilter)
@@ -39,6 +40,12 @@ pub(super) fn prepare(wanted: &Forwarding, srv6: &Srv6, handle: &mut Handle) -> 
     if !are_in(wanted) {
         return Ok(());
     }
+    for (key, wanted) in NEEDED {
+        let is = sysctl::read(key)?;
+        if is != wanted {
+            return Err(Error::FunctionSetting { key, wanted, is });
+        }
+    }
     let ends = veth(handle)?;
     // Before they are up: nothing passes without the programs.
     srv6.attach_functions(ends)?;
@@ -47,7 +54,7 @@ pub(super) fn prepare(wanted: &Forwarding, srv6: &Srv6, handle: &mut Handle) -> 
 
 /// Removes the way, if there are no functions any more.
 pub(super) fn tidy(now: &Forwarding, handle: &mut Handle) -> Result<(), Error> {
-    if are_in(now) || index(handle, INWARDS)?.is_none() {
+    if are_in(now) || !is_there(handle)? {
         return Ok(());
     }
     let mut batch = Batch::new();
@@ -60,14 +67,17 @@ pub(super) fn tidy(now: &Forwarding, handle: &mut Handle) -> Result<(), Error> {
     Ok(handle.commit(batch)?)
 }
 
-fn index(handle: &mut Handle, name: &str) -> Result<Option<u32>, Error> {
-    let links: Vec<Link> = handle.links()?;
-    Ok(links.iter().find(|link| link.name == name).map(|link| link.index))
+fn is_there(handle: &mut Handle) -> Result<bool, Error> {
+    match handle.link(INWARDS) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The two ends, made if they are not there.
 fn veth(handle: &mut Handle) -> Result<FunctionEnds, Error> {
-    if index(handle, INWARDS)?.is_none() {
+    if !is_there(handle)? {
         let namespace = Namespace::current()?;
         let end = |name, mac| VethEnd { name, namespace: &namespace, mtu: MTU, mac, index: None };
         let ends = add_veth(&end(INWARDS, Some(MAC)), &end(OUTWARDS, None));

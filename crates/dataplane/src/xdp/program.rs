@@ -95,6 +95,18 @@ impl Xdp {
         Ok(first?)
     }
 
+    /// What may fail of a change. On an error the tables and the ports are as they were.
+    fn change_tables(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error> {
+        functions::prepare(&wanted, self.tables.program(), &mut self.handle)?;
+        let before = self.tables.change_to(wanted)?;
+        if let Err(error) = self.attach_to(&before, file) {
+            // The first error is the one to report; what was there a moment ago fits.
+            let _ = self.tables.change_to(before);
+            return Err(error);
+        }
+        Ok(())
+    }
+
     /// Lets the program's watch outlive this process. Once the program is on the ports: it takes the
     /// place of the earlier program's.
     fn keep_watch(&mut self) -> Result<(), Error> {
@@ -112,15 +124,11 @@ impl Dataplane for Xdp {
         if !sizes.fit_into(self.tables.program().sizes()) {
             self.grow(sizes)?;
         }
-        functions::prepare(&wanted, self.tables.program(), &mut self.handle)?;
-        let before = self.tables.change_to(wanted)?;
-        if let Err(error) = self.attach_to(&before, file) {
-            // The first error is the one to report; what was there a moment ago fits.
-            let _ = self.tables.change_to(before);
-            return Err(error);
-        }
-        // What forwards is changed: what fails from here on is done with the next change.
+        let changed = self.change_tables(wanted, file);
+        // Whatever forwards now.
         let functions = functions::tidy(self.tables.now(), &mut self.handle);
+        changed?;
+        // What forwards is changed: what fails from here on is done with the next change.
         for done in [self.leave_others(), self.keep_watch(), functions] {
             if let Err(error) = done {
                 tracing::warn!("something of the change before is left over: {error}");
@@ -151,6 +159,10 @@ impl Dataplane for Xdp {
 
     fn end(&mut self) -> Result<(), Error> {
         let ended = self.end_trace();
+        if self.attached.is_empty() {
+            // Nothing leads packets there.
+            functions::tidy(&Forwarding::default(), &mut self.handle)?;
+        }
         self.pins.end().and(ended)
     }
 
@@ -212,6 +224,6 @@ fn sizes_of(file: &File, forwarding: &Forwarding) -> Sizes {
         // A later daemon spares the numbers of the one before.
         tenants: 2 * limits.tenants + TABLE_TENANTS,
         attachments: (forwarding.attachments.len() as u32).next_power_of_two().max(4096),
-        slots: if functions::are_in(forwarding) { functions::SLOTS } else { 1 },
+        slots: if functions::are_in(forwarding) { limits.held.next_power_of_two() } else { 1 },
     }
 }

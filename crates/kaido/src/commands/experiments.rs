@@ -66,6 +66,9 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
         if matches!(options.name, Some(BenchName::Scale) | None) {
             rows.extend(bench::dataplane::scale(context, options.quick)?);
         }
+        if matches!(options.name, Some(BenchName::Function) | None) {
+            rows.extend(bench::dataplane::function(context, options.quick)?);
+        }
         if matches!(options.name, Some(BenchName::Dataplane) | None) {
             rows.extend(bench::dataplane::bench(context, options.quick)?);
         }

@@ -1,6 +1,7 @@
 //! End.AN.NF: the node's netfilter sees the inner packets of a chain.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
 use crate::net::{Net, ip, show};
@@ -203,4 +204,71 @@ fn root_what_is_lost_is_dropped() {
     assert_eq!(route, "", "{route}");
     assert!(!show(&net.node, "rule").contains("kaido-in"));
     assert!(!show(&net.node, "link").contains("kaido-in"));
+}
+
+/// How much of a stream from left reaches right as it was sent, in bytes.
+fn stream(net: &Net, to: &str, bytes: usize) -> usize {
+    let listening = net.right.run(|| TcpListener::bind(to).unwrap()).unwrap();
+    let mut sending = net.left.run(|| TcpStream::connect(to).unwrap()).unwrap();
+    let (mut receiving, _) = listening.accept().unwrap();
+    let chunk: Vec<u8> =
+        (0..1 << 16_u32).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..bytes / chunk.len() {
+                sending.write_all(&chunk).unwrap();
+            }
+            sending.shutdown(std::net::Shutdown::Write).unwrap();
+        });
+        let mut received = vec![0; chunk.len()];
+        let mut right = 0;
+        while receiving.read_exact(&mut received).is_ok() && received == chunk {
+            right += received.len();
+        }
+        right
+    })
+}
+
+#[test]
+fn root_a_stream_passes_a_stateful_ruleset_whole() {
+    let mut net = net();
+    net.start(&[]);
+    net.apply(FILE);
+    nft(
+        &net,
+        "table inet state { chain f { type filter hook forward priority filter; policy drop;
+             ct state established,related accept
+             tcp dport 7001 ct state new accept; }; }",
+    );
+    let bytes = 64 << 20;
+    for to in ["10.9.0.1:7001", "[fd00:9::1]:7001"] {
+        let started = std::time::Instant::now();
+        assert_eq!(stream(&net, to, bytes), bytes, "{to}");
+        println!("{to}: {:.0} Mbit/s", bytes as f64 * 8e-6 / started.elapsed().as_secs_f64());
+    }
+    expect(&net, "10.9.0.1", false);
+}
+
+#[test]
+fn root_settings_that_drop_inner_packets_are_refused() {
+    let mut net = net();
+    net.start(&[]);
+    for (key, bad, good) in
+        [("ipv4/conf/all/rp_filter", "1", "0"), ("ipv6/conf/all/forwarding", "0", "1")]
+    {
+        let set = |value| net.node.run(|| netlink::sysctl::write(key, value).unwrap()).unwrap();
+        set(bad);
+        let file = net.kaido.file("dataplane.yaml", FILE);
+        let said = net.kaido.run(&["dataplane", "apply", &file]);
+        assert_ne!(said.code, Some(0));
+        let wanted = format!("net.{}={good}, and it is {bad}", key.replace('/', "."));
+        assert!(said.stderr.contains(&wanted), "{}", said.stderr);
+        assert!(!show(&net.node, "link").contains("kaido-in"));
+        set(good);
+    }
+    net.apply(FILE);
+    assert!(ping(&net, "10.9.0.1"));
+    net.apply("ports: { l: {}, r: {} }\n");
+    assert!(!show(&net.node, "link").contains("kaido-in"));
+    assert!(!show(&net.node, "rule").contains("kaido-in"));
 }

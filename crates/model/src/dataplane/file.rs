@@ -78,6 +78,9 @@ pub(super) struct LimitsText {
     /// Tenants.
     #[schemars(range(min = 1, max = 16777216))]
     pub(super) tenants: Option<u32>,
+    /// Packets that service functions hold, for each processor.
+    #[schemars(range(min = 1, max = 16777216))]
+    pub(super) held: Option<u32>,
 }
 
 /// A tenant.

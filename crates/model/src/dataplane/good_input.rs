@@ -24,7 +24,14 @@ fn the_least_file() {
     assert_eq!(good("ports: {eth0: {}}\ndataplane: kernel\n").dataplane, Dataplane::Kernel);
     let port = Port { mode: Mode::Auto, tenant: None, exit: None, line: 1 };
     assert_eq!(file.ports.get("eth0"), Some(&port));
-    let limits = Limits { sids: 4096, prefixes: 4096, policies: 4096, lists: 4096, tenants: 256 };
+    let limits = Limits {
+        sids: 4096,
+        prefixes: 4096,
+        policies: 4096,
+        lists: 4096,
+        tenants: 256,
+        held: 16384,
+    };
     assert_eq!(file.limits, limits);
 }
 

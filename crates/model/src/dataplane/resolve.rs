@@ -16,6 +16,8 @@ pub(super) type At<'a> = &'a dyn Fn() -> Vec<Step>;
 /// The least sizes of tables, as a file gets them that gives none.
 const SIZE: u32 = 4096;
 const TENANTS: u32 = 256;
+/// Packets that service functions hold: 4 MiB for each processor.
+const HELD: u32 = 16384;
 /// The most that a table may hold.
 const MAX_SIZE: u32 = 1 << 24;
 
@@ -167,6 +169,7 @@ impl Checked<'_> {
             policies: size("policies", given.policies, policies, SIZE),
             lists: size("lists", given.lists, lists, SIZE),
             tenants: size("tenants", given.tenants, self.tenants.len(), TENANTS),
+            held: size("held", given.held, 0, HELD),
         }
     }
 

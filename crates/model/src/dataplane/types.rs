@@ -94,6 +94,8 @@ pub struct Limits {
     pub lists: u32,
     /// Tenants.
     pub tenants: u32,
+    /// Packets that service functions hold, for each processor.
+    pub held: u32,
 }
 
 /// How a headend encapsulates (RFC 8986 section 5).
