@@ -114,10 +114,10 @@ enum reason {
 	REASON_WRONG_PAYLOAD,
 	/* Larger than the route takes with an outer header: the sender was told. */
 	REASON_TOO_BIG_TOLD,
-	/* A service function gave back a packet whose outer header is not there any more, or never was:
-	 * too many came meanwhile, or somebody else sent it. */
+	/* A service function gave back a packet whose outer header is not there any more: too many came
+	 * meanwhile. */
 	REASON_STATE_LOST,
-	/* This node's own answer to an inner packet, which is to nobody outside. */
+	/* What this node, or another one through it, sends where only service functions' packets leave. */
 	REASON_LOCAL_ANSWER,
 	REASONS,
 };

@@ -26,8 +26,7 @@ static __always_inline __u32 argument_of(const struct sid *sid, const struct ipv
 }
 
 /* What the next segment's adjacency is, if it is known; otherwise the second half looks it up. */
-static __always_inline void keep_adjacency(struct slot *slot, const struct frame *frame,
-					   const struct adjacency *adjacency)
+static __always_inline void keep_adjacency(struct slot *slot, const struct adjacency *adjacency)
 {
 	store16(slot->ethernet + 2 * ETH_ALEN, bpf_htons(ETH_P_IPV6));
 	slot->generation = 0;
@@ -39,7 +38,7 @@ static __always_inline void keep_adjacency(struct slot *slot, const struct frame
 	slot->generation = adjacency->generation;
 }
 
-/* Copies the outer header, `length` bytes, and does to the copy what End does. */
+/* Copies the outer header, `length` bytes. */
 static __always_inline int keep_header(struct slot *slot, const struct frame *frame, __u32 length)
 {
 	const void *from = data_of(frame) + ETH_HLEN;
@@ -72,15 +71,12 @@ static __always_inline int raise_hop_limit(const struct frame *frame, __u32 at, 
 
 	if ((void *)(ip + 1) > end_of(frame) || ip->ttl == 255)
 		return 0;
-	/* The inverse of ip_decrease_ttl(), so that the checksum comes back as it was (RFC 1624). */
-	__u32 check = (__u32)ip->check + 0xffff - bpf_htons(0x0100);
-
-	ip->check = check + (check >> 16);
-	ip->ttl++;
+	raise_ttl(ip);
 	return SLOT_RAISED;
 }
 
-/* Whether the inner packet is one that the kernel takes as it is. */
+/* Whether the inner packet is one that the kernel forwards as it is: to a group, or to everybody on
+ * a link, it would be this node's own. */
 static __always_inline int is_regular(const struct frame *frame, __u32 at, int ipv6)
 {
 	const void *packet = data_of(frame) + ETH_HLEN + at;
@@ -89,9 +85,11 @@ static __always_inline int is_regular(const struct frame *frame, __u32 at, int i
 
 	if (ipv6)
 		return (void *)(ip6 + 1) <= end_of(frame) && ip6->version == 6 &&
-		       bpf_ntohs(ip6->payload_len) + sizeof(*ip6) == frame->length - at;
+		       bpf_ntohs(ip6->payload_len) + sizeof(*ip6) == frame->length - at &&
+		       !is_special6(high(&ip6->saddr)) && !is_special6(high(&ip6->daddr));
 	return (void *)(ip4 + 1) <= end_of(frame) && ip4->version == 4 &&
-	       bpf_ntohs(ip4->tot_len) == frame->length - at;
+	       bpf_ntohs(ip4->tot_len) == frame->length - at && !is_special4(ip4->saddr) &&
+	       !is_special4(ip4->daddr);
 }
 
 /* `length`: of the packet, whose padding is off already. */
@@ -153,7 +151,7 @@ static __noinline int end_an_nf(struct xdp_md *ctx, const struct port *port, con
 		return drop(frame, REASON_STATE_LOST);
 	*(volatile __u8 *)&slot->length = 0;
 	barrier();
-	keep_adjacency(slot, frame, adjacency);
+	keep_adjacency(slot, adjacency);
 	if (keep_header(slot, frame, outer))
 		return drop(frame, REASON_TRUNCATED);
 	struct ipv6hdr *kept = (void *)slot->header;

@@ -78,34 +78,62 @@ static __always_inline int give_hop_limit_back(struct __sk_buff *skb, int ipv6)
 
 	if ((void *)(ip + 1) > end)
 		return -1;
-	__u32 check = (__u32)ip->check + 0xffff - bpf_htons(0x0100);
-
-	ip->check = check + (check >> 16);
-	ip->ttl++;
+	raise_ttl(ip);
 	return 0;
+}
+
+/* Where a packet goes on to: of its slot, which may be another one's any moment. */
+struct onward {
+	__u64 source[2];
+	__u64 segment[2];
+	__be32 flow;
+	__u32 generation;
+	__u32 ifindex;
+	__u32 port;
+	__u8 protocol;
+};
+
+static __always_inline struct onward onward_of(const struct slot *slot)
+{
+	const struct ipv6hdr *ip = (const void *)slot->header;
+
+	return (struct onward){
+		.source = {high(&ip->saddr), low(&ip->saddr)},
+		.segment = {high(&ip->daddr), low(&ip->daddr)},
+		.flow = *(const __be32 *)ip & FLOW_MASK,
+		.generation = slot->generation,
+		.ifindex = slot->ifindex,
+		.port = slot->port,
+		.protocol = ip->nexthdr,
+	};
 }
 
 /* Sends to the next segment, which is looked up anew: routes have changed since, or the neighbour
  * was not known. The outer header is in front already. */
 static __always_inline int send_anew(struct __sk_buff *skb, const struct control *state,
-				     const struct slot *slot)
+				     const struct onward *onward)
 {
-	const struct ipv6hdr *ip = (const void *)slot->header;
 	struct bpf_fib_lookup fib = {
 		.family = AF_INET6,
-		.ifindex = slot->port,
-		.flowinfo = *(const __be32 *)ip & FLOW_MASK,
-		.l4_protocol = ip->nexthdr,
+		.ifindex = onward->port,
+		.flowinfo = onward->flow,
+		.l4_protocol = onward->protocol,
+		.tot_len = skb->len - ETH_HLEN,
 	};
+	struct bpf_redir_neigh next = {.nh_family = AF_INET6};
 
-	__builtin_memcpy(fib.ipv6_src, &ip->saddr, 16);
-	__builtin_memcpy(fib.ipv6_dst, &ip->daddr, 16);
+	__builtin_memcpy(fib.ipv6_src, onward->source, 16);
+	__builtin_memcpy(fib.ipv6_dst, onward->segment, 16);
 	long answer = bpf_fib_lookup(skb, &fib, sizeof(fib), 0);
 
-	if (answer == BPF_FIB_LKUP_RET_NO_NEIGH)
-		return bpf_redirect_neigh(fib.ifindex, 0, 0, 0);
+	if (answer == BPF_FIB_LKUP_RET_NO_NEIGH) {
+		__builtin_memcpy(next.ipv6_nh, fib.ipv6_dst, 16);
+		return bpf_redirect_neigh(fib.ifindex, &next, sizeof(next), 0);
+	}
 	if (answer != BPF_FIB_LKUP_RET_SUCCESS)
-		return shoot(state, skb, REASON_NO_ROUTE);
+		return shoot(state, skb,
+			     answer == BPF_FIB_LKUP_RET_FRAG_NEEDED ? REASON_TOO_BIG :
+								      REASON_NO_ROUTE);
 	if (bpf_skb_store_bytes(skb, 0, fib.dmac, ETH_ALEN, 0) ||
 	    bpf_skb_store_bytes(skb, ETH_ALEN, fib.smac, ETH_ALEN, 0))
 		return shoot(state, skb, REASON_TRUNCATED);
@@ -154,15 +182,23 @@ static __always_inline int out_of_netfilter(struct __sk_buff *skb)
 	if ((void *)(ip + 1) > (void *)(long)skb->data_end)
 		return shoot(state, skb, REASON_TRUNCATED);
 	ip->payload_len = bpf_htons(inner + length - sizeof(*ip));
+	struct onward onward = onward_of(slot);
+	__u32 counter = slot->counter;
+
 	/* While it was copied a packet that came later may have taken the slot. */
+	barrier(); /* of the compiler: x86 keeps loads in order */
 	if (!is_slot_of(slot, tag))
 		return shoot(state, skb, REASON_STATE_LOST);
 	/* Or a qdisc that goes by the time would keep the packet back. */
 	bpf_skb_set_tstamp(skb, 0, TIME_NONE);
-	count_packet(state, slot->counter, inner);
-	if (slot->generation == state->generation)
-		return bpf_redirect(slot->ifindex, 0);
-	return send_anew(skb, state, slot);
+	/* It was the inner packet's. */
+	skb->mark = 0;
+	int verdict = onward.generation == state->generation ? bpf_redirect(onward.ifindex, 0) :
+							       send_anew(skb, state, &onward);
+
+	if (verdict == TC_ACT_REDIRECT)
+		count_packet(state, counter, inner);
+	return verdict;
 }
 
 #endif

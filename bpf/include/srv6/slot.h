@@ -23,6 +23,9 @@ static __always_inline struct slot *take_slot(const struct control *control, __u
 
 	if (!count)
 		return 0;
+	/* Not where another program began, whose packets may be on their way. */
+	if (!*count)
+		*count = (__u64)bpf_get_prandom_u32() << 4;
 	*count += 1;
 	__u32 at = row * (control->slots + 1) + (*count & control->slots);
 	struct slot *slot = bpf_map_lookup_elem(&slots, &at);
@@ -51,6 +54,17 @@ static __always_inline void store_tag(void *to, __u64 tag)
 	store16(to, tag);
 	store16(to + 2, tag >> 16);
 	store16(to + 4, tag >> 32);
+}
+
+/* Gives a packet one hop more: the inverse of what the kernel's ip_decrease_ttl() does, checksum
+ * included (RFC 1624). Of the two checksums that stand for zero it is the one that is sent. */
+static __always_inline void raise_ttl(struct iphdr *ip)
+{
+	__u32 check = (__u32)ip->check + 0xffff - bpf_htons(0x0100);
+
+	check = (check + (check >> 16)) & 0xffff;
+	ip->check = check == 0xffff ? 0 : check;
+	ip->ttl++;
 }
 
 /* Whether it is that packet's, and whole. */

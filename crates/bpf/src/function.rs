@@ -50,13 +50,17 @@ fn attach(
         .handle(HANDLE)
         .priority(PRIORITY)
         .hook(point);
-    // Says so when the clsact discipline is there already; attaching tells what matters.
+    // It fails when the clsact discipline is there already, and libbpf prints that: attaching tells
+    // what matters.
+    let before = libbpf_rs::set_print(None);
     let _ = hook.create();
+    libbpf_rs::set_print(before);
     let attached = hook.attach();
     attached.map(drop).map_err(|source| Error::Attach { program: name, interface, source })
 }
 
-/// What is in front of a tag: 15 bits that nobody guesses, not 0, so that no time has them.
+/// What is in front of a tag: 15 bits that are hard to guess, not 0. That the tag is a packet's own its
+/// slot says.
 pub(crate) fn magic() -> u32 {
     let random = RandomState::new().build_hasher().finish() as u32;
     (random & 0x7fff).max(1)

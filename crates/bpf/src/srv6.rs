@@ -433,7 +433,7 @@ fn set_sizes(maps: &mut skel::OpenSrv6Maps<'_>, sizes: Sizes, cpus: u32) -> libb
         (&mut maps.tenants, sizes.tenants + 1),
         (&mut maps.attachments, sizes.attachments),
         (&mut maps.counts, sizes.counters() * cpus),
-        (&mut maps.slots, cpus * sizes.slots),
+        (&mut maps.slots, cpus.saturating_mul(sizes.slots)),
         (&mut maps.adjacencies, cpus << types::limit::LIMIT_ADJACENCY_BITS.0),
         (&mut maps.found_sids, cpus << types::limit::LIMIT_FOUND_BITS.0),
         (&mut maps.found_policies, cpus << types::limit::LIMIT_FOUND_BITS.0),

@@ -97,9 +97,9 @@ pub enum Error {
         /// The other.
         second: String,
     },
-    /// The kernel would drop the inner packets of service functions.
+    /// The inner packets of service functions would be dropped, or given to this node.
     #[error(
-        "End.AN.NF needs net.{}={wanted}, and it is {is}: the kernel would drop inner packets \
+        "End.AN.NF needs net.{}={wanted}, and it is {is}: inner packets would go another way \
          (`sysctl -w`)",
         key.replace('/', ".")
     )]

@@ -5,7 +5,7 @@ use std::path::Path;
 use model::dataplane::File;
 use netlink::Handle;
 
-use crate::xdp::{Forwarding, Pins};
+use crate::xdp::{Forwarding, Pins, functions};
 use crate::{Dataplane, Error};
 
 /// The kernel's own SRv6, which does what its routes say ([`crate::xdp::SlowPath::alone`]).
@@ -38,6 +38,7 @@ impl Dataplane for KernelAlone {
         }
         // The routes are there: nobody needs an earlier daemon's program any more.
         self.pins.clear()?;
+        functions::tidy(&Forwarding::default(), &mut Handle::new()?)?;
         self.now = wanted;
         Ok(())
     }

@@ -50,6 +50,11 @@ pub trait Dataplane {
     /// What the kernel said of routes and neighbours is void.
     fn forget_routes(&mut self) {}
 
+    /// Whether the kernel still has what it keeps there for itself.
+    fn keeps(&mut self) -> bool {
+        true
+    }
+
     /// Whether a packet's way depends on more than its destination.
     fn set_exact(&mut self, _exact: bool) {}
 
@@ -64,6 +69,8 @@ pub trait Dataplane {
 pub enum Counter<'a> {
     /// A SID.
     Sid(&'a Ipv6Net),
+    /// A service function's SID: what has come back from netfilter.
+    Returned(&'a Ipv6Net),
     /// A policy.
     Policy(&'a PolicyId),
     /// A reason (`REASON_*`) to leave packets to the kernel.

@@ -87,6 +87,14 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
             }
         }
     }
+    let returned = Family::<Entry, Counter>::default();
+    let help = "Packets that a service function's rules gave back, by SID";
+    registry.register("returned_packets", help, returned.clone());
+    for entry in &found.sids {
+        if let Some(counted) = entry.returned {
+            returned.get_or_create(&Entry { name: entry.name.clone() }).inc_by(counted);
+        }
+    }
     let (packets, bytes) = pair::<Direction>(&mut registry, "tenant");
     for tenant in &found.tenants {
         for (direction, counted) in [
@@ -146,6 +154,7 @@ mod tests {
             action: "End".into(),
             packets: Some(packets),
             bytes: Some(100 * packets),
+            returned: None,
         };
         let found = v1::GetDataplaneResponse {
             sids: vec![entry("fd00::1/128", 7)],

@@ -23,7 +23,11 @@ pub(crate) const REASONS: [(reason, &str, &str); 20] = [
     (reason::REASON_WRONG_PAYLOAD, "wrong-payload", "the SID decapsulates something else"),
     (reason::REASON_TOO_BIG_TOLD, "too-big-told", "too large with a header; the sender was told"),
     (reason::REASON_STATE_LOST, "state-lost", "from a service function, without its outer header"),
-    (reason::REASON_LOCAL_ANSWER, "local-answer", "this node's own answer to an inner packet"),
+    (
+        reason::REASON_LOCAL_ANSWER,
+        "local-answer",
+        "sent where only service functions' packets leave",
+    ),
 ];
 
 #[cfg(test)]

@@ -136,6 +136,7 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
         action,
         packets: count.map(|count| count.packets),
         bytes: count.map(|count| count.bytes),
+        returned: None,
     };
     let has_counted = |count: Option<Count>| !counted || count.is_some_and(|c| c.packets > 0);
     let sids = now.sids.iter().map(|(sid, what)| (sid, what, plane.count(Counter::Sid(sid))));
@@ -161,7 +162,10 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
             .collect(),
         sids: sids
             .into_iter()
-            .map(|(sid, endpoint, count)| entry(sid.to_string(), names.endpoint(endpoint), count))
+            .map(|(sid, endpoint, count)| v1::DataplaneEntry {
+                returned: packets(Counter::Returned(sid)),
+                ..entry(sid.to_string(), names.endpoint(endpoint), count)
+            })
             .collect(),
         policies: policies
             .into_iter()

@@ -106,7 +106,7 @@ fn receive(socket: &UdpSocket, bytes: usize, stop: &AtomicBool) -> (u64, u64) {
                 highest = highest.max(Some(number));
             }
             Ok(_) => {}
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Err(error) if is_no_datagram(&error) => {
                 if stop.load(Ordering::Relaxed) {
                     return (received, overtaken);
                 }
@@ -114,6 +114,12 @@ fn receive(socket: &UdpSocket, bytes: usize, stop: &AtomicBool) -> (u64, u64) {
             Err(error) => panic!("the receiver: {error}"),
         }
     }
+}
+
+/// Whether nothing came; a signal ends the wait as well, where it has a time limit (signal(7)).
+fn is_no_datagram(error: &std::io::Error) -> bool {
+    use ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
 #[cfg(test)]

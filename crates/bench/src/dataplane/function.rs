@@ -88,6 +88,7 @@ impl Beds {
         let bed = || -> anyhow::Result<Bed> {
             let bed = Bed::new(Sizes::default())?;
             bed.in_node(empty_chains)??;
+            bed.in_node(|| netlink::sysctl::write("ipv4/ip_early_demux", "0"))??;
             Ok(bed)
         };
         let (function, mut end, both) = (bed()?, bed()?, bed()?);

@@ -5,11 +5,14 @@
 //! this node's as well, and is not for it. Nothing on the way depends on this process, so that packets
 //! go on passing the rules when it is gone.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use bpf::{FunctionEnds, Srv6};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use netlink::{
     Batch, Errno, FUNCTIONS, Handle, InterfaceRule, Mac, Namespace, NextHop, Offload, Route,
-    VethEnd, add_interface_rule, add_neighbour, add_veth, delete_interface_rule, delete_link,
-    replace_route, set_offload, set_up, sysctl,
+    RouteKind, VethEnd, add_interface_rule, add_neighbour, add_veth, delete_interface_rule,
+    delete_link, delete_route, replace_route, set_offload, set_up, sysctl,
 };
 
 use super::Forwarding;
@@ -19,20 +22,35 @@ const INWARDS: &str = "kaido-in";
 const OUTWARDS: &str = "kaido-out";
 /// Of the end by which packets come in: the programs write it into frames (`end_an_nf.h`).
 const MAC: Mac = Mac([0x02, 0x4b, 0x41, 0x49, 0x44, 0x4f]);
-/// Whatever fits a port fits here.
+/// The most: a port's own counts.
 const MTU: u32 = 65535;
-/// Nobody's, as tables are numbered.
-const TABLE: u32 = (FUNCTIONS as u32) << 16;
+/// Nobody's, as tables are numbered: tenants' begin at 76 << 16, and are 2^24 at most.
+const TABLE: u32 = (FUNCTIONS as u32) << 24;
+/// The preference of what is behind the way out.
+const BEHIND: u32 = 4097;
+const ALL: [IpNet; 2] = [
+    IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0)),
+    IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0)),
+];
 /// What everything is sent to, so that there is one neighbour and not one for each destination.
-const NEIGHBOUR: std::net::Ipv6Addr = std::net::Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+const NEIGHBOUR: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 
-/// What the kernel drops inner packets without.
-const NEEDED: [(&str, &str); 2] =
-    [("ipv6/conf/all/forwarding", "1"), ("ipv4/conf/all/rp_filter", "0")];
+/// Without the first two the kernel drops inner packets. With the third it gives those that look like
+/// answers to a socket of this node to the socket, before any rule (for both families).
+const NEEDED: [(&str, &str); 3] = [
+    ("ipv6/conf/all/forwarding", "1"),
+    ("ipv4/conf/all/rp_filter", "0"),
+    ("ipv4/ip_early_demux", "0"),
+];
 
 /// Whether any SID is a service function's.
 pub(super) fn are_in(forwarding: &Forwarding) -> bool {
     forwarding.sids.values().any(|endpoint| endpoint.netfilter)
+}
+
+/// How many SIDs are service functions'.
+pub(super) fn count(forwarding: &Forwarding) -> usize {
+    forwarding.sids.values().filter(|endpoint| endpoint.netfilter).count()
 }
 
 /// Makes the way, if there are functions in `wanted`.
@@ -46,24 +64,47 @@ pub(super) fn prepare(wanted: &Forwarding, srv6: &Srv6, handle: &mut Handle) -> 
             return Err(Error::FunctionSetting { key, wanted, is });
         }
     }
-    let ends = veth(handle)?;
-    // Before they are up: nothing passes without the programs.
-    srv6.attach_functions(ends)?;
-    lead(ends, handle)
+    if !is_there(handle)? {
+        add(handle)?;
+        // Before they are up: nothing passes without the programs.
+        srv6.attach_functions(ends(handle)?)?;
+    }
+    lead(ends(handle)?, handle)
+}
+
+/// Puts a program's own ends in the place of an earlier one's, if there are functions in `now`.
+pub(super) fn attach(now: &Forwarding, srv6: &Srv6, handle: &mut Handle) -> Result<(), Error> {
+    if are_in(now) { Ok(srv6.attach_functions(ends(handle)?)?) } else { Ok(()) }
+}
+
+/// Whether packets still go the way, if there are functions in `now`.
+pub(super) fn are_led(now: &Forwarding, handle: &mut Handle) -> bool {
+    let led = |handle: &mut Handle| -> Result<bool, Error> {
+        let rules = handle.interface_rules(FUNCTIONS)?;
+        let routes = handle.routes(Some(TABLE), Some(FUNCTIONS))?;
+        // Somebody's settings may come after ours, when a new interface is told of.
+        let checks = sysctl::read(&rp_filter())? != "0";
+        Ok(rules.len() == 2 && routes.len() == 4 && !checks)
+    };
+    !are_in(now) || led(handle).unwrap_or(false)
 }
 
 /// Removes the way, if there are no functions any more.
-pub(super) fn tidy(now: &Forwarding, handle: &mut Handle) -> Result<(), Error> {
+pub(crate) fn tidy(now: &Forwarding, handle: &mut Handle) -> Result<(), Error> {
     if are_in(now) || !is_there(handle)? {
         return Ok(());
     }
     let mut batch = Batch::new();
+    // First: what is on its way would go another one without the rules.
+    batch.push("delete the interfaces of service functions", delete_link(INWARDS));
     for ipv6 in [false, true] {
         let request = delete_interface_rule(&rule(ipv6)).tolerate(Errno::ENOENT);
         batch.push("delete the rule of service functions", request);
     }
-    // Its routes go with it.
-    batch.push("delete the interfaces of service functions", delete_link(INWARDS));
+    for route in fallbacks() {
+        let request = delete_route(&route).tolerate(Errno::ESRCH);
+        batch.push("delete the last route of service functions", request);
+    }
     Ok(handle.commit(batch)?)
 }
 
@@ -75,14 +116,14 @@ fn is_there(handle: &mut Handle) -> Result<bool, Error> {
     }
 }
 
-/// The two ends, made if they are not there.
-fn veth(handle: &mut Handle) -> Result<FunctionEnds, Error> {
-    if !is_there(handle)? {
-        let namespace = Namespace::current()?;
-        let end = |name, mac| VethEnd { name, namespace: &namespace, mtu: MTU, mac, index: None };
-        let ends = add_veth(&end(INWARDS, Some(MAC)), &end(OUTWARDS, None));
-        handle.request("add the interfaces of service functions", ends)?;
-    }
+fn add(handle: &mut Handle) -> Result<(), Error> {
+    let namespace = Namespace::current()?;
+    let end = |name, mac| VethEnd { name, namespace: &namespace, mtu: MTU, mac, index: None };
+    let ends = add_veth(&end(INWARDS, Some(MAC)), &end(OUTWARDS, None));
+    Ok(handle.request("add the interfaces of service functions", ends)?)
+}
+
+fn ends(handle: &mut Handle) -> Result<FunctionEnds, Error> {
     let inwards = handle.link(INWARDS)?.index;
     let outwards = handle.link(OUTWARDS)?.index;
     Ok(FunctionEnds { inwards, outwards })
@@ -97,11 +138,14 @@ fn lead(ends: FunctionEnds, handle: &mut Handle) -> Result<(), Error> {
         sysctl::write(&format!("ipv6/conf/{name}/addr_gen_mode"), "1")?;
         sysctl::write(&format!("ipv6/conf/{name}/forwarding"), "1")?;
         sysctl::write(&format!("ipv4/conf/{name}/forwarding"), "1")?;
-        sysctl::write(&format!("ipv4/conf/{name}/rp_filter"), "0")?;
     }
+    sysctl::write(&rp_filter(), "0")?;
     // Tenants may have this node's addresses.
     sysctl::write(&format!("ipv4/conf/{INWARDS}/accept_local"), "1")?;
     let mut batch = Batch::new();
+    for route in fallbacks() {
+        batch.push("last route", replace_route(&route));
+    }
     batch.push("set up", set_up(ends.inwards));
     batch.push("set up", set_up(ends.outwards));
     batch.push("neighbour", add_neighbour(ends.outwards, NEIGHBOUR.into(), MAC));
@@ -117,6 +161,16 @@ fn lead(ends: FunctionEnds, handle: &mut Handle) -> Result<(), Error> {
     handle.commit(batch)?;
     handle.put_local_rules_last()?;
     Ok(())
+}
+
+/// What is left while the way out is down: it takes its routes along.
+fn fallbacks() -> [Route; 2] {
+    let (kind, table, protocol, priority) = (RouteKind::Unreachable, TABLE, FUNCTIONS, BEHIND);
+    ALL.map(|net| Route { kind, table, protocol, priority, ..Route::new(net, Vec::new()) })
+}
+
+fn rp_filter() -> String {
+    format!("ipv4/conf/{INWARDS}/rp_filter")
 }
 
 fn rule(ipv6: bool) -> InterfaceRule {

@@ -4,7 +4,7 @@ mod alone;
 mod attach;
 mod counters;
 mod forwarding;
-mod functions;
+pub(crate) mod functions;
 mod import;
 mod lengths;
 mod outer;

@@ -72,8 +72,11 @@ impl Xdp {
         self.end_trace()?;
         let mut tables = Self::empty(sizes.or(self.tables.program().sizes()))?;
         tables.change_to(self.tables.now().clone())?;
-        if let Err(error) = self.put_on_all(tables.program().program()) {
+        let done = functions::attach(tables.now(), tables.program(), &mut self.handle);
+        if let Err(error) = done.and_then(|()| self.put_on_all(tables.program().program())) {
             // It was there a moment ago; the first error is the one to report.
+            let (now, program) = (self.tables.now(), self.tables.program());
+            let _ = functions::attach(now, program, &mut self.handle);
             let _ = self.put_on_all(self.tables.program().program());
             return Err(error);
         }
@@ -99,12 +102,19 @@ impl Xdp {
     fn change_tables(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error> {
         functions::prepare(&wanted, self.tables.program(), &mut self.handle)?;
         let before = self.tables.change_to(wanted)?;
-        if let Err(error) = self.attach_to(&before, file) {
+        let (now, program) = (self.tables.now(), self.tables.program());
+        let done = functions::attach(now, program, &mut self.handle);
+        if let Err(error) = done.and_then(|()| self.attach_to(&before, file)) {
             // The first error is the one to report; what was there a moment ago fits.
             let _ = self.tables.change_to(before);
             return Err(error);
         }
         Ok(())
+    }
+
+    /// Whether no program is on any port, this daemon's or an earlier one's.
+    fn is_idle(&self) -> bool {
+        self.attached.is_empty() && self.pins.attached().is_ok_and(|left| left.is_empty())
     }
 
     /// Lets the program's watch outlive this process. Once the program is on the ports: it takes the
@@ -125,8 +135,11 @@ impl Dataplane for Xdp {
             self.grow(sizes)?;
         }
         let changed = self.change_tables(wanted, file);
-        // Whatever forwards now.
-        let functions = functions::tidy(self.tables.now(), &mut self.handle);
+        let mut functions = Ok(());
+        // What an earlier daemon left at work goes on after a failure.
+        if changed.is_ok() || self.is_idle() {
+            functions = functions::tidy(self.tables.now(), &mut self.handle);
+        }
         changed?;
         // What forwards is changed: what fails from here on is done with the next change.
         for done in [self.leave_others(), self.keep_watch(), functions] {
@@ -159,17 +172,19 @@ impl Dataplane for Xdp {
 
     fn end(&mut self) -> Result<(), Error> {
         let ended = self.end_trace();
-        if self.attached.is_empty() {
+        let mut functions = Ok(());
+        if self.is_idle() {
             // Nothing leads packets there.
-            functions::tidy(&Forwarding::default(), &mut self.handle)?;
+            functions = functions::tidy(&Forwarding::default(), &mut self.handle);
         }
-        self.pins.end().and(ended)
+        self.pins.end().and(functions).and(ended)
     }
 
     fn count(&self, of: Counter<'_>) -> Option<Count> {
         let of_reason = |counter| Some(self.tables.program().count(counter));
         match of {
             Counter::Sid(sid) => self.tables.count_of_sid(sid),
+            Counter::Returned(sid) => self.tables.count_of_returned(sid),
             Counter::Policy(id) => self.tables.count_of_policy(id),
             Counter::Left(number) => of_reason(number),
             Counter::Dropped(number) => of_reason(reason::REASONS.0 + number),
@@ -191,6 +206,10 @@ impl Dataplane for Xdp {
 
     fn forget_routes(&mut self) {
         self.tables.program().begin_generation();
+    }
+
+    fn keeps(&mut self) -> bool {
+        functions::are_led(self.tables.now(), &mut self.handle)
     }
 
     fn set_exact(&mut self, exact: bool) {

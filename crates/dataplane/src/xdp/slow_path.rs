@@ -163,6 +163,7 @@ impl SlowPath {
         let mut path = Self::default();
         let interfaces = interfaces(forwarding, &kernel.links);
         path.guard(forwarding, &interfaces, few);
+        path.guard_functions(forwarding);
         let up = |link: &&Link| link.up && forwarding.ports.contains_key(&link.index);
         let device = kernel.links.iter().find(up).map(|link| link.index);
         if let Some(device) = device.filter(|_| few) {
@@ -191,16 +192,19 @@ impl SlowPath {
         }
     }
 
+    /// Gives service functions a route that others may be told of. Nothing goes by it: not past the
+    /// rules.
+    fn guard_functions(&mut self, forwarding: &Forwarding) {
+        for (sid, _) in forwarding.sids.iter().filter(|(_, endpoint)| endpoint.netfilter) {
+            self.close(MAIN_TABLE, IpNet::V6(*sid), METRIC);
+        }
+    }
+
     fn add_sids(&mut self, forwarding: &Forwarding, kernel: &Kernel, device: u32) {
         let taken: HashSet<IpNet> =
             kernel.routes.iter().filter(|r| r.table == MAIN_TABLE).map(|r| r.destination).collect();
         for (sid, endpoint) in forwarding.sids.iter().filter(|(_, endpoint)| !endpoint.in_kernel) {
             let destination = IpNet::V6(*sid);
-            if endpoint.netfilter {
-                // A route that others may be told of. Nothing goes by it: not past the rules.
-                self.close(MAIN_TABLE, destination, METRIC);
-                continue;
-            }
             let Some(behavior) = counterpart(endpoint) else { continue };
             if taken.contains(&destination) || kernel.addresses.contains(&sid.addr().into()) {
                 continue;
@@ -392,7 +396,7 @@ fn remove<'a>(
 
 /// The kernel's behaviour that does the same.
 fn counterpart(endpoint: &Endpoint) -> Option<Behavior> {
-    if endpoint.tags != Tags::default() {
+    if endpoint.tags != Tags::default() || endpoint.netfilter {
         return None;
     }
     match &endpoint.behavior {

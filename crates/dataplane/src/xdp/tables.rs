@@ -7,6 +7,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use bpf::srv6::FUNCTIONS;
 use bpf::srv6::types::{self, behaviour, limit, sid_flag};
 use bpf::{Count, Srv6};
 use ipnet::{IpNet, Ipv6Net};
@@ -146,6 +147,7 @@ impl Tables {
             ("policies", wanted.policies.len(), sizes.policies),
             ("tenants", tenants as usize, sizes.tenants),
             ("attachments", wanted.attachments.len(), sizes.attachments),
+            ("service functions", super::functions::count(wanted), FUNCTIONS),
         ] {
             if count > room as usize {
                 return Err(Error::TooMany { what, count, room });

@@ -4,5 +4,6 @@
 mod bed;
 mod behaviours;
 mod found;
+mod function;
 mod oracle;
 mod too_big;

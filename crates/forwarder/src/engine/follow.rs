@@ -79,7 +79,8 @@ impl Engine {
     /// Does what the file asks for in the kernel's new state; nothing if that is no other one.
     fn follow_kernel(&mut self, file: &File) -> Result<(), Error> {
         let seen = self.look(None)?;
-        if self.seen.as_ref() == Some(&seen.kernel) && self.host.keeps(&seen) {
+        let is_same = self.seen.as_ref() == Some(&seen.kernel);
+        if is_same && self.host.keeps(&seen) && self.plane.keeps() {
             self.plane.set_exact(seen.exact);
             return Ok(());
         }

@@ -240,6 +240,8 @@ fn per_second(
             let (packets, bytes) = (since(|entry| entry.packets), since(|entry| entry.bytes));
             entry.packets = entry.packets.map(|now| rate(now, packets));
             entry.bytes = entry.bytes.map(|now| rate(now, bytes));
+            let returned = since(|entry| entry.returned);
+            entry.returned = entry.returned.map(|now| rate(now, returned));
         }
     };
     let mut result = now.clone();
@@ -297,6 +299,12 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
             parts.push(format!("and {} more: --json has them all", entries.len() - MOST));
         }
     }
+    let functions = found.sids.iter().filter(|entry| entry.returned.is_some()).take(MOST);
+    let row = |e: &v1::DataplaneEntry| vec![e.name.clone(), count(e.packets), count(e.returned)];
+    let rows: Vec<_> = functions.map(row).collect();
+    if !rows.is_empty() {
+        parts.push(table(&["FUNCTION", &counter("INTO NETFILTER"), &counter("AND BACK")], rows));
+    }
     let seen = |t: &&v1::DataplaneTenant| t.encapsulated_packets + t.decapsulated_packets > 0;
     let row = |tenant: &v1::DataplaneTenant| {
         vec![
@@ -341,6 +349,7 @@ fn as_json(found: &v1::GetDataplaneResponse) -> Value {
             "action": entry.action,
             "packets": entry.packets,
             "bytes": entry.bytes,
+            "returned": entry.returned,
         })
     };
     let entries = |entries: &[v1::DataplaneEntry]| entries.iter().map(entry).collect::<Value>();

@@ -8,7 +8,7 @@ use testkit::Said;
 use crate::net::{FILE, Net, ip, show};
 
 /// `kaido dataplane run` in a namespace, to its end.
-fn run(net: &Net, namespace: &Namespace, arguments: &[&str]) -> Said {
+pub(crate) fn run(net: &Net, namespace: &Namespace, arguments: &[&str]) -> Said {
     let mut command = net.kaido.command(&[&["dataplane", "run"], arguments].concat());
     namespace.run(|| Said::of(&mut command)).unwrap()
 }

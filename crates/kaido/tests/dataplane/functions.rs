@@ -3,6 +3,9 @@
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use testkit::until;
 
 use crate::net::{Net, ip, show};
 
@@ -49,7 +52,7 @@ table inet firewall {
 fn net() -> Net {
     let net = Net::new();
     let sysctls = || {
-        for key in ["conf/all/rp_filter", "conf/default/rp_filter"] {
+        for key in ["conf/all/rp_filter", "conf/default/rp_filter", "ip_early_demux"] {
             netlink::sysctl::write(&format!("ipv4/{key}"), "0").unwrap();
         }
     };
@@ -127,7 +130,15 @@ fn root_a_mark_chooses_the_chain_that_inner_packets_meet() {
     for counter in ["in-pre", "in-forward", "in-post"] {
         assert_eq!(counted(&net, counter), 6, "{counter}");
     }
+    let function = |net: &Net| {
+        let shown = net.show();
+        let sids = shown["sids"].as_array().unwrap();
+        let sid = sids.iter().find(|sid| sid["action"] == "End.AN.NF").unwrap();
+        [&sid["packets"], &sid["returned"]].map(|count| count.as_u64().unwrap())
+    };
+    assert_eq!(function(&net), [6, 6]);
     expect(&net, "-s 1200 10.9.0.1", false);
+    assert_eq!(function(&net), [9, 6]);
     ip(
         &net.left,
         &[
@@ -253,9 +264,11 @@ fn root_a_stream_passes_a_stateful_ruleset_whole() {
 fn root_settings_that_drop_inner_packets_are_refused() {
     let mut net = net();
     net.start(&[]);
-    for (key, bad, good) in
-        [("ipv4/conf/all/rp_filter", "1", "0"), ("ipv6/conf/all/forwarding", "0", "1")]
-    {
+    for (key, bad, good) in [
+        ("ipv4/conf/all/rp_filter", "1", "0"),
+        ("ipv4/ip_early_demux", "1", "0"),
+        ("ipv6/conf/all/forwarding", "0", "1"),
+    ] {
         let set = |value| net.node.run(|| netlink::sysctl::write(key, value).unwrap()).unwrap();
         set(bad);
         let file = net.kaido.file("dataplane.yaml", FILE);
@@ -271,4 +284,35 @@ fn root_settings_that_drop_inner_packets_are_refused() {
     net.apply("ports: { l: {}, r: {} }\n");
     assert!(!show(&net.node, "link").contains("kaido-in"));
     assert!(!show(&net.node, "rule").contains("kaido-in"));
+}
+
+/// Neither the way's loss nor an earlier daemon's lets a packet past the rules.
+#[test]
+fn root_a_way_that_is_lost_is_closed_and_comes_back() {
+    let mut net = net();
+    ip(&net.node, &["route add 10.9.0.0/24 via inet6 fd00:b::2 dev r"]);
+    net.start(&[]);
+    net.apply(FILE);
+    expect(&net, "10.9.0.1", true);
+    for line in ["link set kaido-out down", "rule del pref 0 iif kaido-in"] {
+        ip(&net.node, &[line]);
+        let answers = || ping(&net, "10.9.0.1").then_some(());
+        until(Duration::from_secs(10), answers, || line.into());
+    }
+    net.kill();
+    ip(&net.node, &["link set kaido-out down", "link set kaido-out up"]);
+    // By the main table there would be a way.
+    assert!(!ping(&net, "10.9.0.1"));
+    // A daemon whose first change fails leaves what is there.
+    ip(&net.node, &["link set kaido-out down"]);
+    let early_demux = |net: &Net, on| {
+        let write = || netlink::sysctl::write("ipv4/ip_early_demux", on).unwrap();
+        net.node.run(write).unwrap();
+    };
+    early_demux(&net, "1");
+    assert_ne!(crate::folder::run(&net, &net.node, &[]).code, Some(0));
+    assert!(show(&net.node, "link").contains("kaido-in"));
+    early_demux(&net, "0");
+    net.start(&[]);
+    expect(&net, "10.9.0.1", true);
 }

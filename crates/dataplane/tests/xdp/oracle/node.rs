@@ -150,7 +150,8 @@ impl Node {
 /// link-local next segments on the link.
 fn is_noise(frame: &[u8]) -> bool {
     let from_node = frame[6..12] == NODE_LEFT || frame[6..12] == NODE_RIGHT;
-    let of_neighbour = is_error(frame) && frame[12..14] == [0x86, 0xdd] && frame.get(54..56) == Some(&[1, 3]);
+    let of_neighbour =
+        is_error(frame) && frame[12..14] == [0x86, 0xdd] && frame.get(54..56) == Some(&[1, 3]);
     from_node && (frame[0] & 1 == 1 || of_neighbour)
 }
 
