@@ -3,12 +3,12 @@
  * The SRv6 data plane of a port: endpoint behaviours of this node's SIDs, and the headend for
  * tenants' packets. Everything else goes to the kernel, unchanged.
  */
+#include "include/srv6/answer.h"
 #include "include/srv6/decapsulate.h"
 #include "include/srv6/encapsulate.h"
 #include "include/srv6/end.h"
 #include "include/srv6/end_an_nf.h"
 #include "include/srv6/end_b6_encaps.h"
-#include "include/srv6/netfilter.h"
 #include "include/srv6/watch.h"
 
 #include <linux/errno.h>
@@ -231,11 +231,34 @@ int function_in(struct __sk_buff *skb)
 	return into_netfilter(skb);
 }
 
-/* An inner packet, on its way out of the kernel. */
+/* An inner packet, on its way out of the kernel. What came in by no interface is this node's own. */
 SEC("tc")
 int function_out(struct __sk_buff *skb)
 {
-	return out_of_netfilter(skb);
+	__u32 zero = 0;
+	const struct control *state = bpf_map_lookup_elem(&control, &zero);
+
+	if (!state)
+		return TC_ACT_SHOT;
+	if (!skb->ingress_ifindex)
+		return own(skb, state);
+	if (skb->ingress_ifindex != state->function_in)
+		return shoot(state, skb, REASON_LOCAL_ANSWER);
+	return out_of_netfilter(skb, state);
+}
+
+/* A packet on its way out by another interface. */
+SEC("tc")
+int answers(struct __sk_buff *skb)
+{
+	return guard(skb, 1);
+}
+
+/* The same where frames have no link header. */
+SEC("tc")
+int answers_without_link(struct __sk_buff *skb)
+{
+	return guard(skb, 0);
 }
 
 /* Starts the timer. Run once, by whoever loads the program. */

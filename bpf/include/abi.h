@@ -64,6 +64,8 @@ enum limit {
 	LIMIT_OUTER = 208,
 	/* Over how many places a policy with several lists spreads its flows. A power of two. */
 	LIMIT_SPREAD = 64,
+	/* Sets of `passages`, where there are service functions. A power of two. */
+	LIMIT_PASSAGES = 16384,
 	/* How long a generation lasts that nobody watches over. */
 	LIMIT_TICK_NS = 100000000,
 	/* The first counters are the reasons': left to the kernel, then dropped. */
@@ -117,7 +119,8 @@ enum reason {
 	/* A service function gave back a packet whose outer header is not there any more: too many came
 	 * meanwhile. */
 	REASON_STATE_LOST,
-	/* What this node, or another one through it, sends where only service functions' packets leave. */
+	/* What this node itself says to an inner packet of a service function, without a way back; and what
+	 * it, or another one through it, sends where only such packets leave. */
 	REASON_LOCAL_ANSWER,
 	REASONS,
 };
@@ -275,7 +278,8 @@ struct sid {
 	/* X, DX4 (first 4 bytes), DX6: the next hop; zero for the packet's own destination.
 	 * T, DT4, DT6, DT46: the routing table, or zero and then the VRF to look up in.
 	 * DX2: the interface to send by. B6.Encaps: the policy.
-	 * AN.NF: the counter of what has come back from netfilter. */
+	 * AN.NF: the counter of what has come back from netfilter, and the way back of this node's own
+	 * answers, 0 for none. */
 	__u64 target[2];
 	__u32 version; /* the control's when the counter became this SID's */
 	__u32 counter;
@@ -376,6 +380,21 @@ enum slot_flag {
 	SLOT_RAISED = 2, /* its hop limit was raised by one: the kernel takes one off */
 };
 
+/*
+ * Between which addresses inner packets have gone into netfilter lately: what this node itself says
+ * to one of them must not leave in the clear. Each pair is in one set, which is one cache line.
+ */
+struct passages {
+	/* The upper half of the pair's hash, not 0, and the way back of answers; 0 for a free place. */
+	__u64 key[4];
+	/* When a packet passed last, in PASSAGE_TICK_NS. */
+	__u32 time[4];
+	/* When one last found no place: any pair may be of this set then. */
+	__u32 full;
+	__u32 pad[3];
+};
+_Static_assert(sizeof(struct passages) == 64, "one cache line");
+
 /* What the daemon tells every packet. */
 struct control {
 	/* All ones if a packet's way may depend on more than its destination, and on where it came in:
@@ -406,7 +425,8 @@ struct control {
 	__u32 magic;
 	/* The lengths of the SIDs' prefixes. */
 	struct lengths6 sids[2];
-	__u32 pad;
+	/* Sets of passages, less one: a power of two. */
+	__u32 passages;
 };
 _Static_assert(sizeof(struct control) == 320, "no hidden padding");
 

@@ -10,6 +10,7 @@
 #define KAIDO_SRV6_END_AN_NF_H
 
 #include "end.h"
+#include "passage.h"
 #include "slot.h"
 
 /* The address of `function_in`. */
@@ -92,6 +93,26 @@ static __always_inline int is_regular(const struct frame *frame, __u32 at, int i
 	       !is_special4(ip4->daddr);
 }
 
+/* Remembers between which addresses an inner packet passes. */
+static __always_inline int remember(const struct frame *frame, __u32 at, int ipv6, __u32 policy)
+{
+	const void *packet = data_of(frame) + ETH_HLEN + at;
+	const struct ipv6hdr *ip6 = packet;
+	const struct iphdr *ip4 = packet;
+	__u64 pair;
+
+	if (ipv6) {
+		if ((void *)(ip6 + 1) > end_of(frame))
+			return -1;
+		pair = pair6(frame->control, (const __u64 *)&ip6->saddr, (const __u64 *)&ip6->daddr);
+	} else {
+		if ((void *)(ip4 + 1) > end_of(frame))
+			return -1;
+		pair = pair4(frame->control, ip4->saddr, ip4->daddr);
+	}
+	return remember_passage(frame->control, pair, policy);
+}
+
 /* `length`: of the packet, whose padding is off already. */
 static __noinline int end_an_nf(struct xdp_md *ctx, const struct port *port, const struct sid *sid,
 				__u32 length)
@@ -145,6 +166,8 @@ static __noinline int end_an_nf(struct xdp_md *ctx, const struct port *port, con
 		return drop(frame, REASON_NO_ROUTE);
 	if (adjacency && frame->length > adjacency->mtu)
 		return drop(frame, REASON_TOO_BIG);
+	if (remember(frame, outer, ipv6, sid->target[1]))
+		return drop(frame, REASON_TRUNCATED);
 	struct slot *slot = take_slot(frame->control, frame->row, &tag);
 
 	if (!slot)

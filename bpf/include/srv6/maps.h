@@ -188,6 +188,22 @@ struct {
 	__type(value, struct slot);
 } slots SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct passages);
+} passages SEC(".maps");
+
+/* The policies of ways back. A way keeps its number when a policy's record, or the program, is
+ * another one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2048);
+	__type(key, __u32);
+	__type(value, __u32);
+} ways_back SEC(".maps");
+
 /* How many slots each processor has taken. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -3,8 +3,7 @@
  * End.AN.NF, the second half: what comes in by `function_in` is given its mark, and what leaves by
  * `function_out` is given its outer header back.
  *
- * A packet without a slot goes nowhere. Nor does one that this node made itself, such as an ICMP
- * error: it has no outer header, and is told by having come in by no interface.
+ * A packet without a slot goes nowhere.
  */
 #ifndef KAIDO_SRV6_NETFILTER_H
 #define KAIDO_SRV6_NETFILTER_H
@@ -23,7 +22,8 @@ static __always_inline void count_packet(const struct control *state, __u32 coun
 	__u32 at = bpf_get_smp_processor_id() * state->counters + counter;
 	struct count *count = bpf_map_lookup_elem(&counts, &at);
 
-	if (count) {
+	/* An earlier program's slot has an earlier program's counter. */
+	if (count && counter < state->counters) {
 		count->packets++;
 		count->bytes += length;
 	}
@@ -140,27 +140,10 @@ static __always_inline int send_anew(struct __sk_buff *skb, const struct control
 	return bpf_redirect(fib.ifindex, 0);
 }
 
-/* What this node sends by itself. The interface's own talk to groups is no answer. */
-static __always_inline int refuse_own(const struct control *state, const struct __sk_buff *skb)
+static __always_inline int out_of_netfilter(struct __sk_buff *skb, const struct control *state)
 {
-	const __u8 *ethernet = (void *)(long)skb->data;
-
-	if ((void *)(ethernet + 1) <= (void *)(long)skb->data_end && *ethernet & 1)
-		return TC_ACT_SHOT;
-	return shoot(state, skb, REASON_LOCAL_ANSWER);
-}
-
-static __always_inline int out_of_netfilter(struct __sk_buff *skb)
-{
-	__u32 zero = 0;
-	const struct control *state = bpf_map_lookup_elem(&control, &zero);
-
-	if (!state)
-		return TC_ACT_SHOT;
 	__u64 time = skb->tstamp, tag = time & ((1ull << 48) - 1);
 
-	if (skb->ingress_ifindex != state->function_in)
-		return refuse_own(state, skb);
 	const struct slot *slot = slot_of(state, tag);
 
 	if (time >> 48 != state->magic || !slot || !is_slot_of(slot, tag))

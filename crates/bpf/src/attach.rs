@@ -74,9 +74,7 @@ impl Attached {
     /// The attachment that was pinned at `path`.
     pub fn pinned(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Pin { path: path.into(), source };
-        let name = c_path(path).map_err(failed)?;
-        // SAFETY: the path is a C string that lives until the call returns.
-        let link = fd(unsafe { libbpf_sys::bpf_obj_get(name.as_ptr()) }).map_err(failed)?;
+        let link = pinned(path).map_err(failed)?;
         // SAFETY: bpf_link_info is plain C data for which all zeros is a value.
         let mut info: libbpf_sys::bpf_link_info = unsafe { std::mem::zeroed() };
         let mut size = size_of_val(&info) as u32;
@@ -111,11 +109,8 @@ impl Attached {
 
     /// Puts `program` in place of the one that is there: each packet meets the one or the other.
     pub fn replace(&self, program: BorrowedFd<'_>) -> Result<(), Error> {
-        let (link, program) = (self.link.as_raw_fd(), program.as_raw_fd());
-        // SAFETY: no options; the call takes two descriptors.
-        let result = unsafe { libbpf_sys::bpf_link_update(link, program, std::ptr::null()) };
         let interface = self.interface;
-        match check(result) {
+        match replace(self.link.as_fd(), program) {
             // The interface is gone, and its packets with it.
             Err(error) if error.raw_os_error() == Some(nix::libc::ENOLINK) => Ok(()),
             done => done.map_err(|source| Error::AttachXdp { interface, source }),
@@ -137,6 +132,20 @@ impl Attached {
             None => Ok(()),
         }
     }
+}
+
+/// Puts `program` in the place of a link's.
+pub(crate) fn replace(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    let (link, program) = (link.as_raw_fd(), program.as_raw_fd());
+    // SAFETY: no options; the call takes two descriptors.
+    check(unsafe { libbpf_sys::bpf_link_update(link, program, std::ptr::null()) })
+}
+
+/// What is pinned at `path`.
+pub(crate) fn pinned(path: &Path) -> io::Result<OwnedFd> {
+    let name = c_path(path)?;
+    // SAFETY: the path is a C string that lives until the call returns.
+    fd(unsafe { libbpf_sys::bpf_obj_get(name.as_ptr()) })
 }
 
 /// Pins a map, program or link in a BPF file system.
@@ -187,7 +196,7 @@ fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
 }
 
-fn fd(result: i32) -> io::Result<OwnedFd> {
+pub(crate) fn fd(result: i32) -> io::Result<OwnedFd> {
     check(result)?;
     // SAFETY: the call that gave the descriptor made it for this process; nobody else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(result) })

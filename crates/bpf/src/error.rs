@@ -75,6 +75,15 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// The guard of an interface cannot be put there or taken off.
+    #[error("cannot guard interface {interface} against answers of this node (tcx or clsact)")]
+    Guard {
+        /// The interface's index.
+        interface: u32,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// A pin cannot be made, opened or removed.
     #[error("cannot use {} to keep programs at work", path.display())]
     Pin {

@@ -62,6 +62,10 @@ fn attach(
 /// What is in front of a tag: 15 bits that are hard to guess, not 0. That the tag is a packet's own its
 /// slot says.
 pub(crate) fn magic() -> u32 {
-    let random = RandomState::new().build_hasher().finish() as u32;
-    (random & 0x7fff).max(1)
+    (random() & 0x7fff).max(1)
+}
+
+/// A number that is hard to guess.
+pub(crate) fn random() -> u32 {
+    RandomState::new().build_hasher().finish() as u32
 }

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -11,7 +11,8 @@ use libbpf_rs::{Map, MapHandle};
 
 use crate::abi::Abi;
 use crate::found::FoundSids;
-use crate::function::magic;
+use crate::function::{magic, random};
+use crate::held::{Held, repin};
 use crate::index::{Index, buckets_for, mix};
 use crate::measure::{run_once, verdict};
 use crate::records::{Indexed, Keyed, Numbered, Records, wait_for_packets};
@@ -90,6 +91,11 @@ impl Sizes {
         }
     }
 
+    /// Sets of pairs of addresses that service functions' packets go between.
+    fn passages(&self) -> u32 {
+        if self.slots > 1 { types::limit::LIMIT_PASSAGES.0 } else { 1 }
+    }
+
     /// The counters of one processor: the reasons', one for each record of a SID and policy, and one
     /// more for service functions.
     pub fn counters(&self) -> u32 {
@@ -124,6 +130,8 @@ pub struct Srv6 {
     pub lists: Numbered<types::outer>,
     /// Endpoint behaviours.
     pub sids: Indexed<types::sid>,
+    /// The policies of ways back of this node's answers to service functions' packets.
+    pub ways_back: Table<u32, u32>,
     /// What inner packets of service functions are sent by.
     pub(crate) function_devices: Table<u32, u32>,
     /// A row of counters for each processor.
@@ -137,12 +145,25 @@ pub struct Srv6 {
 impl Srv6 {
     /// Loads the program with tables for so many entries.
     pub fn load(sizes: Sizes) -> Result<Self, Error> {
+        Self::load_after(sizes, None)
+    }
+
+    /// Loads the program as the successor of another one: it gives the packets back that are with
+    /// service functions, if as many fit into both.
+    pub fn load_after(sizes: Sizes, held: Option<&Held>) -> Result<Self, Error> {
         let failed = |source| Error::load(PROGRAM, source);
         let cpus = libbpf_rs::num_possible_cpus().map_err(failed)? as u32;
         // The object has to outlive the skeleton; what a load leaks is a few hundred bytes.
         let object = Box::leak(Box::new(MaybeUninit::uninit()));
         let mut open = skel::Srv6SkelBuilder::default().open(object).map_err(failed)?;
         set_sizes(&mut open.maps, sizes, cpus).map_err(failed)?;
+        let slots = cpus.saturating_mul(sizes.slots);
+        let held = held.filter(|held| held.fits(slots, sizes.passages()));
+        if let Some(held) = held {
+            open.maps.slots.reuse_fd(held.slots.as_fd()).map_err(failed)?;
+            open.maps.taken.reuse_fd(held.taken.as_fd()).map_err(failed)?;
+            open.maps.passages.reuse_fd(held.passages.as_fd()).map_err(failed)?;
+        }
         let skel = open.load().map_err(failed)?;
         let maps = &skel.maps;
         let sid_index = mapped("sid_index", &maps.sid_index)?;
@@ -152,7 +173,8 @@ impl Srv6 {
         control.write(
             0,
             types::control {
-                generation: 1,
+                // No number that a slot of another program has.
+                generation: random().max(1),
                 version: 1,
                 exact: u64::MAX,
                 counters: sizes.counters(),
@@ -160,7 +182,8 @@ impl Srv6 {
                 prefix4_buckets: prefix4_index.len() as u32 - 1,
                 prefix6_buckets: prefix6_index.len() as u32 - 1,
                 slots: sizes.slots - 1,
-                magic: magic(),
+                passages: sizes.passages() - 1,
+                magic: held.map_or_else(magic, |held| held.magic),
                 ..types::control::default()
             },
         );
@@ -177,6 +200,7 @@ impl Srv6 {
             spreads: Numbered::new("weighted policies", mapped("spreads", &maps.spreads)?),
             lists: Numbered::new("segment lists", mapped("lists", &maps.lists)?),
             sids: indexed("SIDs", &maps.sids, sid_index)?,
+            ways_back: table("ways_back", &maps.ways_back)?,
             function_devices: table("function_devices", &maps.function_devices)?,
             counts: mapped("counts", &maps.counts)?,
             found_sids: FoundSids(mapped("found_sids", &maps.found_sids)?),
@@ -207,15 +231,7 @@ impl Srv6 {
     /// Keeps the timer that ends generations going when this process is gone: a timer ends with the
     /// last reference from user space to its map. `path` takes the place of an earlier program's.
     pub fn keep_watch(&self, path: &Path) -> Result<(), Error> {
-        // A BPF file system takes no dot in a name.
-        let mut new = path.as_os_str().to_owned();
-        new.push("new");
-        let new = PathBuf::from(new);
-        let failed = |source| Error::Pin { path: path.into(), source };
-        // Left by a process that was killed in between.
-        let _ = std::fs::remove_file(&new);
-        crate::attach::pin(self.skel.maps.watches.as_fd(), &new)?;
-        std::fs::rename(&new, path).map_err(failed)
+        repin(self.skel.maps.watches.as_fd(), path)
     }
 
     /// What a counter has counted on all processors, in bytes of layer 3.
@@ -403,6 +419,19 @@ impl Srv6 {
         [progs.function_in.as_fd(), progs.function_out.as_fd()]
     }
 
+    /// What a program's successor goes on with, and where it finds what is in front of tags.
+    pub(crate) fn held_maps(&self) -> [&Map<'_>; 4] {
+        let maps = &self.skel.maps;
+        [&maps.control, &maps.slots, &maps.taken, &maps.passages]
+    }
+
+    /// What this node's own packets meet on their way out by an interface whose frames have a link
+    /// header, or have none.
+    pub(crate) fn guard_program(&self, link_header: bool) -> BorrowedFd<'_> {
+        let progs = &self.skel.progs;
+        if link_header { progs.answers.as_fd() } else { progs.answers_without_link.as_fd() }
+    }
+
     /// The program.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.skel.progs.srv6.as_fd()
@@ -434,6 +463,7 @@ fn set_sizes(maps: &mut skel::OpenSrv6Maps<'_>, sizes: Sizes, cpus: u32) -> libb
         (&mut maps.attachments, sizes.attachments),
         (&mut maps.counts, sizes.counters() * cpus),
         (&mut maps.slots, cpus.saturating_mul(sizes.slots)),
+        (&mut maps.passages, sizes.passages()),
         (&mut maps.adjacencies, cpus << types::limit::LIMIT_ADJACENCY_BITS.0),
         (&mut maps.found_sids, cpus << types::limit::LIMIT_FOUND_BITS.0),
         (&mut maps.found_policies, cpus << types::limit::LIMIT_FOUND_BITS.0),

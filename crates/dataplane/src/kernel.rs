@@ -38,7 +38,7 @@ impl Dataplane for KernelAlone {
         }
         // The routes are there: nobody needs an earlier daemon's program any more.
         self.pins.clear()?;
-        functions::tidy(&Forwarding::default(), &mut Handle::new()?)?;
+        functions::tidy(&Forwarding::default(), &self.pins, &mut Handle::new()?)?;
         self.now = wanted;
         Ok(())
     }

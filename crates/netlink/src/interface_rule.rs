@@ -20,8 +20,10 @@ pub struct InterfaceRule {
     pub protocol: u8,
     /// Whether it is for IPv6, or else for IPv4.
     pub ipv6: bool,
-    /// The interface's name.
+    /// The interface's name; `lo` for what this node sends itself.
     pub interface: String,
+    /// The only protocol that it is for (IANA's numbers).
+    pub ip_protocol: Option<u8>,
 }
 
 /// Adds a rule. One that is there already is an error (EEXIST).
@@ -48,6 +50,8 @@ fn message(rule: &InterfaceRule) -> RuleMessage {
         RuleAttribute::Protocol(rule.protocol.into()),
         RuleAttribute::Iifname(rule.interface.clone()),
     ];
+    let protocol = rule.ip_protocol.map(|number| RuleAttribute::IpProtocol(number.into()));
+    message.attributes.extend(protocol);
     message
 }
 
@@ -121,6 +125,7 @@ fn read(body: &[u8], ipv6: bool) -> std::result::Result<Option<InterfaceRule>, D
         protocol: 0,
         ipv6,
         interface: String::new(),
+        ip_protocol: None,
     };
     for attribute in message.attributes {
         match attribute {
@@ -128,6 +133,7 @@ fn read(body: &[u8], ipv6: bool) -> std::result::Result<Option<InterfaceRule>, D
             RuleAttribute::Table(table) => rule.table = table,
             RuleAttribute::Protocol(protocol) => rule.protocol = protocol.into(),
             RuleAttribute::Iifname(name) => rule.interface = name,
+            RuleAttribute::IpProtocol(number) => rule.ip_protocol = Some(i32::from(number) as u8),
             _ => {}
         }
     }
@@ -149,6 +155,7 @@ mod tests {
             protocol: SLOW_PATH,
             ipv6,
             interface: "lo".into(),
+            ip_protocol: ipv6.then_some(58),
         };
         let namespace = Namespace::unnamed().unwrap();
         let test = || {

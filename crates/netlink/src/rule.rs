@@ -185,7 +185,7 @@ fn owner(body: &[u8]) -> Result<Owner, DecodeError> {
     }
     Ok(match (priority, table, l3mdev) {
         _ if protocol == PROTOCOL => Owner::Own,
-        // By interface alone.
+        // By interface, of which every look-up has one.
         _ if protocol == SLOW_PATH || protocol == FUNCTIONS => Owner::Kernel,
         _ if !plain => Owner::Other,
         (0 | 32765, 255, false) => Owner::Local,

@@ -119,7 +119,7 @@ pub struct Endpoint {
     pub tags: Tags,
     /// The VRF device whose table is looked up, where the behaviour names a table of a VRF.
     pub vrf: Option<u32>,
-    /// The policy of End.B6.Encaps.
+    /// The policy of End.B6.Encaps, or that of End.AN.NF's answers.
     pub policy: Option<PolicyId>,
     /// Whether the inner packet passes netfilter before the behaviour, which is End (End.AN.NF).
     pub netfilter: bool,

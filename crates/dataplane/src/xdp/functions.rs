@@ -1,21 +1,27 @@
 //! The way of service functions' inner packets through the kernel: in by one end of a veth, by a rule
 //! to a table whose only route leads out by the other end.
 //!
+//! What this node itself says to such a packet has a way of its own back (`guards.rs`), or none: a
+//! last rule leads ICMP errors to `kaido-out` where no other route leads them anywhere.
+//!
 //! The rule comes before the one for local addresses: a tenant's packet may be to an address that is
 //! this node's as well, and is not for it. Nothing on the way depends on this process, so that packets
 //! go on passing the rules when it is gone.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use bpf::{FunctionEnds, Srv6};
+use bpf::{FunctionEnds, Held, Srv6};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use netlink::{
-    Batch, Errno, FUNCTIONS, Handle, InterfaceRule, Mac, Namespace, NextHop, Offload, Route,
+    Batch, Errno, FUNCTIONS, Handle, InterfaceRule, Link, Mac, Namespace, NextHop, Offload, Route,
     RouteKind, VethEnd, add_interface_rule, add_neighbour, add_veth, delete_interface_rule,
     delete_link, delete_route, replace_route, set_offload, set_up, sysctl,
 };
 
-use super::Forwarding;
+use super::guards::{self, Guards};
+use super::{Forwarding, Pins, Xdp};
+use wire::protocol;
+
 use crate::Error;
 
 const INWARDS: &str = "kaido-in";
@@ -32,6 +38,8 @@ const ALL: [IpNet; 2] = [
     IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0)),
     IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0)),
 ];
+/// The preference of a rule behind the kernel's own, the last of which is 32767.
+const LAST: u32 = 32768;
 /// What everything is sent to, so that there is one neighbour and not one for each destination.
 const NEIGHBOUR: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
 
@@ -53,11 +61,17 @@ pub(super) fn count(forwarding: &Forwarding) -> usize {
     forwarding.sids.values().filter(|endpoint| endpoint.netfilter).count()
 }
 
+/// Whether the interface is one of the way's ends.
+pub(super) fn is_own(link: &Link) -> bool {
+    link.name == INWARDS || link.name == OUTWARDS
+}
+
 /// Makes the way, if there are functions in `wanted`.
-pub(super) fn prepare(wanted: &Forwarding, srv6: &Srv6, handle: &mut Handle) -> Result<(), Error> {
+pub(super) fn prepare(wanted: &Forwarding, plane: &mut Xdp) -> Result<(), Error> {
     if !are_in(wanted) {
         return Ok(());
     }
+    let (srv6, handle) = (plane.tables.program(), &mut plane.handle);
     for (key, wanted) in NEEDED {
         let is = sysctl::read(key)?;
         if is != wanted {
@@ -68,44 +82,60 @@ pub(super) fn prepare(wanted: &Forwarding, srv6: &Srv6, handle: &mut Handle) -> 
         add(handle)?;
         // Before they are up: nothing passes without the programs.
         srv6.attach_functions(ends(handle)?)?;
+        plane.guards.put(srv6, &plane.pins, handle)?;
     }
     lead(ends(handle)?, handle)
 }
 
-/// Puts a program's own ends in the place of an earlier one's, if there are functions in `now`.
-pub(super) fn attach(now: &Forwarding, srv6: &Srv6, handle: &mut Handle) -> Result<(), Error> {
-    if are_in(now) { Ok(srv6.attach_functions(ends(handle)?)?) } else { Ok(()) }
+/// Puts a program's own ends and guards in the place of an earlier one's, if there are functions in
+/// `now`.
+pub(super) fn attach(
+    now: &Forwarding,
+    srv6: &Srv6,
+    guards: &mut Guards,
+    pins: &Pins,
+    handle: &mut Handle,
+) -> Result<(), Error> {
+    if !are_in(now) {
+        return Ok(());
+    }
+    guards.put(srv6, pins, handle)?;
+    Ok(srv6.attach_functions(ends(handle)?)?)
 }
 
-/// Whether packets still go the way, if there are functions in `now`.
-pub(super) fn are_led(now: &Forwarding, handle: &mut Handle) -> bool {
+/// Whether packets still go the way, and no interface is without a guard, if there are functions in
+/// `now`.
+pub(super) fn are_led(now: &Forwarding, guards: &Guards, handle: &mut Handle) -> bool {
     let led = |handle: &mut Handle| -> Result<bool, Error> {
         let rules = handle.interface_rules(FUNCTIONS)?;
         let routes = handle.routes(Some(TABLE), Some(FUNCTIONS))?;
         // Somebody's settings may come after ours, when a new interface is told of.
         let checks = sysctl::read(&rp_filter())? != "0";
-        Ok(rules.len() == 2 && routes.len() == 4 && !checks)
+        let ways = rules.len() == self::rules().len() && routes.len() == 4 && !checks;
+        Ok(ways && guards.are_on(&handle.links()?))
     };
     !are_in(now) || led(handle).unwrap_or(false)
 }
 
 /// Removes the way, if there are no functions any more.
-pub(crate) fn tidy(now: &Forwarding, handle: &mut Handle) -> Result<(), Error> {
+pub(crate) fn tidy(now: &Forwarding, pins: &Pins, handle: &mut Handle) -> Result<(), Error> {
     if are_in(now) || !is_there(handle)? {
         return Ok(());
     }
     let mut batch = Batch::new();
     // First: what is on its way would go another one without the rules.
     batch.push("delete the interfaces of service functions", delete_link(INWARDS));
-    for ipv6 in [false, true] {
-        let request = delete_interface_rule(&rule(ipv6)).tolerate(Errno::ENOENT);
+    for rule in rules() {
+        let request = delete_interface_rule(&rule).tolerate(Errno::ENOENT);
         batch.push("delete the rule of service functions", request);
     }
     for route in fallbacks() {
         let request = delete_route(&route).tolerate(Errno::ESRCH);
         batch.push("delete the last route of service functions", request);
     }
-    Ok(handle.commit(batch)?)
+    handle.commit(batch)?;
+    Held::forget(&pins.held()).map_err(|source| pins.failed(source))?;
+    guards::take_off(pins, handle)
 }
 
 fn is_there(handle: &mut Handle) -> Result<bool, Error> {
@@ -155,8 +185,8 @@ fn lead(ends: FunctionEnds, handle: &mut Handle) -> Result<(), Error> {
         let route = Route { table: TABLE, protocol: FUNCTIONS, ..Route::new(net, vec![hop]) };
         batch.push("route", replace_route(&route));
     }
-    for ipv6 in [false, true] {
-        batch.push("rule", add_interface_rule(&rule(ipv6)).tolerate(Errno::EEXIST));
+    for rule in rules() {
+        batch.push("rule", add_interface_rule(&rule).tolerate(Errno::EEXIST));
     }
     handle.commit(batch)?;
     handle.put_local_rules_last()?;
@@ -173,12 +203,20 @@ fn rp_filter() -> String {
     format!("ipv4/conf/{INWARDS}/rp_filter")
 }
 
-fn rule(ipv6: bool) -> InterfaceRule {
-    InterfaceRule {
-        priority: 0,
+/// Inner packets are led before anything else, this node's own ICMP errors where nothing else does.
+fn rules() -> [InterfaceRule; 4] {
+    let rule = |ipv6, priority, interface: &str, ip_protocol| InterfaceRule {
+        priority,
         table: TABLE,
         protocol: FUNCTIONS,
         ipv6,
-        interface: INWARDS.into(),
-    }
+        interface: interface.into(),
+        ip_protocol,
+    };
+    [
+        rule(false, 0, INWARDS, None),
+        rule(true, 0, INWARDS, None),
+        rule(false, LAST, "lo", Some(protocol::ICMP)),
+        rule(true, LAST, "lo", Some(protocol::ICMPV6)),
+    ]
 }

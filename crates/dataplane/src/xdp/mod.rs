@@ -5,6 +5,7 @@ mod attach;
 mod counters;
 mod forwarding;
 pub(crate) mod functions;
+mod guards;
 mod import;
 mod lengths;
 mod outer;

@@ -11,6 +11,10 @@ use crate::Error;
 const WATCH: &str = "watch:";
 /// The pin of the way from a tracer to the program.
 const TRACE: &str = "watch:trace";
+/// The pins of guards, with the interface's index behind.
+const GUARD: &str = "watch:guard:";
+/// The pins of what service functions hold.
+const HELD: &str = "watch:held:";
 
 /// The folder of a data plane's pins.
 #[derive(Debug)]
@@ -42,6 +46,23 @@ impl Pins {
     /// The tracer's.
     pub(super) fn trace(&self) -> PathBuf {
         self.0.join(TRACE)
+    }
+
+    /// The guard's of an interface.
+    pub(super) fn guard(&self, interface: u32) -> PathBuf {
+        self.0.join(format!("{GUARD}{interface}"))
+    }
+
+    /// The interfaces of guards, this daemon's and earlier ones'.
+    pub(super) fn guards(&self) -> Result<Vec<u32>, Error> {
+        let pins = self.all()?;
+        let names = pins.iter().filter_map(|pin| pin.file_name()?.to_str()?.strip_prefix(GUARD));
+        Ok(names.filter_map(|index| index.parse().ok()).collect())
+    }
+
+    /// What the names of pins of what service functions hold begin with.
+    pub(super) fn held(&self) -> PathBuf {
+        self.0.join(HELD)
     }
 
     /// The pins of ports, this daemon's and earlier ones'.
@@ -101,7 +122,8 @@ impl Pins {
         Ok(pins)
     }
 
-    fn failed(&self, source: std::io::Error) -> Error {
+    /// That the folder of pins cannot be used.
+    pub(super) fn failed(&self, source: std::io::Error) -> Error {
         Error::Pins { path: self.0.clone(), source }
     }
 }

@@ -11,11 +11,12 @@ use std::path::Path;
 use bpf::attach::{Attached, Mode};
 use bpf::srv6::Sizes;
 use bpf::srv6::types::reason;
-use bpf::{Count, Srv6};
+use bpf::{Count, Held, Srv6};
 use model::dataplane::{File, Name};
 use netlink::Handle;
 
 use super::functions;
+use super::guards::Guards;
 use super::pins::Pins;
 use super::tracing::Tracing;
 use super::{Forwarding, TABLE_TENANTS, Tables};
@@ -30,6 +31,7 @@ pub struct Xdp {
     /// Where the last file wanted them to.
     pub(super) wanted: BTreeMap<Name, Mode>,
     pub(super) pins: Pins,
+    pub(super) guards: Guards,
     pub(super) handle: Handle,
     pub(super) trace: Option<Tracing>,
     /// Whether the program's watch outlives this process.
@@ -42,7 +44,8 @@ impl Xdp {
     pub fn load(pins: &Path) -> Result<Self, Error> {
         let pins = Pins::prepare(pins)?;
         Ok(Self {
-            tables: Self::empty(Sizes::default())?,
+            tables: Self::empty(Sizes::default(), None)?,
+            guards: Guards::default(),
             attached: BTreeMap::new(),
             modes: BTreeMap::new(),
             wanted: BTreeMap::new(),
@@ -53,9 +56,9 @@ impl Xdp {
         })
     }
 
-    /// The tables of a program of its own.
-    fn empty(sizes: Sizes) -> Result<Tables, Error> {
-        let srv6 = Srv6::load(sizes)?;
+    /// The tables of a program of its own; `held` is what an earlier one has with service functions.
+    fn empty(sizes: Sizes, held: Option<&Held>) -> Result<Tables, Error> {
+        let srv6 = Srv6::load_after(sizes, held)?;
         // Nobody has looked yet at what a packet's way depends on.
         srv6.set_exact(true);
         Ok(Tables::new(srv6))
@@ -66,17 +69,24 @@ impl Xdp {
         &self.tables
     }
 
-    /// Puts a program with larger tables in place of the one that is at work. Counters begin anew.
+    /// Puts a program with larger tables in place of the one that is at work, which may be an
+    /// earlier daemon's. Counters begin anew.
     fn grow(&mut self, sizes: Sizes) -> Result<(), Error> {
         // It stands in front of the program that goes.
         self.end_trace()?;
-        let mut tables = Self::empty(sizes.or(self.tables.program().sizes()))?;
+        let held = Held::pinned(&self.pins.held());
+        let mut tables = Self::empty(sizes.or(self.tables.program().sizes()), held.as_ref())?;
         tables.change_to(self.tables.now().clone())?;
-        let done = functions::attach(tables.now(), tables.program(), &mut self.handle);
+        let done = functions::attach(
+            tables.now(),
+            tables.program(),
+            &mut self.guards,
+            &self.pins,
+            &mut self.handle,
+        );
         if let Err(error) = done.and_then(|()| self.put_on_all(tables.program().program())) {
             // It was there a moment ago; the first error is the one to report.
-            let (now, program) = (self.tables.now(), self.tables.program());
-            let _ = functions::attach(now, program, &mut self.handle);
+            let _ = self.attach_own_functions();
             let _ = self.put_on_all(self.tables.program().program());
             return Err(error);
         }
@@ -100,16 +110,27 @@ impl Xdp {
 
     /// What may fail of a change. On an error the tables and the ports are as they were.
     fn change_tables(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error> {
-        functions::prepare(&wanted, self.tables.program(), &mut self.handle)?;
+        functions::prepare(&wanted, self)?;
         let before = self.tables.change_to(wanted)?;
-        let (now, program) = (self.tables.now(), self.tables.program());
-        let done = functions::attach(now, program, &mut self.handle);
+        let done = self.attach_own_functions();
         if let Err(error) = done.and_then(|()| self.attach_to(&before, file)) {
             // The first error is the one to report; what was there a moment ago fits.
             let _ = self.tables.change_to(before);
             return Err(error);
         }
         Ok(())
+    }
+
+    fn attach_own_functions(&mut self) -> Result<(), Error> {
+        let (now, program) = (self.tables.now(), self.tables.program());
+        functions::attach(now, program, &mut self.guards, &self.pins, &mut self.handle)
+    }
+
+    fn tidy_functions(&mut self) -> Result<(), Error> {
+        if !functions::are_in(self.tables.now()) {
+            self.guards.clear();
+        }
+        functions::tidy(self.tables.now(), &self.pins, &mut self.handle)
     }
 
     /// Whether no program is on any port, this daemon's or an earlier one's.
@@ -123,6 +144,9 @@ impl Xdp {
         if !self.watched {
             self.tables.program().keep_watch(&self.pins.watch())?;
             self.watched = true;
+        }
+        if functions::are_in(self.tables.now()) {
+            self.tables.program().keep_held(&self.pins.held())?;
         }
         Ok(())
     }
@@ -138,7 +162,7 @@ impl Dataplane for Xdp {
         let mut functions = Ok(());
         // What an earlier daemon left at work goes on after a failure.
         if changed.is_ok() || self.is_idle() {
-            functions = functions::tidy(self.tables.now(), &mut self.handle);
+            functions = self.tidy_functions();
         }
         changed?;
         // What forwards is changed: what fails from here on is done with the next change.
@@ -167,7 +191,7 @@ impl Dataplane for Xdp {
         self.wanted.clear();
         self.watched = false;
         self.tables.change_to(Forwarding::default())?;
-        functions::tidy(self.tables.now(), &mut self.handle)
+        self.tidy_functions()
     }
 
     fn end(&mut self) -> Result<(), Error> {
@@ -175,7 +199,7 @@ impl Dataplane for Xdp {
         let mut functions = Ok(());
         if self.is_idle() {
             // Nothing leads packets there.
-            functions = functions::tidy(&Forwarding::default(), &mut self.handle);
+            functions = functions::tidy(&Forwarding::default(), &self.pins, &mut self.handle);
         }
         self.pins.end().and(functions).and(ended)
     }
@@ -209,7 +233,7 @@ impl Dataplane for Xdp {
     }
 
     fn keeps(&mut self) -> bool {
-        functions::are_led(self.tables.now(), &mut self.handle)
+        functions::are_led(self.tables.now(), &self.guards, &mut self.handle)
     }
 
     fn set_exact(&mut self, exact: bool) {

@@ -243,7 +243,12 @@ impl Resolving<'_> {
                 number
             };
             let behavior = match &endpoint.action {
-                Action::End | Action::EndAnNf => Behavior::End,
+                Action::End => Behavior::End,
+                Action::EndAnNf { answers } => {
+                    let answers = answers.as_ref();
+                    policy = answers.map(|steer| self.policy(file, 0, IpNet::V6(*sid), steer));
+                    Behavior::End
+                }
                 Action::EndX(nh6) => Behavior::EndX { nh6: *nh6, interface: None },
                 Action::EndT(table) => Behavior::EndT { table: look_up(table) },
                 Action::EndDx2(port) => Behavior::EndDx2 { interface: index(port).unwrap_or(0) },
@@ -278,7 +283,7 @@ impl Resolving<'_> {
                 tags: tags(endpoint.tags),
                 vrf,
                 policy,
-                netfilter: endpoint.action == Action::EndAnNf,
+                netfilter: matches!(endpoint.action, Action::EndAnNf { .. }),
                 in_kernel: false,
             };
             self.forwarding.sids.insert(*sid, made);

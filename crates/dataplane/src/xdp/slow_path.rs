@@ -186,7 +186,14 @@ impl SlowPath {
             for ipv6 in [false, true] {
                 for interface in interfaces {
                     let (interface, protocol, priority) = (interface.clone(), SLOW_PATH, PRIORITY);
-                    self.rules.insert(InterfaceRule { priority, table, protocol, ipv6, interface });
+                    self.rules.insert(InterfaceRule {
+                        priority,
+                        table,
+                        protocol,
+                        ipv6,
+                        interface,
+                        ip_protocol: None,
+                    });
                 }
             }
         }

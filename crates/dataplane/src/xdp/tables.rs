@@ -5,6 +5,8 @@
 //! leaves a packet the old way or the new one. A change that fails half-way is undone by writing
 //! everything that was there before anew.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use bpf::srv6::FUNCTIONS;
@@ -185,6 +187,7 @@ impl Tables {
         let policies = &self.policies;
         let record = |id: &PolicyId| policies.get(id).map(|placed| placed.record);
         self.ports.change(&self.srv6, wanted, &record)?;
+        self.remove_ways_back(wanted)?;
         self.remove(wanted);
         // Whatever went is used again for the next change at the earliest.
         self.srv6.begin_version();
@@ -214,6 +217,22 @@ impl Tables {
             self.counters.free(placed.counter);
             self.release(&placed.lists, placed.spread);
         }
+    }
+
+    /// Takes out the ways back to policies that are not wanted any more, before their records are
+    /// used again.
+    fn remove_ways_back(&self, wanted: &Forwarding) -> Result<(), Error> {
+        let ways = self.srv6.ways_back.keys();
+        if ways.is_empty() {
+            return Ok(());
+        }
+        let functions = wanted.sids.values().filter(|endpoint| endpoint.netfilter);
+        let kept: HashSet<u32> =
+            functions.filter_map(|endpoint| endpoint.policy.as_ref()).map(way_back).collect();
+        for way in ways.iter().filter(|way| !kept.contains(way)) {
+            self.srv6.ways_back.remove(way)?;
+        }
+        Ok(())
     }
 
     /// Lets go of what a policy used.
@@ -404,7 +423,10 @@ impl Tables {
         };
         let ipv4 = |address: Ipv4Addr| [u64::from(u32::from_ne_bytes(address.octets())), 0];
         let number = match &endpoint.behavior {
-            Behavior::End if endpoint.netfilter => behaviour::BEHAVIOUR_END_AN_NF,
+            Behavior::End if endpoint.netfilter => {
+                value.target[1] = u64::from(self.way_back(endpoint)?);
+                behaviour::BEHAVIOUR_END_AN_NF
+            }
             Behavior::End => behaviour::BEHAVIOUR_END,
             Behavior::EndX { nh6, .. } => {
                 value.target = bpf::words(*nh6);
@@ -449,9 +471,25 @@ impl Tables {
         Ok(value)
     }
 
+    /// The way back of a service function's answers, which leads to its policy now; 0 for none.
+    fn way_back(&self, endpoint: &Endpoint) -> Result<u32, Error> {
+        let Some(id) = &endpoint.policy else { return Ok(0) };
+        let way = way_back(id);
+        self.srv6.ways_back.set(&way, &self.record(id)?)?;
+        Ok(way)
+    }
+
     /// The record of a policy that is there.
     fn record(&self, id: &PolicyId) -> Result<u32, Error> {
         let unknown = || Error::UnknownPolicy { policy: id.clone() };
         Ok(self.policies.get(id).ok_or_else(unknown)?.record)
     }
+}
+
+/// The number of the way back by a policy, not 0: the same in every process, since packets that are
+/// with a service function outlive the daemon.
+fn way_back(policy: &PolicyId) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    policy.hash(&mut hasher);
+    (hasher.finish() as u32).max(1)
 }

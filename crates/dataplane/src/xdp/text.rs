@@ -83,7 +83,10 @@ impl<'a> Names<'a> {
             None => segments.to_string(),
         };
         let mut text = match &endpoint.behavior {
-            Behavior::End if endpoint.netfilter => "End.AN.NF".into(),
+            Behavior::End if endpoint.netfilter => match &endpoint.policy {
+                Some(id) => format!("End.AN.NF answers {}", self.policy(id)),
+                None => "End.AN.NF".into(),
+            },
             Behavior::End => "End".into(),
             Behavior::EndX { nh6, interface: None } => format!("End.X {nh6}"),
             Behavior::EndX { nh6, interface: Some(index) } => {

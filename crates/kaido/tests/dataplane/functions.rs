@@ -10,7 +10,7 @@ use testkit::until;
 use crate::net::{Net, ip, show};
 
 /// What is behind the first 112 bits is the mark.
-const FILE: &str = "\
+pub(crate) const FILE: &str = "\
 source: \"fd00:1::\"
 locators: [\"fd00:1::/48\"]
 ports: { l: {}, r: {} }
@@ -49,7 +49,7 @@ table inet firewall {
 }";
 
 /// Left's packets to 10.9.0.1 and to fd00:9::1 go by the node's function.
-fn net() -> Net {
+pub(crate) fn function_net() -> Net {
     let net = Net::new();
     let sysctls = || {
         for key in ["conf/all/rp_filter", "conf/default/rp_filter", "ip_early_demux"] {
@@ -80,7 +80,7 @@ fn net() -> Net {
     net
 }
 
-fn nft(net: &Net, rules: &str) {
+pub(crate) fn nft(net: &Net, rules: &str) {
     let run = || {
         let mut nft = Command::new("nft").args(["-f", "-"]).stdin(Stdio::piped()).spawn().unwrap();
         nft.stdin.take().unwrap().write_all(rules.as_bytes()).unwrap();
@@ -99,14 +99,14 @@ fn counted(net: &Net, name: &str) -> u64 {
 }
 
 /// Whether `ping` from left gets an answer to all it sends.
-fn ping(net: &Net, arguments: &str) -> bool {
+pub(crate) fn ping(net: &Net, arguments: &str) -> bool {
     let all = format!("-q -c 3 -i 0.05 -W 1 {arguments}");
     let run = || Command::new("ping").args(all.split_whitespace()).output().unwrap();
     net.left.run(run).unwrap().status.success()
 }
 
 #[track_caller]
-fn expect(net: &Net, arguments: &str, answered: bool) {
+pub(crate) fn expect(net: &Net, arguments: &str, answered: bool) {
     let got = ping(net, arguments);
     let reasons: Vec<_> = net.show()["reasons"]
         .as_array()
@@ -120,7 +120,7 @@ fn expect(net: &Net, arguments: &str, answered: bool) {
 
 #[test]
 fn root_a_mark_chooses_the_chain_that_inner_packets_meet() {
-    let mut net = net();
+    let mut net = function_net();
     net.start(&[]);
     net.apply(FILE);
     nft(&net, RULES);
@@ -151,7 +151,7 @@ fn root_a_mark_chooses_the_chain_that_inner_packets_meet() {
 
 #[test]
 fn root_inner_packets_leave_as_they_came() {
-    let mut net = net();
+    let mut net = function_net();
     net.start(&[]);
     net.apply(FILE);
     // Left gives its IPv6 packets' hop limit to the outer header, which passes a router.
@@ -165,7 +165,7 @@ fn root_inner_packets_leave_as_they_came() {
 
 #[test]
 fn root_masquerade_and_its_way_back() {
-    let mut net = net();
+    let mut net = function_net();
     net.start(&[]);
     net.apply(FILE);
     nft(
@@ -178,7 +178,7 @@ fn root_masquerade_and_its_way_back() {
 
 #[test]
 fn root_a_tenants_address_may_be_the_nodes_own() {
-    let mut net = net();
+    let mut net = function_net();
     ip(&net.node, &["addr add 10.9.0.1/32 dev lo"]);
     // For right's answers, which have it as their source.
     let accept = || netlink::sysctl::write("ipv4/conf/r/accept_local", "1").unwrap();
@@ -195,7 +195,7 @@ fn root_a_tenants_address_may_be_the_nodes_own() {
 
 #[test]
 fn root_what_is_lost_is_dropped() {
-    let mut net = net();
+    let mut net = function_net();
     net.start(&[]);
     net.apply(FILE);
     expect(&net, "10.9.0.1", true);
@@ -242,7 +242,7 @@ fn stream(net: &Net, to: &str, bytes: usize) -> usize {
 
 #[test]
 fn root_a_stream_passes_a_stateful_ruleset_whole() {
-    let mut net = net();
+    let mut net = function_net();
     net.start(&[]);
     net.apply(FILE);
     nft(
@@ -262,7 +262,7 @@ fn root_a_stream_passes_a_stateful_ruleset_whole() {
 
 #[test]
 fn root_settings_that_drop_inner_packets_are_refused() {
-    let mut net = net();
+    let mut net = function_net();
     net.start(&[]);
     for (key, bad, good) in [
         ("ipv4/conf/all/rp_filter", "1", "0"),
@@ -289,7 +289,7 @@ fn root_settings_that_drop_inner_packets_are_refused() {
 /// Neither the way's loss nor an earlier daemon's lets a packet past the rules.
 #[test]
 fn root_a_way_that_is_lost_is_closed_and_comes_back() {
-    let mut net = net();
+    let mut net = function_net();
     ip(&net.node, &["route add 10.9.0.0/24 via inet6 fd00:b::2 dev r"]);
     net.start(&[]);
     net.apply(FILE);

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 mod alone;
+mod answers;
 mod attaching;
 mod bad_input;
 mod changes;

@@ -376,6 +376,8 @@ fn behaviours_and_arguments() {
         ("End.DX6, next_hop: fd00::1", "port: eth0", "port"),
         ("End.DT4, table: 7", "next_hop: 10.0.0.1", "next_hop"),
         ("End.B6.Encaps, policy: to-osaka", "vrf: red", "vrf"),
+        ("End", "answers: to-osaka", "answers"),
+        ("End.AN.NF", "policy: to-osaka", "policy"),
     ];
     for (behaviour, argument, key) in takes_none {
         let text = sid(&format!("behaviour: {behaviour}, {argument}"));
@@ -384,6 +386,10 @@ fn behaviours_and_arguments() {
         expect(&text, &[(&format!("6:{column}"), &message, "remove it")]);
     }
     expect(&sid("next_hop: fd00::1"), &[("6:3", "`behaviour` is missing", "add `behaviour:`")]);
+    expect(
+        &sid("behaviour: End.AN.NF, answers: nowhere"),
+        &[("6:51", "no policy is called `nowhere`", "")],
+    );
     expect(&sid("behaviour: End.DT4, table: 0"), &[("6:47", "there is no table 0", "")]);
     expect(
         &sid("behaviour: End.DT4, table: 7, vrf: red"),

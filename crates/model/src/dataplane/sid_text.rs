@@ -114,6 +114,9 @@ pub(super) struct SidMap {
     pub(super) vrf: Option<String>,
     /// The policy of End.B6.Encaps.
     pub(super) policy: Option<SteerText>,
+    /// The policy by which this node's own answers to End.AN.NF's inner packets go; they are
+    /// dropped when absent.
+    pub(super) answers: Option<SteerText>,
     /// The tag that decapsulated packets leave with.
     #[schemars(range(min = 1, max = 4094))]
     pub(super) vlan: Option<u32>,
@@ -157,6 +160,7 @@ impl<'de> Deserialize<'de> for SidText {
                     table: None,
                     vrf: None,
                     policy: None,
+                    answers: None,
                     vlan: None,
                     inner: None,
                     flavours: Items::default(),

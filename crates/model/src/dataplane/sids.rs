@@ -21,7 +21,8 @@ impl Behaviour {
     /// The arguments that it takes.
     fn takes(self) -> &'static [&'static str] {
         match self {
-            Self::End | Self::EndAnNf => &[],
+            Self::End => &[],
+            Self::EndAnNf => &["answers"],
             Self::EndX => &["next_hop"],
             Self::EndT => &LOOK_UP,
             Self::EndDx2 => &["port"],
@@ -53,7 +54,9 @@ impl Checked<'_> {
         self.count(
             &None,
             sids.iter().filter_map(|(_, endpoint)| match &endpoint.action {
-                Action::EndB6Encaps(steer) => Some(steer),
+                Action::EndB6Encaps(steer) | Action::EndAnNf { answers: Some(steer) } => {
+                    Some(steer)
+                }
                 _ => None,
             }),
         );
@@ -107,7 +110,10 @@ impl Checked<'_> {
                     let help = "write a prefix of /96 or more: a mark has 32 bits";
                     self.place.key(&at(), message, help);
                 }
-                Action::EndAnNf
+                let answers = text.answers.as_mut();
+                let steer =
+                    answers.map(|to| self.steer(&|| key(&at, "answers"), to, Payload::Packet));
+                Action::EndAnNf { answers: steer }
             }
             Behaviour::EndX => {
                 let next_hop = self.next_hop6(&at, &text);
@@ -174,6 +180,7 @@ impl Checked<'_> {
             ("table", text.table.is_some()),
             ("vrf", text.vrf.is_some()),
             ("policy", text.policy.is_some()),
+            ("answers", text.answers.is_some()),
             ("vlan", text.vlan.is_some()),
             ("inner", text.inner.is_some()),
         ];

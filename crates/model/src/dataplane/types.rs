@@ -238,7 +238,10 @@ pub enum Action {
     EndB6Encaps(Steer),
     /// End.AN.NF: the inner packet through netfilter, then on to the next segment. Behind the SID's
     /// prefix is the argument, 32 bits at most, which is the inner packet's mark.
-    EndAnNf,
+    EndAnNf {
+        /// By which lists this node's own answers to the inner packet go; without, by none.
+        answers: Option<Steer>,
+    },
 }
 
 /// Variations of a behaviour (RFC 8986 section 4.16, RFC 9800).

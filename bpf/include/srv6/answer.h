@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * What this node itself says to the inner packet of a service function: an ICMP error, or the reset
+ * of a rule that rejects. It goes back by its SID's policy or nowhere, never as it is.
+ */
+#ifndef KAIDO_SRV6_ANSWER_H
+#define KAIDO_SRV6_ANSWER_H
+
+#include "encapsulate.h"
+#include "netfilter.h"
+#include "passage.h"
+
+#include <linux/tcp.h>
+
+/* As the kernel's own packets have it (net.ipv6.conf.all.hop_limit). */
+#define ANSWER_HOP_LIMIT 64
+
+static __always_inline int is_error4(__u8 type)
+{
+	return type == ICMP_UNREACHABLE || type == ICMP_REDIRECT || type == ICMP_TIME_EXCEEDED ||
+	       type == ICMP_PARAMETER_PROBLEM;
+}
+
+/* Of the packet, at its network header: interfaces may have no other. */
+static __always_inline int load(const struct __sk_buff *skb, __u32 at, void *to, __u32 size)
+{
+	return bpf_skb_load_bytes_relative(skb, at, to, size, BPF_HDR_START_NET);
+}
+
+static __always_inline int is_reset(const struct __sk_buff *skb, __u32 at)
+{
+	struct tcphdr tcp;
+
+	return !load(skb, at, &tcp, sizeof(tcp)) && tcp.rst;
+}
+
+/* The addresses of the packet that this one answers, as a hash. 0 if it answers none. */
+static __always_inline __u64 answered4(const struct __sk_buff *skb, const struct control *state)
+{
+	struct iphdr ip;
+	__u8 type;
+
+	if (load(skb, 0, &ip, sizeof(ip)))
+		return 0;
+	__u32 at = ip.ihl * 4;
+
+	if (ip.protocol == IPPROTO_TCP && is_reset(skb, at))
+		return pair4(state, ip.daddr, ip.saddr);
+	if (ip.protocol != IPPROTO_ICMP || load(skb, at, &type, 1) || !is_error4(type) ||
+	    load(skb, at + sizeof(struct icmp), &ip, sizeof(ip)))
+		return 0;
+	return pair4(state, ip.saddr, ip.daddr);
+}
+
+static __always_inline __u64 answered6(const struct __sk_buff *skb, const struct control *state)
+{
+	struct ipv6hdr ip;
+	__u8 type;
+
+	if (load(skb, 0, &ip, sizeof(ip)))
+		return 0;
+	if (ip.nexthdr == IPPROTO_TCP && is_reset(skb, sizeof(ip)))
+		return pair6(state, (const __u64 *)&ip.daddr, (const __u64 *)&ip.saddr);
+	if (ip.nexthdr != IPPROTO_ICMPV6 || load(skb, sizeof(ip), &type, 1) ||
+	    type >= ICMP6_FIRST_INFORMATIONAL ||
+	    load(skb, sizeof(ip) + sizeof(struct icmp), &ip, sizeof(ip)))
+		return 0;
+	return pair6(state, (const __u64 *)&ip.saddr, (const __u64 *)&ip.daddr);
+}
+
+/* Sends an answer along the list of its policy (H.Encaps, RFC 8986 section 5.1). */
+static __always_inline int send_back(struct __sk_buff *skb, const struct control *state, __u32 way,
+				     __u64 pair)
+{
+	const __u32 *number = bpf_map_lookup_elem(&ways_back, &way);
+	const struct policy *policy = number ? bpf_map_lookup_elem(&policies, number) : 0;
+	const struct outer *outer = policy ? list_of(policy, pair) : 0;
+	__u8 protocol = skb->protocol == bpf_htons(ETH_P_IPV6) ? IPPROTO_IPV6 : IPPROTO_IPIP;
+	__be16 type = bpf_htons(ETH_P_IPV6);
+
+	if (!outer)
+		return shoot(state, skb, REASON_LOCAL_ANSWER);
+	__u32 behind = outer->length - sizeof(struct ipv6hdr), inner = skb->len - ETH_HLEN;
+
+	/* As one number: of two comparisons the compiler makes one that the verifier cannot follow. */
+	barrier_var(behind);
+	if (behind > LIMIT_OUTER - sizeof(struct ipv6hdr))
+		return shoot(state, skb, REASON_LOCAL_ANSWER);
+	__u32 length = behind + sizeof(struct ipv6hdr);
+
+	if (bpf_skb_adjust_room(skb, length, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV6) ||
+	    bpf_skb_store_bytes(skb, 2 * ETH_ALEN, &type, sizeof(type), 0) ||
+	    bpf_skb_store_bytes(skb, ETH_HLEN, outer->header, length, 0))
+		return shoot(state, skb, REASON_NO_HEADROOM);
+	struct ipv6hdr *ip = (void *)(long)skb->data + ETH_HLEN;
+	__u8 *after = (__u8 *)(ip + 1);
+
+	if ((void *)(after + 1) > (void *)(long)skb->data_end)
+		return shoot(state, skb, REASON_TRUNCATED);
+	*(__be32 *)ip = bpf_htonl(0x60000000 | (__u32)(pair >> (64 - FLOW_LABEL_BITS)));
+	ip->payload_len = bpf_htons(inner + length - sizeof(*ip));
+	ip->hop_limit = ANSWER_HOP_LIMIT;
+	*(outer->has_srh ? after : &ip->nexthdr) = protocol;
+	struct onward onward = {
+		.source = {high(&ip->saddr), low(&ip->saddr)},
+		.segment = {high(&ip->daddr), low(&ip->daddr)},
+		.flow = *(const __be32 *)ip & FLOW_MASK,
+		.port = skb->ifindex,
+		.protocol = ip->nexthdr,
+	};
+	int verdict = send_anew(skb, state, &onward);
+
+	if (verdict == TC_ACT_REDIRECT)
+		count_packet(state, policy->counter, inner);
+	return verdict;
+}
+
+/* Of a packet that this node made: where it goes if it is an answer to a function's, otherwise
+ * `others`. `ethernet`: whether it has a link header. */
+static __always_inline int answer(struct __sk_buff *skb, const struct control *state, int ethernet,
+				  int others)
+{
+	__u64 pair = skb->protocol == bpf_htons(ETH_P_IP)   ? answered4(skb, state) :
+		     skb->protocol == bpf_htons(ETH_P_IPV6) ? answered6(skb, state) :
+							      0;
+
+	if (!pair)
+		return others;
+	__u32 way = way_back_of(state, pair);
+
+	if (way == NO_PASSAGE)
+		return others;
+	if (!way || !ethernet)
+		return shoot(state, skb, REASON_LOCAL_ANSWER);
+	return send_back(skb, state, way, pair);
+}
+
+/* At the interfaces of this node but those of functions, on the way out. */
+static __always_inline int guard(struct __sk_buff *skb, int ethernet)
+{
+	__u32 zero = 0;
+	const struct control *state = bpf_map_lookup_elem(&control, &zero);
+
+	/* What came in by an interface is nobody's answer. */
+	if (skb->ingress_ifindex)
+		return TC_ACT_UNSPEC;
+	return state ? answer(skb, state, ethernet, TC_ACT_UNSPEC) : TC_ACT_UNSPEC;
+}
+
+/* What this node sends where only functions' packets leave. The interface's own talk to groups is
+ * no answer. */
+static __always_inline int own(struct __sk_buff *skb, const struct control *state)
+{
+	const __u8 *ethernet = (void *)(long)skb->data;
+
+	if ((void *)(ethernet + 1) <= (void *)(long)skb->data_end && *ethernet & 1)
+		return TC_ACT_SHOT;
+	int verdict = answer(skb, state, 1, TC_ACT_UNSPEC);
+
+	return verdict == TC_ACT_UNSPEC ? shoot(state, skb, REASON_LOCAL_ANSWER) : verdict;
+}
+
+#endif
