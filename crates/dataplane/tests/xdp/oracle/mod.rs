@@ -18,6 +18,5 @@ mod node;
 mod packets;
 mod random;
 mod regressions;
-mod taps;
 mod vlan;
 mod vrf;

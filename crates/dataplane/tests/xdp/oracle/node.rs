@@ -16,9 +16,9 @@ use bpf::srv6::{Sizes, types};
 use ipnet::Ipv6Net;
 use nix::sched::{CloneFlags, CpuSet, sched_getcpu, sched_setaffinity, setns, unshare};
 use nix::unistd::Pid;
+use testkit::Tap;
 
 use super::compare::is_error;
-use super::taps::Tap;
 use crate::bed::{NODE_LEFT, frame, ip, ips, loaded, udp6};
 
 const NODE_RIGHT: [u8; 6] = [2, 0, 0, 0, 0, 2];

@@ -5,36 +5,39 @@ use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::libc;
+use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{
     AddressFamily, ControlMessageOwned, LinkAddr, MsgFlags, SockFlag, SockType, SockaddrLike, bind,
     recvmsg, send, setsockopt, socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 
-use crate::bed::index;
-
+/// What frames may wait, in bytes.
+const BUFFER: usize = 256 << 20;
 /// linux/if_packet.h: that a tag was in the frame, and of which kind.
 const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
-pub(crate) struct Tap {
+/// Frames of one interface, as they are on the wire.
+pub struct Tap {
     socket: OwnedFd,
 }
 
 impl Tap {
     /// Taps an interface of the calling thread's namespace, towards which a thread may send later
     /// from any other.
-    pub(crate) fn open(name: &str) -> Self {
+    pub fn open(name: &str) -> Self {
         // Protocol 0: nothing arrives before the socket is bound to its interface.
         let socket =
             socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None).unwrap();
         set(&socket, PACKET_IGNORE_OUTGOING);
         set(&socket, libc::PACKET_AUXDATA);
+        setsockopt(&socket, sockopt::RcvBufForce, &BUFFER).unwrap();
         setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(5)).unwrap();
         let address = libc::sockaddr_ll {
             sll_family: libc::AF_PACKET as u16,
             sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
-            sll_ifindex: index(name) as i32,
+            sll_ifindex: if_nametoindex(name).unwrap() as i32,
             sll_hatype: 0,
             sll_pkttype: 0,
             sll_halen: 0,
@@ -47,12 +50,13 @@ impl Tap {
         Self { socket }
     }
 
-    pub(crate) fn send(&self, frame: &[u8]) {
+    /// Sends a frame.
+    pub fn send(&self, frame: &[u8]) {
         send(self.socket.as_raw_fd(), frame, MsgFlags::empty()).unwrap();
     }
 
     /// The next frame, or none within five seconds.
-    pub(crate) fn next(&self) -> Option<Vec<u8>> {
+    pub fn next(&self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; 10_000];
         let mut control = nix::cmsg_space!([u8; 64]);
         let mut parts = [IoSliceMut::new(&mut bytes)];

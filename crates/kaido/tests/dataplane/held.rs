@@ -1,0 +1,101 @@
+//! Packets that are with a service function for long: each gets its own outer header back.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use crate::functions::{FILE, expect, function_net};
+use crate::net::Net;
+use crate::numbered::{Numbered, receive};
+use testkit::Tap;
+
+/// A consumer of two queues in the node, which is compiled from `hold.c`.
+pub(crate) struct Consumer {
+    child: Child,
+    says: BufReader<ChildStdout>,
+}
+
+impl Consumer {
+    /// One that holds packets until there are `count`; 0 for one that lets them go at once.
+    pub(crate) fn start(net: &Net, count: u32) -> Self {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dataplane/hold.c");
+        let program = net.kaido.folder().join("hold");
+        let mut compiler = Command::new("gcc");
+        compiler.arg("-o").arg(&program).arg(source).arg("-lnetfilter_queue");
+        assert!(compiler.status().unwrap().success());
+        let mut command = Command::new(program);
+        command.arg(count.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = net.node.run(|| command.spawn().unwrap()).unwrap();
+        let says = BufReader::new(child.stdout.take().unwrap());
+        let mut consumer = Self { child, says };
+        consumer.expect("ready");
+        for program in ["iptables", "ip6tables"] {
+            for (queue, which) in [(1, ""), (2, "-p udp --sport 1112 ")] {
+                let rule = format!("-I FORWARD -i kaido-in {which}-j NFQUEUE --queue-num {queue}");
+                let run = || Command::new(program).args(rule.split(' ')).status().unwrap();
+                assert!(net.node.run(run).unwrap().success());
+            }
+        }
+        consumer
+    }
+
+    /// Waits for what it says.
+    fn expect(&mut self, word: &str) {
+        let mut line = String::new();
+        self.says.read_line(&mut line).unwrap();
+        assert_eq!(line.trim(), word);
+    }
+
+    fn let_go(&mut self) {
+        let mut stdin = self.child.stdin.take().unwrap();
+        stdin.write_all(b"\n").unwrap();
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn root_a_hundred_thousand_packets_wait_and_each_gets_its_own_header_back() {
+    let count = 100_000;
+    let mut net = function_net();
+    net.start(&[]);
+    net.apply(&format!("{FILE}limits: {{ held: 131072 }}\n"));
+    expect(&net, "10.9.0.1", true);
+    let mut consumer = Consumer::start(&net, count);
+    let received = net.right.run(|| Tap::open("port")).unwrap();
+    Numbered::new(&net).send(0..count);
+    consumer.expect("held");
+    std::thread::scope(|scope| {
+        scope.spawn(|| receive(&received, count));
+        consumer.let_go();
+        consumer.expect("gone");
+    });
+}
+
+#[test]
+fn root_what_a_queue_holds_outlives_the_daemon() {
+    let count = 1_000;
+    let mut net = function_net();
+    net.start(&[]);
+    net.apply(FILE);
+    expect(&net, "10.9.0.1", true);
+    let mut consumer = Consumer::start(&net, count);
+    let received = net.right.run(|| Tap::open("port")).unwrap();
+    let numbered = Numbered::new(&net);
+    numbered.send(0..count / 2);
+    net.kill();
+    net.start(&[]);
+    numbered.send(count / 2..count);
+    consumer.expect("held");
+    // The next one's program has taken over.
+    net.end();
+    net.start(&[]);
+    consumer.let_go();
+    receive(&received, count);
+    consumer.expect("gone");
+}
