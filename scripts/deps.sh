@@ -5,9 +5,10 @@ set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
 PACKAGES="frr iperf3 tcpdump clang libelf-dev zlib1g-dev pkg-config gcc make iproute2 iputils-ping ethtool nftables"
-# For the guest of `make test-guest`, whose kernel is Debian's.
+# For the guest of `make test-guest`, whose kernel is Debian's, and for what service functions are
+# tested with.
 if [ "${1:-}" = --lint ] && command -v apt-get >/dev/null; then
-    PACKAGES="$PACKAGES qemu-system-x86 busybox-static cpio"
+    PACKAGES="$PACKAGES qemu-system-x86 busybox-static cpio curl iptables libnetfilter-queue-dev"
 fi
 # What stands for them on a distribution without apt.
 COMMANDS="iperf3 tcpdump clang pkg-config gcc make ip ping ethtool nft"

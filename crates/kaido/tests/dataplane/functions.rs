@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use netlink::Namespace;
 use testkit::until;
 
 use crate::net::{Net, ip, show};
@@ -81,12 +82,16 @@ pub(crate) fn function_net() -> Net {
 }
 
 pub(crate) fn nft(net: &Net, rules: &str) {
+    nft_in(&net.node, rules);
+}
+
+pub(crate) fn nft_in(node: &Namespace, rules: &str) {
     let run = || {
         let mut nft = Command::new("nft").args(["-f", "-"]).stdin(Stdio::piped()).spawn().unwrap();
         nft.stdin.take().unwrap().write_all(rules.as_bytes()).unwrap();
         assert!(nft.wait().unwrap().success());
     };
-    net.node.run(run).unwrap();
+    node.run(run).unwrap();
 }
 
 /// What a counter of the table has counted, in packets.

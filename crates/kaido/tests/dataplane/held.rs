@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use crate::functions::{FILE, expect, function_net};
 use crate::net::Net;
 use crate::numbered::{Numbered, receive};
+use netlink::Namespace;
 use testkit::Tap;
 
 /// A consumer of two queues in the node, which is compiled from `hold.c`.
@@ -18,14 +19,19 @@ pub(crate) struct Consumer {
 impl Consumer {
     /// One that holds packets until there are `count`; 0 for one that lets them go at once.
     pub(crate) fn start(net: &Net, count: u32) -> Self {
+        Self::start_in(&net.node, net.kaido.folder(), count)
+    }
+
+    /// The same, compiled into a folder.
+    pub(crate) fn start_in(node: &Namespace, folder: &Path, count: u32) -> Self {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dataplane/hold.c");
-        let program = net.kaido.folder().join("hold");
+        let program = folder.join("hold");
         let mut compiler = Command::new("gcc");
         compiler.arg("-o").arg(&program).arg(source).arg("-lnetfilter_queue");
         assert!(compiler.status().unwrap().success());
         let mut command = Command::new(program);
         command.arg(count.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = net.node.run(|| command.spawn().unwrap()).unwrap();
+        let mut child = node.run(|| command.spawn().unwrap()).unwrap();
         let says = BufReader::new(child.stdout.take().unwrap());
         let mut consumer = Self { child, says };
         consumer.expect("ready");
@@ -33,7 +39,7 @@ impl Consumer {
             for (queue, which) in [(1, ""), (2, "-p udp --sport 1112 ")] {
                 let rule = format!("-I FORWARD -i kaido-in {which}-j NFQUEUE --queue-num {queue}");
                 let run = || Command::new(program).args(rule.split(' ')).status().unwrap();
-                assert!(net.node.run(run).unwrap().success());
+                assert!(node.run(run).unwrap().success());
             }
         }
         consumer

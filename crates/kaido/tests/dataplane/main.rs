@@ -12,6 +12,7 @@ mod daemon;
 mod doctor;
 mod flapping;
 mod folder;
+mod function_chain;
 mod functions;
 mod held;
 mod import;

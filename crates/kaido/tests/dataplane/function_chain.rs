@@ -1,0 +1,272 @@
+//! A chain of three service functions, both ways: a stateful filter, NAT, and a firewall in user
+//! space.
+//!
+//! ```text
+//!  left --- filter --- nat --- queue --- right
+//! ```
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use netlink::{Namespace, Offload, set_offload};
+use testkit::{Kaido, Random, until};
+
+use crate::daemon::Daemon;
+use crate::functions::nft_in;
+use crate::held::Consumer;
+use crate::net::{become_router, ip, join, slower};
+
+/// What the outer header of four segments takes.
+const AROUND: u32 = 40 + 8 + 4 * 16;
+/// Of one stream, in bytes.
+const STREAM: usize = 24 << 20;
+
+const FILTER: &str = "table inet filter { chain f { type filter hook forward priority filter; \
+     policy drop; meta mark 1 ct state established,related accept; \
+     meta mark 1 tcp dport { 7001, 8080 } ct state new accept; }; }";
+const NAT: &str = "table inet nat { chain post { type nat hook postrouting priority srcnat; \
+     meta mark 2 ip saddr 10.1.0.2 snat ip to 10.7.0.2; \
+     meta mark 2 ip6 saddr fd00:41::2 snat ip6 to fd00:7::2; }; }";
+
+struct Chain {
+    left: Namespace,
+    right: Namespace,
+    all: Vec<Namespace>,
+    nodes: Vec<Daemon>,
+    _queue: Consumer,
+}
+
+fn run(namespace: &Namespace, lines: &[String]) {
+    ip(namespace, &lines.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+impl Chain {
+    fn new() -> Self {
+        let all: Vec<Namespace> = (0..5).map(|_| Namespace::unnamed().unwrap()).collect();
+        for namespace in &all {
+            namespace.run(configure).unwrap();
+        }
+        for (n, pair) in all.windows(2).enumerate() {
+            join(&pair[0], "b", &pair[1], "a");
+            let end = |namespace, port, address| {
+                run(
+                    namespace,
+                    &[
+                        format!("link set dev {port} up"),
+                        format!("addr add fd00:f{n}::{address}/64 dev {port} nodad"),
+                    ],
+                );
+            };
+            end(&pair[0], "b", 1);
+            end(&pair[1], "a", 2);
+        }
+        // Whose SIDs are where: left's are fd00:10::/48, and each further node's are one more.
+        for (at, namespace) in all.iter().enumerate() {
+            for other in (0..all.len()).filter(|other| *other != at) {
+                let via = if other < at { format!("f{}::1", at - 1) } else { format!("f{at}::2") };
+                run(namespace, &[format!("-6 route add fd00:1{other}::/48 via fd00:{via}")]);
+            }
+        }
+        let (left, right) = (all[0].clone(), all[4].clone());
+        for (namespace, port, own, at) in [
+            (&left, "b", ["10.1.0.2", "fd00:41::2"], 0),
+            (&right, "a", ["10.9.0.9", "fd00:9::9"], 4),
+        ] {
+            let [ipv4, ipv6] = own;
+            run(
+                namespace,
+                &[
+                    format!("addr add {ipv4}/32 dev lo"),
+                    format!("addr add {ipv6}/128 dev lo"),
+                    format!(
+                        "-6 route add fd00:1{at}::d4/128 encap seg6local action End.DX4 nh4 0.0.0.0 \
+                         dev {port}"
+                    ),
+                    format!(
+                        "-6 route add fd00:1{at}::d6/128 encap seg6local action End.DT6 table 255 dev \
+                         {port}"
+                    ),
+                ],
+            );
+            let offloads = || {
+                set_offload(port, Offload::TxChecksum, false).unwrap();
+                set_offload(port, Offload::Gro, true).unwrap();
+            };
+            namespace.run(offloads).unwrap();
+        }
+        let mut nodes = Vec::new();
+        for at in 1..4 {
+            let kaido = Kaido::new(env!("CARGO_BIN_EXE_kaido"));
+            let mut daemon = Daemon::new(kaido, all[at].clone());
+            daemon.start(&[]);
+            daemon.apply(&format!(
+                "source: \"fd00:1{at}::\"\nlocators: [\"fd00:1{at}::/48\"]\nports: {{ a: {{}}, b: {{}} }}\n\
+                 sids: {{ \"fd00:1{at}::f:0:0/112\": End.AN.NF }}\n"
+            ));
+            nodes.push(daemon);
+        }
+        nft_in(&all[1], FILTER);
+        nft_in(&all[2], NAT);
+        let queue = Consumer::start_in(&all[3], nodes[2].kaido.folder(), 0);
+        Self { left, right, all, nodes, _queue: queue }
+    }
+
+    /// Makes all links take inner packets of `mtu` bytes; `gso`: whether the hosts' ports cut what
+    /// TCP sends.
+    fn set(&self, mtu: u32, gso: bool) {
+        for (at, namespace) in self.all.iter().enumerate() {
+            for port in
+                ["a", "b"].into_iter().filter(|p| (at, *p) != (0, "a") && (at, *p) != (4, "b"))
+            {
+                run(namespace, &[format!("link set dev {port} mtu {}", mtu + AROUND)]);
+            }
+        }
+        let segments = |order: [u8; 3], end: &str| {
+            let functions = order.map(|at| format!("fd00:1{at}::f:0:{at}"));
+            format!("encap seg6 mode encap segs {},{end}", functions.join(","))
+        };
+        for (namespace, port, order, at, to, own) in [
+            (
+                &self.left,
+                "b",
+                [1, 2, 3],
+                4,
+                ["10.9.0.0/24", "fd00:9::/64"],
+                ["10.1.0.2", "fd00:41::2"],
+            ),
+            (
+                &self.right,
+                "a",
+                [3, 2, 1],
+                0,
+                ["10.7.0.0/24", "fd00:7::/64"],
+                ["10.9.0.9", "fd00:9::9"],
+            ),
+        ] {
+            let neighbour = if port == "b" { "fd00:f0::2" } else { "fd00:f3::1" };
+            let [ipv4, ipv6] = [
+                segments(order, &format!("fd00:1{at}::d4")),
+                segments(order, &format!("fd00:1{at}::d6")),
+            ];
+            run(
+                namespace,
+                &[
+                    format!(
+                        "route replace {} {ipv4} via inet6 {neighbour} dev {port} src {} mtu {mtu}",
+                        to[0], own[0]
+                    ),
+                    format!(
+                        "-6 route replace {} {ipv6} via {neighbour} dev {port} src {} mtu {mtu}",
+                        to[1], own[1]
+                    ),
+                ],
+            );
+            let switch = if gso { "on" } else { "off" };
+            let set =
+                || Command::new("ethtool").args(["-K", port, "gso", switch]).status().unwrap();
+            assert!(namespace.run(set).unwrap().success());
+        }
+    }
+
+    fn reasons(&self) -> String {
+        let counted = |daemon: &Daemon| {
+            let shown = daemon.show();
+            let all = shown["reasons"].as_array().unwrap().clone();
+            let is_some = |one: &serde_json::Value| one["passed"] != 0 || one["dropped"] != 0;
+            format!("{:?}", all.into_iter().filter(is_some).collect::<Vec<_>>())
+        };
+        self.nodes.iter().map(counted).collect::<Vec<_>>().join("\n")
+    }
+
+    /// A stream from left to right, and what it was back.
+    fn stream(&self, to: &str, random: &mut Random) {
+        let address = format!("{to}:7001");
+        let listener = self.right.run(|| TcpListener::bind(&address).unwrap()).unwrap();
+        let sent: Vec<u8> =
+            (0..(STREAM as f64 / slower()) as usize).map(|_| random.bits() as u8).collect();
+        let mut sending = self.left.run(|| TcpStream::connect(&address).unwrap()).unwrap();
+        let (mut receiving, _) = listener.accept().unwrap();
+        for socket in [&sending, &receiving] {
+            // No stall may last as long.
+            socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            socket.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut got = vec![0; 1 << 16];
+                loop {
+                    let length = receiving.read(&mut got).unwrap();
+                    if length == 0 {
+                        break;
+                    }
+                    receiving.write_all(&got[..length]).unwrap();
+                }
+            });
+            let mut writing = sending.try_clone().unwrap();
+            let sent = &sent;
+            scope.spawn(move || {
+                writing.write_all(sent).unwrap();
+                writing.shutdown(std::net::Shutdown::Write).unwrap();
+            });
+            let mut back = vec![0; sent.len()];
+            if let Err(error) = sending.read_exact(&mut back) {
+                panic!("{to}: {error}\n{}", self.reasons());
+            }
+            assert!(back == *sent, "the stream to {to} has changed");
+        });
+    }
+}
+
+/// A program that ends with the value.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn configure() {
+    become_router();
+    for key in ["conf/all/rp_filter", "conf/default/rp_filter", "ip_early_demux"] {
+        netlink::sysctl::write(&format!("ipv4/{key}"), "0").unwrap();
+    }
+}
+
+#[test]
+fn root_streams_pass_a_filter_nat_and_a_queue_both_ways() {
+    let chain = Chain::new();
+    let mut random = Random::seeded();
+    for (mtu, gso) in [(1500, true), (1500, false), (9000, true), (9000, false)] {
+        chain.set(mtu, gso);
+        for to in ["10.9.0.9", "[fd00:9::9]"] {
+            let started = std::time::Instant::now();
+            chain.stream(to, &mut random);
+            println!("{to}, {mtu} bytes, gso {gso}: {:.1} s", started.elapsed().as_secs_f64());
+        }
+    }
+}
+
+#[test]
+fn root_a_page_comes_by_http_as_it_is() {
+    let chain = Chain::new();
+    chain.set(1500, true);
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random::seeded();
+    let page: Vec<u8> = (0..4 << 20).map(|_| random.bits() as u8).collect();
+    std::fs::write(folder.path().join("page"), &page).unwrap();
+    let mut serve = Command::new("busybox");
+    serve.args(["httpd", "-f", "-p", "10.9.0.9:8080", "-h"]).arg(folder.path());
+    let _server = Server(chain.right.run(|| serve.spawn().unwrap()).unwrap());
+    let fetch = || {
+        let mut curl = Command::new("curl");
+        curl.args(["-s", "--noproxy", "*", "-m", "15", "http://10.9.0.9:8080/page"]);
+        let output = curl.stderr(Stdio::null()).output().unwrap();
+        output.status.success().then_some(output.stdout)
+    };
+    let got = until(Duration::from_secs(20), || chain.left.run(fetch).unwrap(), || chain.reasons());
+    assert!(got == page);
+}
