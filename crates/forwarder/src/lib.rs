@@ -7,6 +7,7 @@
 
 mod describe;
 mod engine;
+mod functions;
 mod host;
 mod kernel;
 mod metrics;
@@ -81,6 +82,12 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// There is nothing to change.
+    #[error("no file is applied: `kaido dataplane apply FILE` says which ports there are")]
+    NoFile,
+    /// What is to be added or removed is not right.
+    #[error("{0}")]
+    Function(String),
     /// Another daemon has the folder.
     #[error("another data plane has {}: give this one a folder of its own (--state)", .0.display())]
     Taken(PathBuf),
@@ -136,7 +143,14 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Dataplane(error) => error.is_usage(),
-            _ => matches!(self, Self::File(_) | Self::Resolve(_) | Self::Match(_)),
+            _ => matches!(
+                self,
+                Self::File(_)
+                    | Self::Resolve(_)
+                    | Self::Match(_)
+                    | Self::Function(_)
+                    | Self::NoFile
+            ),
         }
     }
 }

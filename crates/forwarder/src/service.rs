@@ -8,7 +8,7 @@ use api::v1;
 use bpf::attach::Mode;
 use bpf::{Count, Filter};
 use dataplane::Counter;
-use dataplane::xdp::{Names, lists};
+use dataplane::xdp::{Difference, Names, lists};
 use ipnet::IpNet;
 use tokio::sync::oneshot;
 use tokio_stream::StreamExt;
@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status};
 use crate::engine::{Engine, Ports};
 use crate::reasons::REASONS;
 use crate::trace::{Sink, WAITING};
-use crate::{Config, Error, state};
+use crate::{Config, Error, functions, state};
 
 type Sent = fn(v1::TracedPacket) -> Result<v1::TracedPacket, Status>;
 
@@ -27,6 +27,8 @@ type Reply<T> = oneshot::Sender<Result<T, Error>>;
 /// What the engine is told to do.
 pub(crate) enum Order {
     Apply { request: v1::ApplyDataplaneRequest, reply: Reply<v1::ApplyDataplaneResponse> },
+    AddFunction { request: v1::AddFunctionRequest, reply: Reply<v1::ApplyDataplaneResponse> },
+    RemoveFunction { request: v1::RemoveFunctionRequest, reply: Reply<v1::ApplyDataplaneResponse> },
     Get { counted: bool, reply: Reply<v1::GetDataplaneResponse> },
     EndTrace { reply: Reply<()> },
     Trace { request: v1::TraceDataplaneRequest, sink: Sink, reply: Reply<()> },
@@ -41,6 +43,14 @@ impl Order {
         match self {
             Self::Apply { request, reply } => {
                 let done = pinned(engine).and_then(|()| apply(engine, &request, state));
+                let _ = reply.send(done);
+            }
+            Self::AddFunction { request, reply } => {
+                let done = pinned(engine).and_then(|()| functions::add(engine, &request, state));
+                let _ = reply.send(done);
+            }
+            Self::RemoveFunction { request, reply } => {
+                let done = pinned(engine).and_then(|()| functions::remove(engine, &request, state));
                 let _ = reply.send(done);
             }
             Self::Get { counted, reply } => {
@@ -80,9 +90,14 @@ fn apply(
         let applied = Config::applied(state);
         crate::apply_and_keep(engine, file, Ports::All, &request.file, most, &applied)?
     };
+    Ok(response(&difference))
+}
+
+/// What has changed.
+pub(crate) fn response(difference: &Difference) -> v1::ApplyDataplaneResponse {
     let changes = difference.changes.iter().map(ToString::to_string).collect();
     let (more, summary) = (difference.more() as u64, difference.summary());
-    Ok(v1::ApplyDataplaneResponse { changes, more, summary })
+    v1::ApplyDataplaneResponse { changes, more, summary }
 }
 
 fn trace(
@@ -266,6 +281,20 @@ impl v1::dataplane_server::Dataplane for Service {
         request: Request<v1::ApplyDataplaneRequest>,
     ) -> Result<Response<v1::ApplyDataplaneResponse>, Status> {
         self.order(|reply| Order::Apply { request: request.into_inner(), reply }).await
+    }
+
+    async fn add_function(
+        &self,
+        request: Request<v1::AddFunctionRequest>,
+    ) -> Result<Response<v1::ApplyDataplaneResponse>, Status> {
+        self.order(|reply| Order::AddFunction { request: request.into_inner(), reply }).await
+    }
+
+    async fn remove_function(
+        &self,
+        request: Request<v1::RemoveFunctionRequest>,
+    ) -> Result<Response<v1::ApplyDataplaneResponse>, Status> {
+        self.order(|reply| Order::RemoveFunction { request: request.into_inner(), reply }).await
     }
 
     async fn get_dataplane(

@@ -29,6 +29,9 @@ pub(crate) enum Command {
     /// SRv6 on this machine's own ports, in XDP or by the kernel alone
     #[command(subcommand)]
     Dataplane(DataplaneCommand),
+    /// Service functions: inner packets through this machine's netfilter
+    #[command(subcommand)]
+    Function(FunctionCommand),
     /// Check what this machine has of what Kaido needs
     Doctor,
     /// Reproduce the path-control experiment and show the result
@@ -108,6 +111,53 @@ pub(crate) enum DataplaneCommand {
     },
     /// Hand every port back to the kernel
     Detach {
+        #[command(flatten)]
+        which: WhichDataplane,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum FunctionCommand {
+    /// Add a SID to what is applied, or change the one that is there
+    ///
+    /// It stays until the next file is applied, which is the whole truth again.
+    Add {
+        /// The SID: an address, or a prefix behind which is the argument
+        sid: String,
+        /// How many bits of the SID are its argument, which becomes the mark; 0 for a whole address
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=32))]
+        arg_bits: Option<u8>,
+        /// What is done with packets to it
+        #[arg(long, default_value = "End.AN.NF")]
+        behaviour: String,
+        /// The segments by which this node's own answers go (`reject`, ICMP errors); without, they
+        /// are dropped
+        #[arg(long, value_name = "SEGMENT,...", value_delimiter = ',')]
+        answers: Vec<std::net::Ipv6Addr>,
+        #[command(flatten)]
+        which: WhichDataplane,
+    },
+    /// Take a SID out of what is applied
+    Rm {
+        /// The SID, as `ls` shows it
+        sid: String,
+        #[command(flatten)]
+        which: WhichDataplane,
+    },
+    /// List the functions, and what went into netfilter and came back
+    Ls {
+        #[command(flatten)]
+        which: WhichDataplane,
+    },
+    /// Show single packets to a SID, and what becomes of them on the way to netfilter
+    ///
+    /// What rules do with them nft shows: `nft monitor trace`, with a rule that sets `meta nftrace`.
+    Trace {
+        /// The SID, as `ls` shows it
+        sid: String,
+        /// How many packets
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        count: u32,
         #[command(flatten)]
         which: WhichDataplane,
     },

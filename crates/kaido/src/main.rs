@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Command::App(command) => commands::app::run(command, &output),
         Command::Network(command) => commands::network::run(command, &output),
         Command::Dataplane(command) => commands::dataplane::run(command, &output),
+        Command::Function(command) => commands::function::run(command, &output),
         Command::Doctor => commands::doctor::run(&output),
         Command::Demo(options) => commands::experiments::demo(options, &output),
         Command::Bench(options) => commands::experiments::bench(options, &output),

@@ -37,7 +37,7 @@ fn folder(state: &State) -> PathBuf {
     state.state.clone().unwrap_or_else(|| run().join("dataplane"))
 }
 
-fn socket(which: &WhichDataplane) -> Result<PathBuf, Failure> {
+pub(super) fn socket(which: &WhichDataplane) -> Result<PathBuf, Failure> {
     let state = match &which.node {
         Some(node) => Labs::default().choose(which.lab.as_deref())?.dataplane(node)?,
         None => folder(&which.state),
@@ -81,6 +81,11 @@ fn apply(file: &DataplaneFile, plan: bool, output: &Output) -> Done {
         let mut client = api::connect_dataplane(&socket).await?;
         Ok::<_, Failure>(client.apply_dataplane(request).await?.into_inner())
     })??;
+    print_changes(answer, output)
+}
+
+/// What a change of the data plane has changed.
+pub(super) fn print_changes(answer: v1::ApplyDataplaneResponse, output: &Output) -> Done {
     let v1::ApplyDataplaneResponse { mut changes, more, summary } = answer;
     let found = json!({ "changes": changes, "more": more, "summary": summary });
     output.print(&found, |_| {
@@ -122,7 +127,7 @@ fn to_trace(what: &str, most: u32) -> Result<v1::TraceDataplaneRequest, Failure>
     Ok(request)
 }
 
-fn trace(what: &str, count: u32, which: &WhichDataplane, output: &Output) -> Done {
+pub(super) fn trace(what: &str, count: u32, which: &WhichDataplane, output: &Output) -> Done {
     let request = to_trace(what, count)?;
     let socket = socket(which)?;
     block_on(async {
@@ -187,7 +192,7 @@ fn detach(which: &WhichDataplane, output: &Output) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn get(socket: &Path) -> Result<v1::GetDataplaneResponse, Failure> {
+pub(super) async fn get(socket: &Path) -> Result<v1::GetDataplaneResponse, Failure> {
     let mut client = api::connect_dataplane(socket).await?;
     Ok(client.get_dataplane(v1::GetDataplaneRequest {}).await?.into_inner())
 }

@@ -5,6 +5,7 @@ pub(crate) mod daemon;
 pub(crate) mod dataplane;
 pub(crate) mod doctor;
 pub(crate) mod experiments;
+pub(crate) mod function;
 pub(crate) mod lab;
 pub(crate) mod manual;
 pub(crate) mod network;

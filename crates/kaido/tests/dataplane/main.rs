@@ -13,6 +13,7 @@ mod doctor;
 mod flapping;
 mod folder;
 mod function_chain;
+mod function_command;
 mod functions;
 mod held;
 mod import;

@@ -4,6 +4,7 @@
 //! what does not fit; then `resolve` and the modules beside it check what the parts say of each
 //! other. What only the machine knows, such as whether a port is there, is not asked here.
 
+mod edit;
 mod file;
 mod flavours;
 mod policies;
@@ -24,6 +25,7 @@ use file::FileText;
 
 pub use crate::document::{Problem, Problems};
 pub use crate::topology::Dataplane;
+pub use edit::{with_sid, without_sid};
 pub use file::json_schema;
 pub use types::{
     Action, Attachment, Endpoint, File, Flavours, Form, Limits, Mode, Name, Payload, Policy, Port,

@@ -1,0 +1,99 @@
+//! `kaido function`: inner packets through this machine's netfilter.
+
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use api::v1;
+use serde_json::{Value, json};
+
+use super::dataplane::{get, print_changes, socket, trace};
+use crate::cli::{FunctionCommand, WhichDataplane};
+use crate::failure::{Done, Failure};
+use crate::output::{Output, table};
+use crate::runtime::block_on;
+
+pub(crate) fn run(command: FunctionCommand, output: &Output) -> Done {
+    match command {
+        FunctionCommand::Add { sid, arg_bits, behaviour, answers, which } => {
+            let answers = answers.iter().map(ToString::to_string).collect();
+            let sid = with_argument(sid, arg_bits)?;
+            add(v1::AddFunctionRequest { sid, behaviour, answers }, &which, output)
+        }
+        FunctionCommand::Rm { sid, which } => {
+            remove(v1::RemoveFunctionRequest { sid }, &which, output)
+        }
+        FunctionCommand::Ls { which } => list(&which, output),
+        FunctionCommand::Trace { sid, count, which } => {
+            trace(&format!("dst {sid}"), count, &which, output)
+        }
+    }
+}
+
+/// The prefix of a SID with so many bits of argument.
+fn with_argument(sid: String, bits: Option<u8>) -> Result<String, Failure> {
+    let Some(bits) = bits else { return Ok(sid) };
+    match sid.split_once('/') {
+        None => Ok(format!("{sid}/{}", 128 - bits)),
+        Some((_, length)) if length == (128 - bits).to_string() => Ok(sid),
+        Some((_, length)) => Err(Failure::usage(anyhow!(
+            "`{sid}` leaves {} bits, and --arg-bits says {bits}: write one of the two",
+            128_u8.saturating_sub(length.parse().unwrap_or(128))
+        ))),
+    }
+}
+
+fn add(request: v1::AddFunctionRequest, which: &WhichDataplane, output: &Output) -> Done {
+    let socket = socket(which)?;
+    let answer = block_on(async {
+        let mut client = api::connect_dataplane(&socket).await?;
+        Ok::<_, Failure>(client.add_function(request).await?.into_inner())
+    })??;
+    print_changes(answer, output)
+}
+
+fn remove(request: v1::RemoveFunctionRequest, which: &WhichDataplane, output: &Output) -> Done {
+    let socket = socket(which)?;
+    let answer = block_on(async {
+        let mut client = api::connect_dataplane(&socket).await?;
+        Ok::<_, Failure>(client.remove_function(request).await?.into_inner())
+    })??;
+    print_changes(answer, output)
+}
+
+fn list(which: &WhichDataplane, output: &Output) -> Done {
+    let found = block_on(get(&socket(which)?))??;
+    let functions: Vec<_> = found.sids.iter().filter(|sid| sid.returned.is_some()).collect();
+    let as_json = |sid: &&v1::DataplaneEntry| {
+        json!({
+            "sid": sid.name,
+            "behaviour": sid.action,
+            "in": sid.packets,
+            "out": sid.returned,
+        })
+    };
+    output.print(&functions.iter().map(as_json).collect::<Value>(), |_| {
+        if functions.is_empty() {
+            return "no functions".into();
+        }
+        let count = |count: Option<u64>| count.map_or("-".into(), |count| count.to_string());
+        let row = |sid: &&v1::DataplaneEntry| {
+            vec![sid.name.clone(), sid.action.clone(), count(sid.packets), count(sid.returned)]
+        };
+        table(&["SID", "BEHAVIOUR", "INTO NETFILTER", "AND BACK"], functions.iter().map(row))
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sid_and_its_argument() {
+        let with = |sid: &str, bits| with_argument(sid.into(), bits).map_err(|_| ());
+        assert_eq!(with("fd00::f", None), Ok("fd00::f".into()));
+        assert_eq!(with("fd00::", Some(16)), Ok("fd00::/112".into()));
+        assert_eq!(with("fd00::/112", Some(16)), Ok("fd00::/112".into()));
+        assert_eq!(with("fd00::/112", Some(8)), Err(()));
+    }
+}
