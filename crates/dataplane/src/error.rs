@@ -111,6 +111,17 @@ pub enum Error {
         /// What it is.
         is: String,
     },
+    /// Packets to a service function's SID would go another way.
+    #[error(
+        "the service function {sid} is {what} already (`ip -6 route show to match {sid}`): take that \
+         away, or give the function a prefix of its own"
+    )]
+    FunctionTaken {
+        /// The SID.
+        sid: ipnet::Ipv6Net,
+        /// Such as "a route to fd00::/64".
+        what: String,
+    },
     /// A policy that nothing defines.
     #[error("no policy {policy:?}")]
     UnknownPolicy {

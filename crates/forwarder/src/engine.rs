@@ -18,7 +18,7 @@ use api::v1;
 use dataplane::Dataplane;
 use dataplane::xdp::{
     Difference, Forwarding, Imported, Kernel, Links, Names, Refused, SlowPath, TableTenants,
-    TenantId, Tenants, import, leave_own, resolve,
+    TenantId, Tenants, check_functions, import, leave_own, resolve,
 };
 use model::dataplane::{Dataplane as Which, File, Table};
 use netlink::Mac;
@@ -171,6 +171,9 @@ impl Engine {
         let file: &File = &file;
         let mut forwarding = resolve(file, &links, &mut tenants).map_err(Error::Resolve)?;
         leave_own(&mut forwarding, &seen.kernel);
+        if ports == Ports::All {
+            check_functions(&forwarding, &seen.kernel)?;
+        }
         let mut imported = Imported::default();
         // The kernel's own routes are the kernel's own as long as nothing stands in front of them.
         let alone = file.dataplane == Which::Kernel;

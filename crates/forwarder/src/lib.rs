@@ -11,6 +11,7 @@ mod functions;
 mod host;
 mod kernel;
 mod metrics;
+pub mod probe;
 mod reasons;
 mod service;
 mod state;

@@ -19,7 +19,7 @@ use netlink::{
 };
 
 use super::guards::{self, Guards};
-use super::{Forwarding, Pins, Xdp};
+use super::{Forwarding, Kernel, Pins, Xdp};
 use wire::protocol;
 
 use crate::Error;
@@ -50,6 +50,28 @@ const NEEDED: [(&str, &str); 3] = [
     ("ipv4/conf/all/rp_filter", "0"),
     ("ipv4/ip_early_demux", "0"),
 ];
+
+/// Refuses functions that the kernel has another way for: a packet that no program takes would go
+/// by it, past the rules.
+pub fn check_functions(wanted: &Forwarding, kernel: &Kernel) -> Result<(), Error> {
+    for (sid, _) in wanted.sids.iter().filter(|(_, endpoint)| endpoint.netfilter) {
+        let is_within = |net: &IpNet| matches!(net, IpNet::V6(net) if sid.contains(net));
+        let route = kernel.routes.iter().find(|route| is_within(&route.destination));
+        let address = kernel.addresses.iter().find(|address| is_within(&IpNet::from(**address)));
+        let what = match (address, route) {
+            (Some(address), _) => format!("this node's address {address}"),
+            (None, Some(route)) => format!("a route to {}", route.destination),
+            (None, None) => continue,
+        };
+        return Err(Error::FunctionTaken { sid: *sid, what });
+    }
+    Ok(())
+}
+
+/// The kernel's settings that functions need: below /proc/sys/net, and what each is to be.
+pub fn function_settings() -> &'static [(&'static str, &'static str)] {
+    &NEEDED
+}
 
 /// Whether any SID is a service function's.
 pub(super) fn are_in(forwarding: &Forwarding) -> bool {

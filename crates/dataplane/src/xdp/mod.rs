@@ -22,6 +22,7 @@ pub use forwarding::{
     Attachment, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Tags, TenantId, Upper,
     Weighted,
 };
+pub use functions::{check_functions, function_settings};
 pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import, leave_own};
 pub use model::dataplane::Form;
 pub use outer::{longest, outer};

@@ -1,5 +1,6 @@
 //! `kaido doctor`: what this machine has of what Kaido needs, found by trying it.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
@@ -11,7 +12,7 @@ use crate::output::{Output, table};
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
 struct Finding {
-    what: &'static str,
+    what: Cow<'static, str>,
     ok: bool,
     /// Without it nothing works; otherwise only what `needed_for` says does not.
     required: bool,
@@ -31,12 +32,28 @@ pub(crate) fn run(output: &Output) -> Done {
         ),
     ];
     findings.extend(lab::probe().into_iter().map(|probe| Finding {
-        what: probe.what,
+        what: probe.what.into(),
         ok: probe.ok,
         required: probe.required,
         needed_for: probe.needed_for,
         fix: probe.fix,
     }));
+    findings.extend(forwarder::probe::function_settings().into_iter().map(|setting| Finding {
+        ok: setting.ok,
+        required: false,
+        needed_for: "service functions",
+        fix: format!("sysctl -w {}", setting.wanted),
+        what: setting.wanted.into(),
+    }));
+    findings.push(Finding {
+        required: false,
+        ..finding(
+            "netfilter",
+            has_netfilter(),
+            "service functions",
+            "apt-get install nftables, and a kernel with NF_TABLES",
+        )
+    });
     for (program, package, needed_for) in [
         ("vtysh", "frr", "routers that run FRR"),
         ("iperf3", "iperf3", "the demo"),
@@ -57,7 +74,7 @@ pub(crate) fn run(output: &Output) -> Done {
                 (false, false) => "missing",
             };
             let fix = if finding.ok { String::new() } else { finding.fix.clone() };
-            vec![finding.what.into(), state.into(), finding.needed_for.into(), fix]
+            vec![finding.what.to_string(), state.into(), finding.needed_for.into(), fix]
         };
         table(&["WHAT", "STATE", "NEEDED FOR", "FIX"], findings.iter().map(row))
     })?;
@@ -66,7 +83,12 @@ pub(crate) fn run(output: &Output) -> Done {
 }
 
 fn finding(what: &'static str, ok: bool, needed_for: &'static str, fix: &str) -> Finding {
-    Finding { what, ok, required: true, needed_for, fix: fix.into() }
+    Finding { what: what.into(), ok, required: true, needed_for, fix: fix.into() }
+}
+
+fn has_netfilter() -> bool {
+    let list = Command::new("nft").args(["list", "tables"]).output();
+    list.is_ok_and(|listed| listed.status.success())
 }
 
 fn is_disabled() -> bool {

@@ -1,5 +1,6 @@
-//! `kaido doctor` says what SRv6 in XDP needs and finds it here.
+//! `kaido doctor` says what SRv6 in XDP and service functions need and finds it here.
 
+use netlink::Namespace;
 use testkit::Kaido;
 
 #[test]
@@ -14,5 +15,28 @@ fn root_the_doctor_finds_what_xdp_needs() {
         assert_eq!(finding["ok"], true, "{said}");
         assert_eq!(finding["required"], false, "{said}");
         assert_eq!(finding["needed_for"], "kaido dataplane");
+    }
+}
+
+#[test]
+fn root_the_doctor_says_which_settings_functions_need() {
+    let kaido = Kaido::new(env!("CARGO_BIN_EXE_kaido"));
+    let namespace = Namespace::unnamed().unwrap();
+    let key = "ipv4/ip_early_demux";
+    for (value, ok) in [("1", false), ("0", true)] {
+        let look = || {
+            netlink::sysctl::write(key, value).unwrap();
+            kaido.run(&["--json", "doctor"])
+        };
+        let said = namespace.run(look).unwrap();
+        let findings: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+        let of = |what: &str| {
+            let found = findings.as_array().unwrap().iter().find(|one| one["what"] == what);
+            found.unwrap_or_else(|| panic!("no line for {what}: {said}")).clone()
+        };
+        let setting = of("net.ipv4.ip_early_demux=0");
+        assert_eq!(setting["ok"], ok, "{said}");
+        assert_eq!(setting["fix"], "sysctl -w net.ipv4.ip_early_demux=0");
+        assert_eq!(of("netfilter")["ok"], true, "{said}");
     }
 }

@@ -291,6 +291,32 @@ fn root_settings_that_drop_inner_packets_are_refused() {
     assert!(!show(&net.node, "rule").contains("kaido-in"));
 }
 
+#[test]
+fn root_a_function_that_the_kernel_has_another_way_for_is_refused() {
+    let mut net = function_net();
+    net.start(&[]);
+    for (add, delete, what) in [
+        (
+            "-6 route add fd00:1::f:0:0/112 via fd00:b::2",
+            "-6 route del fd00:1::f:0:0/112 via fd00:b::2",
+            "a route to fd00:1::f:0:0/112",
+        ),
+        (
+            "-6 addr add fd00:1::f:0:1111/128 dev r nodad",
+            "-6 addr del fd00:1::f:0:1111/128 dev r",
+            "this node's address fd00:1::f:0:1111",
+        ),
+    ] {
+        ip(&net.node, &[add]);
+        let file = net.kaido.file("dataplane.yaml", FILE);
+        net.kaido.run(&["dataplane", "apply", &file]).failed(2, &["fd00:1::f:0:0/112", what]);
+        assert!(!show(&net.node, "link").contains("kaido-in"));
+        ip(&net.node, &[delete]);
+    }
+    net.apply(FILE);
+    expect(&net, "10.9.0.1", true);
+}
+
 /// Neither the way's loss nor an earlier daemon's lets a packet past the rules.
 #[test]
 fn root_a_way_that_is_lost_is_closed_and_comes_back() {
