@@ -10,6 +10,7 @@ mod lab;
 mod machine;
 mod random;
 #[allow(unsafe_code, reason = "packet sockets have options and addresses of their own")]
+#[allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 mod tap;
 mod wait;
 

@@ -97,9 +97,9 @@ impl Chain {
             namespace.run(offloads).unwrap();
         }
         let mut nodes = Vec::new();
-        for at in 1..4 {
+        for (at, node) in all.iter().enumerate().take(4).skip(1) {
             let kaido = Kaido::new(env!("CARGO_BIN_EXE_kaido"));
-            let mut daemon = Daemon::new(kaido, all[at].clone());
+            let mut daemon = Daemon::new(kaido, node.clone());
             daemon.start(&[]);
             daemon.apply(&format!(
                 "source: \"fd00:1{at}::\"\nlocators: [\"fd00:1{at}::/48\"]\nports: {{ a: {{}}, b: {{}} }}\n\
