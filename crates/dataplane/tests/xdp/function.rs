@@ -12,12 +12,15 @@ use wire::protocol::{IPV4, IPV6, UDP};
 use crate::bed::*;
 
 const SID: &str = "fd00:1::f";
-const PATH: [&str; 2] = [SID, "fd00:2::1"];
+pub(crate) const PATH: [&str; 2] = [SID, "fd00:2::1"];
+
+/// In each processor's ring.
+pub(crate) const SLOTS: u32 = 16;
 
 /// The program with a function, whose packets go by `r`.
-fn with_function(test: impl FnOnce(&Srv6) + Send + 'static) {
+pub(crate) fn with_function(test: impl FnOnce(&Srv6) + Send + 'static) {
     in_node(|| {
-        let mut plane = loaded(Sizes { slots: 16, ..Sizes::default() });
+        let mut plane = loaded(Sizes { slots: SLOTS, ..Sizes::default() });
         let sid = types::sid {
             address: address(SID),
             length: 128,
@@ -80,7 +83,7 @@ fn root_nothing_goes_past_the_rules() {
 }
 
 /// As the kernel does it (net/ip.h, ip_decrease_ttl()): RFC 1624.
-fn decrease_ttl(packet: &mut [u8]) {
+pub(crate) fn decrease_ttl(packet: &mut [u8]) {
     let check = u32::from(u16::from_le_bytes([packet[10], packet[11]]));
     // 0x0100 in network byte order.
     let check = check + 1;

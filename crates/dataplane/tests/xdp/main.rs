@@ -6,4 +6,5 @@ mod behaviours;
 mod found;
 mod function;
 mod oracle;
+mod slots;
 mod too_big;
