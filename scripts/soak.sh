@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The proofs that take long: 500 kills of `up` and of `down`, ten million packets through kernel and
-# XDP, two thousand million through XDP while everything changes, the moves ten times, five minutes
-# without one. A summary goes to docs/soak/, the raw figures to bench/results/.
+# XDP, two thousand million through XDP while everything changes, 100 GB through three service
+# functions, the moves ten times, five minutes without one. A summary goes to docs/soak/, the raw figures to bench/results/.
 set -uo pipefail
 . "$(dirname "$0")/env.sh"
 exec </dev/null
@@ -51,12 +51,19 @@ changing_stream() {
     return "$failed"
 }
 
+# Half of it there, and half of it back.
+function_chain() {
+    KAIDO_BYTES=${KAIDO_BYTES:-50000000000} cargo_test_as_root --package kaido --test dataplane -- \
+        --nocapture function_chain::root_streams
+}
+
 {
     printf '# Soak, %s\n\n%s, %s processors, commit %s\n' "$(date -u +%Y-%m-%d)" \
         "$(uname -sr)" "$(nproc)" "$(git rev-parse --short HEAD)"
     section "500 kills of up, 500 of down" kills
     section "10,000,000 random packets, kernel and XDP" random_packets
     section "2,000,000,000 packets while everything changes" changing_stream
+    section "100 GB through a filter, NAT and a queue" function_chain
     section "kaido bench lab" bench lab
     section "kaido bench path" bench path
     section "kaido bench dataplane" bench dataplane

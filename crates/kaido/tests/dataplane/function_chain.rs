@@ -20,8 +20,9 @@ use crate::net::{become_router, ip, join, slower};
 
 /// What the outer header of four segments takes.
 const AROUND: u32 = 40 + 8 + 4 * 16;
-/// Of one stream, in bytes.
-const STREAM: usize = 24 << 20;
+/// Of all streams, in bytes; more with KAIDO_BYTES.
+const ALL: f64 = 2e8;
+const CHUNK: usize = 1 << 16;
 
 const FILTER: &str = "table inet filter { chain f { type filter hook forward priority filter; \
      policy drop; meta mark 1 ct state established,related accept; \
@@ -180,42 +181,53 @@ impl Chain {
         self.nodes.iter().map(counted).collect::<Vec<_>>().join("\n")
     }
 
-    /// A stream from left to right, and what it was back.
-    fn stream(&self, to: &str, random: &mut Random) {
+    /// A stream of `length` bytes from left to right, and what it was back.
+    fn stream(&self, to: &str, length: usize, bytes: &Bytes) {
         let address = format!("{to}:7001");
         let listener = self.right.run(|| TcpListener::bind(&address).unwrap()).unwrap();
-        let sent: Vec<u8> =
-            (0..(STREAM as f64 / slower()) as usize).map(|_| random.bits() as u8).collect();
-        let mut sending = self.left.run(|| TcpStream::connect(&address).unwrap()).unwrap();
-        let (mut receiving, _) = listener.accept().unwrap();
-        for socket in [&sending, &receiving] {
+        let mut back = self.left.run(|| TcpStream::connect(&address).unwrap()).unwrap();
+        let (mut echoing, _) = listener.accept().unwrap();
+        for socket in [&back, &echoing] {
             // No stall may last as long.
             socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
             socket.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
         }
+        let mut there = back.try_clone().unwrap();
         std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut got = vec![0; 1 << 16];
-                loop {
-                    let length = receiving.read(&mut got).unwrap();
-                    if length == 0 {
-                        break;
-                    }
-                    receiving.write_all(&got[..length]).unwrap();
+            scope.spawn(move || {
+                std::io::copy(&mut echoing.try_clone().unwrap(), &mut echoing).unwrap();
+            });
+            scope.spawn(move || {
+                for at in (0..length).step_by(CHUNK) {
+                    there.write_all(bytes.at(at)).unwrap();
                 }
             });
-            let mut writing = sending.try_clone().unwrap();
-            let sent = &sent;
-            scope.spawn(move || {
-                writing.write_all(sent).unwrap();
-                writing.shutdown(std::net::Shutdown::Write).unwrap();
-            });
-            let mut back = vec![0; sent.len()];
-            if let Err(error) = sending.read_exact(&mut back) {
-                panic!("{to}: {error}\n{}", self.reasons());
+            let mut got = vec![0; CHUNK];
+            for at in (0..length).step_by(CHUNK) {
+                if let Err(error) = back.read_exact(&mut got) {
+                    panic!("{to}, {at} of {length} bytes: {error}\n{}", self.reasons());
+                }
+                assert!(got == bytes.at(at), "{to}: what is at {at} has changed");
             }
-            assert!(back == *sent, "the stream to {to} has changed");
+            back.shutdown(std::net::Shutdown::Both).unwrap();
         });
+    }
+}
+
+/// Random bytes without an end, which are the same at the same place.
+struct Bytes(Vec<u8>);
+
+impl Bytes {
+    /// A prime, so that no chunk begins as another one near it.
+    const PERIOD: usize = 1_000_003;
+
+    fn new(random: &mut Random) -> Self {
+        let once: Vec<u8> = (0..Self::PERIOD).map(|_| random.bits() as u8).collect();
+        Self(once.iter().chain(&once[..CHUNK]).copied().collect())
+    }
+
+    fn at(&self, place: usize) -> &[u8] {
+        &self.0[place % Self::PERIOD..][..CHUNK]
     }
 }
 
@@ -239,13 +251,18 @@ fn configure() {
 #[test]
 fn root_streams_pass_a_filter_nat_and_a_queue_both_ways() {
     let chain = Chain::new();
-    let mut random = Random::seeded();
-    for (mtu, gso) in [(1500, true), (1500, false), (9000, true), (9000, false)] {
+    let bytes = Bytes::new(&mut Random::seeded());
+    let all = std::env::var("KAIDO_BYTES").map_or(ALL / slower(), |all| all.parse().unwrap());
+    let kinds = [(1500, true), (1500, false), (9000, true), (9000, false)];
+    let families = ["10.9.0.9", "[fd00:9::9]"];
+    let each = (all / (kinds.len() * families.len()) as f64) as usize;
+    for (mtu, gso) in kinds {
         chain.set(mtu, gso);
-        for to in ["10.9.0.9", "[fd00:9::9]"] {
+        for to in families {
             let started = std::time::Instant::now();
-            chain.stream(to, &mut random);
-            println!("{to}, {mtu} bytes, gso {gso}: {:.1} s", started.elapsed().as_secs_f64());
+            chain.stream(to, each, &bytes);
+            let seconds = started.elapsed().as_secs_f64();
+            println!("{to}, {mtu} bytes, gso {gso}: {each} bytes there and back in {seconds:.1} s");
         }
     }
 }
