@@ -1,0 +1,128 @@
+//! A page of the manual, done word for word.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::Duration;
+
+use netlink::{Namespace, Offload, set_offload};
+use testkit::{Kaido, Said, until};
+
+use crate::daemon::Daemon;
+use crate::net::{join, show};
+
+pub(crate) const UNIT: &str = include_str!("../../../../contrib/systemd/kaido-dataplane.service");
+pub(crate) const PROGRAM: &str = "/usr/local/bin/kaido";
+const FILE: &str = "/etc/kaido/dataplane.yaml";
+
+/// Does all that the page says, on machines that it names; returns how many commands that were.
+pub(crate) fn perform(page: &str, machines: &mut Machines) -> usize {
+    let mut commands = 0;
+    for (language, text) in blocks(page) {
+        match language {
+            "yaml" => machines.write(text),
+            "console" => {
+                for line in text.lines() {
+                    let (machine, command) = line.split_once("# ").unwrap();
+                    if command.starts_with("ping") {
+                        machines.wait_for_addresses();
+                    }
+                    machines.run(machine, command);
+                    commands += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    commands
+}
+
+/// The page's blocks, each with its language.
+fn blocks(page: &str) -> impl Iterator<Item = (&str, &str)> {
+    page.split("```").skip(1).step_by(2).map(|block| block.split_once('\n').unwrap())
+}
+
+/// What the unit says under a key, after the command's own words.
+fn unit<'a>(key: &str, words: &str) -> Vec<&'a str> {
+    let line = UNIT.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+    line.strip_prefix(&format!("={PROGRAM} {words} ")).unwrap().split(' ').collect()
+}
+
+pub(crate) struct Machines {
+    pub(crate) servers: BTreeMap<String, Daemon>,
+    hosts: BTreeMap<String, Namespace>,
+}
+
+impl Machines {
+    /// Servers, which may run Kaido; hosts, which do not; and what joins their interfaces.
+    pub(crate) fn new(
+        servers: &[&str],
+        hosts: &[&str],
+        links: &[((&str, &str), (&str, &str))],
+    ) -> Self {
+        let new = |name: &&str| ((*name).to_owned(), Namespace::unnamed().unwrap());
+        let hosts: BTreeMap<String, Namespace> = hosts.iter().map(new).collect();
+        let servers: BTreeMap<String, Namespace> = servers.iter().map(new).collect();
+        let of = |name: &str| hosts.get(name).or_else(|| servers.get(name)).unwrap();
+        for (one, other) in links {
+            join(of(one.0), one.1, of(other.0), other.1);
+        }
+        for host in hosts.values() {
+            // What XDP on veth asks of the other end: docs/dataplane.md.
+            host.run(|| set_offload("eth0", Offload::TxChecksum, false)).unwrap().unwrap();
+        }
+        let daemon =
+            |(name, node)| (name, Daemon::new(Kaido::new(env!("CARGO_BIN_EXE_kaido")), node));
+        Self { servers: servers.into_iter().map(daemon).collect(), hosts }
+    }
+
+    /// A block that says in its first line whose file it is.
+    fn write(&self, text: &str) {
+        let name = text.strip_prefix("# ").and_then(|text| text.split_once(": ")).unwrap().0;
+        self.servers[name].kaido.file("dataplane.yaml", text);
+    }
+
+    /// Whoever types takes longer than the kernel, which looks for duplicates of an address first.
+    fn wait_for_addresses(&self) {
+        for server in self.servers.values() {
+            let is_ready = || show(&server.node, "-6 addr show tentative").is_empty().then_some(());
+            until(Duration::from_secs(10), is_ready, || "an address is tentative".into());
+        }
+    }
+
+    /// Runs a command on a machine, which must succeed; returns what it says.
+    pub(crate) fn run(&mut self, machine: &str, command: &str) -> String {
+        if let Some(host) = self.hosts.get(machine) {
+            let run = || Said::of(Command::new("sh").args(["-c", command])).ok();
+            let said = host.run(run).unwrap();
+            if command.starts_with("ip link set eth0 up") {
+                // Only now the kernel takes it to heart.
+                host.run(|| set_offload("eth0", Offload::Gro, true)).unwrap().unwrap();
+            }
+            return said;
+        }
+        let server = self.servers.get_mut(machine).unwrap();
+        let file = server.kaido.folder().join("dataplane.yaml").to_str().unwrap().to_owned();
+        let ours = |word: &str| word.replace(FILE, &file);
+        match command {
+            "systemctl enable --now kaido-dataplane" => {
+                let words: Vec<_> =
+                    unit("ExecStart", "dataplane run").into_iter().map(ours).collect();
+                server.start(&words.iter().map(String::as_str).collect::<Vec<_>>());
+                String::new()
+            }
+            "systemctl reload kaido-dataplane" => {
+                let words: Vec<_> = unit("ExecReload", "dataplane").into_iter().map(ours).collect();
+                let words: Vec<_> = words.iter().map(String::as_str).collect();
+                server.kaido.ok(&[&["dataplane"], &*words].concat())
+            }
+            _ => {
+                let mut shell = Command::new("sh");
+                let folder = std::path::Path::new(env!("CARGO_BIN_EXE_kaido")).parent().unwrap();
+                let path = std::env::var("PATH").unwrap();
+                shell.env("PATH", format!("{}:{path}", folder.display()));
+                shell.env("KAIDO_RUN", server.kaido.run_folder()).args(["-c", &ours(command)]);
+                server.node.run(|| Said::of(&mut shell).ok()).unwrap()
+            }
+        }
+    }
+}
