@@ -47,6 +47,9 @@ fn unit<'a>(key: &str, words: &str) -> Vec<&'a str> {
     line.strip_prefix(&format!("={PROGRAM} {words} ")).unwrap().split(' ').collect()
 }
 
+/// A machine's name and its interface's.
+type Port<'a> = (&'a str, &'a str);
+
 pub(crate) struct Machines {
     pub(crate) servers: BTreeMap<String, Daemon>,
     hosts: BTreeMap<String, Namespace>,
@@ -54,11 +57,7 @@ pub(crate) struct Machines {
 
 impl Machines {
     /// Servers, which may run Kaido; hosts, which do not; and what joins their interfaces.
-    pub(crate) fn new(
-        servers: &[&str],
-        hosts: &[&str],
-        links: &[((&str, &str), (&str, &str))],
-    ) -> Self {
+    pub(crate) fn new(servers: &[&str], hosts: &[&str], links: &[(Port<'_>, Port<'_>)]) -> Self {
         let new = |name: &&str| ((*name).to_owned(), Namespace::unnamed().unwrap());
         let hosts: BTreeMap<String, Namespace> = hosts.iter().map(new).collect();
         let servers: BTreeMap<String, Namespace> = servers.iter().map(new).collect();
