@@ -224,6 +224,13 @@ int finds_tables(struct xdp_md *ctx)
 	return answer == -EINVAL ? XDP_DROP : XDP_PASS;
 }
 
+/* On the interface by which inner packets come: a veth with a program polls. */
+SEC("xdp.frags")
+int passes(struct xdp_md *ctx)
+{
+	return XDP_PASS;
+}
+
 /* An inner packet, on its way into the kernel. */
 SEC("tc")
 int function_in(struct __sk_buff *skb)

@@ -148,6 +148,21 @@ pub(crate) fn pinned(path: &Path) -> io::Result<OwnedFd> {
     fd(unsafe { libbpf_sys::bpf_obj_get(name.as_ptr()) })
 }
 
+/// Puts an XDP program into the driver of an interface that is the data plane's own, in place of the
+/// one that is there. It stays until the interface goes.
+pub(crate) fn put(program: BorrowedFd<'_>, interface: u32) -> Result<(), Error> {
+    // SAFETY: no options; the call takes numbers.
+    let result = unsafe {
+        libbpf_sys::bpf_xdp_attach(
+            interface as i32,
+            program.as_raw_fd(),
+            XDP_FLAGS_DRV_MODE,
+            std::ptr::null(),
+        )
+    };
+    check(result).map_err(|source| Error::AttachXdp { interface, source })
+}
+
 /// Pins a map, program or link in a BPF file system.
 pub(crate) fn pin(object: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     let failed = |source| Error::Pin { path: path.into(), source };
@@ -192,7 +207,7 @@ fn is_busy(error: &io::Error) -> bool {
 }
 
 /// libbpf's results: negative for an error.
-fn check(result: i32) -> io::Result<()> {
+pub(crate) fn check(result: i32) -> io::Result<()> {
     if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
 }
 

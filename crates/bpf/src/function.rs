@@ -1,15 +1,10 @@
 //! Where inner packets of service functions enter the kernel and leave it.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::os::fd::{AsFd, BorrowedFd};
 
-use libbpf_rs::{TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHookBuilder};
-
+use crate::attach::put;
+use crate::tc::{Point, attach};
 use crate::{Error, Srv6};
-
-/// Where the programs sit on their interfaces, which are the data plane's own.
-const PRIORITY: u32 = 1;
-const HANDLE: u32 = 1;
 
 /// The two ends of a veth, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,32 +26,13 @@ impl Srv6 {
             (&raw mut (*control).function_out).write_volatile(ends.outwards);
         }
         self.function_devices.set(&0, &ends.outwards)?;
-        let [inwards, outwards] = self.function_programs();
-        attach("function_out", outwards, ends.outwards, TC_EGRESS)?;
-        attach("function_in", inwards, ends.inwards, TC_INGRESS)
+        let [passes, inwards, outwards] = self.function_programs();
+        attach("function_out", outwards, ends.outwards, Point::Egress)?;
+        attach("function_in", inwards, ends.inwards, Point::Ingress)?;
+        // A veth takes frames from XDP only while it polls: with a program it does, and more
+        // cheaply than with GRO.
+        put(passes, ends.inwards)
     }
-}
-
-fn attach(
-    name: &'static str,
-    program: BorrowedFd<'_>,
-    interface: u32,
-    point: TcAttachPoint,
-) -> Result<(), Error> {
-    let interface = interface as i32;
-    let mut hook = TcHookBuilder::new(program.as_fd())
-        .ifindex(interface)
-        .replace(true)
-        .handle(HANDLE)
-        .priority(PRIORITY)
-        .hook(point);
-    // It fails when the clsact discipline is there already, and libbpf prints that: attaching tells
-    // what matters.
-    let before = libbpf_rs::set_print(None);
-    let _ = hook.create();
-    libbpf_rs::set_print(before);
-    let attached = hook.attach();
-    attached.map(drop).map_err(|source| Error::Attach { program: name, interface, source })
 }
 
 /// What is in front of a tag: 15 bits that are hard to guess, not 0. That the tag is a packet's own its

@@ -20,6 +20,7 @@ mod records;
 mod skb;
 pub mod srv6;
 mod table;
+mod tc;
 mod trace;
 
 pub use abi::Abi;

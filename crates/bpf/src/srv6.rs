@@ -413,10 +413,11 @@ impl Srv6 {
         Ok(Replay::new(program, counts, self.sizes.counters()))
     }
 
-    /// What inner packets of service functions meet on their way into the kernel, and out of it.
-    pub(crate) fn function_programs(&self) -> [BorrowedFd<'_>; 2] {
+    /// What inner packets of service functions meet on their way into the kernel, first in XDP, and
+    /// out of it.
+    pub(crate) fn function_programs(&self) -> [BorrowedFd<'_>; 3] {
         let progs = &self.skel.progs;
-        [progs.function_in.as_fd(), progs.function_out.as_fd()]
+        [progs.passes.as_fd(), progs.function_in.as_fd(), progs.function_out.as_fd()]
     }
 
     /// What a program's successor goes on with, and where it finds what is in front of tags.

@@ -183,8 +183,8 @@ fn ends(handle: &mut Handle) -> Result<FunctionEnds, Error> {
 
 /// Lets packets that come in by the one end leave by the other.
 fn lead(ends: FunctionEnds, handle: &mut Handle) -> Result<(), Error> {
-    // So that it takes frames from XDP.
-    set_offload(INWARDS, Offload::Gro, true)?;
+    // A program in XDP may have switched it on. What has another outer header is not to be merged.
+    set_offload(INWARDS, Offload::Gro, false)?;
     for name in [INWARDS, OUTWARDS] {
         // No address of their own, and none of the messages that come with one.
         sysctl::write(&format!("ipv6/conf/{name}/addr_gen_mode"), "1")?;
