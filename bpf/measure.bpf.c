@@ -23,7 +23,8 @@ struct template {
 	__u32 flow_at;
 	__u32 checksum_at; /* of an IPv4 header whose destination is what is counted; 0 for none */
 	__u8 bytes[HEAD];
-	__u8 pad[2];
+	__u8 stamped; /* whether the last 8 bytes of a frame are the time when it went */
+	__u8 pad;
 };
 
 struct {
@@ -46,6 +47,21 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } received SEC(".maps");
+
+/* How long stamped frames were on the way, in ns, and how many of them there are. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1 << 17);
+	__type(key, __u32);
+	__type(value, __u32);
+} delays SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} delayed SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -213,6 +229,12 @@ static __always_inline int send_frame(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	if (from->flows > 1 && next_flow(ctx, from))
 		return XDP_ABORTED;
+	if (from->stamped) {
+		__u64 now = bpf_ktime_get_ns();
+
+		if (bpf_xdp_store_bytes(ctx, from->length - sizeof(now), &now, sizeof(now)))
+			return XDP_ABORTED;
+	}
 	return bpf_redirect(from->egress, 0);
 }
 
@@ -273,14 +295,35 @@ int sink(struct xdp_md *ctx)
 	return XDP_DROP;
 }
 
+/* Keeps how long a stamped frame was on the way. */
+static __always_inline void take_delay(struct __sk_buff *skb)
+{
+	__u32 zero = 0;
+	__u64 sent = 0, now = bpf_ktime_get_ns();
+	__u32 *count = bpf_map_lookup_elem(&delayed, &zero);
+
+	if (!count || bpf_skb_load_bytes(skb, skb->len - sizeof(sent), &sent, sizeof(sent)))
+		return;
+	__u32 at = *count;
+	__u32 *delay = bpf_map_lookup_elem(&delays, &at);
+
+	if (!delay)
+		return;
+	*delay = now - sent;
+	*count = at + 1;
+}
+
 /* The same for the kernel's packets, which a program in XDP would have copied first. */
 SEC("tc")
 int sink_packets(struct __sk_buff *skb)
 {
 	__u32 zero = 0;
 	__u64 *count = bpf_map_lookup_elem(&received, &zero);
+	const struct template *from = bpf_map_lookup_elem(&template, &zero);
 
 	if (count)
 		(*count)++;
+	if (from && from->stamped)
+		take_delay(skb);
 	return TC_ACT_SHOT;
 }

@@ -32,6 +32,13 @@ static __always_inline void store16(void *to, __u16 value)
 	*(__u16 *)to = value;
 }
 
+/* A link-layer address. */
+static __always_inline void copy_station(void *to, const void *from)
+{
+	*(__u32 *)to = load32(from);
+	store16(to + 4, load16(from + 4));
+}
+
 /* The ethertype of a frame that begins at `ethernet`. */
 static __always_inline __be16 ethertype_of(const void *ethernet)
 {

@@ -35,7 +35,8 @@ static __always_inline void keep_adjacency(struct slot *slot, const struct adjac
 	if (!adjacency || adjacency->outer)
 		return;
 	slot->ifindex = adjacency->ifindex;
-	__builtin_memcpy(slot->ethernet, adjacency->stations, sizeof(adjacency->stations));
+	copy_station(slot->ethernet, adjacency->stations);
+	copy_station(slot->ethernet + ETH_ALEN, adjacency->stations + ETH_ALEN);
 	slot->generation = adjacency->generation;
 }
 
@@ -190,7 +191,7 @@ static __noinline int end_an_nf(struct xdp_md *ctx, const struct port *port, con
 
 	if (ethernet + ETH_HLEN > end_of(frame))
 		return drop(frame, REASON_TRUNCATED);
-	__builtin_memcpy(slot->station, ethernet + ETH_ALEN, ETH_ALEN);
+	copy_station(slot->station, ethernet + ETH_ALEN);
 	slot->flags = (ipv6 ? SLOT_IPV6 : 0) | raise_hop_limit(frame, outer, ipv6);
 	store_tag(slot->tag, tag);
 	barrier();

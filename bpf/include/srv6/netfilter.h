@@ -52,9 +52,7 @@ static __always_inline int into_netfilter(struct __sk_buff *skb)
 	__u32 mark = slot->mark;
 
 	/* Whom it came from, for rules and logs. */
-	store16(ethernet + ETH_ALEN, load16(slot->station));
-	store16(ethernet + ETH_ALEN + 2, load16(slot->station + 2));
-	store16(ethernet + ETH_ALEN + 4, load16(slot->station + 4));
+	copy_station(ethernet + ETH_ALEN, slot->station);
 	skb->mark = mark;
 	if (bpf_skb_set_tstamp(skb, (__u64)state->magic << 48 | tag, TIME_OF_DELIVERY))
 		return shoot(state, skb, REASON_STATE_LOST);

@@ -6,10 +6,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, TC_INGRESS, TcHookBuilder};
+use libbpf_rs::{MapCore, MapFlags};
 
 use crate::Error;
 use crate::abi::{Abi, bytes_of, value_of};
+use crate::tc::{Point, attach};
 
 #[allow(missing_docs, unreachable_pub, dead_code)]
 #[allow(clippy::all, clippy::undocumented_unsafe_blocks, clippy::unwrap_used)]
@@ -212,20 +213,7 @@ impl Measure {
     /// Counts and drops the packets that come in by an interface, behind XDP.
     pub fn sink_packets(&self, interface: u32) -> Result<(), Error> {
         let program = self.skel.progs.sink_packets.as_fd();
-        let mut hook = TcHookBuilder::new(program)
-            .ifindex(interface as i32)
-            .replace(true)
-            .handle(1)
-            .priority(1)
-            .hook(TC_INGRESS);
-        // Says so when the clsact discipline is there already; attaching tells what matters.
-        let _ = hook.create();
-        let attached = hook.attach();
-        attached.map(drop).map_err(|source| Error::Attach {
-            program: "sink_packets",
-            interface: interface as i32,
-            source,
-        })
+        attach("sink_packets", program, interface, Point::Ingress)
     }
 
     /// The sink.
@@ -266,14 +254,30 @@ impl Measure {
     /// It catches up with no more than a group. The calling thread waits by looking at the clock,
     /// and should not share its processor: see [`go_first`].
     pub fn generate_paced(&self, frame: &[u8], count: u32, rate: f64) -> Result<f64, Error> {
+        self.generate_groups(frame, count, rate, PACED_GROUP, PACED_BATCH)
+    }
+
+    /// The same, and each frame goes by itself.
+    pub fn generate_singly(&self, frame: &[u8], count: u32, rate: f64) -> Result<f64, Error> {
+        self.generate_groups(frame, count, rate, 1, 1)
+    }
+
+    fn generate_groups(
+        &self,
+        frame: &[u8],
+        count: u32,
+        rate: f64,
+        group: u32,
+        batch: u32,
+    ) -> Result<f64, Error> {
         let failed = |doing, source| Error::Map { map: "pace", doing, source };
         let key = 0_u32.to_ne_bytes();
-        let interval = f64::from(PACED_GROUP) / rate * 1e9 * f64::from(1 << PACE_SHIFT);
-        let pace = Pace { interval: interval as u64, group: PACED_GROUP.into(), ..Pace::default() };
+        let interval = f64::from(group) / rate * 1e9 * f64::from(1 << PACE_SHIFT);
+        let pace = Pace { interval: interval as u64, group: group.into(), ..Pace::default() };
         let map = &self.skel.maps.pace;
         map.update(&key, bytes_of(&pace), MapFlags::ANY).map_err(|e| failed("write", e))?;
         let flags = libbpf_sys::BPF_F_TEST_XDP_LIVE_FRAMES;
-        let how = How { repeat: count, flags, batch: PACED_BATCH };
+        let how = How { repeat: count, flags, batch };
         run(self.skel.progs.generate_paced.as_fd(), 0, frame, &mut [], how)?;
         let found = map.lookup(&key, MapFlags::ANY).map_err(|e| failed("read", e))?;
         let pace = found.and_then(|bytes| value_of::<Pace>(&bytes)).unwrap_or_default();
@@ -287,6 +291,29 @@ impl Measure {
         let key = 0_u32.to_ne_bytes();
         let found = self.skel.maps.received.lookup_percpu(&key, MapFlags::ANY).map_err(failed)?;
         Ok(found.unwrap_or_default().iter().filter_map(|bytes| value_of::<u64>(bytes)).sum())
+    }
+
+    /// Forgets how long frames were on the way.
+    pub fn forget_delays(&self) -> Result<(), Error> {
+        let (key, none) = (0_u32.to_ne_bytes(), 0_u32.to_ne_bytes());
+        let written = self.skel.maps.delayed.update(&key, &none, MapFlags::ANY);
+        written.map_err(|source| Error::Map { map: "delayed", doing: "write", source })
+    }
+
+    /// How long the first frames were on the way to [`Measure::sink_packets`] since the last
+    /// [`Measure::forget_delays`], in ns, if the template says that they are stamped.
+    pub fn delays(&self) -> Result<Vec<u32>, Error> {
+        let failed = |map| move |source| Error::Map { map, doing: "read", source };
+        let key = 0_u32.to_ne_bytes();
+        let count =
+            self.skel.maps.delayed.lookup(&key, MapFlags::ANY).map_err(failed("delayed"))?;
+        let count = count.and_then(|bytes| value_of::<u32>(&bytes)).unwrap_or(0);
+        let delay = |at: u32| {
+            let found = self.skel.maps.delays.lookup(&at.to_ne_bytes(), MapFlags::ANY);
+            let found = found.map_err(failed("delays"))?;
+            Ok(found.and_then(|bytes| value_of(&bytes)).unwrap_or_default())
+        };
+        (0..count).map(delay).collect()
     }
 }
 

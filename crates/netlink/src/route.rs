@@ -6,7 +6,8 @@ use ipnet::IpNet;
 use netlink_packet_core::{DecodeError, DefaultNla, NLA_F_NESTED};
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::route::{
-    RouteAttribute, RouteMessage, RouteMetric, RouteNextHop, RouteScope, RouteType, RouteVia,
+    RouteAttribute, RouteFlags, RouteMessage, RouteMetric, RouteNextHop, RouteScope, RouteType,
+    RouteVia,
 };
 use nix::errno::Errno;
 
@@ -30,7 +31,8 @@ pub enum RouteKind {
 /// A neighbour, or just the link it is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NextHop {
-    /// The neighbour; absent when the destinations themselves are on the link.
+    /// The neighbour; absent when the destinations themselves are on the link. One with a link-local
+    /// address is on the link whatever addresses the interface has.
     pub via: Option<IpAddr>,
     /// The interface's index.
     pub interface: u32,
@@ -138,6 +140,9 @@ fn message(route: &Route) -> RouteMessage {
     match route.next_hops.as_slice() {
         [] => encap(attributes),
         [hop] => {
+            if matches!(hop.via, Some(IpAddr::V4(via)) if via.is_link_local()) {
+                message.header.flags = RouteFlags::Onlink;
+            }
             attributes.extend(hop.via.map(|via| gateway(via, ipv4)));
             attributes.push(RouteAttribute::Oif(hop.interface));
             encap(attributes);

@@ -182,6 +182,28 @@ impl Bed {
         self.world.run(work)?
     }
 
+    /// Sends `count` frames at `rate` a second, one by one, and returns how long those that arrived
+    /// were on the way, in ns.
+    pub(super) fn send_stamped(
+        &self,
+        template: &Template,
+        frame: &[u8],
+        count: u32,
+        rate: f64,
+    ) -> anyhow::Result<Vec<f64>> {
+        self.measure.set_template(&Template { egress: WORLD_IN, ..*template })?;
+        let measure = &self.measure;
+        let work = move || -> anyhow::Result<Vec<f64>> {
+            pin()?;
+            // Adjacencies, caches.
+            measure.generate_singly(frame, count / 20 + 64, rate)?;
+            measure.forget_delays()?;
+            measure.generate_singly(frame, count, rate)?;
+            Ok(measure.delays()?.into_iter().map(f64::from).collect())
+        };
+        self.world.run(work)?
+    }
+
     /// From now on the node works on another processor than the generator. The sink's part is done
     /// where the node sends: a thread of its own would wait for the node's, and its ring overflow.
     pub(super) fn separate(&self) -> anyhow::Result<()> {

@@ -3,6 +3,7 @@
 //!
 //! The guest has VRF and VLAN devices, so that what needs them is here: End.DT4, and the layout of
 //! the published system's kernel side, whose packets pass a tenant's VRF, a cluster's VRF and a VLAN.
+//! Service functions' are in `function/instructions.rs`.
 
 use std::process::Command;
 
@@ -51,6 +52,7 @@ pub(super) fn bench(context: &Context<'_>) -> anyhow::Result<Vec<Row>> {
     let mut tagged = What::HEncaps.frame(SIZE);
     tagged.splice(12..12, [0x81, 0, 0, VLAN as u8]);
     rows.extend(measure(context, &bed, "layout-out", &tagged)?);
+    rows.extend(super::function::instructions(context)?);
     Ok(rows)
 }
 
@@ -159,8 +161,9 @@ fn measure(context: &Context<'_>, bed: &Bed, name: &str, frame: &[u8]) -> anyhow
         row(&format!("raw/{name}/{SIZE}"), &xdp, &kernel),
     ])
 }
+
 /// What so many packets take together.
-fn span(
+pub(super) fn span(
     bed: &Bed,
     plane: Plane,
     template: &Template,

@@ -11,7 +11,7 @@ use crate::{Better, Context, Row, median};
 const SIZE: usize = 64;
 
 pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
-    let (rounds, repeat) = if quick { (5, 300_000) } else { (7, 2_000_000) };
+    let (rounds, repeat) = if quick { (3, 250_000) } else { (7, 2_000_000) };
     let mut bed = Bed::new(Sizes::default())?;
     let mut rows = Vec::new();
     for what in What::ALL {

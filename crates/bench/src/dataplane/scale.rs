@@ -23,6 +23,7 @@ const FEW: u32 = 10;
 const MANY: u32 = 1_000_000;
 /// How often a round measures what the caches decide: other guests of the machine fill them too.
 const REPEATS: usize = 5;
+const QUICK_REPEATS: usize = 3;
 /// A pause of the machine fills a ring, and what is lost then has taken no time: it is done again.
 const ATTEMPTS: usize = 5;
 /// Entries that packets go to, of the many.
@@ -37,7 +38,7 @@ const SIZE: usize = 64;
 
 /// Runs the benchmark.
 pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
-    let rounds = if quick { 1 } else { 5 };
+    let (rounds, repeats) = if quick { (1, QUICK_REPEATS) } else { (5, REPEATS) };
     let bed = Bed::new(Sizes::default())?;
     let daemon = Daemon::start(context, &bed)?;
     let (few, many) = (file(FEW), file(MANY));
@@ -50,7 +51,7 @@ pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
         daemon.apply(&few)?;
         daemon.rest()?;
         for ((way, case), costs) in rows_of().zip(&mut costs) {
-            costs[0].push(way.median(&bed, case, FEW)?);
+            costs[0].push(way.median(&bed, case, FEW, repeats)?);
         }
         install.push(daemon.apply(&many)?.as_secs_f64());
         let memory = daemon.memory()?;
@@ -58,7 +59,7 @@ pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
         process.push(memory.0);
         tables.push(memory.1);
         for ((way, case), costs) in rows_of().zip(&mut costs) {
-            costs[1].push(way.median(&bed, case, HOT)?);
+            costs[1].push(way.median(&bed, case, HOT, repeats)?);
             costs[2].push(way.cost(&bed, case, MANY)?);
         }
     }
@@ -99,9 +100,9 @@ impl Way {
     }
 
     /// The median of as many costs as a round takes.
-    fn median(self, bed: &Bed, case: What, entries: u32) -> anyhow::Result<f64> {
+    fn median(self, bed: &Bed, case: What, entries: u32, repeats: usize) -> anyhow::Result<f64> {
         let costs: Result<Vec<_>, _> =
-            (0..REPEATS).map(|_| self.cost(bed, case, entries)).collect();
+            (0..repeats).map(|_| self.cost(bed, case, entries)).collect();
         Ok(median(&costs?))
     }
 

@@ -8,7 +8,7 @@
 //! this node's as well, and is not for it. Nothing on the way depends on this process, so that packets
 //! go on passing the rules when it is gone.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bpf::{FunctionEnds, Held, Srv6};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
@@ -40,8 +40,12 @@ const ALL: [IpNet; 2] = [
 ];
 /// The preference of a rule behind the kernel's own, the last of which is 32767.
 const LAST: u32 = 32768;
-/// What everything is sent to, so that there is one neighbour and not one for each destination.
-const NEIGHBOUR: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+/// What everything is sent to, so that there is one neighbour and not one for each destination; of
+/// each family, since to another family's the kernel writes every link header anew.
+const NEIGHBOURS: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(169, 254, 0, 1)),
+    IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1)),
+];
 
 /// Without the first two the kernel drops inner packets. With the third it gives those that look like
 /// answers to a socket of this node to the socket, before any rule (for both families).
@@ -200,11 +204,10 @@ fn lead(ends: FunctionEnds, handle: &mut Handle) -> Result<(), Error> {
     }
     batch.push("set up", set_up(ends.inwards));
     batch.push("set up", set_up(ends.outwards));
-    batch.push("neighbour", add_neighbour(ends.outwards, NEIGHBOUR.into(), MAC));
-    for all in ["0.0.0.0/0", "::/0"] {
-        let hop = NextHop { via: Some(NEIGHBOUR.into()), interface: ends.outwards };
-        let net: ipnet::IpNet = all.parse().expect("it is a prefix");
-        let route = Route { table: TABLE, protocol: FUNCTIONS, ..Route::new(net, vec![hop]) };
+    for (all, neighbour) in ALL.into_iter().zip(NEIGHBOURS) {
+        batch.push("neighbour", add_neighbour(ends.outwards, neighbour, MAC));
+        let hop = NextHop { via: Some(neighbour), interface: ends.outwards };
+        let route = Route { table: TABLE, protocol: FUNCTIONS, ..Route::new(all, vec![hop]) };
         batch.push("route", replace_route(&route));
     }
     for rule in rules() {

@@ -45,6 +45,7 @@ fn root_every_kind_of_route_is_read_back_equal() {
             Route::new(net("fd00:7::/48"), vec![via("fd00:a::2", a)]),
             Route::new(net("10.8.0.0/16"), vec![via("10.0.0.2", a), via("10.0.1.2", b)]),
             Route::new(net("fd00:8::/48"), vec![via("fd00:a::2", a), via("fd00:b::2", b)]),
+            Route::new(net("10.77.0.0/16"), vec![via("169.254.0.1", a)]),
             Route::new(net("10.9.0.0/16"), vec![via("fd00:a::2", a)]),
             Route { mtu: Some(1620), ..Route::new(net("10.10.0.0/16"), vec![on(a)]) },
             Route { mtu: Some(1620), ..Route::new(net("fd00:10::/48"), vec![on(a)]) },

@@ -1,0 +1,51 @@
+//! How long a packet takes over an idle node: 10,000 a second, one by one, with the time of their
+//! departure in them, as published. From the generator to the sink, both included.
+
+use bpf::Template;
+
+use super::ways::{Nodes, Way};
+use super::{BASELINES, Scale};
+use crate::{Better, Context, Row, median};
+
+/// The published measurement's frames, and how many of them come in a second.
+const SIZE: usize = 142;
+const RATE: f64 = 10_000.0;
+
+pub(super) fn bench(
+    context: &Context<'_>,
+    nodes: &Nodes,
+    scale: &Scale,
+) -> anyhow::Result<Vec<Row>> {
+    (context.say)("latency over an idle node");
+    let mut runs: [Vec<f64>; 4] = Default::default();
+    for _ in 0..scale.rounds {
+        context.cancel.check()?;
+        for (way, runs) in [Way::Function].into_iter().chain(BASELINES).zip(&mut runs) {
+            runs.push(latency(nodes, way, scale.samples)?);
+        }
+    }
+    let [function, baselines @ ..] = runs;
+    let mut rows = Vec::new();
+    for (way, baseline) in BASELINES.into_iter().zip(&baselines) {
+        let name = format!("latency/End.AN.NF-vs-{}", way.name());
+        rows.push(Row::of(&name, "ns", &function, Better::Less, Some(median(baseline))));
+    }
+    let [end, ..] = &baselines;
+    let more: Vec<f64> = function.iter().zip(end).map(|(ours, end)| ours - end).collect();
+    rows.push(Row::of("latency/more-than-End", "ns", &more, Better::Less, None));
+    Ok(rows)
+}
+
+/// The median of a round's packets, in ns.
+fn latency(nodes: &Nodes, way: Way, samples: u32) -> anyhow::Result<f64> {
+    let frame = way.frame(SIZE);
+    let template = Template { stamped: 1, ..Template::of(&frame, 0) };
+    let delays = nodes.of(way).bed().send_stamped(&template, &frame, samples, RATE)?;
+    anyhow::ensure!(
+        delays.len() as u32 >= samples - samples / 50,
+        "of {samples} packets {} arrived on the way of {}",
+        delays.len(),
+        way.name()
+    );
+    Ok(median(&delays))
+}

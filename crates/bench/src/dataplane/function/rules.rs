@@ -1,0 +1,103 @@
+//! What rules take: in the function as in plain forwarding, if the way there costs nothing more for
+//! each.
+//!
+//! - `rules-base/N`: so many base chains at the forward hook with a rule that accepts, as published.
+//! - `rules-unreferenced/N`: so many regular chains that nothing refers to, as published: no packet
+//!   meets them.
+//! - `rules-reached/N`: a regular chain of so many rules, none of which matches, reached by mark and
+//!   goto, as an operator writes them.
+//! - `…/slope`: what a rule takes.
+//!
+//! End.DX4 with H.Encaps is not beside them: its inner packet does not meet the forward hook.
+
+use super::nft;
+use super::ways::{Nodes, SIZES, Way};
+use super::{Scale, cost};
+use crate::{Better, Context, Row, median};
+
+/// None, then the published steps.
+pub(super) const COUNTS: [usize; 9] = [0, 1, 2, 4, 8, 16, 32, 64, 128];
+
+const WAYS: [Way; 2] = [Way::Function, Way::Plain];
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Base,
+    Unreferenced,
+    Reached,
+}
+
+impl Place {
+    const ALL: [Self; 3] = [Self::Base, Self::Unreferenced, Self::Reached];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Unreferenced => "unreferenced",
+            Self::Reached => "reached",
+        }
+    }
+
+    /// The rules, in place of those that were there.
+    fn file(self, count: usize) -> String {
+        let chain = |at, hook| format!("chain c{at} {{ {hook} accept; }}\n");
+        let hook = "type filter hook forward priority filter;";
+        let chains = match self {
+            Self::Base => (0..count).map(|at| chain(at, hook)).collect(),
+            Self::Unreferenced => (0..count).map(|at| chain(at, "")).collect(),
+            // The mark is set for both: a plain packet has none.
+            Self::Reached => format!(
+                "chain reached {{ {} }}\n\
+                 chain marks {{ type filter hook prerouting priority raw; meta mark set 0x1111; }}\n\
+                 chain forward {{ {hook} meta mark 0x1111 goto reached; }}\n",
+                "udp dport 22 drop; ".repeat(count)
+            ),
+        };
+        format!(
+            "table inet rules {{ }}\ndelete table inet rules\ntable inet rules {{\n{chains}}}\n"
+        )
+    }
+}
+
+pub(super) fn bench(
+    context: &Context<'_>,
+    nodes: &Nodes,
+    scale: &Scale,
+) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for place in Place::ALL {
+        // By number of rules, then by way.
+        let mut runs: Vec<[Vec<f64>; 2]> = vec![Default::default(); scale.rules.len()];
+        for round in 1..=scale.rules_rounds {
+            context.cancel.check()?;
+            let (name, rounds) = (place.name(), scale.rules_rounds);
+            (context.say)(&format!("rules ({name}), round {round} of {rounds}"));
+            for (&count, runs) in scale.rules.iter().zip(&mut runs) {
+                for (way, runs) in WAYS.into_iter().zip(runs) {
+                    let load = || nft::load(&place.file(count));
+                    nodes.of(way).bed().in_node(load)??;
+                    runs.push(cost(nodes, way, SIZES[0], scale.count)?.net());
+                }
+            }
+        }
+        for (count, [function, plain]) in scale.rules.iter().zip(&runs) {
+            let name = format!("rules-{}/{count}", place.name());
+            rows.push(Row::of(&name, "ns", function, Better::Less, Some(median(plain))));
+        }
+        if matches!(place, Place::Unreferenced) {
+            // A ratio of two times that are none says nothing.
+            continue;
+        }
+        let [function, plain] = [0, 1].map(|way| slopes(scale.rules, &runs, way));
+        let name = format!("rules-{}/slope", place.name());
+        rows.push(Row::of(&name, "ns", &function, Better::Less, Some(median(&plain))));
+    }
+    Ok(rows)
+}
+
+/// What a rule took in each round.
+fn slopes(counts: &[usize], runs: &[[Vec<f64>; 2]], way: usize) -> Vec<f64> {
+    let (none, most) = (&runs[0][way], &runs[runs.len() - 1][way]);
+    let rules = (counts[counts.len() - 1] - counts[0]) as f64;
+    none.iter().zip(most).map(|(none, most)| (most - none) / rules).collect()
+}
