@@ -153,10 +153,9 @@ impl Nodes {
     }
 }
 
-/// Ends the chain, and begins another: the service function of a kernel that has no End.AN.NF. With
-/// the hooks of `nf_hooks_lwtunnel`, which stays on until the machine starts again.
+/// Ends the chain, and begins another: the service function of a kernel that has no End.AN.NF.
 fn decapsulate_and_encapsulate() -> anyhow::Result<()> {
-    sysctl::write("netfilter/nf_hooks_lwtunnel", "1")?;
+    switch_hooks_on()?;
     let mut batch = Batch::new();
     batch.push("the end of a chain", add_route(&What::EndDx4.route(OUT)));
     let inner = "10.2.0.0/16".parse().expect("it is a prefix");
@@ -167,7 +166,7 @@ fn decapsulate_and_encapsulate() -> anyhow::Result<()> {
 
 /// The same, with the second look-up in a VRF's table: the published baseline.
 fn in_vrf() -> anyhow::Result<()> {
-    sysctl::write("netfilter/nf_hooks_lwtunnel", "1")?;
+    switch_hooks_on()?;
     for line in [
         "link add red type vrf table 300",
         "link set red up",
@@ -177,6 +176,17 @@ fn in_vrf() -> anyhow::Result<()> {
     }
     sysctl::write("vrf/strict_mode", "1")?;
     ip("-6 route add fd00:1::1/128 encap seg6local action End.DT4 vrftable 300 dev out")
+}
+
+/// Lets inner packets meet hooks where the kernel decapsulates and encapsulates. It stays so until the
+/// machine starts again: the kernel does not switch it off.
+fn switch_hooks_on() -> anyhow::Result<()> {
+    const KEY: &str = "netfilter/nf_hooks_lwtunnel";
+    if sysctl::read(KEY).is_err() {
+        // Linux 6.1 keeps it in a module, which nothing that is here would load.
+        std::process::Command::new("modprobe").arg("nf_conntrack").status().context("modprobe")?;
+    }
+    Ok(sysctl::write(KEY, "1")?)
 }
 
 fn ip(line: &str) -> anyhow::Result<()> {
