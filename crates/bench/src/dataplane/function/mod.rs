@@ -42,7 +42,7 @@ const FULL: Scale = Scale {
     rounds: 5,
     count: 300_000,
     rules: &rules::COUNTS,
-    rules_rounds: 5,
+    rules_rounds: 3,
     samples: 20_000,
 };
 
