@@ -224,11 +224,31 @@ int finds_tables(struct xdp_md *ctx)
 	return answer == -EINVAL ? XDP_DROP : XDP_PASS;
 }
 
-/* On the interface by which inner packets come: a veth with a program polls. */
+/* On the interface by which inner packets come, which polls because it has a program. What left
+ * netfilter for another SID of this node is here, and is as on the port where it came in. */
 SEC("xdp.frags")
-int passes(struct xdp_md *ctx)
+int function_again(struct xdp_md *ctx)
 {
-	return XDP_PASS;
+	__u32 zero = 0;
+	struct frame frame = {.ctx = ctx, .l3 = ETH_HLEN};
+	const void *ethernet = data_of(&frame);
+	const struct ipv6hdr *ip = ethernet + ETH_HLEN;
+
+	if ((void *)(ip + 1) > end_of(&frame) || load32(ethernet) != AGAIN_MAC_HIGH ||
+	    load16(ethernet + 4) != AGAIN_MAC_LOW)
+		return XDP_PASS;
+	__u32 port = load32(ethernet + ETH_ALEN), slot = port & (LIMIT_PORTS - 1);
+
+	frame.control = bpf_map_lookup_elem(&control, &zero);
+	frame.port = bpf_map_lookup_elem(&ports, &slot);
+	if (!frame.control || !frame.port)
+		return XDP_DROP;
+	frame.row = bpf_get_smp_processor_id();
+	if (frame.port->ifindex != port)
+		return drop(&frame, REASON_OTHER_PORT);
+	const struct sid *sid = find_sid(&frame, high(&ip->daddr), low(&ip->daddr));
+
+	return sid ? endpoint(&frame, sid) : drop(&frame, REASON_NO_ROUTE);
 }
 
 /* An inner packet, on its way into the kernel. */

@@ -378,6 +378,7 @@ _Static_assert(sizeof(struct slot) == 256, "whole cache lines");
 enum slot_flag {
 	SLOT_IPV6 = 1,   /* the inner packet is one of IPv6 */
 	SLOT_RAISED = 2, /* its hop limit was raised by one: the kernel takes one off */
+	SLOT_AGAIN = 4,  /* the next segment is this node's own */
 };
 
 /*

@@ -40,6 +40,16 @@ static __always_inline void keep_adjacency(struct slot *slot, const struct adjac
 	slot->generation = adjacency->generation;
 }
 
+/* The next segment is this node's own: the packet comes to the data plane again. */
+static __always_inline void keep_own(struct slot *slot, __u32 port)
+{
+	*(__u32 *)slot->ethernet = AGAIN_MAC_HIGH;
+	store16(slot->ethernet + 4, AGAIN_MAC_LOW);
+	store16(slot->ethernet + ETH_ALEN, port);
+	store16(slot->ethernet + ETH_ALEN + 2, port >> 16);
+	store16(slot->ethernet + ETH_ALEN + 4, 0);
+}
+
 /* Copies the outer header, `length` bytes. */
 static __always_inline int keep_header(struct slot *slot, const struct frame *frame, __u32 length)
 {
@@ -163,8 +173,9 @@ static __noinline int end_an_nf(struct xdp_md *ctx, const struct port *port, con
 		ROUTE_FLOW(*(__be32 *)ip & FLOW_MASK, ip->nexthdr),
 		ROUTE_TABLE(AF_INET6, frame->port->ifindex, 0), &unknown);
 
-	if (!adjacency && unknown == REASON_NO_ROUTE)
-		return drop(frame, REASON_NO_ROUTE);
+	/* Another SID of this node, or none: function_again() finds out. */
+	int again = !adjacency && unknown == REASON_NO_ROUTE ? SLOT_AGAIN : 0;
+
 	if (adjacency && frame->length > adjacency->mtu)
 		return drop(frame, REASON_TOO_BIG);
 	if (remember(frame, outer, ipv6, sid->target[1]))
@@ -176,6 +187,8 @@ static __noinline int end_an_nf(struct xdp_md *ctx, const struct port *port, con
 	*(volatile __u8 *)&slot->length = 0;
 	barrier();
 	keep_adjacency(slot, adjacency);
+	if (again)
+		keep_own(slot, frame->port->ifindex);
 	if (keep_header(slot, frame, outer))
 		return drop(frame, REASON_TRUNCATED);
 	struct ipv6hdr *kept = (void *)slot->header;
@@ -192,7 +205,7 @@ static __noinline int end_an_nf(struct xdp_md *ctx, const struct port *port, con
 	if (ethernet + ETH_HLEN > end_of(frame))
 		return drop(frame, REASON_TRUNCATED);
 	copy_station(slot->station, ethernet + ETH_ALEN);
-	slot->flags = (ipv6 ? SLOT_IPV6 : 0) | raise_hop_limit(frame, outer, ipv6);
+	slot->flags = (ipv6 ? SLOT_IPV6 : 0) | again | raise_hop_limit(frame, outer, ipv6);
 	store_tag(slot->tag, tag);
 	barrier();
 	*(volatile __u8 *)&slot->length = outer;

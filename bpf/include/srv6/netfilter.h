@@ -146,7 +146,7 @@ static __always_inline int out_of_netfilter(struct __sk_buff *skb, const struct 
 
 	if (time >> 48 != state->magic || !slot || !is_slot_of(slot, tag))
 		return shoot(state, skb, REASON_STATE_LOST);
-	int ipv6 = slot->flags & SLOT_IPV6;
+	int ipv6 = slot->flags & SLOT_IPV6, again = slot->flags & SLOT_AGAIN;
 	__u32 length = slot->length, inner = skb->len - ETH_HLEN;
 
 	if (skb->protocol != (ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP)) ||
@@ -174,6 +174,10 @@ static __always_inline int out_of_netfilter(struct __sk_buff *skb, const struct 
 	bpf_skb_set_tstamp(skb, 0, TIME_NONE);
 	/* It was the inner packet's. */
 	skb->mark = 0;
+	if (again) {
+		count_packet(state, counter, inner);
+		return TC_ACT_OK;
+	}
 	int verdict = onward.generation == state->generation ? bpf_redirect(onward.ifindex, 0) :
 							       send_anew(skb, state, &onward);
 

@@ -15,6 +15,10 @@
 
 #define COUNTER_BITS 36
 
+/* Whom a packet is for that goes to another SID of this node; behind it the port where it came in. */
+#define AGAIN_MAC_HIGH bpf_htonl(0x024b4149)
+#define AGAIN_MAC_LOW bpf_htons(0x4432)
+
 /* The next slot of this processor. Its tag is given to `*tag`. */
 static __always_inline struct slot *take_slot(const struct control *control, __u32 row, __u64 *tag)
 {

@@ -26,12 +26,12 @@ impl Srv6 {
             (&raw mut (*control).function_out).write_volatile(ends.outwards);
         }
         self.function_devices.set(&0, &ends.outwards)?;
-        let [passes, inwards, outwards] = self.function_programs();
+        let [again, inwards, outwards] = self.function_programs();
         attach("function_out", outwards, ends.outwards, Point::Egress)?;
         attach("function_in", inwards, ends.inwards, Point::Ingress)?;
         // A veth takes frames from XDP only while it polls: with a program it does, and more
         // cheaply than with GRO.
-        put(passes, ends.inwards)
+        put(again, ends.inwards)
     }
 }
 

@@ -45,12 +45,12 @@ impl Srv6 {
     /// Runs what inner packets meet on their way into the kernel, at an interface of the caller's
     /// namespace.
     pub fn run_inwards(&self, interface: u32, skb: Skb, frame: &[u8]) -> Result<SkbRun, Error> {
-        run(self.function_programs()[0], interface, skb, frame)
+        run(self.function_programs()[1], interface, skb, frame)
     }
 
     /// Runs what they meet on their way out of it.
     pub fn run_outwards(&self, interface: u32, skb: Skb, frame: &[u8]) -> Result<SkbRun, Error> {
-        run(self.function_programs()[1], interface, skb, frame)
+        run(self.function_programs()[2], interface, skb, frame)
     }
 }
 

@@ -417,7 +417,7 @@ impl Srv6 {
     /// out of it.
     pub(crate) fn function_programs(&self) -> [BorrowedFd<'_>; 3] {
         let progs = &self.skel.progs;
-        [progs.passes.as_fd(), progs.function_in.as_fd(), progs.function_out.as_fd()]
+        [progs.function_again.as_fd(), progs.function_in.as_fd(), progs.function_out.as_fd()]
     }
 
     /// What a program's successor goes on with, and where it finds what is in front of tags.

@@ -154,6 +154,45 @@ fn root_a_mark_chooses_the_chain_that_inner_packets_meet() {
     expect(&net, "fd00:9::1", false);
 }
 
+/// Two functions of one node, and a function before the node's own End.DX4.
+#[test]
+fn root_the_next_segment_may_be_the_nodes_own() {
+    let mut net = function_net();
+    net.start(&[]);
+    net.apply(&format!(
+        "{FILE}  fd00:1::e:0:0/112: End.AN.NF\n  fd00:1::d4: {{ behaviour: End.DX4, next_hop: 0.0.0.0 }}\n"
+    ));
+    nft(
+        &net,
+        "table inet both { counter one {}; counter two {}; counter dropped {};
+             chain f { type filter hook forward priority filter;
+                 meta mark 0x1111 icmp type echo-request counter name one
+                 meta mark 0x2222 icmp type echo-request counter name two
+                 meta mark 0x2222 ip length > 1000 counter name dropped drop; }; }",
+    );
+    let packets = |name: &str| {
+        let list = ["list", "counter", "inet", "both", name];
+        let run = || Command::new("nft").args(list).output().unwrap();
+        let text = String::from_utf8(net.node.run(run).unwrap().stdout).unwrap();
+        text.contains("packets 3 ")
+    };
+    let by = |segments: &str| {
+        let route = format!(
+            "route replace 10.9.0.0/24 encap seg6 mode encap segs {segments} dev port mtu 1500"
+        );
+        ip(&net.left, &[&route]);
+    };
+    by("fd00:1::f:0:1111,fd00:1::e:0:2222,fd00:2::d4");
+    expect(&net, "10.9.0.1", true);
+    assert!(packets("one") && packets("two"));
+    expect(&net, "-s 1200 10.9.0.1", false);
+    assert!(packets("dropped"));
+    ip(&net.node, &["route add 10.9.0.0/24 via inet6 fd00:b::2 dev r"]);
+    by("fd00:1::f:0:1111,fd00:1::d4");
+    expect(&net, "10.9.0.1", true);
+    expect(&net, "-t 2 -s 1400 10.9.0.1", true);
+}
+
 #[test]
 fn root_inner_packets_leave_as_they_came() {
     let mut net = function_net();
