@@ -258,7 +258,8 @@ int function_in(struct __sk_buff *skb)
 	return into_netfilter(skb);
 }
 
-/* An inner packet, on its way out of the kernel. What came in by no interface is this node's own. */
+/* An inner packet, on its way out of the kernel. What came in by no interface is this node's own,
+ * unless it has a packet's time: of fragments of IPv6 the kernel forgets where they came from. */
 SEC("tc")
 int function_out(struct __sk_buff *skb)
 {
@@ -267,9 +268,9 @@ int function_out(struct __sk_buff *skb)
 
 	if (!state)
 		return TC_ACT_SHOT;
-	if (!skb->ingress_ifindex)
+	if (!skb->ingress_ifindex && skb->tstamp >> 48 != state->magic)
 		return own(skb, state);
-	if (skb->ingress_ifindex != state->function_in)
+	if (skb->ingress_ifindex && skb->ingress_ifindex != state->function_in)
 		return shoot(state, skb, REASON_LOCAL_ANSWER);
 	return out_of_netfilter(skb, state);
 }

@@ -385,14 +385,14 @@ enum slot_flag {
  * Between which addresses inner packets have gone into netfilter lately: what this node itself says
  * to one of them must not leave in the clear. Each pair is in one set, which is one cache line.
  */
+#define PASSAGE_PLACES 7
+
 struct passages {
-	/* The upper half of the pair's hash, not 0, and the way back of answers; 0 for a free place. */
-	__u64 key[4];
-	/* When a packet passed last, in PASSAGE_TICK_NS. */
-	__u32 time[4];
-	/* When one last found no place: any pair may be of this set then. */
+	/* A pair each; 0 for a free place. See passage.h. */
+	__u64 place[PASSAGE_PLACES];
+	/* When one last found no place. */
 	__u32 full;
-	__u32 pad[3];
+	__u32 pad;
 };
 _Static_assert(sizeof(struct passages) == 64, "one cache line");
 

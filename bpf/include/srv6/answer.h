@@ -35,7 +35,7 @@ static __always_inline int is_reset(const struct __sk_buff *skb, __u32 at)
 }
 
 /* The addresses of the packet that this one answers, as a hash. 0 if it answers none. */
-static __always_inline __u64 answered4(const struct __sk_buff *skb, const struct control *state)
+static __always_inline __u64 answered4(const struct __sk_buff *skb)
 {
 	struct iphdr ip;
 	__u8 type;
@@ -45,14 +45,14 @@ static __always_inline __u64 answered4(const struct __sk_buff *skb, const struct
 	__u32 at = ip.ihl * 4;
 
 	if (ip.protocol == IPPROTO_TCP && is_reset(skb, at))
-		return pair4(state, ip.daddr, ip.saddr);
+		return pair4(ip.daddr, ip.saddr);
 	if (ip.protocol != IPPROTO_ICMP || load(skb, at, &type, 1) || !is_error4(type) ||
 	    load(skb, at + sizeof(struct icmp), &ip, sizeof(ip)))
 		return 0;
-	return pair4(state, ip.saddr, ip.daddr);
+	return pair4(ip.saddr, ip.daddr);
 }
 
-static __always_inline __u64 answered6(const struct __sk_buff *skb, const struct control *state)
+static __always_inline __u64 answered6(const struct __sk_buff *skb)
 {
 	struct ipv6hdr ip;
 	__u8 type;
@@ -60,12 +60,12 @@ static __always_inline __u64 answered6(const struct __sk_buff *skb, const struct
 	if (load(skb, 0, &ip, sizeof(ip)))
 		return 0;
 	if (ip.nexthdr == IPPROTO_TCP && is_reset(skb, sizeof(ip)))
-		return pair6(state, (const __u64 *)&ip.daddr, (const __u64 *)&ip.saddr);
+		return pair6((const __u64 *)&ip.daddr, (const __u64 *)&ip.saddr);
 	if (ip.nexthdr != IPPROTO_ICMPV6 || load(skb, sizeof(ip), &type, 1) ||
 	    type >= ICMP6_FIRST_INFORMATIONAL ||
 	    load(skb, sizeof(ip) + sizeof(struct icmp), &ip, sizeof(ip)))
 		return 0;
-	return pair6(state, (const __u64 *)&ip.saddr, (const __u64 *)&ip.daddr);
+	return pair6((const __u64 *)&ip.saddr, (const __u64 *)&ip.daddr);
 }
 
 /* Sends an answer along the list of its policy (H.Encaps, RFC 8986 section 5.1). */
@@ -105,7 +105,8 @@ static __always_inline int send_back(struct __sk_buff *skb, const struct control
 		.source = {high(&ip->saddr), low(&ip->saddr)},
 		.segment = {high(&ip->daddr), low(&ip->daddr)},
 		.flow = *(const __be32 *)ip & FLOW_MASK,
-		.port = skb->ifindex,
+		/* It forwards, whatever the interface here does. */
+		.port = state->function_out,
 		.protocol = ip->nexthdr,
 	};
 	int verdict = send_anew(skb, state, &onward);
@@ -115,21 +116,20 @@ static __always_inline int send_back(struct __sk_buff *skb, const struct control
 	return verdict;
 }
 
-/* Of a packet that this node made: where it goes if it is an answer to a function's, otherwise
- * `others`. `ethernet`: whether it has a link header. */
-static __always_inline int answer(struct __sk_buff *skb, const struct control *state, int ethernet,
-				  int others)
+/* What becomes of a packet that this node made, if it is an answer to a function's; otherwise
+ * TC_ACT_UNSPEC. `ethernet`: whether it has a link header. */
+static __always_inline int answer(struct __sk_buff *skb, const struct control *state, int ethernet)
 {
-	__u64 pair = skb->protocol == bpf_htons(ETH_P_IP)   ? answered4(skb, state) :
-		     skb->protocol == bpf_htons(ETH_P_IPV6) ? answered6(skb, state) :
+	__u64 pair = skb->protocol == bpf_htons(ETH_P_IP)   ? answered4(skb) :
+		     skb->protocol == bpf_htons(ETH_P_IPV6) ? answered6(skb) :
 							      0;
 
 	if (!pair)
-		return others;
+		return TC_ACT_UNSPEC;
 	__u32 way = way_back_of(state, pair);
 
 	if (way == NO_PASSAGE)
-		return others;
+		return TC_ACT_UNSPEC;
 	if (!way || !ethernet)
 		return shoot(state, skb, REASON_LOCAL_ANSWER);
 	return send_back(skb, state, way, pair);
@@ -144,7 +144,7 @@ static __always_inline int guard(struct __sk_buff *skb, int ethernet)
 	/* What came in by an interface is nobody's answer. */
 	if (skb->ingress_ifindex)
 		return TC_ACT_UNSPEC;
-	return state ? answer(skb, state, ethernet, TC_ACT_UNSPEC) : TC_ACT_UNSPEC;
+	return state ? answer(skb, state, ethernet) : TC_ACT_UNSPEC;
 }
 
 /* What this node sends where only functions' packets leave. The interface's own talk to groups is
@@ -155,7 +155,7 @@ static __always_inline int own(struct __sk_buff *skb, const struct control *stat
 
 	if ((void *)(ethernet + 1) <= (void *)(long)skb->data_end && *ethernet & 1)
 		return TC_ACT_SHOT;
-	int verdict = answer(skb, state, 1, TC_ACT_UNSPEC);
+	int verdict = answer(skb, state, 1);
 
 	return verdict == TC_ACT_UNSPEC ? shoot(state, skb, REASON_LOCAL_ANSWER) : verdict;
 }

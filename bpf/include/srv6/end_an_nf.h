@@ -105,7 +105,7 @@ static __always_inline int is_regular(const struct frame *frame, __u32 at, int i
 }
 
 /* Remembers between which addresses an inner packet passes. */
-static __always_inline int remember(const struct frame *frame, __u32 at, int ipv6, __u32 policy)
+static __always_inline int remember(const struct frame *frame, __u32 at, int ipv6, __u32 way)
 {
 	const void *packet = data_of(frame) + ETH_HLEN + at;
 	const struct ipv6hdr *ip6 = packet;
@@ -115,13 +115,13 @@ static __always_inline int remember(const struct frame *frame, __u32 at, int ipv
 	if (ipv6) {
 		if ((void *)(ip6 + 1) > end_of(frame))
 			return -1;
-		pair = pair6(frame->control, (const __u64 *)&ip6->saddr, (const __u64 *)&ip6->daddr);
+		pair = pair6((const __u64 *)&ip6->saddr, (const __u64 *)&ip6->daddr);
 	} else {
 		if ((void *)(ip4 + 1) > end_of(frame))
 			return -1;
-		pair = pair4(frame->control, ip4->saddr, ip4->daddr);
+		pair = pair4(ip4->saddr, ip4->daddr);
 	}
-	return remember_passage(frame->control, pair, policy);
+	return remember_passage(frame->control, pair, way);
 }
 
 /* `length`: of the packet, whose padding is off already. */

@@ -180,9 +180,10 @@ struct {
 	__type(value, __u32);
 } function_devices SEC(".maps");
 
-/* One ring a processor. */
+/* One ring a processor. Mappable for the alignment alone, as the next one. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct slot);
@@ -190,6 +191,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct passages);

@@ -22,7 +22,8 @@ static __always_inline void count_packet(const struct control *state, __u32 coun
 	__u32 at = bpf_get_smp_processor_id() * state->counters + counter;
 	struct count *count = bpf_map_lookup_elem(&counts, &at);
 
-	/* An earlier program's slot has an earlier program's counter. */
+	/* An earlier program's slot has an earlier program's counter, which may be another's here: a few
+	 * packets are then counted for it. */
 	if (count && counter < state->counters) {
 		count->packets++;
 		count->bytes += length;

@@ -7,7 +7,8 @@
  * way round.
  *
  * No pair is missing that a packet has gone between: it has a place before the packet goes, nobody
- * takes a place that is not old, and a set without one says that it lacks some.
+ * takes a place that is not old, and a set without one says that it lacks some. A place is one word,
+ * with its time, so that nobody sees one half of it.
  */
 #ifndef KAIDO_SRV6_PASSAGE_H
 #define KAIDO_SRV6_PASSAGE_H
@@ -15,35 +16,56 @@
 #include "maps.h"
 #include "prefix.h"
 
-#define PASSAGE_PLACES 4
 /* About a second: a shift makes it. */
 #define PASSAGE_TICK_BITS 30
 /* How long a packet may be with the rules that is answered, in such ticks: longer than any queue
  * holds one, and than the kernel waits for fragments. */
 #define PASSAGE_TICKS 120
 
-/* Never so small that a place of zeros looks new. */
+/* A place: the pair's check, the time, and the way back. */
+#define CHECK_AT 40
+#define TIME_AT 28
+#define TIME_MASK 0xfff
+#define WAY_MASK ((1u << TIME_AT) - 1)
+
+/* Never so small that a set of zeros looks full. */
 static __always_inline __u32 passage_time(void)
 {
 	return (bpf_ktime_get_coarse_ns() >> PASSAGE_TICK_BITS) + PASSAGE_TICKS;
 }
 
-/* The hash of a packet's source and destination. With what nobody outside knows, so that nobody
- * makes another pair's. */
-static __always_inline __u64 pair4(const struct control *state, __be32 source, __be32 destination)
+/* Whether a place's time is less than so many ticks ago. Another processor's may be one ahead. */
+static __always_inline int is_new(__u64 place, __u32 now, __u32 ticks)
 {
-	return mix(source, destination, state->magic);
+	return ((now + 1 - (__u32)(place >> TIME_AT)) & TIME_MASK) < ticks + 1;
 }
 
-static __always_inline __u64 pair6(const struct control *state, const __u64 *source,
-				   const __u64 *destination)
+/* The hash of a packet's source and destination. Who makes another pair's costs that pair its
+ * answers, as with its addresses. */
+static __always_inline __u64 pair4(__be32 source, __be32 destination)
 {
-	return mix(mix(source[0], source[1], state->magic), destination[0], destination[1]);
+	return mix(source, destination, 0);
 }
 
-static __always_inline __u32 check_of(__u64 pair)
+static __always_inline __u64 pair6(const __u64 *source, const __u64 *destination)
 {
-	return (__u32)(pair >> 32) | 1;
+	return mix(mix(source[0], source[1], 0), destination[0], destination[1]);
+}
+
+/* The pair's place by a way, at the time 0. Not 0 itself. */
+static __always_inline __u64 place_of(__u64 pair, __u32 way)
+{
+	return (pair | 1ull << CHECK_AT) >> CHECK_AT << CHECK_AT | way;
+}
+
+static __always_inline __u64 timed(__u64 place, __u32 now)
+{
+	return place | (__u64)(now & TIME_MASK) << TIME_AT;
+}
+
+static __always_inline __u64 untimed(__u64 place)
+{
+	return place & ~((__u64)TIME_MASK << TIME_AT);
 }
 
 static __always_inline struct passages *passages_of(const struct control *state, __u64 pair)
@@ -53,17 +75,15 @@ static __always_inline struct passages *passages_of(const struct control *state,
 	return bpf_map_lookup_elem(&passages, &at);
 }
 
-/* Takes a place, or says that the set has none. The time goes first: nobody takes the place of one
- * that has seen it. */
-static __always_inline void take_place(struct passages *set, __u64 key, __u32 now)
+/* Takes a place, or says that the set has none. */
+static __always_inline void take_place(struct passages *set, __u64 place, __u32 now)
 {
 	for (int i = 0; i < PASSAGE_PLACES; i++) {
-		__u64 old = set->key[i];
+		__u64 old = *(volatile __u64 *)&set->place[i];
 
-		if (old && old != key && now - set->time[i] < PASSAGE_TICKS)
+		if (old && untimed(old) != place && is_new(old, now, PASSAGE_TICKS))
 			continue;
-		*(volatile __u32 *)&set->time[i] = now;
-		if (__sync_val_compare_and_swap(&set->key[i], old, key) == old)
+		if (__sync_val_compare_and_swap(&set->place[i], old, timed(place, now)) == old)
 			return;
 	}
 	*(volatile __u32 *)&set->full = now;
@@ -73,23 +93,16 @@ static __always_inline void take_place(struct passages *set, __u64 key, __u32 no
 static __always_inline int remember_passage(const struct control *state, __u64 pair, __u32 way)
 {
 	struct passages *set = passages_of(state, pair);
-	__u64 key = (__u64)check_of(pair) << 32 | way;
+	__u64 place = place_of(pair, way);
 	__u32 now = passage_time();
 
 	if (!set)
 		return -1;
-	for (int i = 0; i < PASSAGE_PLACES; i++) {
-		__u32 age = now - set->time[i];
-
-		/* An older one may be about to become another pair's. */
-		if (set->key[i] != key || age >= PASSAGE_TICKS / 2)
-			continue;
-		/* Not without need: other processors read the line. */
-		if (age)
-			*(volatile __u32 *)&set->time[i] = now;
-		return 0;
-	}
-	take_place(set, key, now);
+	/* Not written without need: other processors read the line. */
+	for (int i = 0; i < PASSAGE_PLACES; i++)
+		if (*(volatile __u64 *)&set->place[i] == timed(place, now))
+			return 0;
+	take_place(set, place, now);
 	return 0;
 }
 
@@ -100,23 +113,22 @@ static __always_inline int remember_passage(const struct control *state, __u64 p
 static __always_inline __u32 way_back_of(const struct control *state, __u64 pair)
 {
 	const struct passages *set = passages_of(state, pair);
-	__u32 found = NO_PASSAGE, check = check_of(pair);
-	__u32 now = passage_time();
+	__u32 found = NO_PASSAGE, now = passage_time();
 
-	if (!set)
+	/* Where some found no place any pair may be one of them, by any way. */
+	if (!set || now + 1 - *(const volatile __u32 *)&set->full < PASSAGE_TICKS + 1)
 		return 0;
 	for (int i = 0; i < PASSAGE_PLACES; i++) {
-		if (set->key[i] >> 32 != check || now - set->time[i] >= PASSAGE_TICKS)
-			continue;
-		__u32 way = set->key[i];
+		__u64 place = *(const volatile __u64 *)&set->place[i];
+		__u32 way = place & WAY_MASK;
 
+		if (untimed(place) != place_of(pair, way) || !is_new(place, now, PASSAGE_TICKS))
+			continue;
 		/* Of two tenants with the same addresses nobody knows whose it is. */
 		if (found != NO_PASSAGE && found != way)
 			return 0;
 		found = way;
 	}
-	if (found == NO_PASSAGE && now - set->full < PASSAGE_TICKS)
-		return 0;
 	return found;
 }
 

@@ -46,15 +46,17 @@ impl Srv6 {
 
 /// Takes the guard off an interface, any program's, if it is there.
 pub fn unguard(interface: u32, at: &Path) -> Result<(), Error> {
-    // There is one of the two, and what libbpf prints of the other is no news. Detaching asks for
-    // no program.
+    let failed = |source| Error::Guard { interface, source };
+    match std::fs::remove_file(at) {
+        Err(error) if error.raw_os_error() == Some(ENOENT) => {}
+        done => return done.map_err(failed),
+    }
+    // Without a pin it is a filter, or none. Detaching asks for no program, and what libbpf prints
+    // where there is none is no news.
     let before = libbpf_rs::set_print(None);
     let _ = filter(io::stdin().as_fd(), interface).detach();
     libbpf_rs::set_print(before);
-    std::fs::remove_file(at).or_else(|error| match error.raw_os_error() {
-        Some(ENOENT) => Ok(()),
-        _ => Err(Error::Guard { interface, source: error }),
-    })
+    Ok(())
 }
 
 fn attach(program: BorrowedFd<'_>, interface: u32) -> io::Result<OwnedFd> {

@@ -4,14 +4,15 @@
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{Map, MapCore as _, MapHandle};
+use libbpf_rs::{MapCore as _, MapHandle};
 
 use crate::attach::pin;
 use crate::srv6::types;
 use crate::{Error, Mapped, Srv6};
 
-/// The maps, by the names of their pins.
-const PINS: [&str; 4] = ["control", "slots", "taken", "passages"];
+/// The maps, by the names of their pins. What says the tags' magic comes last: until then the pins
+/// are those of the program before.
+const PINS: [&str; 4] = ["slots", "taken", "passages", "control"];
 
 /// The packets that a program has with service functions.
 pub struct Held {
@@ -25,16 +26,30 @@ pub struct Held {
 impl Held {
     /// What [`Srv6::keep_held`] pinned, if it is whole.
     pub fn pinned(prefix: &Path) -> Option<Self> {
-        let [control, slots, taken, passages] =
+        let [slots, taken, passages, control] =
             PINS.map(|name| MapHandle::from_pinned_path(path(prefix, name)).ok());
         let control = Mapped::<types::control>::new("control", &control?).ok()?;
         let magic = control.read(0).magic;
         Some(Self { slots: slots?, taken: taken?, passages: passages?, magic })
     }
 
-    /// Whether the maps are of the sizes of these.
-    pub(crate) fn fits(&self, slots: u32, passages: u32) -> bool {
-        self.slots.max_entries() == slots && self.passages.max_entries() == passages
+    /// The maps that another program may have as they are, with its sizes: each with its name.
+    pub(crate) fn fitting(&self, slots: u32, passages: u32) -> Vec<(&'static str, &MapHandle)> {
+        let fits = |map: &MapHandle, entries, size| {
+            map.max_entries() == entries && map.value_size() as usize == size
+        };
+        [
+            ("slots", &self.slots, fits(&self.slots, slots, size_of::<types::slot>())),
+            ("taken", &self.taken, fits(&self.taken, 1, size_of::<u64>())),
+            (
+                "passages",
+                &self.passages,
+                fits(&self.passages, passages, size_of::<types::passages>()),
+            ),
+        ]
+        .into_iter()
+        .filter_map(|(name, map, fits)| fits.then_some((name, map)))
+        .collect()
     }
 
     /// Removes the pins.
@@ -50,24 +65,6 @@ impl Held {
 }
 
 impl Srv6 {
-    /// What packets of this program are with service functions.
-    pub fn held(&self) -> Result<Held, Error> {
-        let [_, slots, taken, passages] = self.held_maps();
-        let handle = |name, map: &Map<'_>| {
-            MapHandle::try_from(map).map_err(|source| Error::Map {
-                map: name,
-                doing: "open",
-                source,
-            })
-        };
-        Ok(Held {
-            slots: handle("slots", slots)?,
-            taken: handle("taken", taken)?,
-            passages: handle("passages", passages)?,
-            magic: self.control.read(0).magic,
-        })
-    }
-
     /// Keeps it for the program of a later process, in place of an earlier one's; `prefix` is of
     /// the pins' names.
     pub fn keep_held(&self, prefix: &Path) -> Result<(), Error> {

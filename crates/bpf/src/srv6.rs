@@ -149,7 +149,7 @@ impl Srv6 {
     }
 
     /// Loads the program as the successor of another one: it gives the packets back that are with
-    /// service functions, if as many fit into both.
+    /// service functions, if as many fit into both, and knows to whom they were.
     pub fn load_after(sizes: Sizes, held: Option<&Held>) -> Result<Self, Error> {
         let failed = |source| Error::load(PROGRAM, source);
         let cpus = libbpf_rs::num_possible_cpus().map_err(failed)? as u32;
@@ -158,11 +158,13 @@ impl Srv6 {
         let mut open = skel::Srv6SkelBuilder::default().open(object).map_err(failed)?;
         set_sizes(&mut open.maps, sizes, cpus).map_err(failed)?;
         let slots = cpus.saturating_mul(sizes.slots);
-        let held = held.filter(|held| held.fits(slots, sizes.passages()));
-        if let Some(held) = held {
-            open.maps.slots.reuse_fd(held.slots.as_fd()).map_err(failed)?;
-            open.maps.taken.reuse_fd(held.taken.as_fd()).map_err(failed)?;
-            open.maps.passages.reuse_fd(held.passages.as_fd()).map_err(failed)?;
+        for (name, map) in held.iter().flat_map(|held| held.fitting(slots, sizes.passages())) {
+            let new = match name {
+                "slots" => &mut open.maps.slots,
+                "taken" => &mut open.maps.taken,
+                _ => &mut open.maps.passages,
+            };
+            new.reuse_fd(map.as_fd()).map_err(failed)?;
         }
         let skel = open.load().map_err(failed)?;
         let maps = &skel.maps;
@@ -173,7 +175,7 @@ impl Srv6 {
         control.write(
             0,
             types::control {
-                // No number that a slot of another program has.
+                // Hardly one that a slot of another program has.
                 generation: random().max(1),
                 version: 1,
                 exact: u64::MAX,
@@ -423,7 +425,7 @@ impl Srv6 {
     /// What a program's successor goes on with, and where it finds what is in front of tags.
     pub(crate) fn held_maps(&self) -> [&Map<'_>; 4] {
         let maps = &self.skel.maps;
-        [&maps.control, &maps.slots, &maps.taken, &maps.passages]
+        [&maps.slots, &maps.taken, &maps.passages, &maps.control]
     }
 
     /// What this node's own packets meet on their way out by an interface whose frames have a link

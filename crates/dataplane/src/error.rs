@@ -113,8 +113,8 @@ pub enum Error {
     },
     /// Packets to a service function's SID would go another way.
     #[error(
-        "the service function {sid} is {what} already (`ip -6 route show to match {sid}`): take that \
-         away, or give the function a prefix of its own"
+        "{what} is in the way of the service function {sid} (`ip -6 route show to root {sid}`): take \
+         it away, or give the function a prefix of its own"
     )]
     FunctionTaken {
         /// The SID.

@@ -6,13 +6,15 @@ use std::path::Path;
 
 use api::v1;
 use ipnet::Ipv6Net;
-use model::dataplane::{with_sid, without_sid};
+use model::dataplane::{Action, with_sid, without_sid};
 use serde_json::{Value, json};
 
 use crate::engine::{Engine, Ports};
 use crate::service::response;
 use crate::{Config, Error};
 
+/// The behaviour that a function has.
+const FUNCTION: &str = "End.AN.NF";
 /// How many changes are listed.
 const MOST: usize = 50;
 
@@ -23,7 +25,14 @@ pub(crate) fn add(
     state: &Path,
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
     let sid = prefix(&request.sid)?;
-    let text = with_sid(&applied(state)?, sid, behaviour(request)).map_err(Error::File)?;
+    let text = applied(state)?;
+    match action(&text, sid)? {
+        None | Some(Action::EndAnNf { .. }) => {}
+        Some(_) => {
+            return Err(Error::Function(format!("the SID `{sid}` is there, and no function")));
+        }
+    }
+    let text = with_sid(&text, sid, behaviour(request)?).map_err(Error::File)?;
     apply(engine, &text, state)
 }
 
@@ -34,17 +43,34 @@ pub(crate) fn remove(
     state: &Path,
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
     let sid = prefix(&request.sid)?;
-    let none = || Error::Function(format!("no SID `{sid}`: `kaido function ls` lists them"));
-    let text = without_sid(&applied(state)?, sid).map_err(Error::File)?.ok_or_else(none)?;
+    let text = applied(state)?;
+    if !matches!(action(&text, sid)?, Some(Action::EndAnNf { .. })) {
+        let message = format!("no function `{sid}`: `kaido function ls` lists them");
+        return Err(Error::Function(message));
+    }
+    let text = without_sid(&text, sid).map_err(Error::File)?;
     apply(engine, &text, state)
 }
 
-fn behaviour(request: &v1::AddFunctionRequest) -> Value {
-    let name = if request.behaviour.is_empty() { "End.AN.NF" } else { &request.behaviour };
-    match request.answers.as_slice() {
-        [] => json!(name),
-        segments => json!({ "behaviour": name, "answers": segments }),
+/// What a SID of the applied file does, if it is there.
+fn action(text: &str, sid: Ipv6Net) -> Result<Option<Action>, Error> {
+    let file = model::dataplane::parse("the applied file", text).map_err(Error::File)?;
+    let found = file.sids.into_iter().find(|(other, _)| *other == sid);
+    Ok(found.map(|(_, endpoint)| endpoint.action))
+}
+
+fn behaviour(request: &v1::AddFunctionRequest) -> Result<Value, Error> {
+    match request.behaviour.as_str() {
+        "" | FUNCTION => {}
+        other => {
+            let message = format!("`{other}` is no function's behaviour: {FUNCTION} is");
+            return Err(Error::Function(message));
+        }
     }
+    Ok(match request.answers.as_slice() {
+        [] => json!(FUNCTION),
+        segments => json!({ "behaviour": FUNCTION, "answers": segments }),
+    })
 }
 
 fn prefix(text: &str) -> Result<Ipv6Net, Error> {

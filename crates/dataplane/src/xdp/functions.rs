@@ -145,12 +145,13 @@ pub(super) fn are_led(now: &Forwarding, guards: &Guards, handle: &mut Handle) ->
 
 /// Removes the way, if there are no functions any more.
 pub(crate) fn tidy(now: &Forwarding, pins: &Pins, handle: &mut Handle) -> Result<(), Error> {
-    if are_in(now) || !is_there(handle)? {
+    if are_in(now) || (!is_there(handle)? && pins.guards()?.is_empty()) {
         return Ok(());
     }
     let mut batch = Batch::new();
     // First: what is on its way would go another one without the rules.
-    batch.push("delete the interfaces of service functions", delete_link(INWARDS));
+    let link = delete_link(INWARDS).tolerate(Errno::ENODEV);
+    batch.push("delete the interfaces of service functions", link);
     for rule in rules() {
         let request = delete_interface_rule(&rule).tolerate(Errno::ENOENT);
         batch.push("delete the rule of service functions", request);

@@ -161,7 +161,7 @@ impl Dataplane for Xdp {
         let changed = self.change_tables(wanted, file);
         let mut functions = Ok(());
         // What an earlier daemon left at work goes on after a failure.
-        if changed.is_ok() || self.is_idle() {
+        if changed.is_ok() || !self.attached.is_empty() || self.is_idle() {
             functions = self.tidy_functions();
         }
         changed?;

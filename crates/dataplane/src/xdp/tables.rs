@@ -5,7 +5,6 @@
 //! leaves a packet the old way or the new one. A change that fails half-way is undone by writing
 //! everything that was there before anew.
 
-use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -65,6 +64,8 @@ pub struct Tables {
     policies: Map<PolicyId, PlacedPolicy>,
     prefixes: Map<(TenantId, IpNet), u32>,
     sids: Map<Ipv6Net, PlacedSid>,
+    /// The policies of functions' answers, by the numbers of ways back.
+    ways_back: Map<u32, PolicyId>,
     counters: Counters,
     lengths: Lengths,
     ports: Ports,
@@ -81,6 +82,7 @@ impl Tables {
             policies: Map::default(),
             prefixes: Map::default(),
             sids: Map::default(),
+            ways_back: Map::default(),
             counters,
             lengths: Lengths::default(),
             ports: Ports::default(),
@@ -221,16 +223,9 @@ impl Tables {
 
     /// Takes out the ways back to policies that are not wanted any more, before their records are
     /// used again.
-    fn remove_ways_back(&self, wanted: &Forwarding) -> Result<(), Error> {
-        let ways = self.srv6.ways_back.keys();
-        if ways.is_empty() {
-            return Ok(());
-        }
-        let functions = wanted.sids.values().filter(|endpoint| endpoint.netfilter);
-        let kept: HashSet<u32> =
-            functions.filter_map(|endpoint| endpoint.policy.as_ref()).map(way_back).collect();
-        for way in ways.iter().filter(|way| !kept.contains(way)) {
-            self.srv6.ways_back.remove(way)?;
+    fn remove_ways_back(&mut self, wanted: &Forwarding) -> Result<(), Error> {
+        for (way, _) in self.ways_back.extract_if(|_, id| !wanted.policies.contains_key(id)) {
+            self.srv6.ways_back.remove(&way)?;
         }
         Ok(())
     }
@@ -395,7 +390,7 @@ impl Tables {
         Ok(())
     }
 
-    fn sid_value(&self, sid: Ipv6Net, endpoint: &Endpoint) -> Result<types::sid, Error> {
+    fn sid_value(&mut self, sid: Ipv6Net, endpoint: &Endpoint) -> Result<types::sid, Error> {
         let mut value = types::sid {
             address: bpf::words(sid.network()),
             length: sid.prefix_len(),
@@ -472,9 +467,13 @@ impl Tables {
     }
 
     /// The way back of a service function's answers, which leads to its policy now; 0 for none.
-    fn way_back(&self, endpoint: &Endpoint) -> Result<u32, Error> {
+    fn way_back(&mut self, endpoint: &Endpoint) -> Result<u32, Error> {
         let Some(id) = &endpoint.policy else { return Ok(0) };
         let way = way_back(id);
+        if *self.ways_back.entry(way).or_insert_with(|| id.clone()) != *id {
+            tracing::warn!("answers of one service function are dropped: two ways have one number");
+            return Ok(0);
+        }
         self.srv6.ways_back.set(&way, &self.record(id)?)?;
         Ok(way)
     }
@@ -486,10 +485,11 @@ impl Tables {
     }
 }
 
-/// The number of the way back by a policy, not 0: the same in every process, since packets that are
-/// with a service function outlive the daemon.
+/// The number of the way back by a policy, not 0, in 28 bits (`passage.h`): the same in every process
+/// of one build, since packets that are with a service function outlive the daemon. Another build's
+/// are dropped.
 fn way_back(policy: &PolicyId) -> u32 {
     let mut hasher = DefaultHasher::new();
     policy.hash(&mut hasher);
-    (hasher.finish() as u32).max(1)
+    ((hasher.finish() >> 36) as u32).max(1)
 }

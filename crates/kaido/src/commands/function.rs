@@ -66,7 +66,7 @@ fn list(which: &WhichDataplane, output: &Output) -> Done {
     let as_json = |sid: &&v1::DataplaneEntry| {
         json!({
             "sid": sid.name,
-            "behaviour": sid.action,
+            "action": sid.action,
             "in": sid.packets,
             "out": sid.returned,
         })
@@ -79,7 +79,7 @@ fn list(which: &WhichDataplane, output: &Output) -> Done {
         let row = |sid: &&v1::DataplaneEntry| {
             vec![sid.name.clone(), sid.action.clone(), count(sid.packets), count(sid.returned)]
         };
-        table(&["SID", "BEHAVIOUR", "INTO NETFILTER", "AND BACK"], functions.iter().map(row))
+        table(&["SID", "ACTION", "INTO NETFILTER", "AND BACK"], functions.iter().map(row))
     })?;
     Ok(ExitCode::SUCCESS)
 }

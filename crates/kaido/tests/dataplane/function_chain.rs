@@ -214,6 +214,27 @@ impl Chain {
     }
 }
 
+impl Chain {
+    /// Each function has had packets and gave them back, and each did its own.
+    fn all_has_passed(&self) {
+        for node in &self.nodes {
+            let function = &node.kaido.json(&["function", "ls"])[0];
+            assert!(function["in"].as_u64() > Some(1000), "{function}");
+            assert_eq!(function["in"], function["out"], "{}", self.reasons());
+        }
+        // The filter knows no such port.
+        let address = "10.9.0.9:7003".parse().unwrap();
+        let patience = Duration::from_millis(500);
+        let connect = || TcpStream::connect_timeout(&address, patience).unwrap_err().kind();
+        assert_eq!(self.left.run(connect).unwrap(), std::io::ErrorKind::TimedOut);
+        // The last column but one: how many packets the queue has numbered.
+        let file = "/proc/thread-self/net/netfilter/nfnetlink_queue";
+        let queues = self.all[3].run(|| std::fs::read_to_string(file).unwrap()).unwrap();
+        let first: Vec<&str> = queues.lines().next().unwrap().split_whitespace().collect();
+        assert!(first[7].parse::<u64>().unwrap() > 1000, "{queues}");
+    }
+}
+
 /// Random bytes without an end, which are the same at the same place.
 struct Bytes(Vec<u8>);
 
@@ -265,6 +286,7 @@ fn root_streams_pass_a_filter_nat_and_a_queue_both_ways() {
             println!("{to}, {mtu} bytes, gso {gso}: {each} bytes there and back in {seconds:.1} s");
         }
     }
+    chain.all_has_passed();
 }
 
 #[test]

@@ -4,9 +4,10 @@ use crate::functions::{expect, function_net};
 use crate::net::Net;
 
 const FILE: &str = "\
-# ports alone
+# no functions
 locators: [\"fd00:1::/48\"]
 ports: { l: {}, r: {} }
+sids: { \"fd00:1::7\": End }
 ";
 const SID: &str = "fd00:1::f:0:0/112";
 
@@ -24,13 +25,13 @@ fn root_a_function_is_added_listed_and_removed() {
     // It begins with packets that it lets pass.
     expect(&net, "10.9.0.1", true);
     let function = &list(&net)[0];
-    assert_eq!((&function["sid"], &function["behaviour"]), (&SID.into(), &"End.AN.NF".into()));
+    assert_eq!((&function["sid"], &function["action"]), (&SID.into(), &"End.AN.NF".into()));
     assert_eq!((&function["in"], &function["out"]), (&3.into(), &3.into()));
     // The same again changes nothing; a way back for answers does.
     assert_eq!(net.kaido.json(&add)["changes"].as_array().unwrap().len(), 0);
     let answers = ["function", "add", SID, "--answers", "fd00:3::d4"];
     assert_eq!(net.kaido.json(&answers)["changes"].as_array().unwrap().len(), 1);
-    assert!(list(&net)[0]["behaviour"].as_str().unwrap().contains("fd00:3::d4"));
+    assert!(list(&net)[0]["action"].as_str().unwrap().contains("fd00:3::d4"));
     for (arguments, words) in [
         (&["add", "fd00:7::/112"][..], &["fd00:7::/112", "in no locator"][..]),
         (&["add", "fd00:1::1/112"], &["bits set behind its prefix"]),
@@ -38,7 +39,9 @@ fn root_a_function_is_added_listed_and_removed() {
         (&["add", "ten"], &["`ten` is no SID"]),
         (&["add", SID, "--arg-bits", "8"], &["leaves 16 bits", "--arg-bits says 8"]),
         (&["add", "fd00:1::2", "--behaviour", "End.NF"], &["End.NF"]),
-        (&["rm", "fd00:1::2"], &["no SID `fd00:1::2/128`", "kaido function ls"]),
+        (&["add", "fd00:1::7"], &["the SID `fd00:1::7/128` is there, and no function"]),
+        (&["rm", "fd00:1::7"], &["no function `fd00:1::7/128`"]),
+        (&["rm", "fd00:1::2"], &["no function `fd00:1::2/128`", "kaido function ls"]),
     ] {
         net.kaido.run(&[&["function"], arguments].concat()).failed(2, words);
     }
