@@ -10,8 +10,8 @@ TESTS=(
 )
 # What sends streams, and waits for them, takes too long under translation.
 SKIP="--skip soak:: --skip flapping:: --skip attaching:: --skip jumbo:: --skip modes::"
-# What needs a compiler, or user space's queues, which the guest has not.
-SKIP="$SKIP --skip held:: --skip function_chain::"
+# What needs a compiler, FRR, or user space's queues, which the guest has not.
+SKIP="$SKIP --skip bgp:: --skip held:: --skip function_chain::"
 SECONDS_AT_MOST=1200
 # Under translation everything takes some fifty times as long.
 PACKETS=${KAIDO_PACKETS:-2000}

@@ -10,7 +10,7 @@ mod tests;
 mod trace;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -20,9 +20,11 @@ use dataplane::xdp::{
     Difference, Forwarding, Imported, Kernel, Links, Names, Refused, SlowPath, TableTenants,
     TenantId, Tenants, check_functions, import, leave_own, resolve,
 };
+use ipnet::Ipv6Net;
 use model::dataplane::{Dataplane as Which, File, Table};
 use netlink::Mac;
 
+use crate::health::{Checks, Record};
 use crate::host::{Host, Seen};
 use crate::trace::Trace;
 use crate::{Error, tenants};
@@ -50,6 +52,7 @@ pub(crate) struct Engine {
     rested_at: Instant,
     neighbours: HashMap<(u32, IpAddr), Option<Mac>>,
     trace: Option<Trace>,
+    checks: Checks,
     /// When the kernel was last asked for the outer source address.
     looked_for_source: Instant,
 }
@@ -71,6 +74,8 @@ struct Wanted {
     table_tenants: TableTenants,
     /// What the kernel is to have.
     routes: SlowPath,
+    /// Service functions that are down.
+    down: BTreeSet<Ipv6Net>,
     seen: Seen,
 }
 
@@ -99,6 +104,7 @@ impl Engine {
             rested_at: Instant::now(),
             neighbours: HashMap::new(),
             trace: None,
+            checks: Checks::default(),
             looked_for_source: Instant::now(),
         })
     }
@@ -191,7 +197,10 @@ impl Engine {
         };
         routes.leave_out(&self.refused);
         routes.mark(&mut forwarding);
-        Ok(Wanted { forwarding, imported, tenants, table_tenants, routes, seen })
+        // One that nobody has heard of waits for its first check.
+        let down = self.checks.down(file, |sid| seen.present.announces(sid));
+        routes.withdraw(&down);
+        Ok(Wanted { forwarding, imported, tenants, table_tenants, routes, down, seen })
     }
 
     /// Changes what forwards, and the routes that the kernel has beside it. On an error all is as it
@@ -216,6 +225,7 @@ impl Engine {
             tracing::warn!("routes are left over: {}", api::in_one_line(&error));
         }
         self.tenants.keep_only(file);
+        self.checks.follow(file, &wanted.down);
         Ok(())
     }
 
@@ -301,6 +311,7 @@ impl Engine {
         self.end_trace();
         self.plane.leave()?;
         (self.file, self.seen, self.imported) = (None, None, Imported::default());
+        self.checks = Checks::default();
         self.host.shrink(SlowPath::default())
     }
 
@@ -318,6 +329,11 @@ impl Engine {
     /// What forwards.
     pub(crate) fn plane(&self) -> &dyn Dataplane {
         &*self.plane
+    }
+
+    /// What checks have said of a service function; none without a check.
+    pub(crate) fn health(&self, sid: Ipv6Net) -> Option<Record> {
+        self.checks.record(sid)
     }
 
     /// What was taken over from the kernel, and what was not.

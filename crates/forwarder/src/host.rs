@@ -1,10 +1,12 @@
 //! What an engine stands on.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use dataplane::Dataplane;
 use dataplane::xdp::{Kernel, Present, Refused, SlowPath};
+use ipnet::Ipv6Net;
 use model::dataplane::Dataplane as Which;
 use netlink::Event;
 
@@ -54,6 +56,10 @@ pub(crate) trait Host {
         source: Ipv6Addr,
         seen: &Seen,
     ) -> Result<Refused, Error>;
+
+    /// Lets others be told of the service functions that are up, and of none that is not; those of
+    /// which this says nothing stay as they are.
+    fn announce(&mut self, functions: &BTreeMap<Ipv6Net, bool>) -> Result<(), Error>;
 
     /// Lets it keep `routes` and no more.
     fn shrink(&mut self, routes: SlowPath) -> Result<(), Error>;

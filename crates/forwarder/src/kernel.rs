@@ -1,11 +1,13 @@
 //! The kernel of the data plane's namespace, over netlink.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dataplane::xdp::{Kernel, Present, Refused, SlowPath, Xdp};
 use dataplane::{Dataplane, KernelAlone};
+use ipnet::Ipv6Net;
 use model::dataplane::Dataplane as Which;
 use netlink::{Event, GenericHandle, Handle, Link, Monitor, SLOW_PATH};
 
@@ -139,6 +141,10 @@ impl Host for KernelSide {
             self.set_source(Some(source))?;
         }
         Ok(routes.extend(&mut self.handle, &seen.present)?)
+    }
+
+    fn announce(&mut self, functions: &BTreeMap<Ipv6Net, bool>) -> Result<(), Error> {
+        Ok(self.kept.announce(functions, &mut self.handle)?)
     }
 
     fn shrink(&mut self, routes: SlowPath) -> Result<(), Error> {

@@ -8,6 +8,7 @@
 mod describe;
 mod engine;
 mod functions;
+mod health;
 mod host;
 mod kernel;
 mod metrics;

@@ -95,6 +95,7 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
             returned.get_or_create(&Entry { name: entry.name.clone() }).inc_by(counted);
         }
     }
+    health(&mut registry, &found.sids);
     let (packets, bytes) = pair::<Direction>(&mut registry, "tenant");
     for tenant in &found.tenants {
         for (direction, counted) in [
@@ -131,6 +132,25 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
     text
 }
 
+/// What checks have said of service functions.
+fn health(registry: &mut Registry, sids: &[v1::DataplaneEntry]) {
+    let up = Family::<Entry, Gauge>::default();
+    let help = "Whether a service function is up, and others are told of its SID, by its check";
+    registry.register("function_up", help, up.clone());
+    let (runs, failures) =
+        (Family::<Entry, Counter>::default(), Family::<Entry, Counter>::default());
+    registry.register("function_checks", "Runs of a service function's check", runs.clone());
+    let help = "Runs of a service function's check that failed";
+    registry.register("function_check_failures", help, failures.clone());
+    for entry in sids {
+        let Some(health) = &entry.health else { continue };
+        let labels = Entry { name: entry.name.clone() };
+        up.get_or_create(&labels).set(i64::from(health.up));
+        runs.get_or_create(&labels).inc_by(health.runs);
+        failures.get_or_create(&labels).inc_by(health.failures);
+    }
+}
+
 /// Families for packets and bytes of something.
 fn pair<L>(registry: &mut Registry, of: &str) -> (Family<L, Counter>, Family<L, Counter>)
 where
@@ -155,9 +175,12 @@ mod tests {
             packets: Some(packets),
             bytes: Some(100 * packets),
             returned: None,
+            health: None,
         };
+        let health = v1::DataplaneHealth { runs: 9, failures: 2, ..Default::default() };
+        let function = v1::DataplaneEntry { health: Some(health), ..entry("fd00::f:0/112", 0) };
         let found = v1::GetDataplaneResponse {
-            sids: vec![entry("fd00::1/128", 7)],
+            sids: vec![entry("fd00::1/128", 7), function],
             tenants: vec![v1::DataplaneTenant {
                 name: "blue".into(),
                 encapsulated_packets: 3,
@@ -177,6 +200,9 @@ mod tests {
             "kaido_dataplane_sid_bytes_total{name=\"fd00::1/128\"} 700",
             "kaido_dataplane_tenant_packets_total{tenant=\"blue\",direction=\"encapsulated\"} 3",
             "kaido_dataplane_forwards{dataplane=\"xdp\"} 1",
+            "kaido_dataplane_function_up{name=\"fd00::f:0/112\"} 0",
+            "kaido_dataplane_function_checks_total{name=\"fd00::f:0/112\"} 9",
+            "kaido_dataplane_function_check_failures_total{name=\"fd00::f:0/112\"} 2",
             "kaido_dataplane_reason_packets_total{reason=\"too-big\",outcome=\"dropped\"} 2",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");

@@ -16,6 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use crate::engine::{Engine, Ports};
+use crate::health::Record;
 use crate::reasons::REASONS;
 use crate::trace::{Sink, WAITING};
 use crate::{Config, Error, functions, state};
@@ -152,10 +153,13 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
         packets: count.map(|count| count.packets),
         bytes: count.map(|count| count.bytes),
         returned: None,
+        health: None,
     };
     let has_counted = |count: Option<Count>| !counted || count.is_some_and(|c| c.packets > 0);
     let sids = now.sids.iter().map(|(sid, what)| (sid, what, plane.count(Counter::Sid(sid))));
-    let mut sids: Vec<_> = sids.filter(|(_, _, count)| has_counted(*count)).collect();
+    // A function that is down counts nothing.
+    let mut sids: Vec<_> =
+        sids.filter(|(_, what, count)| has_counted(*count) || what.health.is_some()).collect();
     sids.sort_by_key(|(sid, ..)| **sid);
     let policies = now.policies.iter();
     let policies = policies.map(|(id, what)| (id, what, plane.count(Counter::Policy(id))));
@@ -179,6 +183,7 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
             .into_iter()
             .map(|(sid, endpoint, count)| v1::DataplaneEntry {
                 returned: packets(Counter::Returned(sid)),
+                health: engine.health(*sid).map(health),
                 ..entry(sid.to_string(), names.endpoint(endpoint), count)
             })
             .collect(),
@@ -210,6 +215,12 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
         tenants: engine.tenant_counts(),
         dataplane: engine.which().name().into(),
     }
+}
+
+fn health(record: Record) -> v1::DataplaneHealth {
+    let Record { up, since, in_a_row, runs, failures, failure } = record;
+    let for_ms = since.elapsed().as_millis() as u64;
+    v1::DataplaneHealth { up, for_ms, in_a_row, runs, failures, failure }
 }
 
 /// The way to the engine.

@@ -1,5 +1,5 @@
-//! Policy rules by interface: packets that come in by it look their route up in a table of their
-//! own first.
+//! Policy rules by interface: packets that come in by it, or by any, look their route up in a table of
+//! their own first.
 
 use netlink_packet_core::{DecodeError, Parseable};
 use netlink_packet_route::AddressFamily;
@@ -8,7 +8,7 @@ use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use crate::socket::{CREATE, EXCL, bytes};
 use crate::{Handle, Request, Result};
 
-/// Packets of one family that come in by `interface` are looked up in `table`; where it has no
+/// Packets of one family that come in by `interface`, or by any, are looked up in `table`; where it has no
 /// route, the next rule is asked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InterfaceRule {
@@ -20,8 +20,8 @@ pub struct InterfaceRule {
     pub protocol: u8,
     /// Whether it is for IPv6, or else for IPv4.
     pub ipv6: bool,
-    /// The interface's name; `lo` for what this node sends itself.
-    pub interface: String,
+    /// The interface's name, `lo` for what this node sends itself; none for all packets.
+    pub interface: Option<String>,
     /// The only protocol that it is for (IANA's numbers).
     pub ip_protocol: Option<u8>,
 }
@@ -48,8 +48,8 @@ fn message(rule: &InterfaceRule) -> RuleMessage {
         RuleAttribute::Priority(rule.priority),
         RuleAttribute::Table(rule.table),
         RuleAttribute::Protocol(rule.protocol.into()),
-        RuleAttribute::Iifname(rule.interface.clone()),
     ];
+    message.attributes.extend(rule.interface.clone().map(RuleAttribute::Iifname));
     let protocol = rule.ip_protocol.map(|number| RuleAttribute::IpProtocol(number.into()));
     message.attributes.extend(protocol);
     message
@@ -96,7 +96,10 @@ impl Handle {
         for ipv6 in [false, true] {
             let mut message = RuleMessage::default();
             message.header.family = family(ipv6);
-            let read = |body: &[u8]| Ok(read(body, ipv6)?.filter(|r| r.protocol == protocol));
+            let read = |body: &[u8]| {
+                let rule = read(body, ipv6)?;
+                Ok((rule.protocol == protocol).then_some(rule))
+            };
             let body = bytes(&message);
             rules.extend(self.socket.dump("list the rules", libc::RTM_GETRULE, &body, read)?);
         }
@@ -116,15 +119,15 @@ fn is_first_local(body: &[u8]) -> std::result::Result<bool, DecodeError> {
     Ok(!more && message.header.table == libc::RT_TABLE_LOCAL)
 }
 
-/// Reads a rule; None for one without an interface.
-fn read(body: &[u8], ipv6: bool) -> std::result::Result<Option<InterfaceRule>, DecodeError> {
+/// Reads a rule.
+fn read(body: &[u8], ipv6: bool) -> std::result::Result<InterfaceRule, DecodeError> {
     let message = RuleMessage::parse(body)?;
     let mut rule = InterfaceRule {
         priority: 0,
         table: message.header.table.into(),
         protocol: 0,
         ipv6,
-        interface: String::new(),
+        interface: None,
         ip_protocol: None,
     };
     for attribute in message.attributes {
@@ -132,12 +135,12 @@ fn read(body: &[u8], ipv6: bool) -> std::result::Result<Option<InterfaceRule>, D
             RuleAttribute::Priority(priority) => rule.priority = priority,
             RuleAttribute::Table(table) => rule.table = table,
             RuleAttribute::Protocol(protocol) => rule.protocol = protocol.into(),
-            RuleAttribute::Iifname(name) => rule.interface = name,
+            RuleAttribute::Iifname(name) => rule.interface = Some(name),
             RuleAttribute::IpProtocol(number) => rule.ip_protocol = Some(i32::from(number) as u8),
             _ => {}
         }
     }
-    Ok((!rule.interface.is_empty()).then_some(rule))
+    Ok(rule)
 }
 
 #[cfg(test)]
@@ -154,7 +157,7 @@ mod tests {
             table: 4_915_300,
             protocol: SLOW_PATH,
             ipv6,
-            interface: "lo".into(),
+            interface: ipv6.then(|| "lo".into()),
             ip_protocol: ipv6.then_some(58),
         };
         let namespace = Namespace::unnamed().unwrap();

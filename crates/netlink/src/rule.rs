@@ -142,8 +142,8 @@ enum Owner {
     Local,
     /// The kernel's, to the main table.
     Main,
-    /// The kernel's: the default table's, or l3mdev. Or one by interface for the [`SLOW_PATH`] or for
-    /// [`FUNCTIONS`].
+    /// The kernel's: the default table's, or l3mdev. Or one by interface, or for all packets, for the
+    /// [`SLOW_PATH`] or for [`FUNCTIONS`].
     Kernel,
     /// Kaido's.
     Own,
@@ -185,7 +185,7 @@ fn owner(body: &[u8]) -> Result<Owner, DecodeError> {
     }
     Ok(match (priority, table, l3mdev) {
         _ if protocol == PROTOCOL => Owner::Own,
-        // By interface, of which every look-up has one.
+        // By interface, of which every look-up has one, or for all packets.
         _ if protocol == SLOW_PATH || protocol == FUNCTIONS => Owner::Kernel,
         _ if !plain => Owner::Other,
         (0 | 32765, 255, false) => Owner::Local,

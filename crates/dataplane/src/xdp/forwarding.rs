@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv6Net};
 use model::SegmentList;
+use model::dataplane::Health;
 use netlink::{Behavior, Flavors, Mac};
 
 use super::Form;
@@ -123,6 +124,8 @@ pub struct Endpoint {
     pub policy: Option<PolicyId>,
     /// Whether the inner packet passes netfilter before the behaviour, which is End (End.AN.NF).
     pub netfilter: bool,
+    /// How it is found out whether the function works.
+    pub health: Option<Arc<Health>>,
     /// Whether the kernel has this SID too: it then gets what the program does not do itself.
     pub in_kernel: bool,
 }

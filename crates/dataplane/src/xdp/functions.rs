@@ -236,7 +236,7 @@ fn rules() -> [InterfaceRule; 4] {
         table: TABLE,
         protocol: FUNCTIONS,
         ipv6,
-        interface: interface.into(),
+        interface: Some(interface.into()),
         ip_protocol,
     };
     [

@@ -297,6 +297,7 @@ fn import_sids(
             vrf: None,
             policy: None,
             netfilter: false,
+            health: None,
             in_kernel: true,
         };
         let reason = if cut.contains(&sid) {

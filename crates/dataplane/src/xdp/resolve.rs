@@ -284,6 +284,7 @@ impl Resolving<'_> {
                 vrf,
                 policy,
                 netfilter: matches!(endpoint.action, Action::EndAnNf { .. }),
+                health: endpoint.health.clone().map(Arc::new),
                 in_kernel: false,
             };
             self.forwarding.sids.insert(*sid, made);

@@ -9,10 +9,14 @@
 //!   its interfaces leads to, so that no other packet meets them. In the same table the locators, and
 //!   SIDs outside of them, are unreachable: as in the program, no SID is within a tenant's reach.
 //!
+//! - A service function's SID has an unreachable route in the main table, which others may be told of,
+//!   and another one in a table in front of the main one. While the function is down the first is
+//!   gone, and the second keeps its packets from leaving by a shorter route, past the rules.
+//!
 //! What has no counterpart stays without: tags, whole frames, a table without its VRF, a prefix that
 //! catches the outer packets, and what an older kernel refuses.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::Ipv6Addr;
 
 use ipnet::{IpNet, Ipv6Net};
@@ -32,6 +36,10 @@ use crate::Error;
 const TABLES: u32 = (SLOW_PATH as u32) << 16;
 /// Behind the rules of VRFs (1000), before those of applications (7000) and the main table's.
 const PRIORITY: u32 = 6000;
+/// Of the table that keeps packets to service functions from leaving: no tenant has this number.
+const GUARD: u32 = TABLES;
+/// Of the rule to it: behind those of tenants, to whom no SID is known.
+const GUARD_PRIORITY: u32 = PRIORITY + 1;
 /// With more entries the kernel gets none of them beside XDP but the locators: it takes seconds for a million routes, and half a
 /// kilobyte for each.
 const MOST: usize = 1 << 16;
@@ -116,6 +124,11 @@ impl Present {
         let tables = of_routes.chain(self.rules.iter().map(|rule| rule.table));
         tables.filter(|table| *table > TABLES).map(|table| table - TABLES).collect()
     }
+
+    /// Whether others may be told of a service function.
+    pub fn announces(&self, sid: Ipv6Net) -> bool {
+        self.routes.iter().any(|route| key(route) == announced(sid))
+    }
 }
 
 impl Present {
@@ -185,7 +198,8 @@ impl SlowPath {
             }
             for ipv6 in [false, true] {
                 for interface in interfaces {
-                    let (interface, protocol, priority) = (interface.clone(), SLOW_PATH, PRIORITY);
+                    let interface = Some(interface.clone());
+                    let (protocol, priority) = (SLOW_PATH, PRIORITY);
                     self.rules.insert(InterfaceRule {
                         priority,
                         table,
@@ -199,12 +213,54 @@ impl SlowPath {
         }
     }
 
-    /// Gives service functions a route that others may be told of. Nothing goes by it: not past the
-    /// rules.
+    /// Gives service functions a route that others may be told of, and one that stays while that is
+    /// withdrawn. Nothing goes by either: not past the rules.
     fn guard_functions(&mut self, forwarding: &Forwarding) {
         for (sid, _) in forwarding.sids.iter().filter(|(_, endpoint)| endpoint.netfilter) {
             self.close(MAIN_TABLE, IpNet::V6(*sid), METRIC);
+            self.close(GUARD, IpNet::V6(*sid), METRIC);
+            self.rules.insert(InterfaceRule {
+                priority: GUARD_PRIORITY,
+                table: GUARD,
+                protocol: SLOW_PATH,
+                ipv6: true,
+                interface: None,
+                ip_protocol: None,
+            });
         }
+    }
+
+    /// Leaves out the routes of the service functions that are down.
+    pub fn withdraw(&mut self, down: &BTreeSet<Ipv6Net>) {
+        for sid in down {
+            self.routes.remove(&announced(*sid));
+        }
+    }
+
+    /// Makes the kernel, which has this, have the routes of the service functions that are up, and of
+    /// no other: `functions` says of each whether it is.
+    pub fn announce(
+        &mut self,
+        functions: &BTreeMap<Ipv6Net, bool>,
+        handle: &mut Handle,
+    ) -> Result<(), Error> {
+        let is_there = |sid: &Ipv6Net| self.routes.contains_key(&announced(*sid));
+        let (mut batch, mut now) = (Batch::new(), self.clone());
+        for (sid, up) in functions.iter().filter(|(sid, up)| is_there(sid) != **up) {
+            if *up {
+                now.close(MAIN_TABLE, IpNet::V6(*sid), METRIC);
+                batch.push(
+                    "announce a service function",
+                    replace_route(&now.routes[&announced(*sid)]),
+                );
+            } else if let Some(route) = now.routes.remove(&announced(*sid)) {
+                let request = delete_route(&route).tolerate(Errno::ESRCH);
+                batch.push("withdraw a service function", request);
+            }
+        }
+        handle.commit(batch)?;
+        *self = now;
+        Ok(())
     }
 
     fn add_sids(&mut self, forwarding: &Forwarding, kernel: &Kernel, device: u32) {
@@ -327,7 +383,7 @@ impl SlowPath {
         add(handle, &guards)?;
         let mut batch = Batch::new();
         for rule in self.rules.difference(&present.rules) {
-            let label = format!("rule for packets from {}", rule.interface);
+            let label = format!("rule for packets from {}", from(rule));
             batch.push(label, add_interface_rule(rule).tolerate(Errno::EEXIST));
         }
         handle.commit(batch)?;
@@ -358,6 +414,15 @@ impl SlowPath {
         };
         self.routes.values().any(|route| route.encap.as_ref().is_some_and(is_one))
     }
+}
+
+/// Of the route that others may be told of.
+fn announced(sid: Ipv6Net) -> Key {
+    (MAIN_TABLE, IpNet::V6(sid), METRIC)
+}
+
+fn from(rule: &InterfaceRule) -> &str {
+    rule.interface.as_deref().unwrap_or("anywhere")
 }
 
 fn key(route: &Route) -> Key {
@@ -392,7 +457,7 @@ fn remove<'a>(
         batch.push(label(route), delete_route(route).tolerate(Errno::ESRCH));
     }
     for rule in rules {
-        let label = format!("delete the rule for packets from {}", rule.interface);
+        let label = format!("delete the rule for packets from {}", from(rule));
         batch.push(label, delete_interface_rule(rule).tolerate(Errno::ENOENT));
     }
     for route in guards {

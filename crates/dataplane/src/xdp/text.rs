@@ -104,6 +104,9 @@ impl<'a> Names<'a> {
             Behavior::EndB6 { segments } => format!("End.B6.Insert {segments}"),
             Behavior::EndB6Encaps { segments } => format!("End.B6.Encaps {}", policy(segments)),
         };
+        if let Some(health) = &endpoint.health {
+            text += &format!(" health {health}");
+        }
         text += &tags(endpoint.tags);
         let flavors = endpoint.flavors;
         let next_csid = flavors.next_csid.map(|lengths| {

@@ -26,6 +26,16 @@ impl Engine {
                 tracing::debug!("{}", api::in_one_line(&error));
             }
         }
+        if self.checks.changed()
+            && let Err(error) = self.host.announce(&self.checks.up())
+        {
+            tracing::warn!(
+                "routes of functions are not as they should: {}",
+                api::in_one_line(&error)
+            );
+            // The next look makes them so.
+            self.changed_since.get_or_insert_with(Instant::now);
+        }
         let mut event = self.host.event(TICK)?;
         let mut generation = false;
         while let Some(one) = event {

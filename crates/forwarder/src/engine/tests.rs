@@ -1,14 +1,14 @@
 //! The engine's decisions, on a data plane and a kernel that only remember.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use dataplane::xdp::{Kernel, Refused, SlowPath};
 use dataplane::{Dataplane, FakeDataplane};
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv6Net};
 use model::dataplane::{Dataplane as Which, File};
 use netlink::{Behavior, Encap, Event, Link, Mac, Neighbour, NeighbourState, NextHop, Route};
 
@@ -26,6 +26,8 @@ struct State {
     /// What it refuses.
     refuses: Option<IpNet>,
     looks: u32,
+    /// Which functions others were told of last.
+    told: BTreeMap<Ipv6Net, bool>,
     probed: Vec<IpAddr>,
     /// In order: what was done, and how many SIDs XDP and the kernel alone forwarded then.
     done: Vec<(&'static str, [usize; 2])>,
@@ -118,6 +120,11 @@ impl Host for FakeHost {
         self.log("extend");
         let refuses = self.state.borrow().refuses;
         Ok(routes.routes().filter(|route| Some(route.destination) == refuses).collect())
+    }
+
+    fn announce(&mut self, functions: &BTreeMap<Ipv6Net, bool>) -> Result<(), Error> {
+        self.state.borrow_mut().told.extend(functions);
+        Ok(())
     }
 
     fn shrink(&mut self, routes: SlowPath) -> Result<(), Error> {
@@ -385,4 +392,51 @@ fn the_kernel_alone_does_everything_or_nothing() {
     follow_for_a_while(&mut engine);
     assert_eq!(host.alone.forwards().sids.len(), 1);
     assert!(engine.tenant_counts().is_empty());
+}
+
+/// A service function whose check succeeds as long as `path` is there.
+fn function(path: &std::path::Path) -> File {
+    let path = path.display();
+    let health =
+        format!("{{run: [test, -e, {path}], every: 10ms, timeout: 10s, fall: 2, rise: 2}}");
+    parse(&format!(
+        "locators: [\"fd00:1::/32\"]\nports: {{ l: {{}}, r: {{}} }}\nsids:\n  fd00:1::f:0/112: \
+         {{behaviour: End.AN.NF, health: {health}}}\n"
+    ))
+}
+
+#[test]
+fn others_are_told_of_a_function_while_its_check_succeeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("works");
+    let sid: Ipv6Net = "fd00:1::f:0/112".parse().unwrap();
+    let host = FakeHost::new();
+    let mut engine = host.engine();
+    let told = || host.state.borrow().told.get(&sid).copied();
+    // In the main table, of which others are told.
+    let keeps = || {
+        let state = host.state.borrow();
+        state.kept.routes().any(|route| route.table == 254 && route.destination == IpNet::V6(sid))
+    };
+    engine.apply(function(&path), Ports::All, 0).unwrap();
+    assert!(!keeps(), "nobody knows yet whether it works");
+    std::fs::write(&path, "").unwrap();
+    follow_until(&mut engine, || told() == Some(true));
+    // A change of something else leaves it as it is.
+    host.change_sid(true);
+    follow_until(&mut engine, || host.sids() == 2);
+    assert!(keeps());
+    std::fs::remove_file(&path).unwrap();
+    follow_until(&mut engine, || told() == Some(false));
+    host.change_sid(false);
+    follow_until(&mut engine, || host.sids() == 1);
+    assert!(!keeps());
+    let record = engine.health(sid).unwrap();
+    assert!(!record.up && record.failures >= 2, "{record:?}");
+    assert_eq!(record.failure.as_deref(), Some("exit status 1"));
+    std::fs::write(&path, "").unwrap();
+    follow_until(&mut engine, || told() == Some(true));
+    // Without the function there is no check.
+    engine.apply(file(1), Ports::All, 0).unwrap();
+    assert_eq!(engine.health(sid), None);
 }

@@ -305,10 +305,13 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
         }
     }
     let functions = found.sids.iter().filter(|entry| entry.returned.is_some()).take(MOST);
-    let row = |e: &v1::DataplaneEntry| vec![e.name.clone(), count(e.packets), count(e.returned)];
+    let row = |e: &v1::DataplaneEntry| {
+        vec![e.name.clone(), count(e.packets), count(e.returned), health(e.health.as_ref())]
+    };
     let rows: Vec<_> = functions.map(row).collect();
     if !rows.is_empty() {
-        parts.push(table(&["FUNCTION", &counter("INTO NETFILTER"), &counter("AND BACK")], rows));
+        let headings = ["FUNCTION", &counter("INTO NETFILTER"), &counter("AND BACK"), "HEALTH"];
+        parts.push(table(&headings, rows));
     }
     let seen = |t: &&v1::DataplaneTenant| t.encapsulated_packets + t.decapsulated_packets > 0;
     let row = |tenant: &v1::DataplaneTenant| {
@@ -347,6 +350,20 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
     parts.join("\n\n")
 }
 
+/// `up for 12 s`, `down for 3 s, 15 failures in a row: exit status 1: no table`.
+fn health(health: Option<&v1::DataplaneHealth>) -> String {
+    let Some(health) = health else { return "-".into() };
+    let state = if health.up { "up" } else { "down" };
+    let text = format!("{state} for {} s", health.for_ms / 1000);
+    let times = health.in_a_row;
+    match &health.failure {
+        Some(why) => format!("{text}, {times} failed in a row: {why}"),
+        None if health.up => text,
+        None if health.runs == 0 => format!("{text}, not checked yet"),
+        None => format!("{text}, {times} succeeded in a row"),
+    }
+}
+
 fn as_json(found: &v1::GetDataplaneResponse) -> Value {
     let entry = |entry: &v1::DataplaneEntry| {
         json!({
@@ -355,6 +372,14 @@ fn as_json(found: &v1::GetDataplaneResponse) -> Value {
             "packets": entry.packets,
             "bytes": entry.bytes,
             "returned": entry.returned,
+            "health": entry.health.as_ref().map(|health| json!({
+                "up": health.up,
+                "for_ms": health.for_ms,
+                "in_a_row": health.in_a_row,
+                "runs": health.runs,
+                "failures": health.failures,
+                "failure": health.failure,
+            })),
         })
     };
     let entries = |entries: &[v1::DataplaneEntry]| entries.iter().map(entry).collect::<Value>();
@@ -399,5 +424,25 @@ mod tests {
         let found = v1::GetDataplaneResponse { sids: vec![sid], ..Default::default() };
         assert!(text(&found, "/S").contains("PACKETS/S  BYTES/S\n"), "{}", text(&found, "/S"));
         assert!(text(&found, "").contains("PACKETS  BYTES\n"));
+    }
+
+    #[test]
+    fn health_says_how_long_and_why() {
+        let down = v1::DataplaneHealth {
+            for_ms: 3200,
+            in_a_row: 15,
+            runs: 20,
+            failure: Some("exit status 1: no table".into()),
+            ..Default::default()
+        };
+        let said = health(Some(&down));
+        assert_eq!(said, "down for 3 s, 15 failed in a row: exit status 1: no table");
+        let coming = v1::DataplaneHealth { in_a_row: 2, failure: None, ..down.clone() };
+        assert_eq!(health(Some(&coming)), "down for 3 s, 2 succeeded in a row");
+        let up = v1::DataplaneHealth { up: true, ..coming };
+        assert_eq!(health(Some(&up)), "up for 3 s");
+        let new = v1::DataplaneHealth::default();
+        assert_eq!(health(Some(&new)), "down for 0 s, not checked yet");
+        assert_eq!(health(None), "-");
     }
 }

@@ -515,3 +515,28 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn checks_of_functions() {
+    let end = sid("behaviour: End, health: {run: /bin/true}");
+    expect(&end, &[("6:36", "End takes no `health`", "remove it")]);
+    let health = |text: &str| {
+        file(&format!("sids:\n  fd00:0:1:f::/112: {{behaviour: End.AN.NF, health: {{{text}}}}}"))
+    };
+    expect(&health("every: 1s"), &[("6:44", "`run` is missing", "add `run:`")]);
+    expect(&health("run: \"\""), &[("6:58", "there is no command", "nft list table")]);
+    expect(&health("run: []"), &[("6:53", "there is no command", "nft list table")]);
+    expect(&health("run: a | b"), &[("6:58", "`|` is for a shell", "[sh, -c, \"a | b\"]")]);
+    expect(&health("run: ./check"), &[("6:58", "`./check` is a path from nowhere", "whole path")]);
+    expect(&health("run: {}"), &[("6:53", "a command such as", "")]);
+    expect(
+        &health("run: a, every: 1ms, timeout: 2h"),
+        &[("6:68", "1ms is not possible", "10ms to 1h"), ("6:82", "7200s", "10ms to 1h")],
+    );
+    expect(&health("run: a, every: 1"), &[("6:68", "`1` has no unit", "1ms, 1s or 1m")]);
+    expect(
+        &health("run: a, fall: 0, rise: 1001"),
+        &[("6:67", "0 times in a row", "1 to 1000"), ("6:76", "1001 times", "1 to 1000")],
+    );
+    expect(&health("run: a, rises: 1"), &[("6:61", "unknown key `rises`", "`rise`?")]);
+}

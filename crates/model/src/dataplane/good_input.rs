@@ -173,3 +173,23 @@ fn json(tree: &Tree) -> serde_json::Value {
         Value::Map(entries) => entries.iter().map(|e| (e.key.clone(), json(&e.value))).collect(),
     }
 }
+
+#[test]
+fn a_check_of_a_function() {
+    let health = |text: &str| {
+        let file = good(&format!(
+            "ports: {{eth0: {{}}}}\nlocators: [\"fd00:1::/48\"]\nsids:\n  fd00:1::f:0:0/112: \
+             {{behaviour: End.AN.NF, health: {text}}}\n"
+        ));
+        file.sids[0].1.health.clone().unwrap()
+    };
+    let least = health("{run: nft list table ip fw01}");
+    assert_eq!(least.run, ["nft", "list", "table", "ip", "fw01"]);
+    assert_eq!(
+        least.to_string(),
+        "`nft list table ip fw01` every 200ms, timeout 300ms, fall 2, rise 3"
+    );
+    let whole = "{run: [sh, -c, \"a | b\"], every: 2s, fall: 1, rise: 5}";
+    assert_eq!(health(whole).to_string(), "`sh -c a | b` every 2s, timeout 2s, fall 1, rise 5");
+    assert_eq!(health("{run: /bin/true, timeout: 20ms}").timeout.as_millis(), 20);
+}

@@ -7,6 +7,7 @@
 mod edit;
 mod file;
 mod flavours;
+mod health;
 mod policies;
 mod resolve;
 mod sid_text;
@@ -27,6 +28,7 @@ pub use crate::document::{Problem, Problems};
 pub use crate::topology::Dataplane;
 pub use edit::{with_sid, without_sid};
 pub use file::json_schema;
+pub use health::Health;
 pub use types::{
     Action, Attachment, Endpoint, File, Flavours, Form, Limits, Mode, Name, Payload, Policy, Port,
     Steer, Table, Tags, Tenant, Weighted,

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, IntoDeserializer, MapAccess, Visitor};
 
+use super::health::HealthText;
 use super::steer_text::SteerText;
 use crate::document::{Address, Items};
 
@@ -132,6 +133,8 @@ pub(super) struct SidMap {
     /// The bits of the node and function, with NEXT-C-SID; 16 when absent.
     #[schemars(range(min = 8, max = 120))]
     pub(super) node: Option<u32>,
+    /// How it is found out whether the function of End.AN.NF works.
+    pub(super) health: Option<HealthText>,
 }
 
 /// What a SID does: the behaviour's name, or a map.
@@ -166,6 +169,7 @@ impl<'de> Deserialize<'de> for SidText {
                     flavours: Items::default(),
                     block: None,
                     node: None,
+                    health: None,
                 }))
             }
 

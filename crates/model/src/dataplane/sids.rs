@@ -22,7 +22,7 @@ impl Behaviour {
     fn takes(self) -> &'static [&'static str] {
         match self {
             Self::End => &[],
-            Self::EndAnNf => &["answers"],
+            Self::EndAnNf => &["answers", "health"],
             Self::EndX => &["next_hop"],
             Self::EndT => &LOOK_UP,
             Self::EndDx2 => &["port"],
@@ -164,7 +164,9 @@ impl Checked<'_> {
                 }
             },
         };
-        Endpoint { action, flavours, tags, line: self.line("sids", index) }
+        let health = text.health.take();
+        let health = health.map(|health| health.resolve(&mut self.place, &key(&at, "health")));
+        Endpoint { action, flavours, tags, health, line: self.line("sids", index) }
     }
 
     fn missing(&mut self, at: At<'_>, behaviour: &str, what: &str, help: &str) {
@@ -183,6 +185,7 @@ impl Checked<'_> {
             ("answers", text.answers.is_some()),
             ("vlan", text.vlan.is_some()),
             ("inner", text.inner.is_some()),
+            ("health", text.health.is_some()),
         ];
         let takes = text.behaviour.takes();
         for (argument, _) in given.iter().filter(|(key, is)| *is && !takes.contains(key)) {

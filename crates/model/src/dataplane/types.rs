@@ -8,6 +8,7 @@ use ipnet::{IpNet, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::health::Health;
 use crate::topology::Dataplane;
 use crate::{Locator, SegmentList};
 
@@ -209,6 +210,8 @@ pub struct Endpoint {
     pub flavours: Flavours,
     /// The tags that decapsulated packets leave with; none for those that the route says.
     pub tags: Tags,
+    /// How it is found out whether the function behind End.AN.NF works.
+    pub health: Option<Health>,
     /// The line in the file.
     pub line: u32,
 }

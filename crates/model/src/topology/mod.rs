@@ -32,6 +32,7 @@ pub use types::{
     Adjacency, Dataplane, End, Interface, Node, NodeKind, OspfTimers, RouterKind, Routing,
     SRV6_HEADROOM, Segment, SegmentKind, Test, TestDuration, Topology,
 };
+pub(crate) use units::Time;
 pub use units::{Queue, Range};
 
 const KIND: Kind = Kind {

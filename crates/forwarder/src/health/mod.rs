@@ -1,0 +1,166 @@
+//! Whether service functions work: each one's check runs on a thread of its own, so that none waits
+//! for another, and the engine for none.
+
+mod command;
+mod record;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ipnet::Ipv6Net;
+use model::dataplane::{File, Health};
+
+use command::{Command, Outcome};
+pub(crate) use record::Record;
+
+/// Plenty for a thread that waits.
+const STACK: usize = 256 << 10;
+
+/// The checks of a file's service functions.
+#[derive(Default)]
+pub(crate) struct Checks {
+    running: BTreeMap<Ipv6Net, Check>,
+    /// Set when a function goes up or down.
+    changed: Arc<AtomicBool>,
+}
+
+/// A check at work; it ends with the value, and kills what it runs.
+struct Check {
+    health: Health,
+    record: Arc<Mutex<Record>>,
+    /// Nothing is sent: the thread ends when this is gone.
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// The file's service functions with a check.
+fn checked(file: &File) -> impl Iterator<Item = (Ipv6Net, &Health)> {
+    file.sids.iter().filter_map(|(sid, endpoint)| Some((*sid, endpoint.health.as_ref()?)))
+}
+
+impl Checks {
+    /// The file's functions that are down. `announced`: whether a function was told of before, which
+    /// decides until a check has said something.
+    pub(crate) fn down(
+        &self,
+        file: &File,
+        announced: impl Fn(Ipv6Net) -> bool,
+    ) -> BTreeSet<Ipv6Net> {
+        let up = |sid| self.record(sid).map_or_else(|| announced(sid), |record| record.up);
+        checked(file).map(|(sid, _)| sid).filter(|sid| !up(*sid)).collect()
+    }
+
+    /// Runs the checks of `file` and no others. What has not changed goes on; `down` says how the
+    /// others begin.
+    pub(crate) fn follow(&mut self, file: &File, down: &BTreeSet<Ipv6Net>) {
+        let wanted: BTreeMap<Ipv6Net, &Health> = checked(file).collect();
+        self.running.retain(|sid, check| wanted.get(sid) == Some(&&check.health));
+        for (sid, health) in wanted {
+            if !self.running.contains_key(&sid) {
+                let up = !down.contains(&sid);
+                let check = Check::start(sid, health, up, Arc::clone(&self.changed));
+                self.running.insert(sid, check);
+            }
+        }
+    }
+
+    /// Whether a function has gone up or down since the last call.
+    pub(crate) fn changed(&self) -> bool {
+        self.changed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Which functions with a check are up.
+    pub(crate) fn up(&self) -> BTreeMap<Ipv6Net, bool> {
+        self.running.iter().map(|(sid, check)| (*sid, check.record().up)).collect()
+    }
+
+    /// What is known of a function.
+    pub(crate) fn record(&self, sid: Ipv6Net) -> Option<Record> {
+        self.running.get(&sid).map(|check| check.record().clone())
+    }
+
+    /// Ends all, and waits until nothing that they ran is left.
+    fn end(&mut self) {
+        let mut ending = std::mem::take(&mut self.running);
+        for check in ending.values_mut() {
+            check.stop = None;
+        }
+        for check in ending.values_mut() {
+            // One that has panicked has said so.
+            let _ = check.thread.take().map(JoinHandle::join);
+        }
+    }
+}
+
+impl Drop for Checks {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Check {
+    fn start(sid: Ipv6Net, health: &Health, up: bool, changed: Arc<AtomicBool>) -> Self {
+        let record = Arc::new(Mutex::new(Record::new(up)));
+        let (stop, stopped) = channel();
+        let (of_thread, check) = (Arc::clone(&record), health.clone());
+        let turned = Arc::clone(&changed);
+        let work = move || run(sid, &check, &of_thread, &turned, &stopped);
+        let named = std::thread::Builder::new().name("health".into()).stack_size(STACK);
+        let thread = named.spawn(work);
+        if let Err(error) = &thread {
+            // Nobody can tell whether it works.
+            tracing::error!("the function {sid} cannot be checked, and is down: {error}");
+            *record.lock().unwrap_or_else(PoisonError::into_inner) = Record::new(false);
+            changed.store(true, Ordering::Release);
+        }
+        Self { health: health.clone(), record, stop: Some(stop), thread: thread.ok() }
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs a check until it is to end.
+fn run(
+    sid: Ipv6Net,
+    health: &Health,
+    record: &Mutex<Record>,
+    changed: &AtomicBool,
+    stop: &Receiver<()>,
+) {
+    let mut command = Command::new(&health.run);
+    loop {
+        let started = Instant::now();
+        let failure = match command.run(health.timeout, stop) {
+            Outcome::Succeeded => None,
+            Outcome::Failed(why) => Some(why),
+            Outcome::Stopped => return,
+        };
+        let mut now = record.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = now.failure.clone();
+        let turned = now.note(failure, health, Instant::now());
+        match (&now.failure, now.up) {
+            (Some(why), false) if turned => {
+                tracing::warn!("the function {sid} is down, and its route withdrawn: {why}");
+            }
+            (Some(why), _) if said.as_ref() != Some(why) => {
+                tracing::warn!("the check of the function {sid} fails: {why}");
+            }
+            (None, true) if turned => tracing::info!("the function {sid} is up"),
+            _ => {}
+        }
+        drop(now);
+        if turned {
+            changed.store(true, Ordering::Release);
+        }
+        let wait = health.every.saturating_sub(started.elapsed()).max(Duration::from_millis(1));
+        if stop.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+    }
+}

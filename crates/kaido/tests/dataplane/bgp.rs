@@ -1,0 +1,143 @@
+//! A function's SID by BGP: FRR's bgpd on the node redistributes it, and left's bgpd learns it.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use netlink::Namespace;
+use nix::unistd::User;
+use tempfile::TempDir;
+use testkit::until;
+
+use crate::functions::{nft, ping};
+use crate::health::{Function, SID};
+use crate::net::{ip, show};
+
+/// zebra and bgpd of one namespace; they end with the value.
+struct Frr {
+    folder: TempDir,
+    daemons: Vec<Child>,
+}
+
+impl Frr {
+    fn start(namespace: &Namespace, config: &str) -> Self {
+        // Its daemons are root for as long as they read their arguments.
+        let folder = tempfile::tempdir().unwrap();
+        let user = User::from_name("frr").unwrap().unwrap();
+        let ids = (Some(user.uid.as_raw()), Some(user.gid.as_raw()));
+        std::os::unix::fs::chown(folder.path(), ids.0, ids.1).unwrap();
+        std::fs::write(folder.path().join("frr.conf"), config).unwrap();
+        let mut frr = Self { folder, daemons: Vec::new() };
+        for daemon in ["zebra", "bgpd"] {
+            let child = namespace.run(|| frr.command(daemon).spawn().unwrap()).unwrap();
+            frr.daemons.push(child);
+            // bgpd asks zebra for what it redistributes once it is there.
+            let socket = frr.folder.path().join(format!("{daemon}.vty"));
+            until(Duration::from_secs(20), || socket.exists().then_some(()), || frr.log());
+        }
+        frr
+    }
+
+    fn command(&self, daemon: &str) -> Command {
+        let path = |name: &str| self.folder.path().join(name);
+        let mut command = Command::new(PathBuf::from("/usr/lib/frr").join(daemon));
+        let log = std::fs::File::create(path(&format!("{daemon}.out"))).unwrap();
+        // No port for telnet.
+        command.args(["-P", "0"]);
+        command.arg("-f").arg(path("frr.conf")).arg("-z").arg(path("zserv"));
+        command
+            .arg("-i")
+            .arg(path(&format!("{daemon}.pid")))
+            .arg("--vty_socket")
+            .arg(self.folder.path());
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        command
+    }
+
+    fn log(&self) -> String {
+        let text =
+            |daemon| std::fs::read_to_string(self.folder.path().join(format!("{daemon}.out")));
+        ["zebra", "bgpd"].map(|daemon| text(daemon).unwrap_or_default()).join("\n")
+    }
+}
+
+impl Drop for Frr {
+    fn drop(&mut self) {
+        for daemon in self.daemons.iter_mut().rev() {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+}
+
+/// Without nexthop objects: a seg6 route remembers its way, and Linux does not make it void when a
+/// route that has one goes.
+///
+/// `neighbour` is in AS `other`; `more` are lines of the family IPv6.
+fn config(own: u32, other: u32, neighbour: &str, more: &str) -> String {
+    format!(
+        "log stdout
+no zebra nexthop kernel enable
+router bgp {own}
+ bgp router-id 10.255.0.{}
+ no bgp ebgp-requires-policy
+ no bgp default ipv4-unicast
+ neighbor {neighbour} remote-as {other}
+ neighbor {neighbour} timers connect 1
+ address-family ipv6 unicast
+  neighbor {neighbour} activate
+{more} exit-address-family
+",
+        own % 256
+    )
+}
+
+#[test]
+fn root_a_second_router_learns_a_function_uses_it_and_loses_it_when_it_fails() {
+    let function = Function::new();
+    let net = &function.net;
+    // Left knows no other way to the SID, and the node one that must not be taken.
+    ip(&net.left, &["-6 route del default", "-6 route add fd00:b::/64 via fd00:a::1"]);
+    ip(&net.node, &["-6 route add default via fd00:b::2"]);
+    nft(
+        net,
+        "table ip f { chain f { type filter hook forward priority filter; ip ttl 9 drop; }; }",
+    );
+    net.apply(&function.file(&function.check()));
+    let node = config(64512, 64513, "fd00:a::2", "  redistribute kernel route-map functions\n");
+    // Of the kernel's routes those that are functions'.
+    let list = format!(
+        "ipv6 prefix-list functions permit {SID}\nroute-map functions permit 10\n match ipv6 \
+         address prefix-list functions\n"
+    );
+    let node = Frr::start(&net.node, &(list + &node));
+    let left = Frr::start(&net.left, &config(64513, 64512, "fd00:a::1", ""));
+
+    let learned = || show(&net.left, "-6 route show proto bgp").contains(SID);
+    let wait = |is: bool| {
+        let logs = || {
+            let routes = show(&net.node, "-6 route");
+            format!("{}\n{}\n{routes}\n{}", node.log(), left.log(), net.log())
+        };
+        until(Duration::from_secs(30), || (learned() == is).then_some(()), logs);
+    };
+    wait(true);
+    assert!(ping(net, "-t 8 10.9.0.1"));
+    assert!(!ping(net, "-t 9 10.9.0.1"));
+
+    for _ in 0..3 {
+        let failed = Instant::now();
+        function.fails();
+        wait(false);
+        let took = failed.elapsed();
+        println!("withdrawn at the other router after {} ms", took.as_millis());
+        assert!(took < Duration::from_secs(1), "{took:?}");
+        assert!(!ping(net, "10.9.0.1"), "left has no way to it");
+        let working = Instant::now();
+        function.works();
+        wait(true);
+        println!("back at the other router after {} ms", working.elapsed().as_millis());
+        assert!(ping(net, "-t 8 10.9.0.1"));
+        assert!(!ping(net, "-t 9 10.9.0.1"));
+    }
+}
