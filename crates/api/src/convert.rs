@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::IpNet;
 use model::{
-    Adjacency, AnnouncedInterface, Announcement, Application, Assignment, Bandwidth, Class, Color,
-    Decision, Destination, Dscp, Flow, InterfaceLoad, NodeSids, Placement, Policy, PortRange,
-    Protocol, SegmentList, Sid, Step, Telemetry, is_node_name,
+    Adjacency, AnnouncedFunction, AnnouncedInterface, Announcement, Application, Assignment,
+    Bandwidth, Class, Color, Decision, Destination, Dscp, Flow, InterfaceLoad, NodeSids, Placement,
+    Policy, PortRange, Protocol, SegmentList, Sid, Step, Telemetry, is_node_name,
 };
 
 use crate::v1;
@@ -85,6 +85,30 @@ impl TryFrom<v1::NodeSids> for NodeSids {
     }
 }
 
+impl From<&AnnouncedFunction> for v1::Function {
+    fn from(function: &AnnouncedFunction) -> Self {
+        Self {
+            name: function.name.clone(),
+            prefix: function.prefix.to_string(),
+            sid: function.sid.to_string(),
+            up: function.up,
+        }
+    }
+}
+
+impl TryFrom<v1::Function> for AnnouncedFunction {
+    type Error = ConvertError;
+
+    fn try_from(function: v1::Function) -> Result<Self, ConvertError> {
+        Ok(Self {
+            prefix: parse("prefix", &function.prefix)?,
+            sid: sid("sid", &function.sid)?,
+            name: function.name,
+            up: function.up,
+        })
+    }
+}
+
 impl From<&AnnouncedInterface> for v1::Interface {
     fn from(interface: &AnnouncedInterface) -> Self {
         let adjacencies = interface.adjacencies.iter().map(|adjacency| v1::Adjacency {
@@ -134,6 +158,7 @@ impl From<&Announcement> for v1::Hello {
             transit: announcement.transit,
             sids: announcement.sids.map(Into::into),
             addresses: announcement.addresses.iter().map(IpAddr::to_string).collect(),
+            functions: announcement.functions.iter().map(Into::into).collect(),
             interfaces: announcement.interfaces.iter().map(Into::into).collect(),
             installed: Vec::new(),
             assignments: Vec::new(),
@@ -150,8 +175,10 @@ impl TryFrom<&v1::Hello> for Announcement {
         }
         node_name("node", &hello.node)?;
         let addresses = hello.addresses.iter().map(|text| parse("addresses", text));
+        let functions = hello.functions.iter().cloned().map(TryInto::try_into);
         let interfaces = hello.interfaces.iter().cloned().map(TryInto::try_into);
         Ok(Self {
+            functions: functions.collect::<Result<_, _>>()?,
             node: hello.node.clone(),
             transit: hello.transit,
             sids: hello.sids.clone().map(TryInto::try_into).transpose()?,
@@ -251,6 +278,7 @@ impl From<&Policy> for v1::Policy {
             flows: policy.flows.iter().map(Into::into).collect(),
             ipv4_segments: sids_to_text(&policy.ipv4),
             ipv6_segments: sids_to_text(&policy.ipv6),
+            closed: policy.closed,
         }
     }
 }
@@ -264,6 +292,7 @@ impl TryFrom<v1::Policy> for Policy {
             flows: policy.flows.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
             ipv4: sids_from_text(&policy.ipv4_segments)?,
             ipv6: sids_from_text(&policy.ipv6_segments)?,
+            closed: policy.closed,
         })
     }
 }
@@ -281,6 +310,7 @@ impl From<&Application> for v1::Application {
             r#match: Some(to_match((app.protocol, app.src_ports, app.dst_ports, app.dscp))),
             demand_bps: app.demand.map_or(0, Bandwidth::bps),
             class: class.into(),
+            functions: app.functions.clone(),
         }
     }
 }
@@ -308,6 +338,7 @@ impl TryFrom<v1::Application> for Application {
             dscp,
             demand: bandwidth(app.demand_bps),
             class,
+            functions: app.functions,
         })
     }
 }
@@ -388,6 +419,11 @@ impl From<&Telemetry> for v1::Telemetry {
             sampled_at_ns: telemetry.sampled_at_ns,
             interfaces: telemetry.interfaces.iter().map(Into::into).collect(),
             applications: telemetry.applications.iter().map(load).collect(),
+            functions: telemetry
+                .functions
+                .iter()
+                .map(|(name, up)| v1::FunctionState { name: name.clone(), up: *up })
+                .collect(),
         }
     }
 }
@@ -399,6 +435,11 @@ impl From<v1::Telemetry> for Telemetry {
             sampled_at_ns: telemetry.sampled_at_ns,
             interfaces: telemetry.interfaces.into_iter().map(Into::into).collect(),
             applications: telemetry.applications.into_iter().map(load).collect(),
+            functions: telemetry
+                .functions
+                .into_iter()
+                .map(|function| (function.name, function.up))
+                .collect(),
         }
     }
 }
@@ -440,8 +481,16 @@ mod tests {
             flows: vec![flow("10.0.5.2/32"), flow("fd02:0:0:5::2/128")],
             ipv4: SegmentList(vec![Sid("fd00:0:5:d4::".parse().unwrap())]),
             ipv6: SegmentList(vec![Sid("fd00:0:5:d6::".parse().unwrap())]),
+            closed: true,
         };
         assert_eq!(Policy::try_from(v1::Policy::from(&policy)), Ok(policy));
+        let function = AnnouncedFunction {
+            name: "fw".into(),
+            prefix: "fd00:0:5:f000::/112".parse().unwrap(),
+            sid: Sid("fd00:0:5:f000::1111".parse().unwrap()),
+            up: true,
+        };
+        assert_eq!(AnnouncedFunction::try_from(v1::Function::from(&function)), Ok(function));
     }
 
     #[test]

@@ -105,6 +105,7 @@ impl Entry {
             to: ted.node_id(&resolved.to),
             demand_bps: application.demand.map_or(0, model::Bandwidth::bps),
             class: application.class,
+            functions: application.functions.clone(),
         }
     }
 
@@ -375,6 +376,7 @@ impl Core {
             flows: entry.resolved.as_ref()?.flows.clone(),
             ipv4: status.lists.ipv4,
             ipv6: status.lists.ipv6,
+            closed: !entry.record.application.functions.is_empty(),
         };
         let placement = self.placement(entry.record.color);
         Some(Assignment { application: entry.record.application.clone(), policy, placement })

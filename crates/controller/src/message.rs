@@ -49,6 +49,8 @@ pub(crate) enum Refusal {
     Invalid(String),
     #[error("there is no node `{name}`{}", there_are(.known))]
     NoNode { name: String, known: Vec<String> },
+    #[error("there is no function `{name}`{}", there_are(.known))]
+    NoFunction { name: String, known: Vec<String> },
     #[error("no node has an address in {0}")]
     NoNodeIn(ipnet::IpNet),
     #[error(

@@ -48,9 +48,10 @@ impl From<Refusal> for Status {
     fn from(refusal: Refusal) -> Self {
         let text = refusal.to_string();
         match refusal {
-            Refusal::NoApplication { .. } | Refusal::NoNode { .. } | Refusal::NoNodeIn(_) => {
-                Self::not_found(text)
-            }
+            Refusal::NoApplication { .. }
+            | Refusal::NoNode { .. }
+            | Refusal::NoFunction { .. }
+            | Refusal::NoNodeIn(_) => Self::not_found(text),
             Refusal::Exists(_) => Self::already_exists(text),
             Refusal::Invalid(_) | Refusal::DemandTooLarge { .. } => Self::invalid_argument(text),
             Refusal::TooMany(_) => Self::resource_exhausted(text),
@@ -237,6 +238,7 @@ impl From<AppView> for v1::ApplicationStatus {
             limit,
             limit_free_bps,
             path: view.path,
+            functions_at: view.functions_at.into_iter().map(|at| at as u32).collect(),
             ipv4_segments: sids_to_text(&view.ipv4),
             ipv6_segments: sids_to_text(&view.ipv6),
             rate_bps: view.rate_bps,
@@ -270,6 +272,7 @@ impl From<NodeView> for v1::NetworkNode {
             alive: view.alive,
             transit: view.transit,
             sids: view.sids.map(Into::into),
+            functions: view.functions.iter().map(Into::into).collect(),
             interfaces: view.interfaces.into_iter().map(Into::into).collect(),
         }
     }

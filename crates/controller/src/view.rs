@@ -1,6 +1,9 @@
 //! What users are shown.
 
-use model::{AnnouncedInterface, Application, Bandwidth, Color, Decision, NodeSids, SegmentList};
+use model::{
+    AnnouncedFunction, AnnouncedInterface, Application, Bandwidth, Color, Decision, NodeSids,
+    SegmentList,
+};
 use pathfinder::PortLoad;
 
 /// What became of an application.
@@ -19,6 +22,8 @@ pub(crate) struct AppView {
     pub(crate) color: Color,
     pub(crate) standing: Standing,
     pub(crate) path: Vec<String>,
+    /// Where on the path its functions are, in their order.
+    pub(crate) functions_at: Vec<usize>,
     pub(crate) ipv4: SegmentList,
     pub(crate) ipv6: SegmentList,
     pub(crate) rate_bps: u64,
@@ -61,6 +66,7 @@ pub(crate) struct NodeView {
     pub(crate) alive: bool,
     pub(crate) transit: bool,
     pub(crate) sids: Option<NodeSids>,
+    pub(crate) functions: Vec<AnnouncedFunction>,
     pub(crate) interfaces: Vec<InterfaceView>,
 }
 

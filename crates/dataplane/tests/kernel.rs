@@ -171,6 +171,7 @@ fn policy(letter: char) -> Policy {
         flows: vec![flow("10.9.0.1/32", None, None), flow("fd00:9::1/128", None, None)],
         ipv4: list(&[&format!("fd00:0:{letter}:d4::")]),
         ipv6: list(&[&format!("fd00:0:{letter}:1::"), &format!("fd00:0:{letter}:d6::")]),
+        closed: false,
     }
 }
 
@@ -344,6 +345,7 @@ fn root_a_policy_is_read_back_and_goes_without_a_trace() {
         ],
         ipv4: list(&["fd00:0:a:1::", "fd00:0:b:d4::"]),
         ipv6: SegmentList::default(),
+        closed: false,
     };
     for policy in [policy('a'), policy('b'), policy('b'), other.clone()] {
         plane.install(&policy).unwrap();
@@ -438,6 +440,36 @@ fn way(net: &Net, port: u16) -> String {
 }
 
 #[test]
+fn root_a_closed_policy_has_its_lists_or_no_way() {
+    let net = up();
+    let before = shown(&net.host);
+    let mut plane = KernelSeg6::within(&net.host, INNER_MTU).unwrap();
+    let get = || {
+        let run = || Command::new("ip").args(["route", "get", "10.9.0.1"]).output().unwrap();
+        let done = net.host.run(run).unwrap();
+        String::from_utf8([done.stdout, done.stderr].concat()).unwrap()
+    };
+    let open = policy('a');
+    let closed = Policy { closed: true, ..open.clone() };
+    let none = Policy { ipv4: list(&[]), ipv6: list(&[]), ..closed.clone() };
+    let steps = [(&none, "No route to host"), (&closed, "encap seg6"), (&none, "No route to host")];
+    for (policy, way) in steps {
+        plane.install(policy).unwrap();
+        assert!(get().contains(way), "{way}: {}", get());
+        assert_eq!(plane.installed().unwrap(), [normalized(policy)]);
+    }
+    // A link that is down takes its routes along.
+    plane.install(&closed).unwrap();
+    ip(&net.host, "route flush table 7001 proto 75 metric 75");
+    assert!(get().contains("No route to host"), "{}", get());
+    plane.install(&open).unwrap();
+    assert!(get().contains("encap seg6"), "{}", get());
+    assert_eq!(plane.installed().unwrap(), [normalized(&open)]);
+    plane.remove(open.color).unwrap();
+    assert_eq!(shown(&net.host), before);
+}
+
+#[test]
 fn root_a_narrow_policy_without_a_list_stays_where_a_wider_one_is_steered() {
     let net = up();
     let before = shown(&net.host);
@@ -448,6 +480,7 @@ fn root_a_narrow_policy_without_a_list_stays_where_a_wider_one_is_steered() {
         flows: vec![flow("10.9.0.1/32", Some(Protocol::Tcp), Some(5201))],
         ipv4: list,
         ipv6: SegmentList::default(),
+        closed: false,
     };
     let bare = narrow(SegmentList::default());
     plane.install(&wide).unwrap();

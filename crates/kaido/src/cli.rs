@@ -402,6 +402,9 @@ pub(crate) struct AddOptions {
     /// What it asks of its path
     #[arg(long, value_parser = class, default_value = "bandwidth", value_name = "bandwidth|low-latency")]
     pub(crate) class: Class,
+    /// The service functions that its packets pass, in this order, such as fw,ids
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub(crate) functions: Vec<String>,
     /// Only say where it would go
     #[arg(long)]
     pub(crate) dry_run: bool,

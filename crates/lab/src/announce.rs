@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use model::topology::{Node, Topology};
-use model::{Adjacency, AnnouncedInterface, Announcement, NodeSids, function};
+use model::{Adjacency, AnnouncedFunction, AnnouncedInterface, Announcement, NodeSids, function};
 
 /// The IGP cost of a host's second and further links: it sends everything over its first.
 const STANDBY: u32 = 65_535;
@@ -25,6 +25,17 @@ pub fn announcement(topology: &Topology, at: usize) -> Announcement {
         transit: node.is_router(),
         sids,
         addresses: loopbacks.into_iter().flatten().chain(links).collect(),
+        functions: node
+            .functions
+            .iter()
+            .map(|function| AnnouncedFunction {
+                name: function.name.clone(),
+                prefix: function.prefix,
+                sid: function.sid,
+                // Until its data plane says otherwise.
+                up: false,
+            })
+            .collect(),
         interfaces: (0..node.interfaces.len()).map(|i| interface(topology, at, node, i)).collect(),
     }
 }

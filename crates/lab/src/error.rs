@@ -130,6 +130,21 @@ pub enum Error {
     /// FRR is not installed.
     #[error("FRR is not installed ({0} is missing): run `apt-get install frr`, or `make deps`")]
     NoFrr(PathBuf),
+    /// Service functions have rules, and nothing loads them.
+    #[error(
+        "nft, which loads the rules of service functions, does not run: `apt-get install nftables`"
+    )]
+    NoNft(#[source] std::io::Error),
+    /// nft refuses the rules of a service function.
+    #[error("nft on {node} refuses the rules of {function}: {said}")]
+    Rules {
+        /// The node.
+        node: String,
+        /// The function.
+        function: String,
+        /// What nft says.
+        said: String,
+    },
     /// An FRR daemon did not start, or ended.
     #[error("{daemon} on {node} {what}{}", said(.log))]
     Frr {
@@ -230,6 +245,7 @@ impl Error {
                 | Self::NoInterface { .. }
                 | Self::NoLink { .. }
                 | Self::FrrConfig { .. }
+                | Self::Rules { .. }
         )
     }
 

@@ -15,6 +15,7 @@ mod enter;
 mod error;
 mod frr;
 mod frr_config;
+mod functions;
 mod links;
 mod probe;
 mod processes;

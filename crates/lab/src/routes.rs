@@ -110,7 +110,12 @@ fn graph(topology: &Topology, takes_part: &impl Fn(&Node) -> bool) -> Graph {
     let nodes = topology
         .nodes
         .iter()
-        .map(|node| GraphNode { name: String::new(), transit: node.is_router(), sids: None })
+        .map(|node| GraphNode {
+            name: String::new(),
+            transit: node.is_router(),
+            sids: None,
+            functions: Vec::new(),
+        })
         .collect();
     let mut arcs = Vec::new();
     for (at, node) in topology.nodes.iter().enumerate().filter(|(_, node)| takes_part(node)) {

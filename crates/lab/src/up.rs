@@ -11,6 +11,7 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use crate::build;
 use crate::daemons::{self, Daemons};
 use crate::frr::Frr;
+use crate::functions;
 use crate::processes::processes;
 use crate::ready;
 use crate::routes::Routes;
@@ -98,7 +99,7 @@ impl Labs {
         let frr = check_machine(&topology)?;
         let (folder, lock) = self.claim(&name, text, file)?;
         let lab = Lab { name, folder, topology };
-        match lab.build(frr.as_ref(), options, cancel, progress) {
+        match lab.build(frr.as_ref(), file, options, cancel, progress) {
             Ok(()) => {
                 drop(lock);
                 Ok(lab)
@@ -188,6 +189,7 @@ impl Lab {
     fn build(
         &self,
         frr: Option<&Frr>,
+        file: &Path,
         options: &Options,
         cancel: &Cancel,
         progress: Progress<'_>,
@@ -204,6 +206,9 @@ impl Lab {
         progress(Stage::Links, 0, topology.segments.len());
         build::links(topology, &namespaces, &infrastructure)?;
         self.configure_all(&namespaces, cancel, progress)?;
+        for (node, namespace) in topology.nodes.iter().zip(&namespaces) {
+            functions::load_rules(node, namespace, file)?;
+        }
         if let Some(daemons) = &options.daemons
             && topology.nodes.iter().any(Node::runs_xdp)
         {
@@ -309,6 +314,7 @@ fn check_machine(topology: &Topology) -> Result<Option<Frr>, Error> {
     if disabled.is_ok_and(|value| value.trim() == "1") {
         return Err(Error::NoIpv6("ipv6.disable=1 on the kernel's command line"));
     }
+    functions::check_machine(topology)?;
     let needs_frr =
         topology.nodes.iter().any(|node| node.kind == NodeKind::Router(RouterKind::Frr));
     needs_frr.then(Frr::find).transpose()

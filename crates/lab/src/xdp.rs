@@ -81,7 +81,8 @@ fn exit_name(interface: usize) -> String {
     format!("xdp-{}", build::index_of(interface))
 }
 
-/// The data plane's file: the node's links; SIDs and routes are the kernel's.
+/// The data plane's file: the node's links and its service functions; other SIDs, and routes, are the
+/// kernel's.
 fn file(node: &Node) -> String {
     let mut text = format!(
         "# The ports of {}; the rest is what its kernel has (docs/dataplane.md).\n\
@@ -96,6 +97,19 @@ fn file(node: &Node) -> String {
         };
         // In quotes: a node may be called `no`. Writing to a string cannot fail.
         let _ = writeln!(text, "  \"{}\": {{{exit}}}", interface.name);
+    }
+    if let Some(locator) = node.locator.filter(|_| !node.functions.is_empty()) {
+        let _ = writeln!(text, "locators: [\"{locator}\"]\nsids:");
+    }
+    for function in &node.functions {
+        let health = function.health.as_ref().map(|health| {
+            // JSON is YAML.
+            let health = serde_json::to_string(health).expect("it is text and numbers");
+            format!(", health: {health}")
+        });
+        let health = health.unwrap_or_default();
+        let sid = function.prefix;
+        let _ = writeln!(text, "  \"{sid}\": {{behaviour: End.AN.NF{health}}}");
     }
     text
 }

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use ipnet::Ipv6Net;
 use serde::{Deserialize, Serialize};
 
 use crate::{Bandwidth, Sid};
@@ -18,8 +19,25 @@ pub struct Announcement {
     pub sids: Option<NodeSids>,
     /// The node's own addresses: what an application's `to: NODE` means.
     pub addresses: Vec<IpAddr>,
+    /// The service functions of the node.
+    #[serde(default)]
+    pub functions: Vec<Function>,
     /// The node's interfaces that carry links.
     pub interfaces: Vec<Interface>,
+}
+
+/// A service function: one of its instances.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Function {
+    /// The function's name; others of the same name do the same.
+    pub name: String,
+    /// The prefix of its SID: what is behind it is the argument.
+    pub prefix: Ipv6Net,
+    /// The SID with its argument.
+    pub sid: Sid,
+    /// Whether it works: its SID is routed.
+    pub up: bool,
 }
 
 /// The SIDs of a node that belong to no single adjacency.

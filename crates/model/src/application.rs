@@ -7,7 +7,7 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bandwidth, Class, Dscp, PortRange, Protocol, is_lab_name, is_node_name};
+use crate::{Bandwidth, Class, Dscp, PortRange, Protocol, SegmentList, is_lab_name, is_node_name};
 
 /// Where an application's packets go.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -96,6 +96,9 @@ pub struct Application {
     /// What it asks of its path.
     #[serde(default)]
     pub class: Class,
+    /// The service functions that its packets pass, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<String>,
 }
 
 /// Why an application makes no sense, whatever the network.
@@ -121,6 +124,18 @@ pub enum ApplicationError {
     /// The class `bandwidth` without a demand.
     #[error("the class `bandwidth` needs a demand: write one such as 50mbit, or class low-latency")]
     NoDemand,
+    /// Functions with the class `low-latency`, which leaves packets to the IGP.
+    #[error("functions need the class `bandwidth`: write it, and a demand such as 50mbit")]
+    Functions,
+    /// What cannot name a function.
+    #[error("`{0}` is no name of a function: use up to 31 of a-z, 0-9 and -")]
+    Function(String),
+    /// A function twice.
+    #[error("the function `{0}` is listed twice: remove one of the two")]
+    Twice(String),
+    /// More functions than there is room for.
+    #[error("{0} functions are too many segments: name {1} at most")]
+    TooManyFunctions(usize, usize),
 }
 
 impl Application {
@@ -168,6 +183,23 @@ impl Application {
         if self.class == Class::Bandwidth && self.demand.is_none() {
             errors.push(ApplicationError::NoDemand);
         }
+        let functions = &self.functions;
+        if self.class == Class::LowLatency && !functions.is_empty() {
+            errors.push(ApplicationError::Functions);
+        }
+        for (at, function) in functions.iter().enumerate() {
+            if !is_lab_name(function) {
+                errors.push(ApplicationError::Function(function.clone()));
+            }
+            if functions[..at].contains(function) {
+                errors.push(ApplicationError::Twice(function.clone()));
+            }
+        }
+        // The last SID decapsulates.
+        let most = SegmentList::MAX_SERVED - 1;
+        if functions.len() > most {
+            errors.push(ApplicationError::TooManyFunctions(functions.len(), most));
+        }
         errors
     }
 }
@@ -187,6 +219,7 @@ mod tests {
             dscp: None,
             demand: Some(Bandwidth::from_mbps(50)),
             class: Class::Bandwidth,
+            functions: Vec::new(),
         }
     }
 

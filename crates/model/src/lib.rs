@@ -17,7 +17,10 @@ mod sid;
 mod telemetry;
 pub mod topology;
 
-pub use announcement::{Adjacency, Announcement, Interface as AnnouncedInterface, NodeSids};
+pub use announcement::{
+    Adjacency, Announcement, Function as AnnouncedFunction, Interface as AnnouncedInterface,
+    NodeSids,
+};
 pub use application::{Application, ApplicationError, Destination, DestinationError};
 pub use assignment::{Assignment, Placement, Step};
 pub use bandwidth::{Bandwidth, BandwidthError};

@@ -41,10 +41,14 @@ pub struct Policy {
     /// The list for IPv6 packets; it ends in a SID that decapsulates IPv6. Empty: no IPv6 flow, or
     /// with the other one the IGP's own path.
     pub ipv6: SegmentList,
+    /// Whether its packets go by the lists or nowhere: they are to pass service functions, which the
+    /// IGP's own path does not.
+    #[serde(default)]
+    pub closed: bool,
 }
 
 impl Policy {
-    /// Whether its packets take a segment list; without one they are left to the IGP.
+    /// Whether its packets take a segment list; without one they are left to the IGP, or dropped.
     pub fn is_steered(&self) -> bool {
         !(self.ipv4.0.is_empty() && self.ipv6.0.is_empty())
     }

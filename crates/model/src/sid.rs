@@ -29,6 +29,8 @@ pub mod function {
     pub const END_DT6: u16 = 0x00d6;
     /// End.X of the node's first adjacency (RFC 8986 section 4.2); the next ones follow.
     pub const END_X_FIRST: u16 = 0xe000;
+    /// End.AN.NF of the node's first service function; the next ones follow.
+    pub const END_AN_NF_FIRST: u16 = 0xf000;
 }
 
 /// A locator: the part of a SID that is routed (RFC 8986 section 3.1).
@@ -125,6 +127,10 @@ impl SegmentList {
     /// The most SIDs that fit into the room that a lab's links leave above the inner MTU
     /// (`SRV6_HEADROOM`).
     pub const MAX: usize = 12;
+
+    /// The most SIDs of a list with service functions: an SRH of more is not kept
+    /// (docs/functions.md).
+    pub const MAX_SERVED: usize = 10;
 
     /// Bytes that H.Encaps puts in front of the inner packet: IPv6 header, SRH, 16 per SID
     /// (RFC 8986 section 5.1).

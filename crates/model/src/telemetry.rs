@@ -11,6 +11,8 @@ pub struct Telemetry {
     pub interfaces: Vec<InterfaceLoad>,
     /// Applications that enter the network here, in layer-2 bits per second.
     pub applications: Vec<(Color, u64)>,
+    /// Service functions that went up or down; all of them once a second.
+    pub functions: Vec<(String, bool)>,
 }
 
 /// An interface's state and load.

@@ -8,6 +8,7 @@ use dataplane::{Headend, normalized};
 use model::{Announcement, Assignment, Color, Flow, Telemetry};
 
 use crate::Error;
+use crate::functions::Functions;
 use crate::measure::Measure;
 
 /// The node's state, between sessions as well.
@@ -16,6 +17,7 @@ pub(crate) struct Agent {
     headend: Box<dyn Headend>,
     meter: Meter,
     measure: Measure,
+    functions: Functions,
     /// What it was told since it started; the kernel has the rest.
     assignments: BTreeMap<Color, Assignment>,
 }
@@ -27,7 +29,9 @@ impl Agent {
         meter: Meter,
     ) -> Result<Self, Error> {
         let measure = Measure::new(&announcement)?;
-        Ok(Self { announcement, headend, meter, measure, assignments: BTreeMap::new() })
+        let functions = Functions::new(announcement.functions.clone())?;
+        let assignments = BTreeMap::new();
+        Ok(Self { announcement, headend, meter, measure, functions, assignments })
     }
 
     /// What a session begins with: the node as it is now, and what its kernel has, whoever put it
@@ -35,6 +39,7 @@ impl Agent {
     pub(crate) fn hello(&mut self) -> Result<v1::Hello, Error> {
         let mut announcement = self.announcement.clone();
         self.measure.describe(&mut announcement)?;
+        self.functions.describe(&mut announcement.functions)?;
         Ok(v1::Hello {
             installed: self.headend.installed()?.iter().map(Into::into).collect(),
             assignments: self.assignments.values().map(Into::into).collect(),
@@ -97,9 +102,11 @@ impl Agent {
     }
 
     pub(crate) fn tick(&mut self) -> Result<Option<Telemetry>, Error> {
-        if self.measure.is_whole_second() {
+        let all = self.measure.is_whole_second();
+        if all {
             self.mend()?;
         }
-        self.measure.tick(&self.meter)
+        let functions = self.functions.tick(all)?;
+        self.measure.tick(&self.meter, functions)
     }
 }

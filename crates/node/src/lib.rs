@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod functions;
 mod measure;
 mod session;
 mod worker;

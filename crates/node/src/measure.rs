@@ -83,8 +83,12 @@ impl Measure {
         Ok(())
     }
 
-    /// Samples, and says what is to be pushed now, if anything.
-    pub(crate) fn tick(&mut self, meter: &Meter) -> Result<Option<Telemetry>, Error> {
+    /// Samples, and says what is to be pushed now, if anything; `functions` are those to tell of.
+    pub(crate) fn tick(
+        &mut self,
+        meter: &Meter,
+        functions: Vec<(String, bool)>,
+    ) -> Result<Option<Telemetry>, Error> {
         let all = self.ticks.is_multiple_of(PUSH_ALL);
         self.ticks = self.ticks.wrapping_add(1);
         let samples = self.sampler.sample()?;
@@ -104,8 +108,9 @@ impl Measure {
         }
         // Always: what a link carries beside its applications is only right with both of one time.
         let applications = self.count(meter, sampled_at_ns, true)?;
-        let worth_it = all || !interfaces.is_empty() || !applications.is_empty();
-        Ok(worth_it.then_some(Telemetry { sampled_at_ns, interfaces, applications }))
+        let worth_it =
+            all || !interfaces.is_empty() || !applications.is_empty() || !functions.is_empty();
+        Ok(worth_it.then_some(Telemetry { sampled_at_ns, interfaces, applications, functions }))
     }
 
     /// The applications' rates: those that changed, or all.

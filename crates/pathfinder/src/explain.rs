@@ -7,6 +7,7 @@ use model::Color;
 use crate::decider::view::View;
 use crate::decider::{Decider, Decision, State};
 use crate::graph::{ArcId, Path, PortId};
+use crate::layers::Layers;
 use crate::search;
 use crate::segments::{self, Lists};
 
@@ -62,11 +63,19 @@ impl Decider {
         let view = View::new(self, &managed, app);
         let (from, to) = (app.demand.from, app.demand.to);
         let known = from.index() < self.graph().len() && to.index() < self.graph().len();
-        let found = if known {
-            search::alternatives(self.graph(), from, to, self.config().alternatives)
-        } else {
-            Vec::new()
-        };
+        let mut found = Vec::new();
+        if known {
+            let layers = Layers::new(self.graph(), &app.demand.functions);
+            let (start, end) = (layers.start(from), layers.end(to));
+            let most = self.config().alternatives;
+            for path in search::alternatives(layers.graph(), start, end, most) {
+                let path = search::Found { arcs: layers.originals(&path.arcs), ..path };
+                // The same way with a function done elsewhere on it.
+                if !found.contains(&path) {
+                    found.push(path);
+                }
+            }
+        }
         // However long it is, the path that it is on is among them.
         let current = app.path.as_ref().and_then(|path| path.arcs(self.graph()));
         let cost =
@@ -81,7 +90,7 @@ impl Decider {
                 let path = Path::over(self.graph(), from, &found.arcs);
                 let limit = view.limit(&found.arcs, app.path.as_ref());
                 let chosen = app.path.as_ref() == Some(&path);
-                let verdict = match segments::minimal(self.graph(), from, &found.arcs) {
+                let verdict = match self.lists(&app.demand, &found.arcs) {
                     Err(error) => Verdict::NotEncodable(error),
                     Ok(_) => match limit {
                         Some((_, free)) if free < self.needed(app) => Verdict::TooLittle,

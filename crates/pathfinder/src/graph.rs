@@ -1,5 +1,7 @@
 //! An immutable snapshot of the network, in compressed sparse rows.
 
+use std::collections::BTreeMap;
+
 use model::{Bandwidth, NodeSids, Sid};
 
 /// A node, for as long as its [`crate::Ted`] lives.
@@ -38,6 +40,15 @@ pub struct GraphNode {
     pub transit: bool,
     /// The node's SIDs, when it speaks SRv6.
     pub sids: Option<NodeSids>,
+    /// The service functions that work here, and the SID with its argument that leads to each.
+    pub functions: Vec<(String, Sid)>,
+}
+
+impl GraphNode {
+    /// The SID of a service function that works here.
+    pub fn function(&self, name: &str) -> Option<Sid> {
+        self.functions.iter().find(|(function, _)| function == name).map(|(_, sid)| *sid)
+    }
 }
 
 /// A usable direction of a link.
@@ -149,6 +160,14 @@ impl Path {
     /// The ports, first to last.
     pub fn ports(&self) -> impl Iterator<Item = PortId> + '_ {
         self.steps.iter().map(|step| step.0)
+    }
+
+    /// The ports, each once, and how often the path crosses it: a way through service functions may
+    /// come back.
+    pub fn crossings(&self) -> BTreeMap<PortId, u64> {
+        let mut crossings = BTreeMap::new();
+        self.ports().for_each(|port| *crossings.entry(port).or_default() += 1);
+        crossings
     }
 
     /// The path's arcs in `graph`, or nothing if one of them is not there, or not to be used.

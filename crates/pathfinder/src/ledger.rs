@@ -16,15 +16,15 @@ pub struct Ledger {
 
 impl Ledger {
     /// Makes `color` hold on every port of `paths` the amount beside the path, and nothing
-    /// elsewhere. A port that is on several of the paths is held once, with the larger amount:
-    /// while an application moves it counts on both paths, but on what they share only once.
+    /// elsewhere; on a port that a path crosses twice, as on the way to a service function and back, it
+    /// holds twice the amount. A port that is on several of the paths is held once, with the larger
+    /// amount: while an application moves it counts on both paths, but on what they share only once.
     pub fn hold<'a>(&mut self, color: Color, paths: impl IntoIterator<Item = (&'a Path, u64)>) {
         self.release(color);
-        let mut held: Vec<(PortId, u64)> = paths
-            .into_iter()
-            .flat_map(|(path, amount)| path.ports().map(move |port| (port, amount)))
-            .filter(|&(_, amount)| amount > 0)
-            .collect();
+        let mut held: Vec<(PortId, u64)> = Vec::new();
+        for (path, amount) in paths.into_iter().filter(|&(_, amount)| amount > 0) {
+            held.extend(path.crossings().into_iter().map(|(port, times)| (port, amount * times)));
+        }
         held.sort_unstable_by_key(|&(port, amount)| (port, Reverse(amount)));
         held.dedup_by_key(|&mut (port, _)| port);
         for &(port, amount) in &held {

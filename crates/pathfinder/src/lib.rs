@@ -6,6 +6,7 @@
 //! - [`Ted`] is the traffic-engineering database, fed by the nodes' announcements; it yields
 //!   immutable [`Graph`] snapshots.
 //! - [`igp`] computes what the routers' own routing does, [`search`] what an application wants.
+//! - [`layers`] lets a search find paths through service functions.
 //! - [`segments`] turns a path into the shortest segment list that the IGP will follow.
 //! - [`Decider`] holds applications, their reservations and their measured load, and says who
 //!   moves.
@@ -16,6 +17,7 @@ mod decider;
 mod explain;
 mod graph;
 pub mod igp;
+pub mod layers;
 mod ledger;
 mod load;
 pub mod search;

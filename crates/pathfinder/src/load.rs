@@ -62,10 +62,15 @@ impl Managed {
         let mut shares: HashMap<PortId, (f64, usize)> = HashMap::new();
         for path in path.into_iter().chain(leaving) {
             let mut left = rate_bps as f64;
+            // A port that it crosses twice carries it twice.
+            let mut own: HashMap<PortId, f64> = HashMap::new();
             for port in path.ports() {
                 left *= 1.0 - loads.get(&port).map_or(0.0, |load| load.loss.clamp(0.0, 1.0));
+                *own.entry(port).or_default() += left;
+            }
+            for (port, sent) in own {
                 let (share, paths) = shares.entry(port).or_default();
-                *share = share.max(left);
+                *share = share.max(sent);
                 *paths += 1;
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use model::{AnnouncedInterface, Announcement, Bandwidth};
+use model::{AnnouncedInterface, Announcement, Bandwidth, Sid};
 
 use crate::graph::{Graph, GraphArc, GraphNode, NodeId, PortId};
 
@@ -113,6 +113,16 @@ impl Ted {
         }
     }
 
+    /// Marks a service function up or down. Whether that changed anything.
+    pub fn set_function_up(&mut self, node: &str, function: &str, up: bool) -> bool {
+        let Some(id) = self.find_node(node) else { return false };
+        let Some(announcement) = &mut self.nodes[id.index()].announcement else { return false };
+        match announcement.functions.iter_mut().find(|found| found.name == function) {
+            Some(found) => std::mem::replace(&mut found.up, up) != up,
+            None => false,
+        }
+    }
+
     /// Changes what an interface can send. Whether that changed anything.
     pub fn set_capacity(
         &mut self,
@@ -160,6 +170,7 @@ impl Ted {
                 name: node.name.clone(),
                 transit: node.announcement.as_ref().is_some_and(|a| a.transit),
                 sids: node.announcement.as_ref().and_then(|a| a.sids),
+                functions: functions(node),
             })
             .collect();
         let mut arcs = Vec::new();
@@ -193,6 +204,13 @@ impl Ted {
     }
 }
 
+/// The functions that work, where the node's daemon says so.
+fn functions(node: &Node) -> Vec<(String, Sid)> {
+    let announced = node.announcement.iter().filter(|_| node.alive);
+    let up = announced.flat_map(|a| a.functions.iter().filter(|function| function.up));
+    up.map(|function| (function.name.clone(), function.sid)).collect()
+}
+
 fn up_interfaces(node: &Node) -> impl Iterator<Item = &AnnouncedInterface> {
     node.announcement.iter().flat_map(|a| a.interfaces.iter().filter(|i| i.up))
 }
@@ -216,6 +234,7 @@ mod tests {
             transit: true,
             sids: None,
             addresses: Vec::new(),
+            functions: Vec::new(),
             interfaces: neighbours.iter().map(interface).collect(),
         }
     }

@@ -116,7 +116,7 @@ fn a_list_longer_than_the_mtu_allows_is_refused() {
     assert_eq!(ipv4(&net, &names[..SegmentList::MAX]).len(), SegmentList::MAX);
     let graph = net.graph();
     let result = segments::minimal(&graph, net.id("r0"), &along(&graph, &names));
-    assert_eq!(result, Err(segments::Error::TooLong(SegmentList::MAX + 1)));
+    assert_eq!(result, Err(segments::Error::TooLong(SegmentList::MAX + 1, SegmentList::MAX)));
 }
 
 /// The last node of a path that can decapsulate and from where the IGP alone keeps to it.
@@ -198,7 +198,10 @@ proptest! {
             Err(segments::Error::NoEgress(_)) => {
                 prop_assert_eq!(endpoint(&graph, &nodes, arcs), None);
             }
-            Err(segments::Error::TooLong(length)) => prop_assert!(length > SegmentList::MAX),
+            Err(segments::Error::TooLong(length, most)) => {
+                prop_assert!(length > most && most == SegmentList::MAX);
+            }
+            Err(segments::Error::NotServed) => prop_assert!(false, "there are no functions"),
         }
     }
 }

@@ -173,6 +173,7 @@ mod tests {
             dscp: None,
             demand: Some("50mbit".parse().unwrap()),
             class: Default::default(),
+            functions: Vec::new(),
         };
         Record::new(application, Color(7000))
     }

@@ -1,5 +1,6 @@
 //! Users' requests.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use api::in_one_line;
@@ -61,6 +62,7 @@ impl Core {
         resolve(&application, &self.ted)?;
         self.check_demand(&application)?;
         self.check_sids(&application)?;
+        self.check_functions(&application)?;
         self.refresh();
         let color = self.free_color(&application)?;
         let record = Record::new(application, color);
@@ -116,6 +118,19 @@ impl Core {
         }
     }
 
+    /// A function that no node has ever announced is a mistake; one that is down may come back.
+    fn check_functions(&self, application: &Application) -> Result<(), Refusal> {
+        let announced = self.ted.announcements().flat_map(|(a, _)| &a.functions);
+        let known: BTreeSet<&str> = announced.map(|function| function.name.as_str()).collect();
+        match application.functions.iter().find(|name| !known.contains(name.as_str())) {
+            Some(name) => Err(Refusal::NoFunction {
+                name: name.clone(),
+                known: known.into_iter().map(Into::into).collect(),
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// What the links between routers can carry.
     fn core_capacities(&self) -> Vec<Option<Bandwidth>> {
         let is_router = |name: &str| self.ted.announcement(name).is_some_and(|a| a.transit);
@@ -162,6 +177,7 @@ impl Core {
             color: entry.record.color,
             standing,
             path: status.as_ref().and_then(path).unwrap_or_default(),
+            functions_at: self.decider.served(entry.record.color),
             rate_bps: status.as_ref().map_or(0, |status| status.load.rate_bps),
             moves: entry.earlier_moves + status.as_ref().map_or(0, |status| status.moves),
             ipv4: status.as_ref().map(|s| s.lists.ipv4.clone()).unwrap_or_default(),
@@ -213,6 +229,7 @@ impl Core {
                 alive,
                 transit: announcement.transit,
                 sids: announcement.sids,
+                functions: announcement.functions.clone(),
                 interfaces: announcement
                     .interfaces
                     .iter()

@@ -109,6 +109,12 @@ impl Core {
             };
             self.decider.report_port(port, load);
         }
+        for (function, up) in telemetry.functions {
+            if self.ted.set_function_up(node, &function, up) {
+                tracing::info!(node, function, up, "changed");
+                self.topology_changed = true;
+            }
+        }
         for (color, rate_bps) in telemetry.applications {
             // A colour may have been another host's application's a moment ago.
             let mut entries = self.apps.values_mut();

@@ -114,6 +114,7 @@ fn announcement(node: &str) -> Announcement {
         transit,
         sids: transit.then(|| NodeSids { end: sid(1), decap_ipv4: sid(4), decap_ipv6: sid(6) }),
         addresses: vec![format!("10.0.0.{number}").parse().unwrap()],
+        functions: Vec::new(),
         interfaces: links.enumerate().map(interface).collect(),
     }
 }
@@ -129,6 +130,7 @@ fn app(name: &str, from: &str, demand: &str) -> Application {
         dscp: None,
         demand: Some(demand.parse().unwrap()),
         class: Default::default(),
+        functions: Vec::new(),
     }
 }
 
@@ -182,7 +184,8 @@ fn telemetry(
     interfaces: Vec<InterfaceLoad>,
     apps: Vec<(Color, u64)>,
 ) {
-    let telemetry = Telemetry { sampled_at_ns: 1, interfaces, applications: apps };
+    let telemetry =
+        Telemetry { sampled_at_ns: 1, interfaces, applications: apps, functions: vec![] };
     let (session, node) = (node.id, node.name.clone());
     core.handle(Message::Telemetry { session, node, telemetry, received_at_ns: 2 });
     core.decide();

@@ -96,6 +96,7 @@ mod tests {
             flows: Vec::new(),
             ipv4: SegmentList::default(),
             ipv6: SegmentList::default(),
+            closed: false,
         };
         let watcher = FakeHeadend::new();
         let mut headend: Box<dyn Headend> = Box::new(watcher.clone());

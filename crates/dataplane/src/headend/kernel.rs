@@ -7,7 +7,8 @@
 //! at every moment a packet takes the old way or the new one.
 //!
 //! A policy without lists has its rules too: they lead to the main table, so that the packets of a
-//! narrow application stay on the IGP's path where those of a wider one are steered.
+//! narrow application stay on the IGP's path where those of a wider one are steered. A closed policy's
+//! packets are dropped there instead.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -15,8 +16,8 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use model::{Color, Flow, Policy, SegmentList};
 use netlink::{
-    Batch, Encap, Handle, MAIN_TABLE, Mode, Namespace, NextHop, PROTOCOL, Route, Rule, add_rule,
-    delete_route, delete_rule, replace_route,
+    Batch, Encap, Handle, MAIN_TABLE, Mode, Namespace, NextHop, PROTOCOL, Route, RouteKind, Rule,
+    add_rule, delete_route, delete_rule, replace_route,
 };
 
 use crate::{Error, Headend, normalized};
@@ -50,13 +51,15 @@ impl KernelSeg6 {
     /// The routes that the policy needs.
     fn routes(&mut self, policy: &Policy) -> Result<Vec<Route>, Error> {
         let color = policy.color;
-        if !policy.is_steered() {
-            return Ok(Vec::new());
-        }
         let destinations: BTreeMap<IpNet, &Flow> =
             policy.flows.iter().map(|flow| (flow.dst, flow)).collect();
+        // First: what is behind the lists is there before they are.
+        let closed = destinations.keys().filter(|_| policy.closed);
+        let mut routes: Vec<Route> = closed.map(|dst| last(color, *dst)).collect();
+        if !policy.is_steered() {
+            return Ok(routes);
+        }
         let mut interfaces: HashMap<IpAddr, u32> = HashMap::new();
-        let mut routes = Vec::new();
         for (destination, flow) in destinations {
             let segments = policy.segments(flow);
             let Some(first) = segments.0.first() else {
@@ -186,7 +189,7 @@ impl Headend for KernelSeg6 {
             batch.push(label, replace_route(route));
         }
         self.handle.commit(batch)?;
-        let table = if policy.is_steered() { color.0 } else { MAIN_TABLE };
+        let table = if policy.is_steered() || policy.closed { color.0 } else { MAIN_TABLE };
         self.reconcile(color, &policy.flows, table)?;
         let mut batch = Batch::new();
         let key = |route: &Route| (route.destination, route.priority);
@@ -216,6 +219,7 @@ impl Headend for KernelSeg6 {
             flows: Vec::new(),
             ipv4: SegmentList::default(),
             ipv6: SegmentList::default(),
+            closed: false,
         };
         for rule in self.handle.rules(PROTOCOL)? {
             let Ok(color) = own(Color(rule.priority)) else { continue };
@@ -224,15 +228,21 @@ impl Headend for KernelSeg6 {
             }
         }
         let mut lists: BTreeMap<(Color, bool), BTreeMap<IpNet, SegmentList>> = BTreeMap::new();
+        let mut closed: BTreeSet<(Color, IpNet)> = BTreeSet::new();
         for route in self.handle.routes(None, Some(PROTOCOL))? {
             let Ok(color) = own(Color(route.table)) else { continue };
             policies.entry(color).or_insert_with(|| empty(color));
+            if route == last(color, route.destination) {
+                closed.insert((color, route.destination));
+            }
             if let Some(Encap::Seg6 { segments, .. }) = route.encap {
                 let ipv6 = matches!(route.destination, IpNet::V6(_));
                 lists.entry((color, ipv6)).or_default().insert(route.destination, segments);
             }
         }
         for policy in policies.values_mut() {
+            let is_closed = |flow: &Flow| closed.contains(&(policy.color, flow.dst));
+            policy.closed = policy.flows.iter().all(is_closed);
             for ipv6 in [false, true] {
                 let flows: Vec<_> = policy.flows.iter().filter(|f| f.is_ipv6() == ipv6).collect();
                 let list = lists
@@ -243,6 +253,17 @@ impl Headend for KernelSeg6 {
             }
         }
         Ok(policies.values().map(normalized).collect())
+    }
+}
+
+/// What a closed policy's packets meet where they meet no list: before it has one, and while a link
+/// that is down has taken its routes along.
+fn last(color: Color, destination: IpNet) -> Route {
+    Route {
+        kind: RouteKind::Unreachable,
+        table: color.0,
+        priority: PRIORITY + 1,
+        ..Route::new(destination, Vec::new())
     }
 }
 
@@ -263,7 +284,13 @@ mod tests {
         let dst = dst.parse().unwrap();
         let flow =
             Flow { src: None, dst, protocol: None, src_ports: None, dst_ports: None, dscp: None };
-        Policy { color: Color(color), flows: vec![flow], ipv4: list.clone(), ipv6: list }
+        Policy {
+            color: Color(color),
+            flows: vec![flow],
+            ipv4: list.clone(),
+            ipv6: list,
+            closed: false,
+        }
     }
 
     #[test]

@@ -23,7 +23,8 @@ pub fn normalized(policy: &Policy) -> Policy {
         if used { list.clone() } else { SegmentList::default() }
     };
     let (ipv4, ipv6) = (list(false, &policy.ipv4), list(true, &policy.ipv6));
-    Policy { color: policy.color, flows, ipv4, ipv6 }
+    let closed = policy.closed && !flows.is_empty();
+    Policy { color: policy.color, flows, ipv4, ipv6, closed }
 }
 
 /// A flow as something that can be ordered: IPv4 first, then by destination.
@@ -60,6 +61,7 @@ mod tests {
             flows,
             ipv4: list.clone(),
             ipv6: ipv6.clone(),
+            closed: false,
         };
         let messy = policy(
             vec![

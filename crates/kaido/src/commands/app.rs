@@ -1,5 +1,6 @@
 //! `kaido app`: users' side of the controller's interface.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -63,6 +64,7 @@ fn add(options: AddOptions, output: &Output) -> Done {
         dscp: options.dscp,
         demand: options.demand,
         class: options.class,
+        functions: options.functions,
     };
     application.validate().map_err(Failure::usage)?;
     let request = v1::AddApplicationRequest { application: Some((&application).into()), dry_run };
@@ -141,6 +143,9 @@ fn show_text(status: &v1::ApplicationStatus) -> String {
     }
     if let Some(dscp) = matched.dscp {
         rows.push(("dscp", dscp.to_string()));
+    }
+    if !app.functions.is_empty() {
+        rows.push(("functions", app.functions.join(", ")));
     }
     rows.extend([
         ("sends", rate(status.rate_bps)),
@@ -287,8 +292,19 @@ fn state_name(state: State) -> &'static str {
     }
 }
 
+/// The nodes of its path, with the functions that its packets pass there: `h1 r1 r2[fw] r3 h2`.
+fn path(status: &v1::ApplicationStatus) -> String {
+    let functions = status.application.iter().flat_map(|application| &application.functions);
+    let at: HashMap<u32, &String> = status.functions_at.iter().copied().zip(functions).collect();
+    let node = |(index, node): (u32, &String)| match at.get(&index) {
+        Some(function) => format!("{node}[{function}]"),
+        None => node.clone(),
+    };
+    (0..).zip(&status.path).map(node).collect::<Vec<_>>().join(" ")
+}
+
 fn state_in_words(status: &v1::ApplicationStatus) -> String {
-    let path = status.path.join(" ");
+    let path = path(status);
     let error = if status.error.is_empty() { "" } else { " (with an error: see show)" };
     match status.state() {
         State::Unspecified | State::Pending => "waiting for its nodes".into(),
@@ -336,6 +352,8 @@ fn status_json(status: &v1::ApplicationStatus) -> Value {
         "match": match_json(app.r#match),
         "class": class_name(app.class),
         "demand_bps": app.demand_bps,
+        "functions": app.functions,
+        "functions_at": status.functions_at,
         "color": status.color,
         "state": state_name(status.state()),
         "limit": limited,

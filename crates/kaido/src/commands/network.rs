@@ -54,7 +54,19 @@ fn text(nodes: &[v1::NetworkNode]) -> String {
     });
     let header =
         ["NODE", "STATE", "INTERFACE", "TO", "LINK", "RATE", "CAPACITY", "", "RESERVED", "LOSS"];
-    table(&header, rows)
+    let interfaces = table(&header, rows);
+    let functions = nodes.iter().flat_map(|node| {
+        node.functions.iter().map(|function| {
+            let state = if function.up { "up" } else { "down" };
+            [&function.name, &node.name, &function.sid, state].map(Into::into).to_vec()
+        })
+    });
+    let functions: Vec<Vec<String>> = functions.collect();
+    if functions.is_empty() {
+        return interfaces;
+    }
+    let functions = table(&["FUNCTION", "NODE", "SID", "STATE"], functions);
+    format!("{interfaces}\n\n{functions}")
 }
 
 fn row(node: &str, state: &str, found: &v1::NetworkInterface) -> Vec<String> {
@@ -117,6 +129,11 @@ fn json(nodes: &[v1::NetworkNode]) -> Value {
                 "name": node.name,
                 "alive": node.alive,
                 "transit": node.transit,
+                "functions": node.functions.iter().map(|function| json!({
+                    "name": function.name,
+                    "sid": function.sid,
+                    "up": function.up,
+                })).collect::<Vec<_>>(),
                 "end": node.sids.as_ref().map(|sids| &sids.end),
                 "interfaces": node.interfaces.iter().map(interface).collect::<Vec<_>>(),
             })

@@ -239,6 +239,7 @@ fn root_hundreds_of_applications_at_one_host_are_steered_and_the_rest_says_why_n
             for at in 0..count {
                 let port = u32::from(10_000 + at);
                 let application = api::v1::Application {
+                    functions: Vec::new(),
                     name: format!("{names}{at}"),
                     from: "h3".into(),
                     to: to.into(),

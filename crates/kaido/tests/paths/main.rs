@@ -9,6 +9,7 @@ mod crashes;
 mod daemons;
 mod fake_controller;
 mod faults;
+mod functions;
 mod matching;
 mod monitor;
 mod moving;

@@ -5,12 +5,12 @@ use std::fmt;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
 
 use crate::document::{Items, Place, Step};
-use crate::topology::Time;
+use crate::topology::{Time, duration_text};
 
 const EVERY: Duration = Duration::from_millis(200);
 /// A command takes a moment on a busy machine, however often it runs.
@@ -29,13 +29,15 @@ const SHELL: &[char] = &[
 ];
 
 /// A check of a service function.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Health {
     /// The program and its arguments: no shell is asked.
     pub run: Vec<String>,
     /// From the start of one run to the start of the next.
+    #[serde(serialize_with = "duration_text")]
     pub every: Duration,
     /// How long a run may take.
+    #[serde(serialize_with = "duration_text")]
     pub timeout: Duration,
     /// After so many failures in a row the function counts as down.
     pub fall: u32,
@@ -113,7 +115,7 @@ impl JsonSchema for CommandText {
 
 impl HealthText {
     /// What it means; what is wrong with it is reported at `path`.
-    pub(crate) fn resolve(self, place: &mut Place<'_>, path: &[Step]) -> Health {
+    pub(crate) fn resolve(&self, place: &mut Place<'_>, path: &[Step]) -> Health {
         let at = |key: &'static str| [path, &[Step::from(key)]].concat();
         let run = self.run.resolve(place, &at("run"));
         let mut time = |key: &'static str, given: Option<Time>, absent: Duration| {
@@ -140,9 +142,9 @@ impl HealthText {
 }
 
 impl CommandText {
-    fn resolve(self, place: &mut Place<'_>, path: &[Step]) -> Vec<String> {
+    fn resolve(&self, place: &mut Place<'_>, path: &[Step]) -> Vec<String> {
         let words: Vec<String> = match self {
-            Self::Words(words) => words,
+            Self::Words(words) => words.clone(),
             Self::Text(text) => {
                 if let Some(sign) = text.chars().find(|c| SHELL.contains(c)) {
                     let message = format!("`{}` is for a shell", sign.escape_debug());

@@ -29,6 +29,7 @@ pub use crate::topology::Dataplane;
 pub use edit::{with_sid, without_sid};
 pub use file::json_schema;
 pub use health::Health;
+pub(crate) use health::HealthText;
 pub use types::{
     Action, Attachment, Endpoint, File, Flavours, Form, Limits, Mode, Name, Payload, Policy, Port,
     Steer, Table, Tags, Tenant, Weighted,

@@ -1,6 +1,7 @@
 //! Applications and events: what they name must be there.
 
 use super::file::{ApplicationText, File};
+use super::functions;
 use super::types::{SegmentName, Topology};
 use crate::document::{Place, Step, split_help, steps};
 use crate::{Application, ApplicationError, Bandwidth, Destination};
@@ -51,7 +52,9 @@ fn application(
         dscp: text.dscp,
         demand: text.demand,
         class: text.class.unwrap_or_default(),
+        functions: text.functions.0.clone(),
     };
+    functions::named(place, &at("functions"), &text.functions.0, &text.from, topology);
     for error in application.errors() {
         let (message, help) = split_help(&error.to_string());
         let help = help.unwrap_or_default();
@@ -64,6 +67,11 @@ fn application(
             ApplicationError::ToItself(_) => place.value(&at("to"), message, &help),
             ApplicationError::Ports => place.key(&at("ports"), message, &help),
             ApplicationError::SourcePorts => place.key(&at("source-ports"), message, &help),
+            ApplicationError::Functions => place.key(&at("functions"), message, &help),
+            // Reported with its place in the list.
+            ApplicationError::Function(_)
+            | ApplicationError::Twice(_)
+            | ApplicationError::TooManyFunctions(..) => {}
         }
     }
     if let (Some(demand), Some(largest)) = (application.demand, largest)

@@ -479,3 +479,49 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn functions() {
+    let node = |text: &str| format!("name: x\nnodes:\n  r1: {{{text}}}\n");
+    let function = |text: &str| node(&format!("router: linux, functions: {{{text}}}"));
+    let at = |column: u32| format!("3:{column}");
+    let one = |text: &str, column: u32, message: &str, help: &str| {
+        expect(text, &[(at(column).as_str(), message, help)]);
+    };
+    one(&node("functions: {fw: {}}"), 8, "`r1` is a host", "router: linux");
+    let silent = node("router: linux, srv6: false, functions: {fw: {}}");
+    one(&silent, 36, "which `r1` does not speak", "srv6: false");
+    let kernel = node("router: linux, dataplane: kernel, functions: {fw: {}}");
+    one(&kernel, 34, "no End.AN.NF", "dataplane: xdp");
+    one(&function("Fw: {}"), 35, "`Fw` cannot name a function", "a-z");
+    one(&function("fw: {bits: 33}"), 46, "an argument of 33 bits", "write 0 to 32");
+    one(&function("fw: {mark: 0x10000}"), 46, "0x10000 has more than 16 bits", "`bits:`");
+    one(&function("fw: {mark: -1}"), 46, "`-1` is no mark", "0x1111");
+    one(&function("fw: {rules: a, file: b}"), 50, "in the file, or here", "remove it");
+    one(&function("fw: {health: {run: a | b}}"), 54, "`|` is for a shell", "[sh, -c");
+
+    let lab = |functions: &str| {
+        format!(
+            "name: x\nnodes: {{h1: {{}}, h2: {{}}, r1: {{router: linux, functions: {{fw: {{}}, ids: \
+             {{}}}}}}}}\nlinks: [h1-r1, h2-r1]\napplications:\n  a: {functions}\n"
+        )
+    };
+    let app = |functions: &str| {
+        lab(&format!("{{from: h1, to: h2, demand: 1mbit, functions: {functions}}}"))
+    };
+    expect(&app("[fw, fww]"), &[("5:56", "no function is called `fww`", "did you mean `fw`?")]);
+    expect(&app("[nat]"), &[("5:52", "no function is called `nat`", "functions: {nat: {}}")]);
+    expect(&app("[fw, ids, fw]"), &[("5:61", "`fw` is listed twice", "remove one")]);
+    let own = lab("{from: r1, to: h2, demand: 1mbit, functions: [fw]}");
+    expect(&own, &[("5:52", "`fw` is at `r1` alone", "another router")]);
+    let quick = lab("{from: h1, to: h2, class: low-latency, functions: [fw]}");
+    expect(&quick, &[("5:45", "need the class `bandwidth`", "a demand")]);
+    let many: Vec<String> = (0..10).map(|n| format!("f{n}")).collect();
+    let text = format!(
+        "name: x\nnodes: {{h1: {{}}, h2: {{}}, r1: {{router: linux, functions: {{{}: {{}}}}}}}}\nlinks: \
+         [h1-r1, h2-r1]\napplications:\n  a: {{from: h1, to: h2, demand: 1mbit, functions: [{}]}}\n",
+        many.join(": {}, "),
+        many.join(", ")
+    );
+    expect(&text, &[("5:40", "10 functions are too many segments", "write 9 at most")]);
+}

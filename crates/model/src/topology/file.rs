@@ -8,10 +8,11 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 
+use super::functions::FunctionText;
 use super::link_text::{Direction, Link};
 use super::types::Dataplane;
 use super::units::{BandwidthRange, Time, TimeRange};
-use crate::document::{Address, Entries, Prefix, Prefix4, Prefix6};
+use crate::document::{Address, Entries, Items, Prefix, Prefix4, Prefix6};
 use crate::{Bandwidth, Class, Dscp, Locator, PortRange, Protocol};
 
 /// A Kaido lab: nodes, links, applications.
@@ -152,6 +153,9 @@ pub(super) struct Node {
     pub(super) via: Option<Via>,
     /// Which data plane runs the node's SRv6.
     pub(super) dataplane: Option<Dataplane>,
+    /// Service functions by name: the node's netfilter, which SRv6 packets are sent through.
+    #[serde(default)]
+    pub(super) functions: Entries<FunctionText>,
 }
 
 /// What forwards packets.
@@ -243,6 +247,9 @@ pub(super) struct ApplicationText {
     pub(super) demand: Option<Bandwidth>,
     /// What it asks of its path.
     pub(super) class: Option<Class>,
+    /// The service functions that its packets pass, in this order.
+    #[serde(default)]
+    pub(super) functions: Items<String>,
 }
 
 /// Something that happens to a link.

@@ -261,3 +261,31 @@ fn json(tree: &Tree) -> serde_json::Value {
         Value::Map(entries) => entries.iter().map(|e| (e.key.clone(), json(&e.value))).collect(),
     }
 }
+
+#[test]
+fn functions_have_sids_with_their_marks() {
+    let topology = good(
+        "name: x\nnodes:\n  h1: {}\n  r1: {router: linux}\n  r2:\n    router: linux\n    functions:\n      \
+         fw: {mark: 0x1111, rules: \"flush ruleset\", health: {run: \"true\"}}\n      ids: {bits: 0, \
+         file: ids.nft}\n      old: {bits: 32, mark: 4294967295}\n  r3: {router: linux, srv6: {locator: \
+         \"fd00:0:3:4:5:6::/96\"}, functions: {fw: {mark: 7}}}\nlinks: [h1-r1, r1-r2]\napplications:\n  \
+         a: {from: h1, to: r1, demand: 1mbit, functions: [ids, fw]}\n",
+    );
+    let (r2, r3) = (topology.node("r2").unwrap(), topology.node("r3").unwrap());
+    let text = |function: &Function| format!("{} in {}", function, function.prefix);
+    assert_eq!(
+        r2.functions.iter().chain(&r3.functions).map(text).collect::<Vec<_>>(),
+        [
+            "fw by fd00:0:2:f000::1111 in fd00:0:2:f000::/112",
+            "ids by fd00:0:2:f001:: in fd00:0:2:f001::/128",
+            "old by fd00:0:2:f002::ffff:ffff in fd00:0:2:f002::/96",
+            // As many bits as there are.
+            "fw by fd00:0:3:4:5:6:f000:7 in fd00:0:3:4:5:6:f000:0/112",
+        ]
+    );
+    assert!(r2.runs_xdp() && !topology.node("r1").unwrap().runs_xdp());
+    assert_eq!(r2.functions[0].rules.as_deref(), Some("flush ruleset"));
+    assert_eq!(r2.functions[0].health.as_ref().unwrap().run, ["true"]);
+    assert_eq!(r2.functions[1].file.as_deref(), Some("ids.nft"));
+    assert_eq!(topology.applications[0].functions, ["ids", "fw"]);
+}

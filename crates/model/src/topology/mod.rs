@@ -9,6 +9,7 @@
 mod addresses;
 mod applications;
 mod file;
+mod functions;
 mod link_text;
 mod links;
 mod nodes;
@@ -28,12 +29,13 @@ use file::File;
 
 pub use crate::document::{Problem, Problems};
 pub use file::json_schema;
+pub use functions::Function;
 pub use types::{
     Adjacency, Dataplane, End, Interface, Node, NodeKind, OspfTimers, RouterKind, Routing,
     SRV6_HEADROOM, Segment, SegmentKind, Test, TestDuration, Topology,
 };
-pub(crate) use units::Time;
 pub use units::{Queue, Range};
+pub(crate) use units::{Time, duration_text};
 
 const KIND: Kind = Kind {
     max_mib: 4,

@@ -115,6 +115,7 @@ fn node(
             Dataplane::Kernel
         },
         extra_config: text.config.clone(),
+        functions: Vec::new(),
         interfaces: Vec::new(),
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::addresses::{Pools, assign, member4, member6};
 use super::applications::{applications, events};
 use super::file::File;
+use super::functions::functions;
 use super::links::{Plan, links};
 use super::nodes::nodes;
 use super::tests_section::tests;
@@ -15,7 +16,7 @@ use crate::{function, is_lab_name};
 /// The inner MTU of a lab that gives none.
 const DEFAULT_MTU: u16 = 1500;
 /// How many adjacencies of one node have a SID.
-const MAX_ADJACENCIES: usize = 0x1_0000 - function::END_X_FIRST as usize;
+const MAX_ADJACENCIES: usize = (function::END_AN_NF_FIRST - function::END_X_FIRST) as usize;
 
 /// The network of `file`, or the report with everything that is wrong.
 pub(super) fn resolve<'a>(
@@ -40,6 +41,7 @@ pub(super) fn resolve<'a>(
     let plans = links(&mut place, file, &nodes);
     let pools = Pools::new(&mut place, file);
     let prefixes = assign(&mut place, file, &pools, &mut nodes, &plans);
+    functions(&mut place, file, &mut nodes);
     let mut topology = Topology {
         name: file.name.clone(),
         seed: file.seed,

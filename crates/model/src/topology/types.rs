@@ -7,6 +7,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::functions::Function;
 use super::units::{Queue, Range, duration_text};
 use crate::name::split_parallel;
 use crate::{Application, Bandwidth, Locator, SegmentList, Sid, function};
@@ -73,6 +74,8 @@ pub struct Node {
     pub dataplane: Dataplane,
     /// Lines that are added to FRR's configuration.
     pub extra_config: Option<String>,
+    /// The service functions, in the file's order; only where XDP runs the SRv6.
+    pub functions: Vec<Function>,
     /// The interfaces in the order of their segments, without `lo`.
     pub interfaces: Vec<Interface>,
 }

@@ -43,7 +43,7 @@ impl FromStr for Time {
 from_text!(Time, "a duration such as 10ms or 2m", r"^[0-9]+(\.[0-9]+)? *(ns|us|ms|s|m|h)$");
 
 /// A duration as the file writes it: `4s`, `20ms`.
-pub(super) fn duration_text<S: serde::Serializer>(
+pub(crate) fn duration_text<S: serde::Serializer>(
     duration: &Duration,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

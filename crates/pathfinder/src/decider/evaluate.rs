@@ -1,18 +1,19 @@
 //! One round of decisions.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use model::{Class, Color};
 
 use super::view::View;
-use super::{Action, App, Cause, Decider, Decision, State};
+use super::{Action, App, Cause, Decider, Decision, Demand, State};
 use crate::Config;
 use crate::graph::{ArcId, Graph, NodeId, Path, PortId};
 use crate::igp;
+use crate::layers::Layers;
 use crate::load::{AppLoad, Managed, Stamps};
-use crate::search::{self, Limits};
-use crate::segments::{self, Lists};
+use crate::search::{self, Found, Limits};
+use crate::segments::Lists;
 
 /// A path that was chosen, before it is assigned.
 struct Choice {
@@ -20,6 +21,28 @@ struct Choice {
     lists: Lists,
     /// Its narrowest port, and what is free there; nothing when it covers the demand.
     short: Option<(PortId, u64)>,
+}
+
+/// How often a way crosses ports, where that is more than once.
+#[derive(Default)]
+struct Crossings(HashMap<PortId, u64>);
+
+impl Crossings {
+    fn of(&self, port: PortId) -> u64 {
+        self.0.get(&port).copied().unwrap_or(1)
+    }
+
+    /// Whether a path crosses a port more often than was known.
+    fn learn(&mut self, path: &Path) -> bool {
+        let mut more = false;
+        for (port, times) in path.crossings() {
+            if times > self.of(port) {
+                self.0.insert(port, times);
+                more = true;
+            }
+        }
+        more
+    }
 }
 
 impl Decider {
@@ -79,13 +102,18 @@ impl Decider {
     }
 
     fn evaluate_app(&mut self, color: Color, managed: &Managed, now: Duration) -> Option<Action> {
+        let functions = &self.apps[&color].demand.functions;
+        if !self.layers.contains_key(functions) {
+            let functions = functions.clone();
+            self.layers.insert(functions.clone(), Layers::new(&self.graph, &functions));
+        }
         let app = &self.apps[&color];
         if app.demand.class == Class::LowLatency {
             self.follow_igp(color, now)
         } else if let Some(arcs) = app.path.as_ref().and_then(|path| path.arcs(&self.graph)) {
             let mut relisted = None;
             if self.graph_changed || app.state == State::Unreachable {
-                match segments::minimal(&self.graph, app.demand.from, &arcs) {
+                match self.lists(&app.demand, &arcs) {
                     Ok(lists) if lists == app.lists => {}
                     // The path stays, but after a change of the topology its list is another.
                     Ok(lists) => {
@@ -286,36 +314,58 @@ impl Decider {
     fn choose(&self, color: Color, managed: &Managed) -> Option<Choice> {
         let app = &self.apps[&color];
         let view = View::new(self, managed, app);
-        let (from, to) = (app.demand.from, app.demand.to);
+        let Demand { from, to, functions, .. } = &app.demand;
         if from.index() >= self.graph.len() || to.index() >= self.graph.len() {
             return None;
         }
+        let layers = self.layers.get(functions)?;
+        let (start, end) = (layers.start(*from), layers.end(*to));
         let current = app.path.as_ref();
-        let free = |arc| view.free_on_arc(arc, current);
         let none = (HashSet::new(), HashSet::new());
         let needed = self.needed(app);
-        let limits =
-            Limits { free: &free, demand: needed, without_arcs: &none.0, without_nodes: &none.1 };
-        let encode = |arcs: &[ArcId]| {
-            let lists = segments::minimal(&self.graph, from, arcs).ok()?;
-            let short = view.limit(arcs, current).filter(|&(_, free)| free < needed);
-            Some(Choice { path: Path::over(&self.graph, from, arcs), lists, short })
+        let encode = |found: &Found| {
+            let arcs = layers.originals(&found.arcs);
+            let lists = self.lists(&app.demand, &arcs).ok()?;
+            let short = view.limit(&arcs, current).filter(|&(_, free)| free < needed);
+            Some(Choice { path: Path::over(&self.graph, *from, &arcs), lists, short })
         };
-        let covering = search::fewest_hops(&self.graph, from, to, &limits);
-        if let Some(choice) = covering.as_ref().and_then(|found| encode(&found.arcs)) {
+        // How often a way crosses a port: only what it finds says so.
+        let mut crossings = Crossings::default();
+        let covering = loop {
+            let free = |arc| {
+                let arc = layers.original(arc);
+                view.free_on_arc(arc, current) / crossings.of(self.graph.arc(arc).port)
+            };
+            let limits = Limits {
+                free: &free,
+                demand: needed,
+                without_arcs: &none.0,
+                without_nodes: &none.1,
+            };
+            let found = search::fewest_hops(layers.graph(), start, end, &limits);
+            let Some(found) = found else { break None };
+            if !crossings.learn(&Path::over(layers.graph(), start, &found.arcs)) {
+                break Some(found);
+            }
+        };
+        if let Some(choice) = covering.as_ref().and_then(encode) {
             return Some(choice);
         }
-        let (best, _) = search::widest(&self.graph, from, to, &free)?;
+        let free = |arc| {
+            let arc = layers.original(arc);
+            view.free_on_arc(arc, current) / crossings.of(self.graph.arc(arc).port)
+        };
+        let (best, _) = search::widest(layers.graph(), start, end, &free)?;
         if covering.is_none()
-            && let Some(choice) = encode(&best.arcs)
+            && let Some(choice) = encode(&best)
         {
             return Some(choice);
         }
         // The first choice cannot be written as a segment list: the first that can, then.
         let mut others: Vec<Choice> =
-            search::alternatives(&self.graph, from, to, self.config.alternatives)
+            search::alternatives(layers.graph(), start, end, self.config.alternatives)
                 .iter()
-                .filter_map(|found| encode(&found.arcs))
+                .filter_map(encode)
                 .collect();
         let at = others.iter().position(|choice| choice.short.is_none()).or_else(|| {
             let width = |at: &usize| others[*at].short.map(|(_, free)| free);

@@ -12,10 +12,11 @@ use std::time::Duration;
 use model::{Class, Color};
 
 use crate::Config;
-use crate::graph::{Graph, NodeId, Path, PortId};
+use crate::graph::{ArcId, Graph, NodeId, Path, PortId};
+use crate::layers::{self, Layers};
 use crate::ledger::Ledger;
 use crate::load::{AppLoad, PortLoad, Stamps};
-use crate::segments::Lists;
+use crate::segments::{self, Lists};
 
 /// What an application asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct Demand {
     pub demand_bps: u64,
     /// What it asks of its path.
     pub class: Class,
+    /// The service functions that its packets pass, in their order.
+    pub functions: Vec<String>,
 }
 
 /// What became of an application.
@@ -144,6 +147,8 @@ pub struct Decider {
     config: Config,
     graph: Graph,
     graph_changed: bool,
+    /// The network in layers, by functions, as far as an application has asked.
+    layers: HashMap<Vec<String>, Layers>,
     loads: HashMap<PortId, PortLoad>,
     apps: BTreeMap<Color, App>,
     ledger: Ledger,
@@ -160,6 +165,7 @@ impl Decider {
     pub fn set_graph(&mut self, graph: Graph) {
         self.graph = graph;
         self.graph_changed = true;
+        self.layers.clear();
     }
 
     /// The current snapshot.
@@ -272,6 +278,23 @@ impl Decider {
     /// When [`Decider::evaluate`] must be called again although nothing was reported.
     pub fn wakeup(&self) -> Option<Duration> {
         self.wakeup
+    }
+
+    /// The lists that lead an application's packets over `arcs`, by its functions.
+    pub(crate) fn lists(&self, demand: &Demand, arcs: &[ArcId]) -> Result<Lists, segments::Error> {
+        let served = layers::served(&self.graph, arcs, &demand.functions);
+        let served = served.ok_or(segments::Error::NotServed)?;
+        segments::through(&self.graph, demand.from, arcs, &served)
+    }
+
+    /// Where on its path each of an application's functions is done: the number of the link, counted
+    /// from 1, at whose end it is.
+    pub fn served(&self, color: Color) -> Vec<usize> {
+        let arcs = |app: &App| app.path.as_ref()?.arcs(&self.graph);
+        let app = self.apps.get(&color);
+        let served =
+            app.and_then(|app| layers::served(&self.graph, &arcs(app)?, &app.demand.functions));
+        served.unwrap_or_default().into_iter().map(|(at, _)| at).collect()
     }
 
     pub(crate) fn apps_by_color(&self, color: Color) -> Option<&App> {

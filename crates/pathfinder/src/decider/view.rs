@@ -76,11 +76,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The narrowest port among `arcs`, and its free bandwidth; nothing when none is limited.
+    /// The narrowest port among `arcs`, and its free bandwidth; nothing when none is limited. Of one
+    /// that is crossed several times each time has its part.
     pub(crate) fn limit(&self, arcs: &[ArcId], current: Option<&Path>) -> Option<(PortId, u64)> {
+        let port = |id: ArcId| self.decider.graph.arc(id).port;
+        let times = |of: PortId| arcs.iter().filter(|&&id| port(id) == of).count() as u64;
         arcs.iter()
             .filter(|&&id| self.decider.graph.arc(id).capacity.is_some())
-            .map(|&id| (self.decider.graph.arc(id).port, self.free_on_arc(id, current)))
+            .map(|&id| (port(id), self.free_on_arc(id, current) / times(port(id))))
             .min_by_key(|&(_, free)| free)
     }
 }

@@ -19,6 +19,7 @@ pub fn sid(node: usize, function: u16) -> Sid {
 pub const END: u16 = 1;
 pub const DECAP_IPV4: u16 = 0xd4;
 pub const DECAP_IPV6: u16 = 0xd6;
+pub const FUNCTION: u16 = 0xf000;
 
 /// A network being built. Names in `h…` are hosts, all others routers with SIDs.
 #[derive(Default)]
@@ -36,7 +37,7 @@ impl Net {
                 decap_ipv4: sid(at, DECAP_IPV4),
                 decap_ipv6: sid(at, DECAP_IPV6),
             });
-            GraphNode { name: (*name).into(), transit, sids }
+            GraphNode { name: (*name).into(), transit, sids, functions: Vec::new() }
         };
         Self { nodes: names.iter().enumerate().map(node).collect(), arcs: Vec::new() }
     }
@@ -66,6 +67,15 @@ impl Net {
             });
         }
         PortId(first as u32)
+    }
+
+    /// Lets a node do a function. Its SID.
+    pub fn function(&mut self, node: &str, name: &str) -> Sid {
+        let id = self.id(node).index();
+        let functions = &mut self.nodes[id].functions;
+        let own = sid(id, FUNCTION + functions.len() as u16);
+        functions.push((name.into(), own));
+        own
     }
 
     pub fn graph(&self) -> Graph {
@@ -222,7 +232,8 @@ pub fn forward(graph: &Graph, from: NodeId, to: NodeId, sids: &[Sid]) -> Option<
         let last = position + 1 == sids.len();
         let owner = (0..graph.len()).map(|n| NodeId(n as u32)).find_map(|id| {
             let own = graph.node(id).sids?;
-            (own.end == *sid && !last)
+            let served = graph.node(id).functions.iter().any(|(_, function)| function == sid);
+            ((own.end == *sid || served) && !last)
                 .then_some((id, None))
                 .or((own.decap_ipv4 == *sid && last).then_some((id, None)))
         });

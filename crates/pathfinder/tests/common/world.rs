@@ -246,6 +246,7 @@ pub fn demand(net: &Net, color: u32, from: &str, to: &str, mbps: u64) -> Demand 
         to: net.id(to),
         demand_bps: mbps * 1_000_000,
         class: Class::Bandwidth,
+        functions: Vec::new(),
     }
 }
 

@@ -54,7 +54,8 @@ async fn a_flood_that_never_ends_leaves_room_for_decisions() {
     let flood = tokio::spawn(async move {
         loop {
             let interfaces = vec![load("r4", 20, 18)];
-            let telemetry = Telemetry { sampled_at_ns: 1, interfaces, applications: vec![] };
+            let (applications, functions) = (vec![], vec![]);
+            let telemetry = Telemetry { sampled_at_ns: 1, interfaces, applications, functions };
             let node = node.clone();
             let message = Message::Telemetry { session, node, telemetry, received_at_ns: 2 };
             if handle.0.send(message).await.is_err() {

@@ -1,0 +1,219 @@
+//! Applications that pass service functions, in their order, and find others when one goes.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use testkit::{Kaido, until};
+
+use crate::network::{Network, PATIENCE, kaido};
+
+/// A firewall marks what it lets through, and what an IDS sees without that mark it drops.
+const FW: &str = "{mark: 0x11, rules: \"table inet fw { counter seen {};
+          chain f { type filter hook forward priority filter; meta mark 0x11 goto own; };
+          chain own { ip length > 1000 drop; ip6 length > 1000 drop; counter name seen;
+            ip dscp set af11; ip6 dscp set af11; }; }\"";
+const IDS: &str = "{mark: 0x22, bits: 8, rules: \"table inet ids { counter seen {};
+          chain f { type filter hook forward priority filter; meta mark 0x22 goto own; };
+          chain own { ip dscp != af11 drop; ip6 dscp != af11 drop; counter name seen; }; }\"}";
+
+/// ```text
+///        r2[fw] - r3[ids]
+///       /               \
+/// h1 - r1               r4 - h2
+///       \               /
+///        r5[fw] - r6[ids]      of twice the cost
+/// ```
+/// The firewall of r2 works as long as `works` is there.
+fn two_chains(works: &str) -> String {
+    format!(
+        "
+name: chains
+nodes:
+  h1: {{}}
+  h2: {{}}
+  r1: {{router: linux}}
+  r2:
+    router: linux
+    functions:
+      fw: {FW}, health: {{run: [test, -e, \"{works}\"]}}}}
+  r3: {{router: linux, functions: {{ids: {IDS}}}}}
+  r4: {{router: linux}}
+  r5: {{router: linux, functions: {{fw: {FW}}}}}}}
+  r6: {{router: linux, functions: {{ids: {IDS}}}}}
+links:
+  - h1-r1
+  - h2-r4
+  - r1-r2: {{rate: 100mbit}}
+  - r2-r3: {{rate: 100mbit}}
+  - r3-r4: {{rate: 100mbit}}
+  - r1-r5: {{rate: 100mbit, cost: 20}}
+  - r5-r6: {{rate: 100mbit, cost: 20}}
+  - r6-r4: {{rate: 100mbit, cost: 20}}
+applications:
+  web: {{from: h1, to: h2, demand: 5mbit, functions: [fw, ids]}}
+"
+    )
+}
+
+const UPPER: [&str; 6] = ["h1", "r1", "r2", "r3", "r4", "h2"];
+const LOWER: [&str; 6] = ["h1", "r1", "r5", "r6", "r4", "h2"];
+
+struct Chains<'k> {
+    network: Network<'k>,
+    works: PathBuf,
+}
+
+impl<'k> Chains<'k> {
+    fn up(kaido: &'k Kaido) -> Self {
+        let works = kaido.folder().join("works");
+        std::fs::write(&works, "").unwrap();
+        let network = Network::up(kaido, &two_chains(works.to_str().unwrap()));
+        Self { network, works }
+    }
+
+    /// What a router's function has let through.
+    fn seen(&self, router: &str, table: &str) -> u64 {
+        let list = format!("nft -j list counter inet {table} seen");
+        let found: Value = serde_json::from_str(&self.network.exec(router, &list)).unwrap();
+        let found = found["nftables"].as_array().unwrap();
+        found.iter().find_map(|one| one["counter"]["packets"].as_u64()).unwrap()
+    }
+
+    /// What the firewalls and the IDS of both branches have let through.
+    fn all_seen(&self) -> [u64; 4] {
+        [("r2", "fw"), ("r3", "ids"), ("r5", "fw"), ("r6", "ids")].map(|(r, t)| self.seen(r, t))
+    }
+
+    /// Whether h2 answers all that h1 sends.
+    fn ping(&self, size: &str) -> bool {
+        let addresses = [self.network.ipv4("h2").to_string(), self.network.ipv6("h2").to_string()];
+        let answered = addresses.map(|address| {
+            let ping = ["ping", "-q", "-c", "5", "-i", "0.02", "-W", "2", "-s", size, &address];
+            self.network.run("h1", &ping).code == Some(0)
+        });
+        assert_eq!(answered[0], answered[1], "one family gets through");
+        answered[0]
+    }
+
+    /// Waits until the packets take this path, on which both functions are; and sends some.
+    #[track_caller]
+    fn expect(&self, path: &[&str]) -> Value {
+        let (after, app) = self.network.until_path("web", PATIENCE, path);
+        println!("{path:?} after {after:?}");
+        assert_eq!((&app["state"], &app["functions_at"]), (&json!("admitted"), &json!([2, 3])));
+        assert_eq!(app["ipv4_segments"].as_array().unwrap().len(), 3, "{app}");
+        // The headend may still be at it.
+        until(PATIENCE, || self.ping("56").then_some(()), || format!("{:?}", self.all_seen()));
+        let before = self.all_seen();
+        assert!(self.ping("56"));
+        let after = self.all_seen();
+        let new: Vec<u64> =
+            after.iter().zip(before).map(|(after, before)| after - before).collect();
+        let on_upper = path == UPPER;
+        // Five for each family.
+        let wanted = if on_upper { [10, 10, 0, 0] } else { [0, 0, 10, 10] };
+        assert_eq!(new, wanted, "firewall and IDS, above and below");
+        assert!(!self.ping("1200"), "past the firewall");
+        app
+    }
+}
+
+#[test]
+fn root_packets_pass_the_functions_in_order_and_find_others_when_one_goes() {
+    let kaido = kaido();
+    let chains = Chains::up(&kaido);
+    let app = chains.expect(&UPPER);
+    let shown = kaido.ok(&["app", "ls"]);
+    assert!(shown.contains("admitted: h1 r1 r2[fw] r3[ids] r4 h2"), "{shown}");
+    let segments = app["ipv4_segments"].as_array().unwrap().clone();
+    // The functions' SIDs end in their marks.
+    let ends = |at: usize, mark: &str| segments[at].as_str().unwrap().ends_with(mark);
+    assert!(ends(0, "f000::11") && ends(1, "f000::22"), "{segments:?}");
+
+    // The function's check fails; then a link of the other branch does.
+    std::fs::remove_file(&chains.works).unwrap();
+    chains.expect(&LOWER);
+    let node = kaido.json(&["network"]).as_array().unwrap().clone();
+    let node = node.iter().find(|node| node["name"] == "r2").unwrap().clone();
+    assert_eq!(node["functions"][0]["up"], false, "{node}");
+    std::fs::write(&chains.works, "").unwrap();
+    let network = &chains.network;
+    network.until_app("web", PATIENCE, |_| {
+        let nodes = network.nodes();
+        nodes.iter().any(|node| node["name"] == "r2" && node["functions"][0]["up"] == true)
+    });
+    network.link("r5-r6", &["down"]);
+    chains.expect(&UPPER);
+    network.link("r5-r6", &["up"]);
+    // A whole node, with its function.
+    network.kill("r3");
+    chains.expect(&LOWER);
+}
+
+#[test]
+fn root_packets_go_by_their_functions_or_nowhere() {
+    let kaido = kaido();
+    // Its check never succeeds; the other firewall is not there.
+    let text = two_chains("/nowhere").replace("functions: {fw: ", "functions: {other: ");
+    let network = Network::up(&kaido, &text);
+    let (_, app) = network.until_app("web", PATIENCE, |app| app["state"] == "unreachable");
+    assert_eq!(app["functions"], json!(["fw", "ids"]));
+    let address = network.ipv4("h2").to_string();
+    let closed = || {
+        let route = network.run("h1", &["ip", "route", "get", &address]);
+        (route.code != Some(0)).then_some(())
+    };
+    until(PATIENCE, closed, || network.exec("h1", "ip rule"));
+    assert_ne!(network.run("h1", &["ping", "-c", "1", "-W", "1", &address]).code, Some(0));
+    // Without functions it is the IGP's own path.
+    kaido.ok(&["app", "rm", "web"]);
+    let open =
+        || (network.run("h1", &["ip", "route", "get", &address]).code == Some(0)).then_some(());
+    until(PATIENCE, open, || network.exec("h1", "ip rule"));
+    network.ping("h1", &[&address]);
+    let add = ["app", "add", "web", "--from", "h1", "--to", "h2", "--demand", "1mbit"];
+    let said = kaido.run(&[&add[..], &["--functions", "ids,fww"]].concat());
+    assert_ne!(said.code, Some(0));
+    assert!(said.stderr.contains("no function `fww`: there are fw, ids, other"), "{said}");
+}
+
+#[test]
+fn root_the_published_listing_does_what_it_says() {
+    let kaido = kaido();
+    let network = Network::up(&kaido, include_str!("../../../../labs/functions.yaml"));
+    let path = ["h1", "r1", "fw01", "r2", "h2"];
+    for app in ["login", "probe"] {
+        let (_, found) = network.until_path(app, PATIENCE, &path);
+        assert_eq!(found["functions_at"], json!([2]), "{found}");
+    }
+    let address = network.ipv4("h2").to_string();
+    let installed = || {
+        let steered = network.steering("h1").iter().filter(|route| route.contains("encap")).count();
+        (steered >= 2).then_some(())
+    };
+    until(PATIENCE, installed, || format!("{:?}", network.steering("h1")));
+    // Nobody listens: what gets through is refused by h2, and what does not is not answered.
+    let connect = |port: &str| {
+        let script = format!("exec 3<>/dev/tcp/{address}/{port}");
+        let said = network.run("h1", &["timeout", "2", "bash", "-c", &script]);
+        said.code.unwrap()
+    };
+    assert_eq!([connect("8080"), connect("443")], [1, 1], "refused");
+    assert_eq!([connect("22"), connect("23")], [124, 124], "dropped");
+    // Five at once: the limit lets a few through at first.
+    let ping = ["ping", "-q", "-c", "40", "-i", "0.02", "-W", "1", &address];
+    let said = network.run("h1", &ping).stdout;
+    let received = said.split(", ").find_map(|part| part.strip_suffix(" received"));
+    let received: u32 = received.unwrap().parse().unwrap();
+    assert!((1..=10).contains(&received), "{said}");
+    let counted = |mark: &str| {
+        let shown = kaido.json(&["dataplane", "show", "--node", "fw01"]);
+        let sids = shown["sids"].as_array().unwrap().clone();
+        let sid = sids.iter().find(|sid| sid["name"].as_str().unwrap().contains(mark)).unwrap();
+        sid["packets"].as_u64().unwrap()
+    };
+    assert!(counted("f000::/112") >= 6 && counted("f001::/112") >= 40);
+    // Without its chain a function is withdrawn, and none of its packets gets by.
+    network.exec("fw01", "nft flush ruleset");
+    network.until_app("login", PATIENCE, |app| app["state"] == "unreachable");
+}

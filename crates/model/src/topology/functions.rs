@@ -1,0 +1,220 @@
+//! Routers' service functions, and what applications ask of them.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use ipnet::Ipv6Net;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::file::{File, Node as NodeText, NodeSrv6};
+use super::types::{Dataplane, Node, Topology};
+use crate::dataplane::{Health, HealthText};
+use crate::document::{Place, Step, steps};
+use crate::{SegmentList, Sid, function, is_lab_name};
+
+/// The argument's bits of a function that does not say otherwise.
+const BITS: u8 = 16;
+/// A mark has 32 bits.
+const MOST_BITS: u8 = 32;
+/// How many functions of one node have a SID.
+const MOST: usize = 0x1_0000 - function::END_AN_NF_FIRST as usize;
+
+/// A service function: packets inside pass this node's netfilter.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Function")]
+pub(super) struct FunctionText {
+    /// The SID's argument, which is the packets' mark; 0 when absent.
+    mark: Option<Mark>,
+    /// The bits of the argument; 16 when absent.
+    #[schemars(range(max = 32))]
+    bits: Option<u8>,
+    /// What `nft -f` is given when the lab starts.
+    rules: Option<String>,
+    /// The file with the rules instead, beside this one.
+    file: Option<String>,
+    /// How it is found out whether the function works.
+    health: Option<HealthText>,
+}
+
+/// A mark, such as 7 or 0x1111.
+#[derive(Debug, Clone, Copy)]
+struct Mark(u32);
+
+impl FromStr for Mark {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = match text.strip_prefix("0x") {
+            Some(hex) => u32::from_str_radix(hex, 16),
+            None => text.parse(),
+        };
+        number.map(Self).map_err(|_| {
+            format!("`{text}` is no mark: write a number of up to 32 bits, such as 7 or 0x1111")
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Mark {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Mark {
+    fn schema_name() -> Cow<'static, str> {
+        "Mark".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A mark such as 7 or 0x1111",
+            // To YAML both are numbers.
+            "oneOf": [
+                {"type": "integer", "minimum": 0, "maximum": u32::MAX},
+                {"type": "string", "pattern": "^([0-9]+|0x[0-9a-fA-F]+)$"},
+            ],
+        })
+    }
+}
+
+/// A router's service function (End.AN.NF).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Function {
+    /// Its name; others of the same name, on other nodes, do the same.
+    pub name: String,
+    /// The prefix of its SID.
+    pub prefix: Ipv6Net,
+    /// The SID with the argument.
+    pub sid: Sid,
+    /// The argument, which is the packets' mark.
+    pub mark: u32,
+    /// What `nft -f` is given when the lab starts.
+    pub rules: Option<String>,
+    /// The file with the rules, where they are not here.
+    pub file: Option<String>,
+    /// How it is found out whether the function works.
+    pub health: Option<Health>,
+}
+
+impl fmt::Display for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} by {}", self.name, self.sid)
+    }
+}
+
+/// Gives the nodes, which have their locators, their functions.
+pub(super) fn functions(place: &mut Place<'_>, file: &File, nodes: &mut [Node]) {
+    for (node, (_, text)) in nodes.iter_mut().zip(&file.nodes.0) {
+        if text.functions.0.is_empty() || !may_have_functions(place, node, text) {
+            continue;
+        }
+        node.dataplane = Dataplane::Xdp;
+        let Some(locator) = node.locator else { continue };
+        if text.functions.0.len() > MOST {
+            let message = format!("`{}` has more than {MOST} functions", node.name);
+            place.key(steps!["nodes", &node.name, "functions"], message, "remove some of them");
+            continue;
+        }
+        for (index, (name, text)) in text.functions.0.iter().enumerate() {
+            let at = |key: &str| {
+                let way = steps!["nodes", &node.name, "functions", name, key];
+                way.to_vec()
+            };
+            if !is_lab_name(name) {
+                let message = format!("`{name}` cannot name a function");
+                let help = "use up to 31 of a-z, 0-9 and -, beginning with a letter";
+                place.key(&at(""), message, help);
+            }
+            let room = (128 - 16 - locator.prefix().prefix_len()).min(MOST_BITS);
+            let bits = text.bits.unwrap_or(BITS.min(room));
+            if bits > room {
+                let message = format!("an argument of {bits} bits has no place behind {locator}");
+                place.value(&at("bits"), message, &format!("write 0 to {room}"));
+                continue;
+            }
+            let Mark(mark) = text.mark.unwrap_or(Mark(0));
+            if u64::from(mark) >> bits != 0 {
+                let message = format!("the mark {mark:#x} has more than {bits} bits");
+                place.value(&at("mark"), message, "write a smaller one, or `bits:` with more");
+            }
+            // Below MOST, which fits.
+            let first = locator.sid(function::END_AN_NF_FIRST + index as u16);
+            let prefix = Ipv6Net::new(first.0, 128 - bits).expect("32 bits at most").trunc();
+            let sid = Sid((u128::from(prefix.network()) | u128::from(mark)).into());
+            let health = text.health.as_ref().map(|health| health.resolve(place, &at("health")));
+            if text.rules.is_some() && text.file.is_some() {
+                let message = "the rules are in the file, or here";
+                place.key(&at("file"), message, "remove it, or `rules:`");
+            }
+            let (name, rules, file) = (name.clone(), text.rules.clone(), text.file.clone());
+            node.functions.push(Function { name, prefix, sid, mark, rules, file, health });
+        }
+    }
+}
+
+/// Whether the node is one on which netfilter can be met.
+fn may_have_functions(place: &mut Place<'_>, node: &Node, text: &NodeText) -> bool {
+    let at = steps!["nodes", &node.name, "functions"];
+    if node.is_host() {
+        let message = format!("`functions` is for routers, and `{}` is a host", node.name);
+        place.key(at, message, "add `router: linux`, or remove it");
+        return false;
+    }
+    if text.srv6 == Some(NodeSrv6::Switch(false)) {
+        let message = format!("`functions` is for SRv6, which `{}` does not speak", node.name);
+        place.key(at, message, "remove it, or `srv6: false`");
+        return false;
+    }
+    if text.dataplane == Some(Dataplane::Kernel) {
+        let message = "the kernel alone has no End.AN.NF";
+        let at = steps!["nodes", &node.name, "dataplane"];
+        place.value(at, message, "write `dataplane: xdp`, or remove it");
+        return false;
+    }
+    true
+}
+
+/// Checks the functions that an application names.
+pub(super) fn named(
+    place: &mut Place<'_>,
+    at: &[Step],
+    functions: &[String],
+    from: &str,
+    topology: &Topology,
+) {
+    let known = || topology.nodes.iter().flat_map(|node| &node.functions);
+    let item = |index: usize| [at, &[Step::Index(index)]].concat();
+    for (index, name) in functions.iter().enumerate() {
+        if functions[..index].contains(name) {
+            let message = format!("`{name}` is listed twice");
+            place.value(&item(index), message, "remove one of the two");
+            continue;
+        }
+        if !known().any(|function| function.name == *name) {
+            let near = place.near(name, known().map(|function| function.name.as_str()));
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => {
+                    format!("add `functions: {{{name}: {{}}}}` to a router, or correct the name")
+                }
+            };
+            place.value(&item(index), format!("no function is called `{name}`"), &help);
+            continue;
+        }
+        let mut nodes = topology.nodes.iter().filter(|node| node.name != from);
+        if !nodes.any(|node| node.functions.iter().any(|function| function.name == *name)) {
+            let message =
+                format!("`{name}` is at `{from}` alone, whose own packets do not pass it");
+            place.value(&item(index), message, "add it to another router, or remove it here");
+        }
+    }
+    // The last SID decapsulates.
+    if functions.len() >= SegmentList::MAX_SERVED {
+        let message = format!("{} functions are too many segments", functions.len());
+        let most = SegmentList::MAX_SERVED - 1;
+        place.value(at, message, &format!("write {most} at most"));
+    }
+}

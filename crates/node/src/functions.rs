@@ -1,0 +1,54 @@
+//! Which of the node's service functions work: those whose SID is routed. The data plane withdraws
+//! the route of one that fails its check.
+
+use std::collections::BTreeSet;
+
+use ipnet::IpNet;
+use model::AnnouncedFunction;
+use netlink::{Handle, MAIN_TABLE, SLOW_PATH};
+
+use crate::Error;
+
+/// The node's functions, and what the controller was told of them last.
+pub(crate) struct Functions {
+    handle: Handle,
+    announced: Vec<AnnouncedFunction>,
+    told: Vec<(String, bool)>,
+}
+
+impl Functions {
+    pub(crate) fn new(announced: Vec<AnnouncedFunction>) -> Result<Self, Error> {
+        Ok(Self { handle: Handle::new()?, announced, told: Vec::new() })
+    }
+
+    /// Makes an announcement say which functions work now.
+    pub(crate) fn describe(&mut self, functions: &mut [AnnouncedFunction]) -> Result<(), Error> {
+        let routed = self.routed()?;
+        for function in functions {
+            function.up = routed.contains(&IpNet::V6(function.prefix));
+        }
+        Ok(())
+    }
+
+    /// Those that went up or down since the last call; or all.
+    pub(crate) fn tick(&mut self, all: bool) -> Result<Vec<(String, bool)>, Error> {
+        if self.announced.is_empty() {
+            return Ok(Vec::new());
+        }
+        let routed = self.routed()?;
+        let state = |function: &AnnouncedFunction| {
+            (function.name.clone(), routed.contains(&IpNet::V6(function.prefix)))
+        };
+        let now: Vec<(String, bool)> = self.announced.iter().map(state).collect();
+        let told = std::mem::replace(&mut self.told, now.clone());
+        Ok(now.into_iter().filter(|state| all || !told.contains(state)).collect())
+    }
+
+    fn routed(&mut self) -> Result<BTreeSet<IpNet>, Error> {
+        if self.announced.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let routes = self.handle.routes(Some(MAIN_TABLE), Some(SLOW_PATH))?;
+        Ok(routes.into_iter().map(|route| route.destination).collect())
+    }
+}
