@@ -68,12 +68,9 @@ impl Decider {
             let layers = Layers::new(self.graph(), &app.demand.functions);
             let (start, end) = (layers.start(from), layers.end(to));
             let most = self.config().alternatives;
-            for path in search::alternatives(layers.graph(), start, end, most) {
-                let path = search::Found { arcs: layers.originals(&path.arcs), ..path };
-                // The same way with a function done elsewhere on it.
-                if !found.contains(&path) {
-                    found.push(path);
-                }
+            found = search::alternatives(layers.graph(), start, end, most);
+            for path in &mut found {
+                path.arcs = layers.originals(&path.arcs);
             }
         }
         // However long it is, the path that it is on is among them.

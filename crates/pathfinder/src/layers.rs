@@ -1,8 +1,8 @@
 //! Ways through service functions: the network once for every number of functions that are done.
 //!
-//! A packet that arrives where the next function is may have it done, and goes on in the next layer.
-//! It is done on arrival only: a node does one function at a time, and none for packets that begin
-//! there. Behind the last function the packet needs a node that decapsulates, which is another one
+//! A packet that arrives where the next function is has it done, and goes on in the next layer: sooner
+//! is never worse. It is done on arrival only: a node does one function at a time, and none for packets
+//! that begin there. Behind the last function the packet needs a node that decapsulates, which is another one
 //! than the function's; the last layer is reached there. So every path through the layers, which any
 //! search finds as it finds one through the network, visits the functions in their order.
 
@@ -31,18 +31,13 @@ impl Layers {
         let mut arcs: Vec<(GraphArc, ArcId)> = Vec::new();
         for (id, arc) in graph.arcs() {
             let to = graph.node(arc.to);
-            let mut add = |layer, next| {
+            for layer in layers.clone() {
+                let served =
+                    functions.get(layer as usize).is_some_and(|f| to.function(f).is_some());
+                let decapsulates = layer == all && all > 0 && to.sids.is_some();
+                let next = layer + u32::from(served || decapsulates);
                 let (from, to) = (at(layer, arc.from), at(next, arc.to));
                 arcs.push((GraphArc { from, to, ..*arc }, id));
-            };
-            for layer in layers.clone() {
-                let decapsulates = layer == all && all > 0 && to.sids.is_some();
-                add(layer, if decapsulates { layer + 1 } else { layer });
-                if let Some(function) = functions.get(layer as usize)
-                    && to.function(function).is_some()
-                {
-                    add(layer, layer + 1);
-                }
             }
         }
         arcs.sort_by_key(|(arc, _)| arc.from);

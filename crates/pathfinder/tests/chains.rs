@@ -248,6 +248,27 @@ fn a_link_that_is_crossed_twice_carries_twice_as_much() {
     world.run(secs(3));
     let state = world.decider.app(APP).unwrap().state;
     assert!(matches!(state, State::Degraded { free_bps: 50_000_000, .. }), "{state:?}");
+    // Another way to r2 carries it twice.
+    net.add("r4");
+    net.link("r1", "r4", 1, 200);
+    net.link("r4", "r2", 1, 200);
+    world.set_graph(net.graph());
+    world.run(secs(12));
+    assert_eq!(path(&net, &world.decider, APP), "h3-r1-r4-r2-r3-r2-r1-r4-r2-h2");
+    assert_eq!(world.decider.app(APP).unwrap().state, State::Admitted);
+    assert_eq!(reserved(&net, &world.decider, "r4", "r2"), 120);
+}
+
+#[test]
+fn where_a_function_is_nothing_is_decapsulated() {
+    let mut net = Net::new(&["h1", "h2", "r1"]);
+    net.link("h1", "r1", 1, 0);
+    net.link("r1", "h2", 1, 0);
+    let fw = net.function("r1", "fw");
+    let graph = net.graph();
+    let arcs = common::along(&graph, &["h1", "r1", "h2"]);
+    let lists = segments::through(&graph, net.id("h1"), &arcs, &[(1, fw)]);
+    assert_eq!(lists, Err(segments::Error::NoEgress("h2".into())));
 }
 
 #[test]
@@ -271,4 +292,30 @@ fn no_function_is_done_where_packets_begin_or_end() {
     let arcs = find(&graph, net.id("h2"), net.id("h1"), &names(&["fw", "fw"]), 0).unwrap();
     let served = layers::served(&graph, &arcs, &names(&["fw", "fw"])).unwrap();
     assert_eq!(served.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [1, 3]);
+}
+
+#[test]
+fn a_list_with_a_function_is_no_longer_than_a_function_keeps() {
+    // A ladder of equal parallel links, each of which needs its own SID, behind a function and a link
+    // that needs none.
+    let names: Vec<String> = (0..=SegmentList::MAX_SERVED + 1).map(|n| format!("r{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut net = Net::new(&names);
+    for (at, pair) in names.windows(2).enumerate() {
+        net.link(pair[0], pair[1], 1, 0);
+        if at > 1 {
+            net.link(pair[0], pair[1], 1, 0);
+        }
+    }
+    net.function("r1", "fw");
+    let graph = net.graph();
+    let length = |last: usize| {
+        let arcs = common::along(&graph, &names[..=last]);
+        let served = layers::served(&graph, &arcs, &self::names(&["fw"])).unwrap();
+        let lists = segments::through(&graph, net.id("r0"), &arcs, &served);
+        lists.map(|lists| lists.ipv4.0.len())
+    };
+    let most = SegmentList::MAX_SERVED;
+    assert_eq!(length(most), Ok(most));
+    assert_eq!(length(most + 1), Err(segments::Error::TooLong(most + 1, most)));
 }

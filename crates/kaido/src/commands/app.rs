@@ -314,7 +314,14 @@ fn state_in_words(status: &v1::ApplicationStatus) -> String {
             status.limit,
             Bandwidth::from_bps(status.limit_free_bps)
         ),
-        State::Unreachable => "unreachable: there is no path".into(),
+        State::Unreachable => {
+            let functions = status.application.iter().flat_map(|app| &app.functions);
+            match functions.map(String::as_str).collect::<Vec<_>>().join(", ") {
+                none if none.is_empty() => "unreachable: there is no path".into(),
+                // `kaido network` says which of them are up.
+                functions => format!("unreachable: no path passes {functions}; dropped"),
+            }
+        }
     }
 }
 

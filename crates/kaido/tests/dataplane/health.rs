@@ -130,10 +130,11 @@ fn root_a_function_that_fails_is_withdrawn_and_comes_back() {
     assert!(function.shown()["failure"].is_null());
 
     // Another check begins where this one was, and says so.
-    let file = plan("{run: \"true\"}");
+    let succeeds = "{run: \"true\", timeout: 10s}";
+    let file = plan(succeeds);
     let said = net.kaido.ok(&["dataplane", "plan", &file]);
     assert!(said.contains(SID) && said.contains("`true` every 200ms"), "{said}");
-    net.apply(&function.file("{run: \"true\"}"));
+    net.apply(&function.file(succeeds));
     assert!(function.is_announced());
     // Without one it is there.
     net.apply(crate::functions::FILE);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use testkit::{Kaido, until};
+use testkit::{Kaido, Machine, until};
 
 use crate::network::{Network, PATIENCE, kaido};
 
@@ -158,6 +158,12 @@ fn root_packets_go_by_their_functions_or_nowhere() {
     let network = Network::up(&kaido, &text);
     let (_, app) = network.until_app("web", PATIENCE, |app| app["state"] == "unreachable");
     assert_eq!(app["functions"], json!(["fw", "ids"]));
+    let shown = kaido.ok(&["app", "ls"]);
+    assert!(shown.contains("unreachable: no path passes fw, ids; dropped"), "{shown}");
+    let shown = kaido.ok(&["network"]);
+    let row =
+        |node: &str| shown.lines().find(|line| line.starts_with("fw ") && line.contains(node));
+    assert!(row("r2").is_some_and(|row| row.ends_with("down")), "{shown}");
     let address = network.ipv4("h2").to_string();
     let closed = || {
         let route = network.run("h1", &["ip", "route", "get", &address]);
@@ -175,6 +181,35 @@ fn root_packets_go_by_their_functions_or_nowhere() {
     let said = kaido.run(&[&add[..], &["--functions", "ids,fww"]].concat());
     assert_ne!(said.code, Some(0));
     assert!(said.stderr.contains("no function `fww`: there are fw, ids, other"), "{said}");
+}
+
+/// A router with a function, and its rules.
+fn one_function(rules: &str) -> String {
+    format!(
+        "name: one\nnodes:\n  r1: {{router: linux, functions: {{fw: {{{rules}}}}}}}\n  r2: {{router: \
+         linux}}\nlinks: [r1-r2]\n"
+    )
+}
+
+#[test]
+fn root_rules_are_loaded_from_a_file_or_refused_and_nothing_is_left() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let up = |rules: &str| {
+        let file = kaido.file("lab.yaml", &one_function(rules));
+        kaido.run(&["lab", "up", &file])
+    };
+    up("rules: \"table ip fw { chains f; }\"").failed(2, &["nft on r1 refuses", "of fw", "chains"]);
+    before.assert_restored(&kaido);
+    up("file: fw.nft").failed(1, &["cannot read", "fw.nft"]);
+    before.assert_restored(&kaido);
+    kaido.file("fw.nft", "table ip fw { chain f { drop; }; }\n");
+    let lab = kaido.lab_up(&one_function("file: fw.nft"));
+    assert!(lab.exec("r1", "nft list ruleset").contains("chain f"));
+    let routed = || lab.exec("r1", "ip -6 route").contains("unreachable fd00:0:1:f000::/112");
+    until(PATIENCE, || routed().then_some(()), || lab.exec("r1", "ip -6 route"));
+    lab.down();
+    before.assert_restored(&kaido);
 }
 
 #[test]

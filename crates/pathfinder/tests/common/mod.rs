@@ -30,16 +30,20 @@ pub struct Net {
 
 impl Net {
     pub fn new(names: &[&str]) -> Self {
-        let node = |(at, name): (usize, &&str)| {
-            let transit = !name.starts_with('h');
-            let sids = transit.then(|| NodeSids {
-                end: sid(at, END),
-                decap_ipv4: sid(at, DECAP_IPV4),
-                decap_ipv6: sid(at, DECAP_IPV6),
-            });
-            GraphNode { name: (*name).into(), transit, sids, functions: Vec::new() }
-        };
-        Self { nodes: names.iter().enumerate().map(node).collect(), arcs: Vec::new() }
+        let mut net = Self::default();
+        names.iter().for_each(|name| net.add(name));
+        net
+    }
+
+    /// One more node.
+    pub fn add(&mut self, name: &str) {
+        let (at, transit) = (self.nodes.len(), !name.starts_with('h'));
+        let sids = transit.then(|| NodeSids {
+            end: sid(at, END),
+            decap_ipv4: sid(at, DECAP_IPV4),
+            decap_ipv6: sid(at, DECAP_IPV6),
+        });
+        self.nodes.push(GraphNode { name: name.into(), transit, sids, functions: Vec::new() });
     }
 
     pub fn id(&self, name: &str) -> NodeId {
