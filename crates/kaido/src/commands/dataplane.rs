@@ -351,7 +351,7 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
 }
 
 /// `up for 12 s`, `down for 3 s, 15 failures in a row: exit status 1: no table`.
-fn health(health: Option<&v1::DataplaneHealth>) -> String {
+pub(super) fn health(health: Option<&v1::DataplaneHealth>) -> String {
     let Some(health) = health else { return "-".into() };
     let state = if health.up { "up" } else { "down" };
     let text = format!("{state} for {} s", health.for_ms / 1000);
@@ -364,6 +364,17 @@ fn health(health: Option<&v1::DataplaneHealth>) -> String {
     }
 }
 
+pub(super) fn health_json(health: &v1::DataplaneHealth) -> Value {
+    json!({
+        "up": health.up,
+        "for_ms": health.for_ms,
+        "in_a_row": health.in_a_row,
+        "runs": health.runs,
+        "failures": health.failures,
+        "failure": health.failure,
+    })
+}
+
 fn as_json(found: &v1::GetDataplaneResponse) -> Value {
     let entry = |entry: &v1::DataplaneEntry| {
         json!({
@@ -372,14 +383,7 @@ fn as_json(found: &v1::GetDataplaneResponse) -> Value {
             "packets": entry.packets,
             "bytes": entry.bytes,
             "returned": entry.returned,
-            "health": entry.health.as_ref().map(|health| json!({
-                "up": health.up,
-                "for_ms": health.for_ms,
-                "in_a_row": health.in_a_row,
-                "runs": health.runs,
-                "failures": health.failures,
-                "failure": health.failure,
-            })),
+            "health": entry.health.as_ref().map(health_json),
         })
     };
     let entries = |entries: &[v1::DataplaneEntry]| entries.iter().map(entry).collect::<Value>();

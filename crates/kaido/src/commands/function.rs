@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use api::v1;
 use serde_json::{Value, json};
 
-use super::dataplane::{get, print_changes, socket, trace};
+use super::dataplane::{get, health, health_json, print_changes, socket, trace};
 use crate::cli::{FunctionCommand, WhichDataplane};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
@@ -69,6 +69,7 @@ fn list(which: &WhichDataplane, output: &Output) -> Done {
             "action": sid.action,
             "in": sid.packets,
             "out": sid.returned,
+            "health": sid.health.as_ref().map(health_json),
         })
     };
     output.print(&functions.iter().map(as_json).collect::<Value>(), |_| {
@@ -77,9 +78,11 @@ fn list(which: &WhichDataplane, output: &Output) -> Done {
         }
         let count = |count: Option<u64>| count.map_or("-".into(), |count| count.to_string());
         let row = |sid: &&v1::DataplaneEntry| {
-            vec![sid.name.clone(), sid.action.clone(), count(sid.packets), count(sid.returned)]
+            let (into, back) = (count(sid.packets), count(sid.returned));
+            vec![sid.name.clone(), sid.action.clone(), into, back, health(sid.health.as_ref())]
         };
-        table(&["SID", "ACTION", "INTO NETFILTER", "AND BACK"], functions.iter().map(row))
+        let header = ["SID", "ACTION", "INTO NETFILTER", "AND BACK", "HEALTH"];
+        table(&header, functions.iter().map(row))
     })?;
     Ok(ExitCode::SUCCESS)
 }

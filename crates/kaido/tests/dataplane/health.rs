@@ -117,6 +117,8 @@ fn root_a_function_that_fails_is_withdrawn_and_comes_back() {
     );
     let text = net.kaido.ok(&["dataplane", "show"]);
     assert!(text.contains("HEALTH") && text.contains("failed in a row: exit status 7"), "{text}");
+    let listed = net.kaido.json(&["function", "ls"]);
+    assert_eq!(listed[0]["health"]["up"], false, "{listed}");
     // What comes all the same passes the rules.
     assert!(ping(net, "-t 8 10.9.0.1"));
     assert!(!ping(net, "-t 9 10.9.0.1"));
