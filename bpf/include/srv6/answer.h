@@ -135,16 +135,32 @@ static __always_inline int answer(struct __sk_buff *skb, const struct control *s
 	return send_back(skb, state, way, pair);
 }
 
+/* Whether it is an inner packet that has no outer header, on its way into the SRv6 network: somebody
+ * has deleted the rule that leads such packets. What rules copy to other interfaces may go. */
+static __always_inline int escapes(const struct __sk_buff *skb, const struct control *state)
+{
+	__u32 slot = skb->ifindex & (LIMIT_PORTS - 1);
+
+	if (!skb->tstamp || skb->tstamp >> 48 != state->magic ||
+	    skb->ingress_ifindex != state->function_in)
+		return 0;
+	const struct port *port = bpf_map_lookup_elem(&ports, &slot);
+
+	return port && port->ifindex == skb->ifindex;
+}
+
 /* At the interfaces of this node but those of functions, on the way out. */
 static __always_inline int guard(struct __sk_buff *skb, int ethernet)
 {
 	__u32 zero = 0;
 	const struct control *state = bpf_map_lookup_elem(&control, &zero);
 
+	if (!state)
+		return TC_ACT_UNSPEC;
 	/* What came in by an interface is nobody's answer. */
 	if (skb->ingress_ifindex)
-		return TC_ACT_UNSPEC;
-	return state ? answer(skb, state, ethernet) : TC_ACT_UNSPEC;
+		return escapes(skb, state) ? shoot(state, skb, REASON_STATE_LOST) : TC_ACT_UNSPEC;
+	return answer(skb, state, ethernet);
 }
 
 /* What this node sends where only functions' packets leave. The interface's own talk to groups is

@@ -366,9 +366,12 @@ fn root_a_way_that_is_lost_is_closed_and_comes_back() {
     expect(&net, "10.9.0.1", true);
     for line in ["link set kaido-out down", "rule del pref 0 iif kaido-in"] {
         ip(&net.node, &[line]);
-        // Without the rule the main table's way answers, until the daemon hears of it.
-        let is_led = || show(&net.node, "rule").contains("kaido-in");
-        let answers = || (is_led() && ping(&net, "10.9.0.1")).then_some(());
+        // Nothing answers by the main table meanwhile.
+        let answers = || {
+            let answers = ping(&net, "10.9.0.1");
+            assert!(!answers || show(&net.node, "-4 rule").contains("iif kaido-in"));
+            answers.then_some(())
+        };
         until(Duration::from_secs(10), answers, || line.into());
     }
     net.kill();
