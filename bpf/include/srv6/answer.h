@@ -14,6 +14,8 @@
 
 /* As the kernel's own packets have it (net.ipv6.conf.all.hop_limit). */
 #define ANSWER_HOP_LIMIT 64
+/* In skb->tc_index, which nobody else writes on the way from one interface to the next. */
+#define SENT_BACK 0x6b61
 
 static __always_inline int is_error4(__u8 type)
 {
@@ -27,6 +29,13 @@ static __always_inline int load(const struct __sk_buff *skb, __u32 at, void *to,
 	return bpf_skb_load_bytes_relative(skb, at, to, size, BPF_HDR_START_NET);
 }
 
+/* Between which addresses the packet went that this one may answer, as hashes: 0 for none. */
+struct answered {
+	__u64 pair;
+	/* Of an error about an answer: the other way round. */
+	__u64 reverse;
+};
+
 static __always_inline int is_reset(const struct __sk_buff *skb, __u32 at)
 {
 	struct tcphdr tcp;
@@ -34,38 +43,73 @@ static __always_inline int is_reset(const struct __sk_buff *skb, __u32 at)
 	return !load(skb, at, &tcp, sizeof(tcp)) && tcp.rst;
 }
 
-/* The addresses of the packet that this one answers, as a hash. 0 if it answers none. */
-static __always_inline __u64 answered4(const struct __sk_buff *skb)
+static __always_inline struct answered answered4(const struct __sk_buff *skb, __u32 at)
 {
+	struct answered answered = {};
 	struct iphdr ip;
 	__u8 type;
 
-	if (load(skb, 0, &ip, sizeof(ip)))
-		return 0;
-	__u32 at = ip.ihl * 4;
-
+	if (load(skb, at, &ip, sizeof(ip)))
+		return answered;
+	at += ip.ihl * 4;
 	if (ip.protocol == IPPROTO_TCP && is_reset(skb, at))
-		return pair4(ip.daddr, ip.saddr);
+		answered.pair = pair4(ip.daddr, ip.saddr);
 	if (ip.protocol != IPPROTO_ICMP || load(skb, at, &type, 1) || !is_error4(type) ||
 	    load(skb, at + sizeof(struct icmp), &ip, sizeof(ip)))
-		return 0;
-	return pair4(ip.saddr, ip.daddr);
+		return answered;
+	answered.pair = pair4(ip.saddr, ip.daddr);
+	answered.reverse = pair4(ip.daddr, ip.saddr);
+	return answered;
 }
 
-static __always_inline __u64 answered6(const struct __sk_buff *skb)
+static __always_inline struct answered answered6(const struct __sk_buff *skb, __u32 at)
 {
+	struct answered answered = {};
 	struct ipv6hdr ip;
 	__u8 type;
 
-	if (load(skb, 0, &ip, sizeof(ip)))
-		return 0;
-	if (ip.nexthdr == IPPROTO_TCP && is_reset(skb, sizeof(ip)))
-		return pair6((const __u64 *)&ip.daddr, (const __u64 *)&ip.saddr);
-	if (ip.nexthdr != IPPROTO_ICMPV6 || load(skb, sizeof(ip), &type, 1) ||
+	if (load(skb, at, &ip, sizeof(ip)))
+		return answered;
+	const __u64 *source = (const __u64 *)&ip.saddr, *destination = (const __u64 *)&ip.daddr;
+
+	at += sizeof(ip);
+	if (ip.nexthdr == IPPROTO_TCP && is_reset(skb, at))
+		answered.pair = pair6(destination, source);
+	if (ip.nexthdr != IPPROTO_ICMPV6 || load(skb, at, &type, 1) ||
 	    type >= ICMP6_FIRST_INFORMATIONAL ||
-	    load(skb, sizeof(ip) + sizeof(struct icmp), &ip, sizeof(ip)))
-		return 0;
-	return pair6((const __u64 *)&ip.saddr, (const __u64 *)&ip.daddr);
+	    load(skb, at + sizeof(struct icmp), &ip, sizeof(ip)))
+		return answered;
+	answered.pair = pair6(source, destination);
+	answered.reverse = pair6(destination, source);
+	return answered;
+}
+
+/* The same of what a route of this node's has encapsulated (seg6, ip6tnl): it is past this one's
+ * turn. `*inside`: whether it is that. */
+static __always_inline struct answered answered_at(const struct __sk_buff *skb, int *inside)
+{
+	struct ipv6hdr ip;
+	__u32 at = sizeof(ip);
+	__u8 srh[2];
+
+	*inside = 0;
+	if (skb->protocol == bpf_htons(ETH_P_IP))
+		return answered4(skb, 0);
+	if (skb->protocol != bpf_htons(ETH_P_IPV6) || load(skb, 0, &ip, sizeof(ip)))
+		return (struct answered){};
+	__u8 next = ip.nexthdr;
+
+	if (next == IPPROTO_ROUTING && !load(skb, at, srh, sizeof(srh))) {
+		next = srh[0];
+		at += 8 + 8 * srh[1];
+	}
+	*inside = 1;
+	if (next == IPPROTO_IPIP)
+		return answered4(skb, at);
+	if (next == IPPROTO_IPV6)
+		return answered6(skb, at);
+	*inside = 0;
+	return answered6(skb, 0);
 }
 
 /* Sends an answer along the list of its policy (H.Encaps, RFC 8986 section 5.1). */
@@ -109,6 +153,7 @@ static __always_inline int send_back(struct __sk_buff *skb, const struct control
 		.port = state->function_out,
 		.protocol = ip->nexthdr,
 	};
+	skb->tc_index = SENT_BACK;
 	int verdict = send_anew(skb, state, &onward);
 
 	if (verdict == TC_ACT_REDIRECT)
@@ -120,19 +165,25 @@ static __always_inline int send_back(struct __sk_buff *skb, const struct control
  * TC_ACT_UNSPEC. `ethernet`: whether it has a link header. */
 static __always_inline int answer(struct __sk_buff *skb, const struct control *state, int ethernet)
 {
-	__u64 pair = skb->protocol == bpf_htons(ETH_P_IP)   ? answered4(skb) :
-		     skb->protocol == bpf_htons(ETH_P_IPV6) ? answered6(skb) :
-							      0;
+	int inside;
 
-	if (!pair)
+	/* One that has been sent back, on its way out. */
+	if (skb->tc_index == SENT_BACK)
 		return TC_ACT_UNSPEC;
-	__u32 way = way_back_of(state, pair);
+	struct answered answered = answered_at(skb, &inside);
 
-	if (way == NO_PASSAGE)
+	if (!answered.pair)
 		return TC_ACT_UNSPEC;
-	if (!way || !ethernet)
+	__u32 way = way_back_of(state, answered.pair);
+
+	if (way == NO_PASSAGE) {
+		if (!answered.reverse || way_back_of(state, answered.reverse) == NO_PASSAGE)
+			return TC_ACT_UNSPEC;
+		way = 0;
+	}
+	if (!way || !ethernet || inside)
 		return shoot(state, skb, REASON_LOCAL_ANSWER);
-	return send_back(skb, state, way, pair);
+	return send_back(skb, state, way, answered.pair);
 }
 
 /* Whether it is an inner packet that has no outer header, on its way into the SRv6 network: somebody

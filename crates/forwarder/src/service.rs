@@ -23,6 +23,9 @@ use crate::{Config, Error, functions, state};
 
 type Sent = fn(v1::TracedPacket) -> Result<v1::TracedPacket, Status>;
 
+/// Of an error, in bytes.
+const LONGEST_MESSAGE: usize = 4096;
+
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
 /// What the engine is told to do.
@@ -237,7 +240,9 @@ impl Orders {
         let gone = || Status::unavailable("the data plane's engine has ended: see its log");
         self.0.send(order(reply)).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?.map_err(|error| {
-            let text = api::in_one_line(&error);
+            let mut text = api::in_one_line(&error);
+            // What does not fit into a frame of HTTP is not told at all.
+            text.truncate(text.floor_char_boundary(LONGEST_MESSAGE));
             if error.is_usage() {
                 Status::invalid_argument(text)
             } else {

@@ -76,6 +76,13 @@ fn root_answers_of_the_node_do_not_leave_in_the_clear() {
         assert_eq!(connect(&net, to), ErrorKind::TimedOut, "{to}");
         assert!(dropped_answers(&net) > before, "{to}");
     }
+    // Nor in an outer header that a route puts around it.
+    let route = "10.1.0.2/32 encap seg6 mode encap segs fd00:3::bad via inet6 fd00:a::2 dev l";
+    ip(&net.node, &[&format!("route add {route}")]);
+    let before = dropped_answers(&net);
+    assert!(!is_told(&net, "10.9.0.1"));
+    assert_eq!(dropped_answers(&net), before + 1);
+    ip(&net.node, &[&format!("route del {route}")]);
     // What is no answer to a function's packet leaves as ever.
     assert_eq!(connect(&net, "10.1.0.1:9"), ErrorKind::ConnectionRefused);
     assert_eq!(connect(&net, "[fd00:a::1]:9"), ErrorKind::ConnectionRefused);

@@ -133,7 +133,9 @@ impl Checked<'_> {
             self.place.value(&at(), message, help);
         }
         for (index, Ipv6(address)) in texts.iter().enumerate() {
-            if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
+            let is_nobodys =
+                address.is_unspecified() || address.is_multicast() || address.is_loopback();
+            if is_nobodys || address.is_unicast_link_local() {
                 let mut path = at();
                 path.push(Step::Index(index));
                 let message = format!("`{address}` is no segment: it is nobody's address");
