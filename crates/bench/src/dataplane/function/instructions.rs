@@ -1,16 +1,11 @@
 //! Of `kaido bench instructions`, in the guest: `End.AN.NF/SIZE` beside End.DT4 and H.Encaps, the
 //! published baseline, which needs a VRF; and `End.AN.NF-vs-…/SIZE` beside the others.
-//!
-//! What bringing a packet takes is off both: generator, page, socket buffer, and a drop where the
-//! kernel's way begins. On Linux 6.1 the generator gets no page back from a socket buffer: it has
-//! each new one zeroed and filled, 4096 instructions and one for each byte, which no driver does.
-//! `raw/…` is with all of it.
 
 use bpf::Template;
 
-use super::super::bed::{IN, Plane};
+use super::super::bed::Plane;
 use super::super::instructions::span;
-use super::ways::{Node, Nodes, SIZES, Way};
+use super::ways::{Nodes, SIZES, Way};
 use crate::{Better, Context, Row};
 
 /// Sizes hardly make a difference: instructions do not tell how long a copy is.
@@ -19,33 +14,22 @@ const COUNT: u32 = 40_000;
 const BASELINES: [Way; 3] = [Way::InVrf, Way::End, Way::DecapsulateAndEncapsulate];
 
 pub(in super::super) fn bench(context: &Context<'_>) -> anyhow::Result<Vec<Row>> {
-    // The last one drops what comes.
-    let ways = [Way::Function].into_iter().chain(BASELINES).chain([Way::Plain]);
-    let nodes = Nodes::new(context, ways)?;
-    let drops = nodes.of(Way::Plain).bed();
-    drops.in_node(|| drops.measure.sink_packets(IN))??;
+    let nodes = Nodes::new(context, [Way::Function].into_iter().chain(BASELINES))?;
     let mut rows = Vec::new();
     for way in [Way::Function].into_iter().chain(BASELINES) {
         rows.extend(nodes.hooks(way)?);
     }
     for size in MEASURED {
-        let frame = Way::Function.frame(size);
-        let brought = count(nodes.of(Way::Plain), &frame)?;
-        let of = |way: Way| -> anyhow::Result<f64> {
-            context.cancel.check()?;
-            (context.say)(&format!("{}, {size} bytes", way.name()));
-            count(nodes.of(way), &way.frame(size))
-        };
-        let function = of(Way::Function)?;
+        let function = count(context, &nodes, Way::Function, size)?;
         for way in BASELINES {
-            let baseline = of(way)?;
+            let baseline = count(context, &nodes, way, size)?;
             let name = match way {
                 Way::InVrf => format!("End.AN.NF/{size}"),
                 _ => format!("End.AN.NF-vs-{}/{size}", way.name()),
             };
             for (name, [ours, theirs]) in [
-                (format!("raw/{name}"), [function, baseline]),
-                (name, [function - brought, baseline - brought]),
+                (format!("raw/{name}"), [function.0, baseline.0]),
+                (name, [function.1, baseline.1]),
             ] {
                 let row = Row::of(&name, "instructions", &[ours], Better::Less, Some(theirs));
                 rows.push(row);
@@ -55,11 +39,22 @@ pub(in super::super) fn bench(context: &Context<'_>) -> anyhow::Result<Vec<Row>>
     Ok(rows)
 }
 
-/// What a packet takes.
-fn count(node: &Node, frame: &[u8]) -> anyhow::Result<f64> {
-    let template = Template::of(frame, 0);
-    // What a run takes once, whatever it sends, is off.
-    let (short, long) = (COUNT / 4, COUNT);
-    let spent = |count| span(node.bed(), Plane::Kernel, &template, frame, count);
-    Ok((spent(long)? - spent(short)?) / f64::from(long - short))
+/// What a packet takes, with the generator and without.
+fn count(
+    context: &Context<'_>,
+    nodes: &Nodes,
+    way: Way,
+    size: usize,
+) -> anyhow::Result<(f64, f64)> {
+    context.cancel.check()?;
+    (context.say)(&format!("{}, {size} bytes", way.name()));
+    let (node, frame) = (nodes.of(way), way.frame(size));
+    let template = Template::of(&frame, 0);
+    let of = |plane| -> anyhow::Result<f64> {
+        let (short, long) = (COUNT / 4, COUNT);
+        let spent = |count| span(node.bed(), plane, &template, &frame, count);
+        Ok((spent(long)? - spent(short)?) / f64::from(long - short))
+    };
+    let (whole, generator) = (of(Plane::Kernel)?, of(Plane::Drop)?);
+    Ok((whole, whole - generator))
 }
