@@ -23,7 +23,7 @@ use crate::{Config, Error, functions, state};
 
 type Sent = fn(v1::TracedPacket) -> Result<v1::TracedPacket, Status>;
 
-/// Of an error, in bytes.
+/// Of an error, in characters.
 const LONGEST_MESSAGE: usize = 4096;
 
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
@@ -240,9 +240,8 @@ impl Orders {
         let gone = || Status::unavailable("the data plane's engine has ended: see its log");
         self.0.send(order(reply)).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?.map_err(|error| {
-            let mut text = api::in_one_line(&error);
             // What does not fit into a frame of HTTP is not told at all.
-            text.truncate(text.floor_char_boundary(LONGEST_MESSAGE));
+            let text: String = api::in_one_line(&error).chars().take(LONGEST_MESSAGE).collect();
             if error.is_usage() {
                 Status::invalid_argument(text)
             } else {
