@@ -166,6 +166,8 @@ impl Srv6 {
             };
             new.reuse_fd(map.as_fd()).map_err(failed)?;
         }
+        // It is nearly the program once more, and takes as long to verify.
+        open.progs.function_again.set_autoload(sizes.slots > 1);
         let skel = open.load().map_err(failed)?;
         let maps = &skel.maps;
         let sid_index = mapped("sid_index", &maps.sid_index)?;
@@ -383,6 +385,7 @@ impl Srv6 {
         let mut object = Box::new(MaybeUninit::uninit());
         let mut open = skel::Srv6SkelBuilder::default().open(&mut object).map_err(failed)?;
         set_sizes(&mut open.maps, self.sizes, cpus).map_err(failed)?;
+        open.progs.function_again.set_autoload(false);
         // Every packet is to be seen at its counter.
         if let Some(settings) = open.maps.rodata_data.as_deref_mut() {
             settings.counts_found = 0;
@@ -416,7 +419,7 @@ impl Srv6 {
     }
 
     /// What inner packets of service functions meet on their way into the kernel, first in XDP, and
-    /// out of it.
+    /// out of it. Of a program with slots for them.
     pub(crate) fn function_programs(&self) -> [BorrowedFd<'_>; 3] {
         let progs = &self.skel.progs;
         [progs.function_again.as_fd(), progs.function_in.as_fd(), progs.function_out.as_fd()]

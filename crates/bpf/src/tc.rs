@@ -159,7 +159,8 @@ mod tests {
         // A thread of its own has a namespace of its own.
         let in_namespace = || {
             unshare(CloneFlags::CLONE_NEWNET).unwrap();
-            let [one, two] = [(); 2].map(|()| Srv6::load(Sizes::default()).unwrap());
+            let sizes = Sizes { slots: 16, ..Sizes::default() };
+            let [one, two] = [(); 2].map(|()| Srv6::load(sizes).unwrap());
             let ([_, in_one, out_one], [_, in_two, _]) =
                 (one.function_programs(), two.function_programs());
             attach("function_in", in_one, LO, Point::Ingress).unwrap();

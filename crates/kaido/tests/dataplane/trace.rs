@@ -24,7 +24,7 @@ fn program(net: &Net) -> String {
 }
 
 fn wait_for(net: &Net, name: &str) {
-    until(Duration::from_secs(10), || (program(net) == name).then_some(()), || program(net));
+    until(Duration::from_secs(60), || (program(net) == name).then_some(()), || program(net));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn root_a_trace_shows_entry_verdict_and_what_was_sent() {
     ]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let in_front = || (program(&net) == "trace").then_some(());
-    until(Duration::from_secs(10), in_front, || program(&net));
+    until(Duration::from_secs(60), in_front, || program(&net));
     assert!(ping("fd00:b::2").status.success(), "what does not match goes on");
     assert!(ping("fd00:99::1").status.success(), "and so does what matches");
     let output = child.wait_with_output().unwrap();
@@ -77,7 +77,7 @@ fn root_a_trace_shows_entry_verdict_and_what_was_sent() {
     // Why something is not sent, in words for people.
     let mut command = net.kaido.command(&["dataplane", "trace", "--match", "dst fd00:1::e"]);
     let child = command.args(["--count", "1"]).stdout(Stdio::piped()).spawn().unwrap();
-    until(Duration::from_secs(10), in_front, || program(&net));
+    until(Duration::from_secs(60), in_front, || program(&net));
     // From the SRv6 network: a tenant reaches no SID.
     let line = "ping -6 -c 1 -W 1 fd00:1::e".split(' ').collect::<Vec<_>>();
     let run = || std::process::Command::new(line[0]).args(&line[1..]).output().unwrap();
@@ -98,7 +98,7 @@ fn root_a_trace_that_is_killed_ends_and_nothing_is_lost() {
         let mut command = net.kaido.command(&["dataplane", "trace", "--count", "10000"]);
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
         let in_front = || (program(&net) == "trace").then_some(());
-        until(Duration::from_secs(10), in_front, || program(&net));
+        until(Duration::from_secs(60), in_front, || program(&net));
         // One at a time.
         let other = net.kaido.run(&["dataplane", "trace"]);
         other.failed(1, &["somebody traces this data plane already"]);
