@@ -268,7 +268,8 @@ int function_out(struct __sk_buff *skb)
 
 	if (!state)
 		return TC_ACT_SHOT;
-	if (!skb->ingress_ifindex && skb->tstamp >> 48 != state->magic)
+	if (!skb->ingress_ifindex &&
+	    (skb->protocol != bpf_htons(ETH_P_IPV6) || skb->tstamp >> 48 != state->magic))
 		return own(skb, state);
 	if (skb->ingress_ifindex && skb->ingress_ifindex != state->function_in)
 		return shoot(state, skb, REASON_LOCAL_ANSWER);

@@ -1,9 +1,10 @@
 //! What users and nodes may get wrong: said, and nothing changed.
 
 use std::os::unix::net::UnixListener;
+use std::time::Duration;
 
 use serde_json::json;
-use testkit::{Said, until};
+use testkit::{Said, pause, until};
 
 use crate::network::{Network, PATIENCE, kaido};
 use crate::topologies::{BRANCHES, SHORT};
@@ -36,6 +37,14 @@ fn root_applications_come_are_shown_and_go() {
     kaido.run(&["app", "show", "big"]).failed(2, &["there is no application `big`", "bulk"]);
 
     let watch = kaido.start(&["--json", "app", "watch"]);
+    let connected = || {
+        let files = std::fs::read_dir(format!("/proc/{}/fd", watch.id())).ok()?;
+        let mut targets = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+        targets.any(|target| target.to_string_lossy().starts_with("socket:")).then_some(())
+    };
+    until(PATIENCE, connected, || "no connection".into());
+    // Nobody says when the controller has heard of it.
+    pause(Duration::from_millis(500));
     let added = kaido.json(&add);
     assert_eq!((&added["path"], &added["state"]), (&dry["path"], &json!("admitted")));
     let steered = || (network.steering("h3").len() >= 4).then_some(());
