@@ -211,14 +211,13 @@ fn a_function_that_is_withdrawn_is_found_elsewhere() {
     world.set_graph(net.graph());
     world.run(secs(1));
     assert_eq!(path(&net, &world.decider, APP), "h3-r1-r2-r4-r5-h2");
-    // Nowhere: what is installed stays, and nothing goes by another way.
-    let lists = world.decider.app(APP).unwrap().lists;
+    // Nowhere: nothing goes to the withdrawn one, whose rules may be gone, nor by another way.
     let r4 = net.id("r4").index();
     net.nodes[r4].functions.clear();
     world.set_graph(net.graph());
     world.run(secs(1));
     let status = world.decider.app(APP).unwrap();
-    assert_eq!((status.state, &status.lists), (State::Unreachable, &lists));
+    assert_eq!((status.state, &status.lists), (State::Unreachable, &segments::Lists::default()));
     assert!(world.decider.served(APP).is_empty());
     net.nodes[r3].functions.extend(gone);
     world.set_graph(net.graph());

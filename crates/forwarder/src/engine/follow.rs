@@ -33,7 +33,8 @@ impl Engine {
                 "routes of functions are not as they should: {}",
                 api::in_one_line(&error)
             );
-            // The next look makes them so.
+            // The next look makes them so: it begins with all that it does at first.
+            self.seen = None;
             self.changed_since.get_or_insert_with(Instant::now);
         }
         let mut event = self.host.event(TICK)?;

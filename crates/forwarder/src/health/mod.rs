@@ -148,7 +148,8 @@ fn run(
             (Some(why), false) if turned => {
                 tracing::warn!("the function {sid} is down, and its route withdrawn: {why}");
             }
-            (Some(why), _) if said.as_ref() != Some(why) => {
+            // Once: its words may be others each time.
+            (Some(why), _) if said.is_none() => {
                 tracing::warn!("the check of the function {sid} fails: {why}");
             }
             (None, true) if turned => tracing::info!("the function {sid} is up"),

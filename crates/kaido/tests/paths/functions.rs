@@ -251,4 +251,13 @@ fn root_the_published_listing_does_what_it_says() {
     // Without its chain a function is withdrawn, and none of its packets gets by.
     network.exec("fw01", "nft flush ruleset");
     network.until_app("login", PATIENCE, |app| app["state"] == "unreachable");
+    let closed = || {
+        let steered = network.steering("h1");
+        let to_login = steered.iter().any(|route| route.contains("f000::"));
+        (!to_login).then_some(())
+    };
+    until(PATIENCE, closed, || format!("{:?}", network.steering("h1")));
+    let script = format!("exec 3<>/dev/tcp/{address}/22");
+    let said = network.run("h1", &["timeout", "2", "bash", "-c", &script]);
+    assert!(!said.stderr.contains("refused"), "an answer of h2: {said}");
 }

@@ -15,7 +15,7 @@ use crate::topology::{Time, duration_text};
 const EVERY: Duration = Duration::from_millis(200);
 /// A command takes a moment on a busy machine, however often it runs.
 const TIMEOUT: Duration = Duration::from_millis(300);
-/// With the values above, a function whose check hangs is withdrawn within 0.8 s.
+/// With the values above, a function whose check hangs is withdrawn within 0.9 s.
 const FALL: u32 = 2;
 const RISE: u32 = 3;
 /// More often, and the machine does nothing else.

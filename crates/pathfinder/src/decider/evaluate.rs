@@ -303,8 +303,13 @@ impl Decider {
                 app.leaving = None;
                 // Nobody measures it any more: what it still sends is background to the others.
                 app.load = AppLoad::default();
-                // What is installed stays: when the path comes back, packets flow at once.
-                None
+                if app.demand.functions.is_empty() || app.lists == Lists::default() {
+                    // What is installed stays: when the path comes back, packets flow at once.
+                    return None;
+                }
+                // It leads to functions that are withdrawn, whose rules may be gone: nowhere rather.
+                let (lists, state) = (Lists::default(), State::Unreachable);
+                Some(self.assign(color, None, lists, state, Cause::Broken, now))
             }
         }
     }
