@@ -5,15 +5,15 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use libbpf_rs::{TC_EGRESS, TcHook, TcHookBuilder};
+use libbpf_rs::TC_EGRESS;
 use nix::libc::{EINVAL, ENOENT, ENOLINK};
 
 use crate::attach::{fd, pin, pinned, replace};
+use crate::tc::{filter, put_filter};
 use crate::{Error, Srv6};
 
 /// Of its own, beside what others have there.
 const HANDLE: u32 = 0x6b61_6964;
-const PRIORITY: u32 = 1;
 /// linux/bpf.h: in front of all that is there.
 const BEFORE: u32 = 1 << 3;
 
@@ -37,7 +37,8 @@ impl Srv6 {
             Ok(link) => pin(link.as_fd(), at),
             // No tcx: Linux 6.6 has it.
             Err(error) if error.raw_os_error() == Some(EINVAL) => {
-                attach_filter(program, interface).map_err(failed)
+                let hook = filter(program, interface, TC_EGRESS, HANDLE);
+                put_filter(hook).map_err(|error| failed(io::Error::other(error)))
             }
             Err(error) => Err(failed(error)),
         }
@@ -54,7 +55,7 @@ pub fn unguard(interface: u32, at: &Path) -> Result<(), Error> {
     // Without a pin it is a filter, or none. Detaching asks for no program, and what libbpf prints
     // where there is none is no news.
     let before = libbpf_rs::set_print(None);
-    let _ = filter(io::stdin().as_fd(), interface).detach();
+    let _ = filter(io::stdin().as_fd(), interface, TC_EGRESS, HANDLE).detach();
     libbpf_rs::set_print(before);
     Ok(())
 }
@@ -73,23 +74,4 @@ fn attach(program: BorrowedFd<'_>, interface: u32) -> io::Result<OwnedFd> {
             &raw const opts,
         )
     })
-}
-
-fn filter(program: BorrowedFd<'_>, interface: u32) -> TcHook {
-    TcHookBuilder::new(program)
-        .ifindex(interface as i32)
-        .replace(true)
-        .handle(HANDLE)
-        .priority(PRIORITY)
-        .hook(TC_EGRESS)
-}
-
-fn attach_filter(program: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
-    let mut hook = filter(program, interface);
-    // It fails when the discipline is there already, and libbpf prints that: attaching tells what
-    // matters.
-    let before = libbpf_rs::set_print(None);
-    let _ = hook.create();
-    libbpf_rs::set_print(before);
-    hook.attach().map(drop).map_err(io::Error::other)
 }

@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use libbpf_rs::{TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHookBuilder};
+use libbpf_rs::{TC_EGRESS, TC_INGRESS, TcAttachPoint, TcHook, TcHookBuilder};
 use libbpf_sys::{BPF_F_REPLACE, BPF_TCX_EGRESS, BPF_TCX_INGRESS, bpf_attach_type};
 
 use crate::Error;
@@ -125,12 +125,26 @@ fn by_clsact(program: BorrowedFd<'_>, interface: u32, point: Point) -> libbpf_rs
         Point::Ingress => TC_INGRESS,
         Point::Egress => TC_EGRESS,
     };
-    let mut hook = TcHookBuilder::new(program)
+    put_filter(filter(program, interface, point, HANDLE))
+}
+
+/// A classifier's place on an interface; `handle` tells it from others there.
+pub(crate) fn filter(
+    program: BorrowedFd<'_>,
+    interface: u32,
+    point: TcAttachPoint,
+    handle: u32,
+) -> TcHook {
+    TcHookBuilder::new(program)
         .ifindex(interface as i32)
         .replace(true)
-        .handle(HANDLE)
+        .handle(handle)
         .priority(PRIORITY)
-        .hook(point);
+        .hook(point)
+}
+
+/// Puts a classifier into its place, in that of an earlier one.
+pub(crate) fn put_filter(mut hook: TcHook) -> libbpf_rs::Result<()> {
     // It fails when the clsact discipline is there already, and libbpf prints that: attaching tells
     // what matters.
     let before = libbpf_rs::set_print(None);
