@@ -60,7 +60,7 @@ fn root_a_rate_limits_and_changes_alone() {
     let topology = resolved(&limited);
     let [address, _] = addresses(&topology, "h2");
     let lab = kaido.lab_up(&limited);
-    assert_within_a_tenth(tcp(&lab, &address, 6), 50.0);
+    assert_within_a_tenth(tcp(&lab, &address, 2), 50.0);
 
     let nodes = ["h1", "h2", "r1", "r2", "r3"];
     let (before, queues_before) =
@@ -78,7 +78,7 @@ fn root_a_rate_limits_and_changes_alone() {
             _ => assert!(changed.is_empty(), "{node}: {changed:#?}"),
         }
     }
-    assert_within_a_tenth(tcp(&lab, &address, 6), 20.0);
+    assert_within_a_tenth(tcp(&lab, &address, 2), 20.0);
 }
 
 #[test]
