@@ -466,6 +466,16 @@ fn root_a_closed_policy_has_its_lists_or_no_way() {
     assert!(get().contains("encap seg6"), "{}", get());
     assert_eq!(plane.installed().unwrap(), [normalized(&open)]);
     plane.remove(open.color).unwrap();
+    // A list that there is no way for: closed all the same.
+    let lost = Policy { ipv4: list(&["fd00:0:bad::"]), ..closed.clone() };
+    let error = plane.install(&lost).unwrap_err();
+    assert!(matches!(error, Error::NoRoute { .. }), "{error}");
+    assert!(get().contains("No route to host"), "{}", get());
+    // And one that it has stays while the next cannot be had.
+    plane.install(&closed).unwrap();
+    plane.install(&lost).unwrap_err();
+    assert!(get().contains("encap seg6"), "{}", get());
+    plane.remove(open.color).unwrap();
     assert_eq!(shown(&net.host), before);
 }
 

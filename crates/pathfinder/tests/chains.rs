@@ -259,6 +259,24 @@ fn a_link_that_is_crossed_twice_carries_twice_as_much() {
 }
 
 #[test]
+fn where_no_link_carries_it_twice_two_links_carry_it_once() {
+    let mut net = Net::new(&["h3", "h2", "r1", "r2", "r3", "r4"]);
+    net.link("h3", "r1", 1, 0);
+    net.link("r1", "r2", 1, 100);
+    net.link("r1", "r4", 1, 100);
+    net.link("r4", "r2", 1, 100);
+    net.link("r2", "h2", 1, 0);
+    net.link("r2", "r3", 1, 100);
+    net.function("r3", "a");
+    net.function("r1", "b");
+    let mut world = world(&net);
+    world.add(through(&net, 60, &["a", "b"]));
+    world.run(secs(1));
+    assert_eq!(world.decider.app(APP).unwrap().state, State::Admitted);
+    assert_eq!(["r2", "r4"].map(|to| reserved(&net, &world.decider, "r1", to)), [60, 60]);
+}
+
+#[test]
 fn where_a_function_is_nothing_is_decapsulated() {
     let mut net = Net::new(&["h1", "h2", "r1"]);
     net.link("h1", "r1", 1, 0);

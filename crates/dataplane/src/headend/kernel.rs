@@ -48,17 +48,15 @@ impl KernelSeg6 {
         Ok(Self { handle: Handle::within(namespace)?, inner_mtu })
     }
 
-    /// The routes that the policy needs.
+    /// The routes by which the policy steers: one for each destination.
     fn routes(&mut self, policy: &Policy) -> Result<Vec<Route>, Error> {
         let color = policy.color;
+        if !policy.is_steered() {
+            return Ok(Vec::new());
+        }
         let destinations: BTreeMap<IpNet, &Flow> =
             policy.flows.iter().map(|flow| (flow.dst, flow)).collect();
-        // First: what is behind the lists is there before they are.
-        let closed = destinations.keys().filter(|_| policy.closed);
-        let mut routes: Vec<Route> = closed.map(|dst| last(color, *dst)).collect();
-        if !policy.is_steered() {
-            return Ok(routes);
-        }
+        let mut routes = Vec::new();
         let mut interfaces: HashMap<IpAddr, u32> = HashMap::new();
         for (destination, flow) in destinations {
             let segments = policy.segments(flow);
@@ -181,8 +179,16 @@ impl Headend for KernelSeg6 {
         let policy = normalized(policy);
         check(&policy)?;
         let color = policy.color;
-        let wanted = self.routes(&policy)?;
+        let mut steers = self.routes(&policy);
+        if !policy.closed {
+            steers = Ok(steers?);
+        }
         let found = self.handle.routes(Some(color.0), Some(PROTOCOL))?;
+        // A closed policy that can't be steered drops its packets all the same. What is behind the
+        // lists is there before they are.
+        let closed = policy.flows.iter().filter(|_| policy.closed);
+        let mut wanted: Vec<Route> = closed.map(|flow| last(color, flow.dst)).collect();
+        wanted.extend(steers.iter().flatten().cloned());
         let mut batch = Batch::new();
         for route in wanted.iter().filter(|route| !found.contains(route)) {
             let label = format!("route {} of colour {}", route.destination, color.0);
@@ -191,6 +197,7 @@ impl Headend for KernelSeg6 {
         self.handle.commit(batch)?;
         let table = if policy.is_steered() || policy.closed { color.0 } else { MAIN_TABLE };
         self.reconcile(color, &policy.flows, table)?;
+        steers?;
         let mut batch = Batch::new();
         let key = |route: &Route| (route.destination, route.priority);
         let kept: Vec<_> = wanted.iter().map(key).collect();

@@ -28,6 +28,10 @@ struct Choice {
 struct Crossings(HashMap<PortId, u64>);
 
 impl Crossings {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn of(&self, port: PortId) -> u64 {
         self.0.get(&port).copied().unwrap_or(1)
     }
@@ -336,11 +340,12 @@ impl Decider {
         };
         // How often a way crosses a port: only what it finds says so.
         let mut crossings = Crossings::default();
+        let free_of = |arc, crossings: &Crossings| {
+            let arc = layers.original(arc);
+            view.free_on_arc(arc, current) / crossings.of(self.graph.arc(arc).port)
+        };
         let covering = loop {
-            let free = |arc| {
-                let arc = layers.original(arc);
-                view.free_on_arc(arc, current) / crossings.of(self.graph.arc(arc).port)
-            };
+            let free = |arc| free_of(arc, &crossings);
             let limits = Limits {
                 free: &free,
                 demand: needed,
@@ -356,22 +361,17 @@ impl Decider {
         if let Some(choice) = covering.as_ref().and_then(encode) {
             return Some(choice);
         }
-        let free = |arc| {
-            let arc = layers.original(arc);
-            view.free_on_arc(arc, current) / crossings.of(self.graph.arc(arc).port)
-        };
+        let free = |arc| free_of(arc, &crossings);
         let (best, _) = search::widest(layers.graph(), start, end, &free)?;
-        if covering.is_none()
-            && let Some(choice) = encode(&best)
-        {
-            return Some(choice);
+        let best = encode(&best).filter(|_| covering.is_none());
+        if best.is_some() && crossings.is_empty() {
+            return best;
         }
-        // The first choice cannot be written as a segment list: the first that can, then.
+        // The first choice cannot be written as a segment list: the first that can, then. Or a way
+        // that crosses a link once, where another one crosses it twice, covers the demand after all.
+        let others = search::alternatives(layers.graph(), start, end, self.config.alternatives);
         let mut others: Vec<Choice> =
-            search::alternatives(layers.graph(), start, end, self.config.alternatives)
-                .iter()
-                .filter_map(encode)
-                .collect();
+            best.into_iter().chain(others.iter().filter_map(encode)).collect();
         let at = others.iter().position(|choice| choice.short.is_none()).or_else(|| {
             let width = |at: &usize| others[*at].short.map(|(_, free)| free);
             (0..others.len()).rev().max_by_key(width)
