@@ -5,6 +5,7 @@
  */
 #include "include/srv6/answer.h"
 #include "include/srv6/decapsulate.h"
+#include "include/srv6/dropped.h"
 #include "include/srv6/encapsulate.h"
 #include "include/srv6/end.h"
 #include "include/srv6/end_an_nf.h"
@@ -23,6 +24,7 @@ const volatile struct {
 	enum behaviour behaviour;
 	enum sid_flag sid_flag;
 	enum index index;
+	enum hook hook;
 } vocabulary = {};
 
 /* A packet without a usable next segment: USP and USD (RFC 8986 section 4.16) take the headers in
@@ -288,6 +290,14 @@ SEC("tc")
 int answers_without_link(struct __sk_buff *skb)
 {
 	return guard(skb, 0);
+}
+
+/* A packet that the kernel drops: of the tracepoint's arguments the first and the third. */
+SEC("tp_btf/kfree_skb")
+int dropped(__u64 *arguments)
+{
+	count_drop((const struct sk_buff *)arguments[0], arguments[2]);
+	return 0;
 }
 
 /* Starts the timer. Run once, by whoever loads the program. */

@@ -375,6 +375,20 @@ struct slot {
 };
 _Static_assert(sizeof(struct slot) == 256, "whole cache lines");
 
+/* Where rules drop a service function's packet, on its way. */
+enum hook {
+	HOOK_PREROUTING,
+	HOOK_FORWARD,
+	HOOK_POSTROUTING,
+	HOOK_NONE, /* the kernel did, for a reason of its own */
+	HOOKS,
+};
+
+/* What a service function has dropped, by one processor. */
+struct drops {
+	__u64 packets[HOOKS];
+};
+
 enum slot_flag {
 	SLOT_IPV6 = 1,   /* the inner packet is one of IPv6 */
 	SLOT_RAISED = 2, /* its hop limit was raised by one: the kernel takes one off */

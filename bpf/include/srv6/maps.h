@@ -206,6 +206,14 @@ struct {
 	__type(value, __u32);
 } ways_back SEC(".maps");
 
+/* By the counter of what comes back. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct drops);
+} function_drops SEC(".maps");
+
 /* How many slots each processor has taken. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -30,9 +30,11 @@ static __always_inline void count_packet(const struct control *state, __u32 coun
 	}
 }
 
-static __always_inline int shoot(const struct control *state, const struct __sk_buff *skb,
+static __always_inline int shoot(const struct control *state, struct __sk_buff *skb,
 				 enum reason reason)
 {
+	/* Counted here, and not as dropped by the kernel. */
+	bpf_skb_set_tstamp(skb, 0, TIME_NONE);
 	count_packet(state, REASONS + reason, skb->len - ETH_HLEN);
 	return TC_ACT_SHOT;
 }

@@ -31,7 +31,8 @@ impl Srv6 {
         attach("function_in", inwards, ends.inwards, Point::Ingress)?;
         // A veth takes frames from XDP only while it polls: with a program it does, and more
         // cheaply than with GRO.
-        put(again, ends.inwards)
+        put(again, ends.inwards)?;
+        self.watch_drops()
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod abi;
 pub mod attach;
+mod dropped;
 mod error;
 mod exit;
 mod found;
@@ -24,6 +25,7 @@ mod tc;
 mod trace;
 
 pub use abi::Abi;
+pub use dropped::Drops;
 pub use error::Error;
 pub use exit::lead_to_queue;
 pub use function::FunctionEnds;

@@ -2,12 +2,13 @@
 
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Map, MapHandle};
+use libbpf_rs::{Map, MapHandle, ProgramMut};
 
 use crate::abi::Abi;
 use crate::found::FoundSids;
@@ -29,6 +30,9 @@ mod skel {
 pub use skel::types;
 
 const PROGRAM: &str = "srv6";
+
+/// The types of the running kernel: without them nobody can say where it keeps what.
+const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
 /// The most SIDs of service functions: each has a counter more.
 pub const FUNCTIONS: u32 = 1024;
@@ -106,6 +110,8 @@ impl Sizes {
 /// The loaded program and its tables. See `abi.h` for what the entries mean.
 pub struct Srv6 {
     skel: skel::Srv6Skel<'static>,
+    /// Of the program that counts what rules drop, once it does.
+    drop_link: OnceLock<OwnedFd>,
     /// What every packet reads.
     pub control: Mapped<types::control>,
     /// Ports by slot.
@@ -168,6 +174,7 @@ impl Srv6 {
         }
         // It is nearly the program once more, and takes as long to verify.
         open.progs.function_again.set_autoload(sizes.slots > 1);
+        open.progs.dropped.set_autoload(sizes.slots > 1 && Path::new(KERNEL_TYPES).exists());
         let skel = open.load().map_err(failed)?;
         let maps = &skel.maps;
         let sid_index = mapped("sid_index", &maps.sid_index)?;
@@ -216,6 +223,7 @@ impl Srv6 {
                 run.verdict == verdict::PASS
             },
             skel,
+            drop_link: OnceLock::new(),
         };
         crate::measure::run_syscall(loaded.skel.progs.start_watch.as_fd())?;
         Ok(loaded)
@@ -296,6 +304,7 @@ impl Srv6 {
 
     /// Sets a counter to zero.
     pub fn reset(&self, counter: u32) {
+        self.forget_drops(counter);
         let row = self.sizes.counters() as usize;
         for at in (counter as usize..self.counts.len()).step_by(row) {
             self.counts.write(at, types::count::default());
@@ -386,6 +395,7 @@ impl Srv6 {
         let mut open = skel::Srv6SkelBuilder::default().open(&mut object).map_err(failed)?;
         set_sizes(&mut open.maps, self.sizes, cpus).map_err(failed)?;
         open.progs.function_again.set_autoload(false);
+        open.progs.dropped.set_autoload(false);
         // Every packet is to be seen at its counter.
         if let Some(settings) = open.maps.rodata_data.as_deref_mut() {
             settings.counts_found = 0;
@@ -423,6 +433,20 @@ impl Srv6 {
     pub(crate) fn function_programs(&self) -> [BorrowedFd<'_>; 3] {
         let progs = &self.skel.progs;
         [progs.function_again.as_fd(), progs.function_in.as_fd(), progs.function_out.as_fd()]
+    }
+
+    /// What counts the packets that rules drop; of a program with slots, where the kernel lets it.
+    pub(crate) fn drop_program(&self) -> Option<&ProgramMut<'static>> {
+        let program = &self.skel.progs.dropped;
+        program.autoload().then_some(program)
+    }
+
+    pub(crate) fn drop_link(&self) -> &OnceLock<OwnedFd> {
+        &self.drop_link
+    }
+
+    pub(crate) fn drops_map(&self) -> &Map<'_> {
+        &self.skel.maps.function_drops
     }
 
     /// What a program's successor goes on with, and where it finds what is in front of tags.
@@ -470,6 +494,7 @@ fn set_sizes(maps: &mut skel::OpenSrv6Maps<'_>, sizes: Sizes, cpus: u32) -> libb
         (&mut maps.counts, sizes.counters() * cpus),
         (&mut maps.slots, cpus.saturating_mul(sizes.slots)),
         (&mut maps.passages, sizes.passages()),
+        (&mut maps.function_drops, if sizes.slots > 1 { 2 * FUNCTIONS } else { 1 }),
         (&mut maps.adjacencies, cpus << types::limit::LIMIT_ADJACENCY_BITS.0),
         (&mut maps.found_sids, cpus << types::limit::LIMIT_FOUND_BITS.0),
         (&mut maps.found_policies, cpus << types::limit::LIMIT_FOUND_BITS.0),

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use bpf::Count;
 use bpf::attach::Mode;
+use bpf::{Count, Drops};
 use ipnet::Ipv6Net;
 use model::dataplane::File;
 
@@ -28,6 +28,11 @@ pub trait Dataplane {
 
     /// What was counted; none of what is not counted.
     fn count(&self, _of: Counter<'_>) -> Option<Count> {
+        None
+    }
+
+    /// What was dropped of a service function's packets in netfilter; none where nobody counts.
+    fn drops(&self, _sid: &Ipv6Net) -> Option<Drops> {
         None
     }
 

@@ -49,6 +49,13 @@ struct Entry {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Hook {
+    name: String,
+    /// `prerouting`, `forward`, `postrouting`, or `none`: the kernel did.
+    hook: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Direction {
     tenant: String,
     /// `encapsulated` or `decapsulated`.
@@ -95,6 +102,7 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
             returned.get_or_create(&Entry { name: entry.name.clone() }).inc_by(counted);
         }
     }
+    drops(&mut registry, &found.sids);
     health(&mut registry, &found.sids);
     let (packets, bytes) = pair::<Direction>(&mut registry, "tenant");
     for tenant in &found.tenants {
@@ -130,6 +138,25 @@ fn text(found: &v1::GetDataplaneResponse) -> String {
     // Writing to a string cannot fail.
     let _ = encode(&mut text, &registry);
     text
+}
+
+/// What was dropped of service functions' packets, and where.
+fn drops(registry: &mut Registry, sids: &[v1::DataplaneEntry]) {
+    let family = Family::<Hook, Counter>::default();
+    let help = "Packets that a service function's rules dropped, by SID and hook";
+    registry.register("function_dropped_packets", help, family.clone());
+    for entry in sids {
+        let Some(found) = &entry.dropped else { continue };
+        for (hook, count) in [
+            ("prerouting", found.prerouting),
+            ("forward", found.forward),
+            ("postrouting", found.postrouting),
+            ("none", found.others),
+        ] {
+            let labels = Hook { name: entry.name.clone(), hook };
+            family.get_or_create(&labels).inc_by(count);
+        }
+    }
 }
 
 /// What checks have said of service functions.
@@ -176,9 +203,15 @@ mod tests {
             bytes: Some(100 * packets),
             returned: None,
             health: None,
+            dropped: None,
         };
         let health = v1::DataplaneHealth { runs: 9, failures: 2, ..Default::default() };
-        let function = v1::DataplaneEntry { health: Some(health), ..entry("fd00::f:0/112", 0) };
+        let dropped = v1::FunctionDrops { forward: 5, ..Default::default() };
+        let function = v1::DataplaneEntry {
+            health: Some(health),
+            dropped: Some(dropped),
+            ..entry("fd00::f:0/112", 0)
+        };
         let found = v1::GetDataplaneResponse {
             sids: vec![entry("fd00::1/128", 7), function],
             tenants: vec![v1::DataplaneTenant {
@@ -200,6 +233,7 @@ mod tests {
             "kaido_dataplane_sid_bytes_total{name=\"fd00::1/128\"} 700",
             "kaido_dataplane_tenant_packets_total{tenant=\"blue\",direction=\"encapsulated\"} 3",
             "kaido_dataplane_forwards{dataplane=\"xdp\"} 1",
+            "kaido_dataplane_function_dropped_packets_total{name=\"fd00::f:0/112\",hook=\"forward\"} 5",
             "kaido_dataplane_function_up{name=\"fd00::f:0/112\"} 0",
             "kaido_dataplane_function_checks_total{name=\"fd00::f:0/112\"} 9",
             "kaido_dataplane_function_check_failures_total{name=\"fd00::f:0/112\"} 2",

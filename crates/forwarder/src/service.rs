@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use api::v1;
 use bpf::attach::Mode;
-use bpf::{Count, Filter};
+use bpf::{Count, Drops, Filter};
 use dataplane::Counter;
 use dataplane::xdp::{Difference, Names, lists};
 use ipnet::IpNet;
@@ -157,6 +157,7 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
         bytes: count.map(|count| count.bytes),
         returned: None,
         health: None,
+        dropped: None,
     };
     let has_counted = |count: Option<Count>| !counted || count.is_some_and(|c| c.packets > 0);
     let sids = now.sids.iter().map(|(sid, what)| (sid, what, plane.count(Counter::Sid(sid))));
@@ -187,6 +188,7 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
             .map(|(sid, endpoint, count)| v1::DataplaneEntry {
                 returned: packets(Counter::Returned(sid)),
                 health: engine.health(*sid).map(health),
+                dropped: plane.drops(sid).map(dropped),
                 ..entry(sid.to_string(), names.endpoint(endpoint), count)
             })
             .collect(),
@@ -224,6 +226,11 @@ fn health(record: Record) -> v1::DataplaneHealth {
     let Record { up, since, in_a_row, runs, failures, failure } = record;
     let for_ms = since.elapsed().as_millis() as u64;
     v1::DataplaneHealth { up, for_ms, in_a_row, runs, failures, failure }
+}
+
+fn dropped(drops: Drops) -> v1::FunctionDrops {
+    let Drops { prerouting, forward, postrouting, others } = drops;
+    v1::FunctionDrops { prerouting, forward, postrouting, others }
 }
 
 /// The way to the engine.

@@ -11,7 +11,8 @@ use std::path::Path;
 use bpf::attach::{Attached, Mode};
 use bpf::srv6::Sizes;
 use bpf::srv6::types::reason;
-use bpf::{Count, Held, Srv6};
+use bpf::{Count, Drops, Held, Srv6};
+use ipnet::Ipv6Net;
 use model::dataplane::{File, Name};
 use netlink::Handle;
 
@@ -213,6 +214,10 @@ impl Dataplane for Xdp {
             Counter::Left(number) => of_reason(number),
             Counter::Dropped(number) => of_reason(reason::REASONS.0 + number),
         }
+    }
+
+    fn drops(&self, sid: &Ipv6Net) -> Option<Drops> {
+        self.tables.drops(sid)
     }
 
     fn mode(&self, port: u32) -> Option<Mode> {

@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use bpf::srv6::FUNCTIONS;
 use bpf::srv6::types::{self, behaviour, limit, sid_flag};
-use bpf::{Count, Srv6};
+use bpf::{Count, Drops, Srv6};
 use ipnet::{IpNet, Ipv6Net};
 use model::SegmentList;
 use netlink::Behavior;
@@ -107,6 +107,11 @@ impl Tables {
     /// What was counted of packets that came back from a SID's service function.
     pub fn count_of_returned(&self, sid: &Ipv6Net) -> Option<Count> {
         self.sids.get(sid)?.returned.map(|counter| self.srv6.count(counter))
+    }
+
+    /// What the kernel has dropped of a SID's packets while its service function had them.
+    pub fn drops(&self, sid: &Ipv6Net) -> Option<Drops> {
+        self.srv6.drops(self.sids.get(sid)?.returned?)
     }
 
     /// What was counted of a policy's packets.

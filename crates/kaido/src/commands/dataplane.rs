@@ -12,6 +12,7 @@ use lab::Labs;
 use serde_json::{Value, json};
 
 use super::daemon::start_tracing;
+use super::function;
 use crate::cli::{DataplaneCommand, DataplaneFile, State, WhichDataplane};
 use crate::failure::{Done, Failure};
 use crate::output::{CLEAR, Output, table};
@@ -247,6 +248,13 @@ fn per_second(
             entry.bytes = entry.bytes.map(|now| rate(now, bytes));
             let returned = since(|entry| entry.returned);
             entry.returned = entry.returned.map(|now| rate(now, returned));
+            if let Some(now) = &mut entry.dropped {
+                let before = before.and_then(|before| before.dropped).unwrap_or_default();
+                now.prerouting = rate(now.prerouting, before.prerouting);
+                now.forward = rate(now.forward, before.forward);
+                now.postrouting = rate(now.postrouting, before.postrouting);
+                now.others = rate(now.others, before.others);
+            }
         }
     };
     let mut result = now.clone();
@@ -270,7 +278,7 @@ fn per_second(
 }
 
 /// Entries that a terminal shows: the busiest.
-const MOST: usize = 40;
+pub(super) const MOST: usize = 40;
 
 /// `per`: what the headings of counters end with.
 fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
@@ -304,15 +312,7 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
             parts.push(format!("and {} more: --json has them all", entries.len() - MOST));
         }
     }
-    let functions = found.sids.iter().filter(|entry| entry.returned.is_some()).take(MOST);
-    let row = |e: &v1::DataplaneEntry| {
-        vec![e.name.clone(), count(e.packets), count(e.returned), health(e.health.as_ref())]
-    };
-    let rows: Vec<_> = functions.map(row).collect();
-    if !rows.is_empty() {
-        let headings = ["FUNCTION", &counter("INTO NETFILTER"), &counter("AND BACK"), "HEALTH"];
-        parts.push(table(&headings, rows));
-    }
+    parts.extend(function::text(found, per));
     let seen = |t: &&v1::DataplaneTenant| t.encapsulated_packets + t.decapsulated_packets > 0;
     let row = |tenant: &v1::DataplaneTenant| {
         vec![
@@ -383,6 +383,7 @@ fn as_json(found: &v1::GetDataplaneResponse) -> Value {
             "packets": entry.packets,
             "bytes": entry.bytes,
             "returned": entry.returned,
+            "dropped": entry.dropped.as_ref().map(function::drops_json),
             "health": entry.health.as_ref().map(health_json),
         })
     };

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use api::v1;
 use serde_json::{Value, json};
 
-use super::dataplane::{get, health, health_json, print_changes, socket, trace};
+use super::dataplane::{MOST, get, health, health_json, print_changes, socket, trace};
 use crate::cli::{FunctionCommand, WhichDataplane};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
@@ -62,34 +62,74 @@ fn remove(request: v1::RemoveFunctionRequest, which: &WhichDataplane, output: &O
 
 fn list(which: &WhichDataplane, output: &Output) -> Done {
     let found = block_on(get(&socket(which)?))??;
-    let functions: Vec<_> = found.sids.iter().filter(|sid| sid.returned.is_some()).collect();
-    let as_json = |sid: &&v1::DataplaneEntry| {
+    let as_json = |sid: &v1::DataplaneEntry| {
         json!({
             "sid": sid.name,
             "action": sid.action,
             "in": sid.packets,
             "out": sid.returned,
+            "dropped": sid.dropped.as_ref().map(drops_json),
             "health": sid.health.as_ref().map(health_json),
         })
     };
-    output.print(&functions.iter().map(as_json).collect::<Value>(), |_| {
-        if functions.is_empty() {
-            return "no functions".into();
-        }
-        let count = |count: Option<u64>| count.map_or("-".into(), |count| count.to_string());
-        let row = |sid: &&v1::DataplaneEntry| {
-            let (into, back) = (count(sid.packets), count(sid.returned));
-            vec![sid.name.clone(), sid.action.clone(), into, back, health(sid.health.as_ref())]
-        };
-        let header = ["SID", "ACTION", "INTO NETFILTER", "AND BACK", "HEALTH"];
-        table(&header, functions.iter().map(row))
+    output.print(&functions(&found).map(as_json).collect::<Value>(), |_| {
+        text(&found, "").unwrap_or_else(|| "no functions".into())
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn functions(found: &v1::GetDataplaneResponse) -> impl Iterator<Item = &v1::DataplaneEntry> {
+    found.sids.iter().filter(|sid| sid.returned.is_some())
+}
+
+/// The functions as a table, if there are any. `per`: what the headings of counters end with.
+pub(super) fn text(found: &v1::GetDataplaneResponse, per: &str) -> Option<String> {
+    let count = |count: Option<u64>| count.map_or("-".into(), |count| count.to_string());
+    let row = |e: &v1::DataplaneEntry| {
+        let dropped = e.dropped.as_ref().map_or("-".into(), drops);
+        let (into, back) = (count(e.packets), count(e.returned));
+        vec![e.name.clone(), e.action.clone(), into, back, dropped, health(e.health.as_ref())]
+    };
+    let rows: Vec<_> = functions(found).take(MOST).map(row).collect();
+    let counter = |heading: &str| format!("{heading}{per}");
+    let (into, back) = (counter("INTO NETFILTER"), counter("AND BACK"));
+    let header = ["FUNCTION", "ACTION", &into, &back, &counter("DROPPED AT"), "HEALTH"];
+    (!rows.is_empty()).then(|| table(&header, rows))
+}
+
+/// `forward 12, postrouting 3`.
+fn drops(found: &v1::FunctionDrops) -> String {
+    let v1::FunctionDrops { prerouting, forward, postrouting, others } = *found;
+    let all = [
+        ("prerouting", prerouting),
+        ("forward", forward),
+        ("postrouting", postrouting),
+        ("no hook", others),
+    ];
+    let some = all.iter().filter(|(_, count)| *count > 0);
+    let text: Vec<_> = some.map(|(hook, count)| format!("{hook} {count}")).collect();
+    if text.is_empty() { "none".into() } else { text.join(", ") }
+}
+
+pub(super) fn drops_json(found: &v1::FunctionDrops) -> Value {
+    json!({
+        "prerouting": found.prerouting,
+        "forward": found.forward,
+        "postrouting": found.postrouting,
+        "others": found.others,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn drops_are_said_by_hook() {
+        let found = v1::FunctionDrops { forward: 12, others: 1, ..Default::default() };
+        assert_eq!(drops(&found), "forward 12, no hook 1");
+        assert_eq!(drops(&v1::FunctionDrops::default()), "none");
+    }
 
     #[test]
     fn a_sid_and_its_argument() {

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use crate::function_drops::drops;
 use crate::functions::{FILE, expect, function_net};
 use crate::net::Net;
 use crate::numbered::{Numbered, receive};
@@ -104,4 +105,18 @@ fn root_what_a_queue_holds_outlives_the_daemon() {
     consumer.let_go();
     receive(&received, count);
     consumer.expect("gone");
+}
+
+/// A queue that nobody reads is one that drops.
+#[test]
+fn root_what_a_queue_drops_is_counted_where_it_was_queued() {
+    let mut net = function_net();
+    net.start(&[]);
+    net.apply(FILE);
+    expect(&net, "10.9.0.1", true);
+    let queue = "-I FORWARD -i kaido-in -j NFQUEUE --queue-num 7";
+    let run = || Command::new("iptables").args(queue.split(' ')).status().unwrap();
+    assert!(net.node.run(run).unwrap().success());
+    expect(&net, "10.9.0.1", false);
+    assert_eq!(drops(&net)["forward"], 3);
 }

@@ -16,6 +16,7 @@ mod flapping;
 mod folder;
 mod function_chain;
 mod function_command;
+mod function_drops;
 mod functions;
 mod health;
 mod held;

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * Which hook drops a service function's packets. The kernel says of every packet that it drops; those
+ * that are with a function are known by their tag. Nothing of this is in the way of a packet that is
+ * let through.
+ */
+#ifndef KAIDO_SRV6_DROPPED_H
+#define KAIDO_SRV6_DROPPED_H
+
+#include "slot.h"
+
+#include <bpf/bpf_core_read.h>
+
+/* What is looked at of the kernel's own types, wherever it is in those of the running kernel. */
+struct net_device {
+	int ifindex;
+} __attribute__((preserve_access_index));
+
+struct dst_entry {
+	short error;
+} __attribute__((preserve_access_index));
+
+struct sk_buff {
+	struct net_device *dev;
+	__s64 tstamp;
+	unsigned long _skb_refdst;
+	unsigned int len;
+} __attribute__((preserve_access_index));
+
+enum skb_drop_reason {
+	SKB_DROP_REASON_NOT_SPECIFIED,
+	SKB_DROP_REASON_NETFILTER_DROP,
+};
+
+/* Where a packet is on its way: it gets a route behind prerouting, and its way out behind forward.
+ * What a consumer of NFQUEUE drops has no reason, and counts where it was queued. */
+static __always_inline enum hook hook_of(const struct sk_buff *skb, const struct control *state,
+					 int reason)
+{
+	if (reason != (int)bpf_core_enum_value(enum skb_drop_reason,
+					       SKB_DROP_REASON_NETFILTER_DROP) &&
+	    reason != (int)bpf_core_enum_value(enum skb_drop_reason,
+					       SKB_DROP_REASON_NOT_SPECIFIED))
+		return HOOK_NONE;
+	const struct dst_entry *route = (const void *)(skb->_skb_refdst & ~1ul);
+
+	if (!route)
+		return HOOK_PREROUTING;
+	/* An unreachable one, which gives no reason either. */
+	if (BPF_CORE_READ(route, error))
+		return HOOK_NONE;
+	const struct net_device *device = skb->dev;
+
+	return device && device->ifindex == (int)state->function_out ? HOOK_POSTROUTING :
+								       HOOK_FORWARD;
+}
+
+static __always_inline void count_drop(const struct sk_buff *skb, int reason)
+{
+	__u32 zero = 0;
+	__u64 time = skb->tstamp, tag = time & ((1ull << 48) - 1);
+	const struct control *state = bpf_map_lookup_elem(&control, &zero);
+
+	if (!state || time >> 48 != state->magic)
+		return;
+	const struct slot *slot = slot_of(state, tag);
+
+	if (!slot || !is_slot_of(slot, tag))
+		return;
+	__u32 counter = slot->counter;
+	struct drops *drops = bpf_map_lookup_elem(&function_drops, &counter);
+
+	if (!drops) {
+		const struct drops none = {};
+
+		bpf_map_update_elem(&function_drops, &counter, &none, BPF_NOEXIST);
+		drops = bpf_map_lookup_elem(&function_drops, &counter);
+	}
+	if (drops)
+		/* A packet may be dropped while another one is on the same processor. */
+		__sync_fetch_and_add(&drops->packets[hook_of(skb, state, reason)], 1);
+}
+
+#endif

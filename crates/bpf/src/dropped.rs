@@ -1,0 +1,64 @@
+//! Which hook drops service functions' packets.
+
+use std::os::fd::AsFd as _;
+
+use libbpf_rs::{MapCore, MapFlags};
+
+use crate::abi::{Abi, value_of};
+use crate::srv6::types::{drops, hook};
+use crate::{Error, Srv6};
+
+// SAFETY: it is repr(C) and an array of integers.
+unsafe impl Abi for drops {}
+
+/// What the kernel has dropped of a service function's packets, by where they were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Drops {
+    /// By rules at the prerouting hook.
+    pub prerouting: u64,
+    /// By rules at the forward hook.
+    pub forward: u64,
+    /// By rules at the postrouting hook.
+    pub postrouting: u64,
+    /// For reasons of the kernel's own.
+    pub others: u64,
+}
+
+impl Srv6 {
+    /// Begins to count. A kernel without the types that this needs counts nothing.
+    pub(crate) fn watch_drops(&self) -> Result<(), Error> {
+        let Some(program) = self.drop_program() else { return Ok(()) };
+        if self.drop_link().get().is_none() {
+            let failed = |source| Error::load("dropped", source);
+            let link = program.attach_trace().map_err(failed)?;
+            let link = link.as_fd().try_clone_to_owned().map_err(|e| failed(e.into()))?;
+            // Another thread's is as good.
+            let _ = self.drop_link().set(link);
+        }
+        Ok(())
+    }
+
+    /// What was dropped of the packets whose way back counts by `counter`; none where nobody counts.
+    pub fn drops(&self, counter: u32) -> Option<Drops> {
+        self.drop_link().get()?;
+        let found = self.drops_map().lookup_percpu(&counter.to_ne_bytes(), MapFlags::ANY);
+        let mut sum = [0; hook::HOOKS.0 as usize];
+        for row in found.ok()?.into_iter().flatten() {
+            let row: drops = value_of(&row)?;
+            sum.iter_mut().zip(row.packets).for_each(|(sum, one)| *sum += one);
+        }
+        let at = |at: hook| sum[at.0 as usize];
+        Some(Drops {
+            prerouting: at(hook::HOOK_PREROUTING),
+            forward: at(hook::HOOK_FORWARD),
+            postrouting: at(hook::HOOK_POSTROUTING),
+            others: at(hook::HOOK_NONE),
+        })
+    }
+
+    /// Begins anew for a counter that is another function's.
+    pub(crate) fn forget_drops(&self, counter: u32) {
+        // Most have none.
+        let _ = self.drops_map().delete(&counter.to_ne_bytes());
+    }
+}

@@ -1,0 +1,49 @@
+//! Which hook drops a service function's packets is counted.
+
+use serde_json::{Value, json};
+
+use crate::functions::{FILE, expect, function_net, nft};
+use crate::net::{Net, ip};
+
+/// What the function's packets were dropped by.
+pub(crate) fn drops(net: &Net) -> Value {
+    let shown = net.show();
+    let sids = shown["sids"].as_array().unwrap();
+    sids.iter().find(|sid| sid["action"] == "End.AN.NF").unwrap()["dropped"].clone()
+}
+
+#[test]
+fn root_drops_are_counted_by_hook() {
+    let mut net = function_net();
+    net.start(&[]);
+    net.apply(FILE);
+    // By length, so that each ping meets one rule; three packets each.
+    nft(
+        &net,
+        "table inet drops {
+             chain pre { type filter hook prerouting priority raw; meta length 1100-1199 drop; }
+             chain forward { type filter hook forward priority filter;
+                 meta length 1200-1299 drop
+                 ip length 1000-1099 ip protocol icmp reject; }
+             chain post { type filter hook postrouting priority filter; meta length 1300-1399 drop; }
+         }",
+    );
+    expect(&net, "10.9.0.1", true);
+    let none = json!({ "prerouting": 0, "forward": 0, "postrouting": 0, "others": 0 });
+    assert_eq!(drops(&net), none);
+    for address in ["10.9.0.1", "fd00:9::1"] {
+        for size in [1110, 1210, 1310] {
+            expect(&net, &format!("-s {size} {address}"), false);
+        }
+    }
+    let by_rules = json!({ "prerouting": 6, "forward": 6, "postrouting": 6, "others": 0 });
+    assert_eq!(drops(&net), by_rules);
+    expect(&net, "-s 1010 10.9.0.1", false);
+    assert_eq!(drops(&net)["forward"], 9);
+    // What the kernel drops itself is no rule's.
+    let functions = 77 << 24;
+    ip(&net.node, &[&format!("route add unreachable 10.9.0.0/24 table {functions}")]);
+    expect(&net, "10.9.0.1", false);
+    assert_eq!(drops(&net)["others"], 3);
+    assert_eq!(drops(&net)["forward"], 9);
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The tests of what touches the kernel, on Linux 6.1 in a guest, where VRF and VLAN devices are real.
+# There nothing is skipped but what 6.1 cannot have (crates/testkit/src/feature.rs).
+set -euo pipefail
+. "$(dirname "$0")/../env.sh"
+
+TESTS=( --package kaido --test dataplane )
+NONE=(
+    --package kaido-bpf --package kaido-netlink --package kaido-dataplane --package kaido
+    --lib --test srv6 --test xdp --test kernel --test dataplane
+)
+# What sends streams, and waits for them, takes too long under translation.
+SKIP="--skip soak:: --skip flapping:: --skip attaching:: --skip jumbo:: --skip modes::"
+# What needs a compiler, FRR, or user space's queues, which the guest has not.
+SKIP="$SKIP --skip bgp:: --skip held:: --skip function_chain::"
+SECONDS_AT_MOST=500
+# Under translation everything takes some fifty times as long.
+PACKETS=${KAIDO_PACKETS:-2000}
+SLOWER=10
+
+kaido=$(realpath "$TARGET")/debug/kaido
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+as_user scripts/guest/kernel.sh >/dev/null
+echo "Building the guest's tests"
+as_user cargo build --quiet --package kaido
+as_user cargo test --no-run --quiet --message-format=json "${TESTS[@]}" >"$work/built"
+mapfile -t programs < <(sed -n 's|.*"executable":"\([^"]*/deps/[^"]*\)".*|\1|p' "$work/built" | sort)
+{
+    echo '#!/bin/sh'
+    echo 'echo "guest: Linux $(uname -r), $(nproc) processors"'
+    echo "export KAIDO_NO_SKIP=1 KAIDO_PACKETS=$PACKETS KAIDO_SLOWER=$SLOWER RUST_TEST_THREADS=2"
+    echo 'failed=0'
+    for program in "${programs[@]}"; do
+        echo "echo 'guest: $(basename "${program%-*}")'; $program function_drops functions:: || failed=1"
+    done
+    # Last, since it is the whole machine's: without its compiler the kernel refuses callbacks.
+    echo 'exit $failed'
+} >"$work/job"
+chmod +x "$work/job"
+scripts/guest/image.sh "$work/image" "$work/job" "${programs[@]}" "$kaido"
+status=0
+KERNEL_OPTIONS="mitigations=off init_on_alloc=0" \
+    scripts/guest/boot.sh "$work/image" "$SECONDS_AT_MOST" -smp 2 | tee "$work/log" || status=$?
+awk '/^test result: / { p += $4; f += $6; s += $8 }
+    END { printf "in the guest: %d passed, %d failed, %d skipped\n", p, f, s }' "$work/log"
+exit "$status"
