@@ -130,14 +130,14 @@ static __always_inline const struct sid *find_sid(const struct frame *frame, __u
 	__u64 hash = mix(high, low, 0);
 	__u32 version = frame->control->version, first = found_at(frame->row, hash), second;
 
-	if (!frame->control->sids[frame->control->active & 1].count)
-		return 0;
 	const struct found_sid *found = bpf_map_lookup_elem(&found_sids, &first);
 
 	if (!found)
 		return 0;
 	if (is_sid_of(found, high, low, version))
 		return &found->sid;
+	if (!frame->control->sids[frame->control->active & 1].count)
+		return 0;
 	second = found_at(frame->row, second_hash(hash));
 	found = bpf_map_lookup_elem(&found_sids, &second);
 	if (!found)

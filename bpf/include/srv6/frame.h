@@ -93,7 +93,8 @@ static __always_inline int is_special4(__be32 address)
 {
 	__u8 first = address & 0xff;
 
-	return first == 0 || first == 127 || first >= 224;
+	/* 0 and 224 to 255, then 127. */
+	return (__u8)(first - 1) >= 223 || first == 127;
 }
 
 #endif

@@ -123,12 +123,17 @@ __noinline int ask_kernel(struct xdp_md *ctx, const struct route_key *key, __u32
 
 /* A key's hash: its high bits depend on all of the key, and the products do not wait for each
  * other. */
-static __always_inline __u64 hash_of(__u64 dst0, __u64 dst1, __u64 src0, __u64 src1, __u64 flow,
-				     __u64 table)
+static __always_inline __u64 hash_of(__u64 dst0, __u64 dst1, __u64 table)
 {
 	return dst0 * 0x9e3779b97f4a7c15ull + dst1 * 0xc2b2ae3d27d4eb4full +
-	       src0 * 0x165667b19e3779f9ull + src1 * 0xd6e8feb86659fd93ull +
-	       flow * 0xff51afd7ed558ccdull + table * 0xc4ceb9fe1a85ec53ull;
+	       table * 0xc4ceb9fe1a85ec53ull;
+}
+
+/* What the rest of a key adds. */
+static __always_inline __u64 more_of(__u64 src0, __u64 src1, __u64 flow)
+{
+	return src0 * 0x165667b19e3779f9ull + src1 * 0xd6e8feb86659fd93ull +
+	       flow * 0xff51afd7ed558ccdull;
 }
 
 #define PLACE(hash) ((hash) >> (64 - LIMIT_ADJACENCY_BITS))
@@ -172,12 +177,10 @@ static __always_inline const struct adjacency *route(const struct frame *frame, 
 						     __u64 dst1, __u64 src0, __u64 src1,
 						     __u64 flow, __u64 table, int *reason)
 {
-	__u64 exact = frame->control->exact;
+	__u64 exact = frame->control->exact, hash = hash_of(dst0, dst1, table);
 
-	src0 &= exact;
-	src1 &= exact;
-	flow &= exact;
-	__u64 hash = hash_of(dst0, dst1, src0, src1, flow, table);
+	if (exact)
+		hash += more_of(src0, src1, flow);
 	__u32 row = frame->row << LIMIT_ADJACENCY_BITS, at = row + PLACE(hash);
 	const struct adjacency *entry = bpf_map_lookup_elem(&adjacencies, &at);
 
@@ -186,9 +189,14 @@ static __always_inline const struct adjacency *route(const struct frame *frame, 
 	if (!entry)
 		return 0;
 	__u64 differs = (entry->key.dst[0] ^ dst0) | (entry->key.dst[1] ^ dst1) |
-			(entry->key.src[0] ^ src0) | (entry->key.src[1] ^ src1) |
-			(entry->key.flow ^ flow) | (entry->key.table ^ table) |
+			(entry->key.table ^ table) |
 			(entry->generation ^ frame->control->generation);
+
+	if (exact)
+		differs |= (entry->key.src[0] ^ src0) | (entry->key.src[1] ^ src1) |
+			   (entry->key.flow ^ flow);
+	else
+		differs |= entry->key.src[0] | entry->key.src[1] | entry->key.flow;
 
 	if (!differs)
 		return entry;
@@ -200,9 +208,9 @@ static __always_inline const struct adjacency *route(const struct frame *frame, 
 		return 0;
 	key->dst[0] = dst0;
 	key->dst[1] = dst1;
-	key->src[0] = src0;
-	key->src[1] = src1;
-	key->flow = flow;
+	key->src[0] = src0 & exact;
+	key->src[1] = src1 & exact;
+	key->flow = flow & exact;
 	key->table = table;
 	at = other_place(key, hash, at, frame->control->generation);
 	if (at & ELSEWHERE) {
