@@ -101,13 +101,10 @@ static __always_inline int inwards(const struct frame *frame, const struct sid *
 				   behaviour == BEHAVIOUR_END_DT46);
 }
 
-/* A packet to one of this node's SIDs. */
-static __always_inline int endpoint(struct frame *frame, const struct sid *sid)
+/* A packet to one of this node's SIDs. `ip`: its header, which is whole. */
+static __always_inline int endpoint(struct frame *frame, const struct sid *sid,
+				    const struct ipv6hdr *ip)
 {
-	const struct ipv6hdr *ip = data_of(frame) + ETH_HLEN;
-
-	if ((void *)(ip + 1) > end_of(frame))
-		return pass(frame, REASON_TRUNCATED);
 	frame->length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
 	if (is_special6(high(&ip->saddr)))
 		return leave(frame, REASON_IRREGULAR, is_in_kernel(sid));
@@ -124,7 +121,7 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid)
 	if (sid->behaviour == BEHAVIOUR_END_B6_ENCAPS)
 		return end_b6_encaps(frame->ctx, frame->port, sid, frame->length);
 	if (sid->behaviour == BEHAVIOUR_END_AN_NF)
-		return end_an_nf(frame->ctx, frame->port, sid, frame->length);
+		return end_an_nf(frame->ctx, frame->port, sid, frame->length, frame->control);
 	return inwards(frame, sid, ip);
 }
 
@@ -189,12 +186,12 @@ static __always_inline int headend(struct frame *frame)
 SEC("xdp.frags")
 int srv6(struct xdp_md *ctx)
 {
-	__u32 zero = 0, slot = ctx->ingress_ifindex & (LIMIT_PORTS - 1);
+	__u32 zero = 0, ifindex = ctx->ingress_ifindex, slot = ifindex & (LIMIT_PORTS - 1);
 	struct frame frame = {.ctx = ctx, .l3 = ETH_HLEN};
 
 	frame.control = bpf_map_lookup_elem(&control, &zero);
 	frame.port = bpf_map_lookup_elem(&ports, &slot);
-	if (!frame.control || !frame.port || frame.port->ifindex != ctx->ingress_ifindex)
+	if (!frame.control || !frame.port || frame.port->ifindex != ifindex)
 		return XDP_PASS;
 	frame.row = bpf_get_smp_processor_id();
 
@@ -209,7 +206,7 @@ int srv6(struct xdp_md *ctx)
 			find_sid(&frame, high(&ip->daddr), low(&ip->daddr));
 
 		if (sid)
-			return endpoint(&frame, sid);
+			return endpoint(&frame, sid, ip);
 	}
 	return headend(&frame);
 }
@@ -226,19 +223,17 @@ int finds_tables(struct xdp_md *ctx)
 	return answer == -EINVAL ? XDP_DROP : XDP_PASS;
 }
 
-/* On the interface by which inner packets come, which polls because it has a program. What left
- * netfilter for another SID of this node is here, and is as on the port where it came in. */
-SEC("xdp.frags")
-int function_again(struct xdp_md *ctx)
+/* What left netfilter for another SID of this node, and is as on the port where it came in. Not
+ * inline, for those that are on their way in. */
+static __noinline int again(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	struct frame frame = {.ctx = ctx, .l3 = ETH_HLEN};
 	const void *ethernet = data_of(&frame);
 	const struct ipv6hdr *ip = ethernet + ETH_HLEN;
 
-	if ((void *)(ip + 1) > end_of(&frame) || load32(ethernet) != AGAIN_MAC_HIGH ||
-	    load16(ethernet + 4) != AGAIN_MAC_LOW)
-		return XDP_PASS;
+	if ((void *)(ip + 1) > end_of(&frame))
+		return XDP_DROP;
 	__u32 port = load32(ethernet + ETH_ALEN), slot = port & (LIMIT_PORTS - 1);
 
 	frame.control = bpf_map_lookup_elem(&control, &zero);
@@ -250,7 +245,19 @@ int function_again(struct xdp_md *ctx)
 		return drop(&frame, REASON_OTHER_PORT);
 	const struct sid *sid = find_sid(&frame, high(&ip->daddr), low(&ip->daddr));
 
-	return sid ? endpoint(&frame, sid) : drop(&frame, REASON_NO_ROUTE);
+	return sid ? endpoint(&frame, sid, ip) : drop(&frame, REASON_NO_ROUTE);
+}
+
+/* On the interface by which inner packets come, which polls because it has a program. */
+SEC("xdp.frags")
+int function_again(struct xdp_md *ctx)
+{
+	const void *ethernet = (void *)(long)ctx->data;
+
+	if (ethernet + ETH_HLEN > (void *)(long)ctx->data_end ||
+	    load32(ethernet) != AGAIN_MAC_HIGH || load16(ethernet + 4) != AGAIN_MAC_LOW)
+		return XDP_PASS;
+	return again(ctx);
 }
 
 /* An inner packet, on its way into the kernel. */
@@ -282,14 +289,14 @@ int function_out(struct __sk_buff *skb)
 SEC("tc")
 int answers(struct __sk_buff *skb)
 {
-	return guard(skb, 1);
+	return is_forwarded(skb) ? TC_ACT_UNSPEC : guard(skb, 1);
 }
 
 /* The same where frames have no link header. */
 SEC("tc")
 int answers_without_link(struct __sk_buff *skb)
 {
-	return guard(skb, 0);
+	return is_forwarded(skb) ? TC_ACT_UNSPEC : guard(skb, 0);
 }
 
 /* A packet that the kernel drops: of the tracepoint's arguments the first and the third. */
@@ -306,9 +313,11 @@ int start_watch(void *ctx)
 {
 	__u32 zero = 0;
 	struct watch *watch = bpf_map_lookup_elem(&watches, &zero);
+	struct control *state = bpf_map_lookup_elem(&control, &zero);
 
-	if (!watch)
+	if (!watch || !state)
 		return -1;
+	set_passage_time(state);
 	long failed = bpf_timer_init(&watch->timer, &watches, CLOCK_MONOTONIC);
 
 	if (!failed)

@@ -442,8 +442,11 @@ struct control {
 	struct lengths6 sids[2];
 	/* Sets of passages, less one: a power of two. */
 	__u32 passages;
+	/* What time it is for passages, to LIMIT_TICK_NS. Never 0. */
+	__u32 passage_time;
+	__u32 pad;
 };
-_Static_assert(sizeof(struct control) == 320, "no hidden padding");
+_Static_assert(sizeof(struct control) == 328, "no hidden padding");
 
 /* Addresses of a family, as the wire has them; IPv4 in the first 4 bytes. */
 struct trace_prefix {

@@ -145,16 +145,9 @@ static __always_inline int send_back(struct __sk_buff *skb, const struct control
 	ip->payload_len = bpf_htons(inner + length - sizeof(*ip));
 	ip->hop_limit = ANSWER_HOP_LIMIT;
 	*(outer->has_srh ? after : &ip->nexthdr) = protocol;
-	struct onward onward = {
-		.source = {high(&ip->saddr), low(&ip->saddr)},
-		.segment = {high(&ip->daddr), low(&ip->daddr)},
-		.flow = *(const __be32 *)ip & FLOW_MASK,
-		/* It forwards, whatever the interface here does. */
-		.port = state->function_out,
-		.protocol = ip->nexthdr,
-	};
 	skb->tc_index = SENT_BACK;
-	int verdict = send_anew(skb, state, &onward);
+	/* `kaido-out` forwards, whatever the interface here does. */
+	int verdict = send_anew(skb, state, ip, state->function_out);
 
 	if (verdict == TC_ACT_REDIRECT)
 		count_packet(state, policy->counter, inner);
@@ -200,8 +193,15 @@ static __always_inline int escapes(const struct __sk_buff *skb, const struct con
 	return port && port->ifindex == skb->ifindex;
 }
 
+/* Whether it is forwarded, and no packet that is with a function: that has a time. Most packets are so:
+ * what looks at the others is not inline, so that these need none of its registers. */
+static __always_inline int is_forwarded(const struct __sk_buff *skb)
+{
+	return skb->ingress_ifindex && !skb->tstamp;
+}
+
 /* At the interfaces of this node but those of functions, on the way out. */
-static __always_inline int guard(struct __sk_buff *skb, int ethernet)
+static __noinline int guard(struct __sk_buff *skb, int ethernet)
 {
 	__u32 zero = 0;
 	const struct control *state = bpf_map_lookup_elem(&control, &zero);

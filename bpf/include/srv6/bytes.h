@@ -27,9 +27,24 @@ static __always_inline __u32 load32(const void *from)
 	return *(const __u32 *)from;
 }
 
+static __always_inline __u64 load64(const void *from)
+{
+	return *(const __u64 *)from;
+}
+
 static __always_inline void store16(void *to, __u16 value)
 {
 	*(__u16 *)to = value;
+}
+
+static __always_inline void store32(void *to, __u32 value)
+{
+	*(__u32 *)to = value;
+}
+
+static __always_inline void store64(void *to, __u64 value)
+{
+	*(__u64 *)to = value;
 }
 
 /* A link-layer address. */

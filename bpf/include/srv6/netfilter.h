@@ -14,7 +14,6 @@
 #include <linux/pkt_cls.h>
 
 /* Since Linux 5.18; Linux 6.11 has other names for the same. */
-#define TIME_NONE 0
 #define TIME_OF_DELIVERY 1
 
 static __always_inline void count_packet(const struct control *state, __u32 counter, __u32 length)
@@ -34,7 +33,7 @@ static __always_inline int shoot(const struct control *state, struct __sk_buff *
 				 enum reason reason)
 {
 	/* Counted here, and not as dropped by the kernel. */
-	bpf_skb_set_tstamp(skb, 0, TIME_NONE);
+	skb->tstamp = 0;
 	count_packet(state, REASONS + reason, skb->len - ETH_HLEN);
 	return TC_ACT_SHOT;
 }
@@ -83,48 +82,22 @@ static __always_inline int give_hop_limit_back(struct __sk_buff *skb, int ipv6)
 	return 0;
 }
 
-/* Where a packet goes on to: of its slot, which may be another one's any moment. */
-struct onward {
-	__u64 source[2];
-	__u64 segment[2];
-	__be32 flow;
-	__u32 generation;
-	__u32 ifindex;
-	__u32 port;
-	__u8 protocol;
-};
-
-static __always_inline struct onward onward_of(const struct slot *slot)
-{
-	const struct ipv6hdr *ip = (const void *)slot->header;
-
-	return (struct onward){
-		.source = {high(&ip->saddr), low(&ip->saddr)},
-		.segment = {high(&ip->daddr), low(&ip->daddr)},
-		.flow = *(const __be32 *)ip & FLOW_MASK,
-		.generation = slot->generation,
-		.ifindex = slot->ifindex,
-		.port = slot->port,
-		.protocol = ip->nexthdr,
-	};
-}
-
 /* Sends to the next segment, which is looked up anew: routes have changed since, or the neighbour
- * was not known. The outer header is in front already. */
+ * was not known. The outer header, `ip`, is in front already. `port`: where the packet came in. */
 static __always_inline int send_anew(struct __sk_buff *skb, const struct control *state,
-				     const struct onward *onward)
+				     const struct ipv6hdr *ip, __u32 port)
 {
 	struct bpf_fib_lookup fib = {
 		.family = AF_INET6,
-		.ifindex = onward->port,
-		.flowinfo = onward->flow,
-		.l4_protocol = onward->protocol,
+		.ifindex = port,
+		.flowinfo = *(const __be32 *)ip & FLOW_MASK,
+		.l4_protocol = ip->nexthdr,
 		.tot_len = skb->len - ETH_HLEN,
 	};
 	struct bpf_redir_neigh next = {.nh_family = AF_INET6};
 
-	__builtin_memcpy(fib.ipv6_src, onward->source, 16);
-	__builtin_memcpy(fib.ipv6_dst, onward->segment, 16);
+	__builtin_memcpy(fib.ipv6_src, &ip->saddr, 16);
+	__builtin_memcpy(fib.ipv6_dst, &ip->daddr, 16);
 	long answer = bpf_fib_lookup(skb, &fib, sizeof(fib), 0);
 
 	if (answer == BPF_FIB_LKUP_RET_NO_NEIGH) {
@@ -147,42 +120,47 @@ static __always_inline int out_of_netfilter(struct __sk_buff *skb, const struct 
 
 	const struct slot *slot = slot_of(state, tag);
 
-	if (time >> 48 != state->magic || !slot || !is_slot_of(slot, tag))
+	if (time >> 48 != state->magic || !slot)
 		return shoot(state, skb, REASON_STATE_LOST);
-	int ipv6 = slot->flags & SLOT_IPV6, again = slot->flags & SLOT_AGAIN;
-	__u32 length = slot->length, inner = skb->len - ETH_HLEN;
+	__u64 word = first_word_of(slot);
+	__u32 flags = word >> SLOT_FLAGS_AT, length = (__u8)(word >> SLOT_LENGTH_AT);
+	__u32 inner = skb->len - ETH_HLEN;
+	int ipv6 = flags & SLOT_IPV6;
 
-	if (skb->protocol != (ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP)) ||
-	    length > LIMIT_OUTER)
+	if ((word ^ time) << (64 - SLOT_LENGTH_AT) || length < OUTER_LEAST || length > LIMIT_OUTER ||
+	    skb->protocol != (ipv6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP)))
 		return shoot(state, skb, REASON_STATE_LOST);
-	if (!(slot->flags & SLOT_RAISED) && give_hop_limit_back(skb, ipv6))
+	if (!(flags & SLOT_RAISED) && give_hop_limit_back(skb, ipv6))
 		return shoot(state, skb, REASON_TRUNCATED);
 	if (bpf_skb_adjust_room(skb, length, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV6))
 		return shoot(state, skb, REASON_NO_HEADROOM);
-	if (bpf_skb_store_bytes(skb, 0, slot->ethernet, ETH_HLEN + length, 0))
-		return shoot(state, skb, REASON_TRUNCATED);
-	struct ipv6hdr *ip = (void *)(long)skb->data + ETH_HLEN;
+	void *ethernet = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	struct ipv6hdr *ip = ethernet + ETH_HLEN;
 
-	if ((void *)(ip + 1) > (void *)(long)skb->data_end)
+	/* What is new is in front, where the kernel has made room. */
+	if (copy_held(ip, slot->header, ip, end, length))
 		return shoot(state, skb, REASON_TRUNCATED);
+	store64(ethernet, load64(slot->ethernet));
+	store32(ethernet + 8, load32(slot->ethernet + 8));
+	store16(ethernet + 12, bpf_htons(ETH_P_IPV6));
 	ip->payload_len = bpf_htons(inner + length - sizeof(*ip));
-	struct onward onward = onward_of(slot);
-	__u32 counter = slot->counter;
+	__u32 counter = slot->counter, generation = slot->generation;
+	__u32 ifindex = slot->ifindex, port = slot->port;
 
 	/* While it was copied a packet that came later may have taken the slot. */
 	barrier(); /* of the compiler: x86 keeps loads in order */
-	if (!is_slot_of(slot, tag))
+	if (first_word_of(slot) != word)
 		return shoot(state, skb, REASON_STATE_LOST);
 	/* Or a qdisc that goes by the time would keep the packet back. */
-	bpf_skb_set_tstamp(skb, 0, TIME_NONE);
+	skb->tstamp = 0;
 	/* It was the inner packet's. */
 	skb->mark = 0;
-	if (again) {
+	if (flags & SLOT_AGAIN) {
 		count_packet(state, counter, inner);
 		return TC_ACT_OK;
 	}
-	int verdict = onward.generation == state->generation ? bpf_redirect(onward.ifindex, 0) :
-							       send_anew(skb, state, &onward);
+	int verdict = generation == state->generation ? bpf_redirect(ifindex, 0) :
+							send_anew(skb, state, ip, port);
 
 	if (verdict == TC_ACT_REDIRECT)
 		count_packet(state, counter, inner);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
  * The timer that ends generations while nobody watches over them: packets go on being forwarded
- * when the daemon is gone, by routes that are at most LIMIT_TICK_NS old.
+ * when the daemon is gone, by routes that are at most LIMIT_TICK_NS old. It keeps the time of
+ * passages, too.
  */
 #ifndef KAIDO_SRV6_WATCH_H
 #define KAIDO_SRV6_WATCH_H
 
-#include "maps.h"
+#include "passage.h"
 
 #define CLOCK_MONOTONIC 1
 
@@ -32,6 +33,7 @@ static int tick(void *map, __u32 *key, struct watch *watch)
 	    __sync_add_and_fetch(&state->generation, 1) == 0)
 		__sync_fetch_and_add(&state->generation, 1);
 	watch->heartbeat = state->heartbeat;
+	set_passage_time(state);
 	bpf_timer_start(&watch->timer, LIMIT_TICK_NS, 0);
 	return 0;
 }
