@@ -10,6 +10,7 @@
 #include "include/srv6/end.h"
 #include "include/srv6/end_an_nf.h"
 #include "include/srv6/end_b6_encaps.h"
+#include "include/srv6/proxy.h"
 #include "include/srv6/watch.h"
 
 #include <linux/errno.h>
@@ -122,6 +123,8 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid,
 		return end_b6_encaps(frame->ctx, frame->port, sid, frame->length);
 	if (sid->behaviour == BEHAVIOUR_END_AN_NF)
 		return end_an_nf(frame->ctx, frame->port, sid, frame->length, frame->control);
+	if (sid->behaviour > BEHAVIOUR_END_AN_NF)
+		return into_proxy(frame->ctx, frame->port, sid, frame->length);
 	return inwards(frame, sid, ip);
 }
 
@@ -283,6 +286,20 @@ int function_out(struct __sk_buff *skb)
 	if (skb->ingress_ifindex && skb->ingress_ifindex != state->function_in)
 		return shoot(state, skb, REASON_LOCAL_ANSWER);
 	return out_of_netfilter(skb, state);
+}
+
+/* A packet of a proxy, on its way to the function. */
+SEC("tc")
+int proxy_in(struct __sk_buff *skb)
+{
+	return into_function(skb);
+}
+
+/* What comes in by an interface that leads to a proxy's function. */
+SEC("tc")
+int proxy_back(struct __sk_buff *skb)
+{
+	return out_of_function(skb);
 }
 
 /* A packet on its way out by another interface. */

@@ -66,6 +66,12 @@ enum limit {
 	LIMIT_SPREAD = 64,
 	/* Sets of `passages`, where there are service functions. A power of two. */
 	LIMIT_PASSAGES = 16384,
+	/* Packets that are with the functions behind one interface (End.AD). A power of two. Without a
+	 * link-layer tag, what such a function makes itself is taken for another's packet in at most so
+	 * many of 2^32 cases: see end_ad.h. */
+	LIMIT_PROXIED = 8192,
+	/* How long one may be there, in 2^20 ns: 4.3 s. */
+	LIMIT_PROXIED_TICKS = 4096,
 	/* How long a generation lasts that nobody watches over. */
 	LIMIT_TICK_NS = 100000000,
 	/* The first counters are the reasons': left to the kernel, then dropped. */
@@ -122,6 +128,8 @@ enum reason {
 	/* What this node itself says to an inner packet of a service function, without a way back; and what
 	 * it, or another one through it, sends where only such packets leave. */
 	REASON_LOCAL_ANSWER,
+	/* The interface to a service function, or the one back, is down or not there. */
+	REASON_FUNCTION_DOWN,
 	REASONS,
 };
 
@@ -259,6 +267,9 @@ enum behaviour {
 	BEHAVIOUR_END_DT46,
 	BEHAVIOUR_END_B6_ENCAPS,
 	BEHAVIOUR_END_AN_NF,
+	BEHAVIOUR_END_AS,
+	BEHAVIOUR_END_AD,
+	BEHAVIOUR_END_AM,
 };
 
 /* Bits of a SID: its flavours (RFC 8986 section 4.16, RFC 9800 section 4.1), and whether the kernel
@@ -279,7 +290,8 @@ struct sid {
 	 * T, DT4, DT6, DT46: the routing table, or zero and then the VRF to look up in.
 	 * DX2: the interface to send by. B6.Encaps: the policy.
 	 * AN.NF: the counter of what has come back from netfilter, and the way back of this node's own
-	 * answers, 0 for none. */
+	 * answers, 0 for none.
+	 * AS, AD, AM: the counter of what has come back, and the proxy. */
 	__u64 target[2];
 	__u32 version; /* the control's when the counter became this SID's */
 	__u32 counter;
@@ -366,7 +378,7 @@ struct slot {
 	__u8 flags;       /* SLOT_* */
 	__u32 generation; /* `ifindex` and `ethernet` are right while it is the control's; 0: never */
 	__u32 ifindex;    /* the port to send by */
-	__u32 mark;       /* the SID's argument */
+	__u32 mark;       /* the SID's argument; End.AD: when the packet came, in 2^20 ns */
 	__u32 counter;    /* of what comes back */
 	__u32 port;       /* where the packet came in */
 	__u8 station[6];  /* whom it came from */
@@ -393,6 +405,7 @@ enum slot_flag {
 	SLOT_IPV6 = 1,   /* the inner packet is one of IPv6 */
 	SLOT_RAISED = 2, /* its hop limit was raised by one: the kernel takes one off */
 	SLOT_AGAIN = 4,  /* the next segment is this node's own */
+	SLOT_ROUTED = 8, /* End.AD: the tag comes back as the packet's hash, and not in the frame */
 };
 
 /*
@@ -409,6 +422,30 @@ struct passages {
 	__u32 pad;
 };
 _Static_assert(sizeof(struct passages) == 64, "one cache line");
+
+/* The way of a SID's packets to its service function (End.AS, End.AD, End.AM), and what they need
+ * back. */
+struct proxy {
+	__u64 via[2];   /* the function's address; IPv4 in the first 4 bytes */
+	__u32 to;       /* the interface that packets are sent by; 0 while it is down or not there */
+	__u32 ring;     /* AD: of slots, one for each interface back */
+	__u32 policy;   /* AS: the outer headers */
+	__u32 counter;  /* of what comes back */
+	__u32 port;     /* AS, AM: where packets count as having come in */
+	__u8 station[6]; /* of `to` */
+	__u8 family;    /* of `via`; 0 for none: the function takes what is to anybody */
+	__u8 behaviour;
+	__u8 pad[4];
+};
+_Static_assert(sizeof(struct proxy) == 48, "no hidden padding");
+
+/* What comes in by an interface that leads to service functions. With neither of the two nothing is to
+ * come back there. */
+struct back {
+	__u32 ring;  /* AD: the ring that its slots are in, plus one; 0 for none */
+	__u32 proxy; /* AS, AM: whose packets these are; 0 for none */
+};
+_Static_assert(sizeof(struct back) == 8, "no hidden padding");
 
 /* What the daemon tells every packet. */
 struct control {
@@ -444,9 +481,13 @@ struct control {
 	__u32 passages;
 	/* What time it is for passages, to LIMIT_TICK_NS. Never 0. */
 	__u32 passage_time;
+	/* Two ends of another veth: inner packets of proxies come in by the one, from XDP, and what goes on
+	 * to another SID of this node is sent into the other. */
+	__u32 proxy_in;
+	__u32 proxy_out;
 	__u32 pad;
 };
-_Static_assert(sizeof(struct control) == 328, "no hidden padding");
+_Static_assert(sizeof(struct control) == 336, "no hidden padding");
 
 /* Addresses of a family, as the wire has them; IPv4 in the first 4 bytes. */
 struct trace_prefix {

@@ -172,10 +172,10 @@ struct {
 	__type(value, struct found_policy);
 } found_policies SEC(".maps");
 
-/* Where inner packets go to, to come in again as if from outside. */
+/* Where inner packets go to, to come in again as if from outside; those of proxies are at 1. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, 1);
+	__uint(max_entries, 2);
 	__type(key, __u32);
 	__type(value, __u32);
 } function_devices SEC(".maps");
@@ -221,6 +221,39 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } taken SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct proxy);
+} proxies SEC(".maps");
+
+/* By interface. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct back);
+} backs SEC(".maps");
+
+/* Rings of LIMIT_PROXIED. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct slot);
+} proxied SEC(".maps");
+
+/* How many slots have been taken of each ring. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} proxied_taken SEC(".maps");
 
 /* One row of control.counters a processor: a per-CPU array would need a call on older kernels and
  * an allocation each. */

@@ -84,6 +84,15 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// What comes back from a service function by an interface cannot be taken, or left.
+    #[error("cannot take what service functions send by interface {interface} (tcx or clsact)")]
+    Back {
+        /// The interface's index.
+        interface: u32,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// A pin cannot be made, opened or removed.
     #[error("cannot use {} to keep programs at work", path.display())]
     Pin {

@@ -57,6 +57,10 @@ pub struct Sizes {
     pub attachments: u32,
     /// Packets that are with service functions, on each processor. A power of two.
     pub slots: u32,
+    /// Proxies of service functions; 0 for none.
+    pub proxies: u32,
+    /// Interfaces that packets of End.AD come back by.
+    pub rings: u32,
 }
 
 impl Default for Sizes {
@@ -71,6 +75,8 @@ impl Default for Sizes {
             tenants: 256,
             attachments: some,
             slots: 1,
+            proxies: 0,
+            rings: 0,
         }
     }
 }
@@ -92,6 +98,8 @@ impl Sizes {
             tenants: self.tenants.max(other.tenants),
             attachments: self.attachments.max(other.attachments),
             slots: self.slots.max(other.slots),
+            proxies: self.proxies.max(other.proxies),
+            rings: self.rings.max(other.rings),
         }
     }
 
@@ -140,6 +148,10 @@ pub struct Srv6 {
     pub ways_back: Table<u32, u32>,
     /// What inner packets of service functions are sent by.
     pub(crate) function_devices: Table<u32, u32>,
+    /// Proxies, by number; 0 is none's.
+    pub proxies: Mapped<types::proxy>,
+    /// What comes in by interfaces that lead to proxies' functions.
+    pub backs: Table<u32, types::back>,
     /// A row of counters for each processor.
     counts: Mapped<types::count>,
     found_sids: FoundSids,
@@ -173,7 +185,9 @@ impl Srv6 {
             new.reuse_fd(map.as_fd()).map_err(failed)?;
         }
         // It is nearly the program once more, and takes as long to verify.
-        open.progs.function_again.set_autoload(sizes.slots > 1);
+        open.progs.function_again.set_autoload(sizes.slots > 1 || sizes.proxies > 0);
+        open.progs.proxy_in.set_autoload(sizes.proxies > 0);
+        open.progs.proxy_back.set_autoload(sizes.proxies > 0);
         open.progs.dropped.set_autoload(sizes.slots > 1 && Path::new(KERNEL_TYPES).exists());
         let skel = open.load().map_err(failed)?;
         let maps = &skel.maps;
@@ -213,6 +227,8 @@ impl Srv6 {
             sids: indexed("SIDs", &maps.sids, sid_index)?,
             ways_back: table("ways_back", &maps.ways_back)?,
             function_devices: table("function_devices", &maps.function_devices)?,
+            proxies: mapped("proxies", &maps.proxies)?,
+            backs: table("backs", &maps.backs)?,
             counts: mapped("counts", &maps.counts)?,
             found_sids: FoundSids(mapped("found_sids", &maps.found_sids)?),
             missing: mapped("missing", &maps.missing)?,
@@ -225,6 +241,7 @@ impl Srv6 {
             skel,
             drop_link: OnceLock::new(),
         };
+        begin_tags(&table("proxied_taken", &loaded.skel.maps.proxied_taken)?)?;
         crate::measure::run_syscall(loaded.skel.progs.start_watch.as_fd())?;
         Ok(loaded)
     }
@@ -396,6 +413,8 @@ impl Srv6 {
         set_sizes(&mut open.maps, self.sizes, cpus).map_err(failed)?;
         open.progs.function_again.set_autoload(false);
         open.progs.dropped.set_autoload(false);
+        open.progs.proxy_in.set_autoload(false);
+        open.progs.proxy_back.set_autoload(false);
         // Every packet is to be seen at its counter.
         if let Some(settings) = open.maps.rodata_data.as_deref_mut() {
             settings.counts_found = 0;
@@ -418,6 +437,7 @@ impl Srv6 {
             (&mut new.sids, &shared.sids),
             (&mut new.sid_index, &shared.sid_index),
             (&mut new.function_devices, &shared.function_devices),
+            (&mut new.proxies, &shared.proxies),
         ] {
             new.reuse_fd(shared.as_fd()).map_err(failed)?;
         }
@@ -447,6 +467,13 @@ impl Srv6 {
 
     pub(crate) fn drops_map(&self) -> &Map<'_> {
         &self.skel.maps.function_drops
+    }
+
+    /// What proxies' packets meet on their way to the function, first in XDP, and back from it. Of a
+    /// program with room for proxies.
+    pub(crate) fn proxy_programs(&self) -> [BorrowedFd<'_>; 3] {
+        let progs = &self.skel.progs;
+        [progs.function_again.as_fd(), progs.proxy_in.as_fd(), progs.proxy_back.as_fd()]
     }
 
     /// What a program's successor goes on with, and where it finds what is in front of tags.
@@ -495,6 +522,9 @@ fn set_sizes(maps: &mut skel::OpenSrv6Maps<'_>, sizes: Sizes, cpus: u32) -> libb
         (&mut maps.slots, cpus.saturating_mul(sizes.slots)),
         (&mut maps.passages, sizes.passages()),
         (&mut maps.function_drops, if sizes.slots > 1 { 2 * FUNCTIONS } else { 1 }),
+        (&mut maps.proxies, twice(sizes.proxies)),
+        (&mut maps.proxied, (2 * sizes.rings * types::limit::LIMIT_PROXIED.0).max(1)),
+        (&mut maps.proxied_taken, (2 * sizes.rings).max(1)),
         (&mut maps.adjacencies, cpus << types::limit::LIMIT_ADJACENCY_BITS.0),
         (&mut maps.found_sids, cpus << types::limit::LIMIT_FOUND_BITS.0),
         (&mut maps.found_policies, cpus << types::limit::LIMIT_FOUND_BITS.0),
@@ -502,6 +532,12 @@ fn set_sizes(maps: &mut skel::OpenSrv6Maps<'_>, sizes: Sizes, cpus: u32) -> libb
         map.set_max_entries(entries)?;
     }
     Ok(())
+}
+
+/// Lets each ring's tags begin somewhere, so that none is one of an earlier program's.
+fn begin_tags(taken: &Table<u32, u64>) -> Result<(), Error> {
+    (0..taken.capacity())
+        .try_for_each(|ring| taken.set(&ring, &(u64::from(random()) << 8 | u64::from(ring & 0xff))))
 }
 
 fn table<K: Abi, V: Abi>(name: &'static str, map: &Map<'_>) -> Result<Table<K, V>, Error> {
@@ -552,4 +588,4 @@ macro_rules! plain {
     )*};
 }
 plain!(control port upper attachment_key attachment tenant prefix4 prefix6);
-plain!(policy spread outer bucket sid found_sid count missing);
+plain!(policy spread outer bucket sid found_sid count missing proxy back);

@@ -161,11 +161,13 @@ impl Engine {
         // Numbers that a refused file took are free again.
         let (mut tenants, mut table_tenants) = (self.tenants.clone(), self.table_tenants.clone());
         tenants.spare(seen.present.tenants());
-        let mut links = Links::new(seen.kernel.links.clone(), seen.kernel.finds_tables);
+        let mut links = Links::new(seen.kernel.links.clone(), seen.kernel.finds_tables)
+            .passing(seen.passing.clone());
         let mut file = Cow::Borrowed(file);
         if ports == Ports::Present {
             let known = self.plane.now().ports.iter();
             links = links.also_called(known.map(|(index, port)| (port.name.as_str(), *index)));
+            links = links.lacking_functions();
             let named = file.ports.iter().flat_map(|(name, port)| [Some(name), port.exit.as_ref()]);
             let missing = named.flatten().filter(|name| !links.has(name));
             let missing: Vec<_> = missing.cloned().collect();

@@ -7,14 +7,16 @@ use std::path::Path;
 use api::v1;
 use ipnet::Ipv6Net;
 use model::dataplane::{Action, with_sid, without_sid};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::engine::{Engine, Ports};
 use crate::service::response;
 use crate::{Config, Error};
 
-/// The behaviour that a function has.
+/// The behaviour that a function has when none is given.
 const FUNCTION: &str = "End.AN.NF";
+/// Those of functions behind an interface.
+const PROXIES: [&str; 3] = ["End.AS", "End.AD", "End.AM"];
 /// How many changes are listed.
 const MOST: usize = 50;
 
@@ -27,7 +29,7 @@ pub(crate) fn add(
     let sid = prefix(&request.sid)?;
     let text = applied(state)?;
     match action(&text, sid)? {
-        None | Some(Action::EndAnNf { .. }) => {}
+        None | Some(Action::EndAnNf { .. } | Action::Proxy(_)) => {}
         Some(_) => {
             return Err(Error::Function(format!("the SID `{sid}` is there, and no function")));
         }
@@ -44,7 +46,7 @@ pub(crate) fn remove(
 ) -> Result<v1::ApplyDataplaneResponse, Error> {
     let sid = prefix(&request.sid)?;
     let text = applied(state)?;
-    if !matches!(action(&text, sid)?, Some(Action::EndAnNf { .. })) {
+    if !matches!(action(&text, sid)?, Some(Action::EndAnNf { .. } | Action::Proxy(_))) {
         let message = format!("no function `{sid}`: `kaido function ls` lists them");
         return Err(Error::Function(message));
     }
@@ -60,16 +62,33 @@ fn action(text: &str, sid: Ipv6Net) -> Result<Option<Action>, Error> {
 }
 
 fn behaviour(request: &v1::AddFunctionRequest) -> Result<Value, Error> {
-    match request.behaviour.as_str() {
-        "" | FUNCTION => {}
+    let name = match request.behaviour.as_str() {
+        "" => FUNCTION,
+        name if name == FUNCTION || PROXIES.contains(&name) => name,
         other => {
-            let message = format!("`{other}` is no function's behaviour: {FUNCTION} is");
+            let all = PROXIES.join(", ");
+            let message = format!("`{other}` is no function's behaviour: {FUNCTION}, {all} are");
             return Err(Error::Function(message));
         }
+    };
+    let mut map = Map::new();
+    let v1::AddFunctionRequest { answers, to, back, via, segments, .. } = request;
+    for (key, value) in [("answers", answers), ("policy", segments)] {
+        if !value.is_empty() {
+            map.insert(key.into(), json!(value));
+        }
     }
-    Ok(match request.answers.as_slice() {
-        [] => json!(FUNCTION),
-        segments => json!({ "behaviour": FUNCTION, "answers": segments }),
+    for (key, value) in [("to", to), ("back", back), ("via", via)] {
+        if !value.is_empty() {
+            map.insert(key.into(), json!(value));
+        }
+    }
+    // What the behaviour does not take, the file's reader says.
+    Ok(if map.is_empty() {
+        json!(name)
+    } else {
+        map.insert("behaviour".into(), json!(name));
+        Value::Object(map)
     })
 }
 

@@ -1,6 +1,6 @@
 //! What an engine stands on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ pub(crate) struct Seen {
     pub(crate) source: Option<Ipv6Addr>,
     /// Whether a packet's way depends on more than its destination.
     pub(crate) exact: bool,
+    /// The interfaces that pass packets: what changes by itself is not in `kernel`.
+    pub(crate) passing: BTreeSet<u32>,
 }
 
 /// The kernel of the data plane's namespace: what it says, and the routes that it keeps for the data

@@ -94,9 +94,12 @@ impl Host for KernelSide {
         let rules = self.handle.rule_owners()?;
         let present = Present::list(&mut self.handle)?;
         let addresses = self.handle.addresses()?;
+        let links = self.handle.links()?;
+        let passing = links.iter().filter(|link| link.up && link.carrier);
+        let passing = passing.map(|link| link.index).collect();
         let kernel = Kernel {
             routes: list.routes,
-            links: self.handle.links()?.into_iter().map(settled).collect(),
+            links: links.into_iter().map(settled).collect(),
             addresses: addresses.iter().map(|a| a.net.addr()).collect(),
             addresses_of: addresses.iter().map(|a| (a.interface, a.net.addr())).collect(),
             // Ours says nothing of what the kernel's own routes are to have.
@@ -105,7 +108,7 @@ impl Host for KernelSide {
             finds_tables,
         };
         let exact = list.by_more || rules.own || rules.others;
-        Ok(Seen { kernel, present, source: self.source, exact })
+        Ok(Seen { kernel, present, source: self.source, exact, passing })
     }
 
     fn has_another_source(&mut self, seen: &Kernel) -> Result<bool, Error> {

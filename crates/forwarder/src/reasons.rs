@@ -3,7 +3,7 @@
 use bpf::srv6::types::reason;
 
 /// A reason's name, for scripts, and its meaning, for people.
-pub(crate) const REASONS: [(reason, &str, &str); 20] = [
+pub(crate) const REASONS: [(reason, &str, &str); 21] = [
     (reason::REASON_NO_ENTRY, "no-entry", "nothing here concerns the packet"),
     (reason::REASON_OTHER_STATION, "other-station", "the frame is for another address"),
     (reason::REASON_EXTENSION, "extension", "an extension header that is no SRH"),
@@ -27,6 +27,11 @@ pub(crate) const REASONS: [(reason, &str, &str); 20] = [
         reason::REASON_LOCAL_ANSWER,
         "local-answer",
         "sent where only service functions' packets leave",
+    ),
+    (
+        reason::REASON_FUNCTION_DOWN,
+        "function-down",
+        "the interface to the service function is down",
     ),
 ];
 

@@ -29,7 +29,7 @@ pub(crate) enum Command {
     /// SRv6 on this machine's own ports, in XDP or by the kernel alone
     #[command(subcommand)]
     Dataplane(DataplaneCommand),
-    /// Service functions: inner packets through this machine's netfilter
+    /// Service functions: inner packets through this machine's netfilter, or behind an interface
     #[command(subcommand)]
     Function(FunctionCommand),
     /// Check what this machine has of what Kaido needs
@@ -134,6 +134,18 @@ pub(crate) enum FunctionCommand {
         /// are dropped
         #[arg(long, value_name = "SEGMENT,...", value_delimiter = ',')]
         answers: Vec<std::net::Ipv6Addr>,
+        /// The interface that End.AS, End.AD and End.AM send to their function by
+        #[arg(long, value_name = "INTERFACE")]
+        to: Option<String>,
+        /// The interface that the function's packets come back by; `--to` when absent
+        #[arg(long, value_name = "INTERFACE")]
+        back: Option<String>,
+        /// The function's address, where it routes; without, frames are to anybody
+        #[arg(long, value_name = "ADDRESS")]
+        via: Option<std::net::IpAddr>,
+        /// The segments that End.AS puts in front of what comes back
+        #[arg(long, value_name = "SEGMENT,...", value_delimiter = ',')]
+        segments: Vec<std::net::Ipv6Addr>,
         #[command(flatten)]
         which: WhichDataplane,
     },
@@ -144,12 +156,12 @@ pub(crate) enum FunctionCommand {
         #[command(flatten)]
         which: WhichDataplane,
     },
-    /// List the functions, and what went into netfilter and came back
+    /// List the functions, and what went into them and came back
     Ls {
         #[command(flatten)]
         which: WhichDataplane,
     },
-    /// Show single packets to a SID, and what becomes of them on the way to netfilter
+    /// Show single packets to a SID, and what becomes of them on the way to the function
     ///
     /// What rules do with them nft shows: `nft monitor trace`, with a rule that sets `meta nftrace`.
     Trace {

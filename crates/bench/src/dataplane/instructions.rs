@@ -105,6 +105,7 @@ fn layout_in_xdp(cluster: u32, vlan: u32) -> Forwarding {
         vrf: Some(cluster),
         policy: None,
         netfilter: false,
+        proxy: None,
         health: None,
         in_kernel: true,
     };

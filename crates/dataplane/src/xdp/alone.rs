@@ -182,6 +182,9 @@ fn why_no_sid(endpoint: &Endpoint, forwarding: &Forwarding) -> Option<&'static s
     if endpoint.netfilter {
         return Some("the kernel has no End.AN.NF: write `dataplane: xdp`");
     }
+    if endpoint.proxy.is_some() {
+        return Some("the kernel has no End.AS, End.AD and End.AM: write `dataplane: xdp`");
+    }
     match &endpoint.behavior {
         Behavior::EndDt4 { .. } | Behavior::EndDt46 { .. } if endpoint.vrf.is_none() => {
             Some("the kernel finds its table only by a VRF: `ip link add NAME type vrf table …`")

@@ -1,7 +1,7 @@
 //! What a data plane is to forward, with every name resolved: ports by index, tenants by number.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv6Net};
@@ -120,14 +120,67 @@ pub struct Endpoint {
     pub tags: Tags,
     /// The VRF device whose table is looked up, where the behaviour names a table of a VRF.
     pub vrf: Option<u32>,
-    /// The policy of End.B6.Encaps, or that of End.AN.NF's answers.
+    /// The policy of End.B6.Encaps or End.AS, or that of End.AN.NF's answers.
     pub policy: Option<PolicyId>,
     /// Whether the inner packet passes netfilter before the behaviour, which is End (End.AN.NF).
     pub netfilter: bool,
+    /// The proxy in front of a function behind an interface; the behaviour is End.
+    pub proxy: Option<Arc<Proxy>>,
     /// How it is found out whether the function works.
     pub health: Option<Arc<Health>>,
     /// Whether the kernel has this SID too: it then gets what the program does not do itself.
     pub in_kernel: bool,
+}
+
+impl Endpoint {
+    /// Whether it sends to a service function: the kernel has nothing like it.
+    pub fn is_function(&self) -> bool {
+        self.netfilter || self.proxy.is_some()
+    }
+}
+
+/// The way to a service function behind an interface (End.AS, End.AD, End.AM).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proxy {
+    /// The behaviour.
+    pub behavior: ProxyBehavior,
+    /// The interface that packets are sent by.
+    pub to: ProxyLink,
+    /// The interface that they come back by.
+    pub back: ProxyLink,
+    /// The function's address, where it routes.
+    pub via: Option<IpAddr>,
+}
+
+impl Proxy {
+    /// Whether packets get there and back.
+    pub fn is_up(&self) -> bool {
+        self.to.up && self.back.up
+    }
+}
+
+/// What a proxy does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProxyBehavior {
+    /// End.AS: what comes back gets the policy's outer header.
+    Static,
+    /// End.AD: what comes back gets its own outer header.
+    Dynamic,
+    /// End.AM: what comes back is to its next segment again.
+    Masquerading,
+}
+
+/// An interface that leads to a function, as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProxyLink {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its index; none while it is not there.
+    pub index: Option<u32>,
+    /// Its address.
+    pub mac: Mac,
+    /// Whether it passes packets.
+    pub up: bool,
 }
 
 /// A policy's name within its tenant.

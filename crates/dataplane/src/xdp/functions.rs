@@ -19,7 +19,7 @@ use netlink::{
 };
 
 use super::guards::{self, Guards};
-use super::{Forwarding, Kernel, Pins, Xdp};
+use super::{Forwarding, Kernel, Pins, Xdp, proxies};
 use wire::protocol;
 
 use crate::Error;
@@ -58,7 +58,7 @@ const NEEDED: [(&str, &str); 3] = [
 /// Refuses functions that the kernel has another way for: a packet that no program takes would go
 /// by it, past the rules.
 pub fn check_functions(wanted: &Forwarding, kernel: &Kernel) -> Result<(), Error> {
-    for (sid, _) in wanted.sids.iter().filter(|(_, endpoint)| endpoint.netfilter) {
+    for (sid, _) in wanted.sids.iter().filter(|(_, endpoint)| endpoint.is_function()) {
         let is_within = |net: &IpNet| matches!(net, IpNet::V6(net) if sid.contains(net));
         let route = kernel.routes.iter().find(|route| is_within(&route.destination));
         let address = kernel.addresses.iter().find(|address| is_within(&IpNet::from(**address)));
@@ -77,19 +77,19 @@ pub fn function_settings() -> &'static [(&'static str, &'static str)] {
     &NEEDED
 }
 
-/// Whether any SID is a service function's.
+/// Whether any SID is End.AN.NF's.
 pub(super) fn are_in(forwarding: &Forwarding) -> bool {
     forwarding.sids.values().any(|endpoint| endpoint.netfilter)
 }
 
 /// How many SIDs are service functions'.
 pub(super) fn count(forwarding: &Forwarding) -> usize {
-    forwarding.sids.values().filter(|endpoint| endpoint.netfilter).count()
+    forwarding.sids.values().filter(|endpoint| endpoint.is_function()).count()
 }
 
-/// Whether the interface is one of the way's ends.
+/// Whether the interface is one of the data plane's own.
 pub(super) fn is_own(link: &Link) -> bool {
-    link.name == INWARDS || link.name == OUTWARDS
+    link.name == INWARDS || link.name == OUTWARDS || proxies::is_own(link)
 }
 
 /// Makes the way, if there are functions in `wanted`.

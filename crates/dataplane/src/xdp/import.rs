@@ -297,6 +297,7 @@ fn import_sids(
             vrf: None,
             policy: None,
             netfilter: false,
+            proxy: None,
             health: None,
             in_kernel: true,
         };

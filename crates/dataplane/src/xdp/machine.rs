@@ -1,6 +1,6 @@
 //! The machine that a file is for: its interfaces, and what it lacks.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use model::dataplane::Name;
 use netlink::Link;
@@ -14,6 +14,10 @@ pub struct Links {
     pub(super) by_table: HashMap<u32, u32>,
     /// Whether the program finds a table that no VRF has ([`bpf::Srv6::finds_tables`]).
     pub(super) finds_tables: bool,
+    /// Those that pass packets.
+    pub(super) passing: BTreeSet<u32>,
+    /// Whether an interface to a service function may be missing: it comes again, or does not.
+    pub(super) may_lack: bool,
 }
 
 impl Links {
@@ -22,7 +26,8 @@ impl Links {
     pub fn new(links: Vec<Link>, finds_tables: bool) -> Self {
         let by_name = links.iter().enumerate().map(|(at, link)| (link.name.clone(), at)).collect();
         let vrfs = links.iter().filter_map(|link| Some((link.vrf_table?, link.index)));
-        Self { by_name, by_table: vrfs.collect(), links, finds_tables }
+        let by_table = vrfs.collect();
+        Self { by_name, by_table, links, finds_tables, passing: BTreeSet::new(), may_lack: false }
     }
 
     /// The same, where an interface that was renamed is found by its old name as well.
@@ -32,6 +37,18 @@ impl Links {
                 self.by_name.entry(name.into()).or_insert(at);
             }
         }
+        self
+    }
+
+    /// The same, of which these pass packets.
+    pub fn passing(mut self, passing: BTreeSet<u32>) -> Self {
+        self.passing = passing;
+        self
+    }
+
+    /// The same, where an interface to a service function may be missing: its SID drops then.
+    pub fn lacking_functions(mut self) -> Self {
+        self.may_lack = true;
         self
     }
 
@@ -74,6 +91,25 @@ pub enum Unresolved {
         line: u32,
         /// The port.
         port: Name,
+    },
+    /// An interface to a service function whose frames are a tenant's.
+    #[error(
+        "line {line}: the frames of `{name}` are a tenant's: take them out of its `attachments:`, \
+         or use another VLAN"
+    )]
+    IsTenants {
+        /// The line in the file.
+        line: u32,
+        /// The interface.
+        name: Name,
+    },
+    /// An interface to a service function that is a VRF.
+    #[error("line {line}: `{name}` is a VRF: write an interface that leads to the function")]
+    NoWay {
+        /// The line in the file.
+        line: u32,
+        /// The interface.
+        name: Name,
     },
     /// A port that is an interface above another one.
     #[error("line {line}: `{port}` is VLAN {vlan}{}: write that interface under `ports`, \

@@ -12,6 +12,7 @@ mod outer;
 mod pins;
 mod ports;
 mod program;
+mod proxies;
 mod slow_path;
 mod spread;
 mod tables;
@@ -19,8 +20,8 @@ mod tracing;
 
 pub use alone::NotInKernel;
 pub use forwarding::{
-    Attachment, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Tags, TenantId, Upper,
-    Weighted,
+    Attachment, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Proxy, ProxyBehavior,
+    ProxyLink, Tags, TenantId, Upper, Weighted,
 };
 pub use functions::{check_functions, function_settings};
 pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import, leave_own};

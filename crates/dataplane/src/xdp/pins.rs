@@ -13,6 +13,9 @@ const WATCH: &str = "watch:";
 const TRACE: &str = "watch:trace";
 /// The pins of guards, with the interface's index behind.
 const GUARD: &str = "watch:guard:";
+/// The pins of what takes packets that come back from proxies' functions, with the interface's index
+/// behind.
+const BACK: &str = "watch:back:";
 /// The pins of what service functions hold.
 const HELD: &str = "watch:held:";
 
@@ -55,8 +58,22 @@ impl Pins {
 
     /// The interfaces of guards, this daemon's and earlier ones'.
     pub(super) fn guards(&self) -> Result<Vec<u32>, Error> {
+        self.indices(GUARD)
+    }
+
+    /// That of an interface that leads to a proxy's function.
+    pub(super) fn back(&self, interface: u32) -> PathBuf {
+        self.0.join(format!("{BACK}{interface}"))
+    }
+
+    /// The interfaces that lead to proxies' functions, this daemon's and earlier ones'.
+    pub(super) fn backs(&self) -> Result<Vec<u32>, Error> {
+        self.indices(BACK)
+    }
+
+    fn indices(&self, of: &str) -> Result<Vec<u32>, Error> {
         let pins = self.all()?;
-        let names = pins.iter().filter_map(|pin| pin.file_name()?.to_str()?.strip_prefix(GUARD));
+        let names = pins.iter().filter_map(|pin| pin.file_name()?.to_str()?.strip_prefix(of));
         Ok(names.filter_map(|index| index.parse().ok()).collect())
     }
 
@@ -91,9 +108,13 @@ impl Pins {
         Ok(())
     }
 
-    /// Removes all pins: what nobody else holds ends.
+    /// Removes all pins but those of what takes packets that come back from functions: what nobody
+    /// else holds ends.
     pub(crate) fn clear(&self) -> Result<(), Error> {
-        self.all()?.iter().try_for_each(|pin| remove(pin))
+        let stays = |pin: &Path| {
+            pin.file_name().is_some_and(|name| name.to_string_lossy().starts_with(BACK))
+        };
+        self.all()?.iter().filter(|pin| !stays(pin)).try_for_each(|pin| remove(pin))
     }
 
     /// Leaves nothing behind, unless a port is at work.

@@ -19,6 +19,7 @@ use netlink::Handle;
 use super::functions;
 use super::guards::Guards;
 use super::pins::Pins;
+use super::proxies::{self, Backs};
 use super::tracing::Tracing;
 use super::{Forwarding, TABLE_TENANTS, Tables};
 use crate::{Counter, Dataplane, Error};
@@ -33,6 +34,7 @@ pub struct Xdp {
     pub(super) wanted: BTreeMap<Name, Mode>,
     pub(super) pins: Pins,
     pub(super) guards: Guards,
+    pub(super) backs: Backs,
     pub(super) handle: Handle,
     pub(super) trace: Option<Tracing>,
     /// Whether the program's watch outlives this process.
@@ -47,6 +49,7 @@ impl Xdp {
         Ok(Self {
             tables: Self::empty(Sizes::default(), None)?,
             guards: Guards::default(),
+            backs: Backs::default(),
             attached: BTreeMap::new(),
             modes: BTreeMap::new(),
             wanted: BTreeMap::new(),
@@ -85,6 +88,8 @@ impl Xdp {
             &self.pins,
             &mut self.handle,
         );
+        let done = done
+            .and_then(|()| proxies::attach(&tables, &mut self.backs, &self.pins, &mut self.handle));
         if let Err(error) = done.and_then(|()| self.put_on_all(tables.program().program())) {
             // It was there a moment ago; the first error is the one to report.
             let _ = self.attach_own_functions();
@@ -112,6 +117,7 @@ impl Xdp {
     /// What may fail of a change. On an error the tables and the ports are as they were.
     fn change_tables(&mut self, wanted: Forwarding, file: &File) -> Result<(), Error> {
         functions::prepare(&wanted, self)?;
+        proxies::prepare(&wanted, self)?;
         let before = self.tables.change_to(wanted)?;
         let done = self.attach_own_functions();
         if let Err(error) = done.and_then(|()| self.attach_to(&before, file)) {
@@ -124,14 +130,16 @@ impl Xdp {
 
     fn attach_own_functions(&mut self) -> Result<(), Error> {
         let (now, program) = (self.tables.now(), self.tables.program());
-        functions::attach(now, program, &mut self.guards, &self.pins, &mut self.handle)
+        functions::attach(now, program, &mut self.guards, &self.pins, &mut self.handle)?;
+        proxies::attach(&self.tables, &mut self.backs, &self.pins, &mut self.handle)
     }
 
     fn tidy_functions(&mut self) -> Result<(), Error> {
         if !functions::are_in(self.tables.now()) {
             self.guards.clear();
         }
-        functions::tidy(self.tables.now(), &self.pins, &mut self.handle)
+        functions::tidy(self.tables.now(), &self.pins, &mut self.handle)?;
+        proxies::tidy(self.tables.now(), &mut self.backs, &self.pins, &mut self.handle)
     }
 
     /// Whether no program is on any port, this daemon's or an earlier one's.
@@ -200,7 +208,8 @@ impl Dataplane for Xdp {
         let mut functions = Ok(());
         if self.is_idle() {
             // Nothing leads packets there.
-            functions = functions::tidy(&Forwarding::default(), &self.pins, &mut self.handle);
+            functions = functions::tidy(&Forwarding::default(), &self.pins, &mut self.handle)
+                .and_then(|()| self.backs.end(&self.pins, &mut self.handle));
         }
         self.pins.end().and(functions).and(ended)
     }
@@ -230,6 +239,7 @@ impl Dataplane for Xdp {
 
     fn beat(&mut self) -> Vec<(u32, IpAddr)> {
         self.tables.program().beat();
+        self.backs.leave_old(&self.pins);
         self.tables.program().missing_neighbours()
     }
 
@@ -239,6 +249,7 @@ impl Dataplane for Xdp {
 
     fn keeps(&mut self) -> bool {
         functions::are_led(self.tables.now(), &self.guards, &mut self.handle)
+            && proxies::are_led(self.tables.now(), &mut self.handle)
     }
 
     fn set_exact(&mut self, exact: bool) {
@@ -273,5 +284,7 @@ fn sizes_of(file: &File, forwarding: &Forwarding) -> Sizes {
         tenants: 2 * limits.tenants + TABLE_TENANTS,
         attachments: (forwarding.attachments.len() as u32).next_power_of_two().max(4096),
         slots: if functions::are_in(forwarding) { limits.held.next_power_of_two() } else { 1 },
+        proxies: proxies::count(forwarding),
+        rings: proxies::rings(forwarding),
     }
 }

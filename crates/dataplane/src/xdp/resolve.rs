@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv4Net};
-use model::dataplane::{self as file, Action, File, Name, Steer, Table};
+use model::dataplane::{self as file, Action, File, Name, ProxyKind, Steer, Table};
 use netlink::{Behavior, Flavors, Link, Mac, NextCsid};
 
 use super::machine::{Links, Unresolved};
@@ -94,10 +94,10 @@ pub fn resolve(
     Ok(resolving.forwarding)
 }
 
-struct Resolving<'a> {
-    links: &'a Links,
-    problems: Vec<Unresolved>,
-    forwarding: Forwarding,
+pub(super) struct Resolving<'a> {
+    pub(super) links: &'a Links,
+    pub(super) problems: Vec<Unresolved>,
+    pub(super) forwarding: Forwarding,
 }
 
 impl Resolving<'_> {
@@ -156,7 +156,7 @@ impl Resolving<'_> {
         indices
     }
 
-    fn no_interface(&self, line: u32, name: &Name) -> Unresolved {
+    pub(super) fn no_interface(&self, line: u32, name: &Name) -> Unresolved {
         let known = self.links.links.iter().map(|link| link.name.as_str());
         let near = model::suggest(name, known).map(Into::into);
         Unresolved::NoInterface { line, port: name.clone(), near }
@@ -249,6 +249,7 @@ impl Resolving<'_> {
                     policy = answers.map(|steer| self.policy(file, 0, IpNet::V6(*sid), steer));
                     Behavior::End
                 }
+                Action::Proxy(_) => Behavior::End,
                 Action::EndX(nh6) => Behavior::EndX { nh6: *nh6, interface: None },
                 Action::EndT(table) => Behavior::EndT { table: look_up(table) },
                 Action::EndDx2(port) => Behavior::EndDx2 { interface: index(port).unwrap_or(0) },
@@ -277,6 +278,13 @@ impl Resolving<'_> {
                 block_bits,
                 node_function_bits,
             });
+            let mut proxy = None;
+            if let Action::Proxy(one) = &endpoint.action {
+                if let ProxyKind::Static(steer) = &one.kind {
+                    policy = Some(self.policy(file, 0, IpNet::V6(*sid), steer));
+                }
+                proxy = Some(Arc::new(self.proxy(one, endpoint.line)));
+            }
             let made = Endpoint {
                 behavior,
                 flavors: Flavors { psp, usp, usd, next_csid },
@@ -284,6 +292,7 @@ impl Resolving<'_> {
                 vrf,
                 policy,
                 netfilter: matches!(endpoint.action, Action::EndAnNf { .. }),
+                proxy,
                 health: endpoint.health.clone().map(Arc::new),
                 in_kernel: false,
             };

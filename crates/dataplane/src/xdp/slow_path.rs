@@ -216,7 +216,7 @@ impl SlowPath {
     /// Gives service functions a route that others may be told of, and one that stays while that is
     /// withdrawn. Nothing goes by either: not past the rules.
     fn guard_functions(&mut self, forwarding: &Forwarding) {
-        for (sid, _) in forwarding.sids.iter().filter(|(_, endpoint)| endpoint.netfilter) {
+        for (sid, _) in forwarding.sids.iter().filter(|(_, endpoint)| endpoint.is_function()) {
             self.close(MAIN_TABLE, IpNet::V6(*sid), METRIC);
             self.close(GUARD, IpNet::V6(*sid), METRIC);
             self.rules.insert(InterfaceRule {
@@ -346,7 +346,7 @@ impl SlowPath {
         if self.routes.is_empty() {
             return;
         }
-        for (sid, endpoint) in forwarding.sids.iter_mut().filter(|(_, one)| !one.netfilter) {
+        for (sid, endpoint) in forwarding.sids.iter_mut().filter(|(_, one)| !one.is_function()) {
             endpoint.in_kernel |= self.has(MAIN_TABLE, IpNet::V6(*sid));
         }
         // A policy that several prefixes name is in the kernel if all of them are.
@@ -468,7 +468,7 @@ fn remove<'a>(
 
 /// The kernel's behaviour that does the same.
 fn counterpart(endpoint: &Endpoint) -> Option<Behavior> {
-    if endpoint.tags != Tags::default() || endpoint.netfilter {
+    if endpoint.tags != Tags::default() || endpoint.is_function() {
         return None;
     }
     match &endpoint.behavior {

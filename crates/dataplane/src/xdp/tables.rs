@@ -18,6 +18,7 @@ use netlink::Behavior;
 use super::counters::Counters;
 use super::lengths::Lengths;
 use super::ports::Ports;
+use super::proxies::Proxies;
 use super::spread::spread;
 use super::{Endpoint, Form, Forwarding, Map, Policy, PolicyId, TenantId, outer};
 use crate::Error;
@@ -69,6 +70,7 @@ pub struct Tables {
     counters: Counters,
     lengths: Lengths,
     ports: Ports,
+    proxies: Proxies,
 }
 
 impl Tables {
@@ -86,6 +88,7 @@ impl Tables {
             counters,
             lengths: Lengths::default(),
             ports: Ports::default(),
+            proxies: Proxies::default(),
         }
     }
 
@@ -186,16 +189,23 @@ impl Tables {
                 self.place_prefix(*key, policy)?;
             }
         }
+        self.proxies.begin(&self.srv6, wanted)?;
         for (sid, endpoint) in &wanted.sids {
             if before.and_then(|before| before.sids.get(sid)) != Some(endpoint) {
                 self.place_sid(*sid, endpoint)?;
             }
+        }
+        // Those of SIDs that have not changed may have another port.
+        for (sid, endpoint) in wanted.sids.iter().filter(|(_, endpoint)| endpoint.proxy.is_some()) {
+            let returned = self.sids.get(sid).and_then(|placed| placed.returned).unwrap_or(0);
+            self.place_proxy(*sid, endpoint, returned)?;
         }
         let policies = &self.policies;
         let record = |id: &PolicyId| policies.get(id).map(|placed| placed.record);
         self.ports.change(&self.srv6, wanted, &record)?;
         self.remove_ways_back(wanted)?;
         self.remove(wanted);
+        self.proxies.end(&self.srv6, wanted)?;
         // Whatever went is used again for the next change at the earliest.
         self.srv6.begin_version();
         Ok(())
@@ -366,20 +376,27 @@ impl Tables {
         let mut value = self.sid_value(sid, endpoint)?;
         if let Some(placed) = self.sids.get_mut(&sid) {
             value.counter = placed.counter;
-            if endpoint.netfilter {
+            if endpoint.is_function() {
                 let counters = &mut self.counters;
                 let returned = placed.returned.get_or_insert_with(|| counters.take(&self.srv6));
                 value.target[0] = u64::from(*returned);
             }
+            if endpoint.proxy.is_some() {
+                value.target[1] = self.place_proxy(sid, endpoint, value.target[0] as u32)?;
+            }
+            let placed = self.sids.get_mut(&sid).expect("it was there a moment ago");
             value.version = self.srv6.sids.get(placed.record).version;
             placed.record = self.srv6.sids.replace(placed.record, value)?;
         } else {
             let counter = self.counters.take(&self.srv6);
             value.counter = counter;
             value.version = self.srv6.version();
-            let returned = endpoint.netfilter.then(|| self.counters.take(&self.srv6));
+            let returned = endpoint.is_function().then(|| self.counters.take(&self.srv6));
             if let Some(returned) = returned {
                 value.target[0] = u64::from(returned);
+            }
+            if endpoint.proxy.is_some() {
+                value.target[1] = self.place_proxy(sid, endpoint, value.target[0] as u32)?;
             }
             let record = match self.srv6.sids.add(value) {
                 Ok(record) => record,
@@ -393,6 +410,18 @@ impl Tables {
             self.lengths.add_sid(&self.srv6, sid.prefix_len());
         }
         Ok(())
+    }
+
+    /// The number of a SID's proxy, which is then as the SID says; 0 for none.
+    fn place_proxy(
+        &mut self,
+        sid: Ipv6Net,
+        endpoint: &Endpoint,
+        counter: u32,
+    ) -> Result<u64, Error> {
+        let Some(proxy) = &endpoint.proxy else { return Ok(0) };
+        let policy = endpoint.policy.as_ref().map_or(Ok(0), |id| self.record(id))?;
+        Ok(u64::from(self.proxies.place(&self.srv6, sid, proxy, policy, counter)))
     }
 
     fn sid_value(&mut self, sid: Ipv6Net, endpoint: &Endpoint) -> Result<types::sid, Error> {
@@ -427,7 +456,10 @@ impl Tables {
                 value.target[1] = u64::from(self.way_back(endpoint)?);
                 behaviour::BEHAVIOUR_END_AN_NF
             }
-            Behavior::End => behaviour::BEHAVIOUR_END,
+            Behavior::End => match endpoint.proxy.as_deref().map(|proxy| proxy.behavior) {
+                None => behaviour::BEHAVIOUR_END,
+                Some(proxy) => super::proxies::number(proxy),
+            },
             Behavior::EndX { nh6, .. } => {
                 value.target = bpf::words(*nh6);
                 behaviour::BEHAVIOUR_END_X

@@ -3,7 +3,10 @@
 use ipnet::{IpNet, Ipv6Net};
 use netlink::Behavior;
 
-use super::{Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Tags, TenantId};
+use super::{
+    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Proxy, ProxyBehavior,
+    ProxyLink, Tags, TenantId,
+};
 
 /// A state, and how its tenants are called.
 #[derive(Clone, Copy)]
@@ -87,6 +90,13 @@ impl<'a> Names<'a> {
                 Some(id) => format!("End.AN.NF answers {}", self.policy(id)),
                 None => "End.AN.NF".into(),
             },
+            Behavior::End if endpoint.proxy.is_some() => {
+                let proxy = endpoint.proxy.as_deref().map(proxy).unwrap_or_default();
+                match &endpoint.policy {
+                    Some(id) => format!("{proxy} policy {}", self.policy(id)),
+                    None => proxy,
+                }
+            }
             Behavior::End => "End".into(),
             Behavior::EndX { nh6, interface: None } => format!("End.X {nh6}"),
             Behavior::EndX { nh6, interface: Some(index) } => {
@@ -136,6 +146,28 @@ pub fn lists(policy: &Policy) -> String {
         text += " whole";
     }
     text + kernel_too(policy.in_kernel)
+}
+
+/// `End.AD to eth2 back eth3 via 10.0.0.2`
+fn proxy(proxy: &Proxy) -> String {
+    let name = match proxy.behavior {
+        ProxyBehavior::Static => "End.AS",
+        ProxyBehavior::Dynamic => "End.AD",
+        ProxyBehavior::Masquerading => "End.AM",
+    };
+    let link = |link: &ProxyLink| match (link.index, link.up) {
+        (None, _) => format!("{} (not there)", link.name),
+        (_, false) => format!("{} (down)", link.name),
+        _ => link.name.to_string(),
+    };
+    let mut text = format!("{name} to {}", link(&proxy.to));
+    if proxy.back.name != proxy.to.name {
+        text += &format!(" back {}", link(&proxy.back));
+    }
+    if let Some(via) = proxy.via {
+        text += &format!(" via {via}");
+    }
+    text
 }
 
 fn kernel_too(is: bool) -> &'static str {

@@ -50,6 +50,7 @@ fn endpoint(behavior: Behavior) -> Endpoint {
         vrf: None,
         policy: None,
         netfilter: false,
+        proxy: None,
         health: None,
         in_kernel: true,
     }

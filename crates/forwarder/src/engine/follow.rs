@@ -91,6 +91,7 @@ impl Engine {
     fn follow_kernel(&mut self, file: &File) -> Result<(), Error> {
         let seen = self.look(None)?;
         let is_same = self.seen.as_ref() == Some(&seen.kernel);
+        let is_same = is_same && self.plane.now().passes_to_functions(&seen.passing);
         if is_same && self.host.keeps(&seen) && self.plane.keeps() {
             self.plane.set_exact(seen.exact);
             return Ok(());

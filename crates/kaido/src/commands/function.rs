@@ -1,5 +1,7 @@
-//! `kaido function`: inner packets through this machine's netfilter.
+//! `kaido function`: inner packets through this machine's netfilter, or a function behind an
+//! interface.
 
+use std::net::Ipv6Addr;
 use std::process::ExitCode;
 
 use anyhow::anyhow;
@@ -14,10 +16,28 @@ use crate::runtime::block_on;
 
 pub(crate) fn run(command: FunctionCommand, output: &Output) -> Done {
     match command {
-        FunctionCommand::Add { sid, arg_bits, behaviour, answers, which } => {
-            let answers = answers.iter().map(ToString::to_string).collect();
-            let sid = with_argument(sid, arg_bits)?;
-            add(v1::AddFunctionRequest { sid, behaviour, answers }, &which, output)
+        FunctionCommand::Add {
+            sid,
+            arg_bits,
+            behaviour,
+            answers,
+            to,
+            back,
+            via,
+            segments,
+            which,
+        } => {
+            let text = |list: Vec<_>| list.iter().map(Ipv6Addr::to_string).collect();
+            let request = v1::AddFunctionRequest {
+                sid: with_argument(sid, arg_bits)?,
+                behaviour,
+                answers: text(answers),
+                to: to.unwrap_or_default(),
+                back: back.unwrap_or_default(),
+                via: via.as_ref().map(ToString::to_string).unwrap_or_default(),
+                segments: text(segments),
+            };
+            add(request, &which, output)
         }
         FunctionCommand::Rm { sid, which } => {
             remove(v1::RemoveFunctionRequest { sid }, &which, output)
@@ -92,7 +112,7 @@ pub(super) fn text(found: &v1::GetDataplaneResponse, per: &str) -> Option<String
     };
     let rows: Vec<_> = functions(found).take(MOST).map(row).collect();
     let counter = |heading: &str| format!("{heading}{per}");
-    let (into, back) = (counter("INTO NETFILTER"), counter("AND BACK"));
+    let (into, back) = (counter("INTO FUNCTION"), counter("AND BACK"));
     let header = ["FUNCTION", "ACTION", &into, &back, &counter("DROPPED AT"), "HEALTH"];
     (!rows.is_empty()).then(|| table(&header, rows))
 }

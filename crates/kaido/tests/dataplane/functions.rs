@@ -262,7 +262,7 @@ fn root_what_is_lost_is_dropped() {
 }
 
 /// How much of a stream from left reaches right as it was sent, in bytes.
-fn stream(net: &Net, to: &str, bytes: usize) -> usize {
+pub(crate) fn stream(net: &Net, to: &str, bytes: usize) -> usize {
     let listening = net.right.run(|| TcpListener::bind(to).unwrap()).unwrap();
     let mut sending = net.left.run(|| TcpStream::connect(to).unwrap()).unwrap();
     let (mut receiving, _) = listening.accept().unwrap();

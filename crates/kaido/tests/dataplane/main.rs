@@ -27,6 +27,7 @@ mod modes;
 mod net;
 mod numbered;
 mod page;
+mod proxies;
 mod slow_path;
 mod soak;
 mod stream;

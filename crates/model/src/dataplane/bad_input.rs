@@ -9,12 +9,12 @@ const HEAD: &str = "source: fd00:0:1::1\nlocators: [fd00:0:1::/48, fd00:1:1::/48
      ports: {eth0: {}, eth1: {}, eth2: {}}\npolicies: {to-osaka: [fd00:0:2::1]}\n";
 
 /// A file with three ports, a policy, two locators, and `rest` from line 5 on.
-fn file(rest: &str) -> String {
+pub(super) fn file(rest: &str) -> String {
     format!("{HEAD}{rest}\n")
 }
 
 /// A file whose SID's map is at column 18 of line 6.
-fn sid(map: &str) -> String {
+pub(super) fn sid(map: &str) -> String {
     file(&format!("sids:\n  fd00:0:1:abc::: {{{map}}}"))
 }
 
@@ -25,7 +25,7 @@ fn tenant(map: &str) -> String {
 
 /// The problems of `text`: place, part of the message, part of the fix.
 #[track_caller]
-fn expect(text: &str, expected: &[(&str, &str, &str)]) {
+pub(super) fn expect(text: &str, expected: &[(&str, &str, &str)]) {
     let problems = match parse("dataplane.yaml", text) {
         Ok(_) => panic!("no problem found in\n{text}"),
         Err(problems) => problems,

@@ -9,6 +9,7 @@ mod file;
 mod flavours;
 mod health;
 mod policies;
+mod proxies;
 mod resolve;
 mod sid_text;
 mod sids;
@@ -18,6 +19,8 @@ mod types;
 
 #[cfg(test)]
 mod bad_input;
+#[cfg(test)]
+mod bad_proxies;
 #[cfg(test)]
 mod good_input;
 
@@ -32,7 +35,7 @@ pub use health::Health;
 pub(crate) use health::HealthText;
 pub use types::{
     Action, Attachment, Endpoint, File, Flavours, Form, Limits, Mode, Name, Payload, Policy, Port,
-    Steer, Table, Tags, Tenant, Weighted,
+    Proxy, ProxyKind, Steer, Table, Tags, Tenant, Weighted,
 };
 
 /// The name of a daemon's Unix socket in the folder of its state.

@@ -47,6 +47,15 @@ pub(super) enum Behaviour {
     /// On to the next segment; before that the inner packet passes this node's netfilter.
     #[serde(rename = "End.AN.NF")]
     EndAnNf,
+    /// To a service function behind an interface; what comes back gets the policy's outer header.
+    #[serde(rename = "End.AS")]
+    EndAs,
+    /// To a service function behind an interface; what comes back gets its own outer header again.
+    #[serde(rename = "End.AD")]
+    EndAd,
+    /// To a service function behind an interface, with the SRH, as if to the last segment.
+    #[serde(rename = "End.AM")]
+    EndAm,
 }
 
 impl Behaviour {
@@ -63,6 +72,9 @@ impl Behaviour {
             Self::EndDt46 => "End.DT46",
             Self::EndB6Encaps => "End.B6.Encaps",
             Self::EndAnNf => "End.AN.NF",
+            Self::EndAs => "End.AS",
+            Self::EndAd => "End.AD",
+            Self::EndAm => "End.AM",
         }
     }
 }
@@ -113,7 +125,7 @@ pub(super) struct SidMap {
     pub(super) table: Option<u32>,
     /// The VRF device of the table, instead of a tenant.
     pub(super) vrf: Option<String>,
-    /// The policy of End.B6.Encaps.
+    /// The policy of End.B6.Encaps, and that of what comes back to End.AS.
     pub(super) policy: Option<SteerText>,
     /// The policy by which this node's own answers to End.AN.NF's inner packets go; they are
     /// dropped when absent.
@@ -133,7 +145,15 @@ pub(super) struct SidMap {
     /// The bits of the node and function, with NEXT-C-SID; 16 when absent.
     #[schemars(range(min = 8, max = 120))]
     pub(super) node: Option<u32>,
-    /// How it is found out whether the function of End.AN.NF works.
+    /// The interface that End.AS, End.AD and End.AM send to their function by: no port of the data
+    /// plane.
+    pub(super) to: Option<String>,
+    /// The interface that their function's packets come back by; `to` when absent.
+    pub(super) back: Option<String>,
+    /// The function's address on `to`, where it routes. When absent, frames are to anybody: the
+    /// function is a bump in the wire.
+    pub(super) via: Option<Address>,
+    /// How it is found out whether a service function works.
     pub(super) health: Option<HealthText>,
 }
 
@@ -169,6 +189,9 @@ impl<'de> Deserialize<'de> for SidText {
                     flavours: Items::default(),
                     block: None,
                     node: None,
+                    to: None,
+                    back: None,
+                    via: None,
                     health: None,
                 }))
             }

@@ -8,7 +8,7 @@ use super::file::SidPrefix;
 use super::resolve::{At, Checked};
 use super::sid_text::{Behaviour, SidMap, SidText};
 use super::tenants::add_tenant;
-use super::types::{Action, Endpoint, Payload, Steer, Table};
+use super::types::{Action, Endpoint, Payload, Proxy, ProxyKind, Steer, Table};
 use crate::document::{Address, Step, steps};
 
 /// What is behind a service function's prefix is a mark: 32 bits at most.
@@ -31,6 +31,8 @@ impl Behaviour {
                 &["tenant", "table", "vrf", "vlan", "inner"]
             }
             Self::EndB6Encaps => &["policy"],
+            Self::EndAs => &["to", "back", "via", "policy", "health"],
+            Self::EndAd | Self::EndAm => &["to", "back", "via", "health"],
         }
     }
 }
@@ -54,13 +56,14 @@ impl Checked<'_> {
         self.count(
             &None,
             sids.iter().filter_map(|(_, endpoint)| match &endpoint.action {
-                Action::EndB6Encaps(steer) | Action::EndAnNf { answers: Some(steer) } => {
-                    Some(steer)
-                }
+                Action::EndB6Encaps(steer)
+                | Action::EndAnNf { answers: Some(steer) }
+                | Action::Proxy(Proxy { kind: ProxyKind::Static(steer), .. }) => Some(steer),
                 _ => None,
             }),
         );
         self.overlaps(&sids);
+        self.shared_ways_back(&sids);
         sids
     }
 
@@ -163,13 +166,16 @@ impl Checked<'_> {
                     Action::EndB6Encaps(Steer::Named("".into()))
                 }
             },
+            Behaviour::EndAs | Behaviour::EndAd | Behaviour::EndAm => {
+                self.proxy(&at, &mut text).map_or(Action::End, Action::Proxy)
+            }
         };
         let health = text.health.take();
         let health = health.map(|health| health.resolve(&mut self.place, &key(&at, "health")));
         Endpoint { action, flavours, tags, health, line: self.line("sids", index) }
     }
 
-    fn missing(&mut self, at: At<'_>, behaviour: &str, what: &str, help: &str) {
+    pub(super) fn missing(&mut self, at: At<'_>, behaviour: &str, what: &str, help: &str) {
         self.place.value(&at(), format!("{behaviour} needs {what}"), help);
     }
 
@@ -185,6 +191,9 @@ impl Checked<'_> {
             ("answers", text.answers.is_some()),
             ("vlan", text.vlan.is_some()),
             ("inner", text.inner.is_some()),
+            ("to", text.to.is_some()),
+            ("back", text.back.is_some()),
+            ("via", text.via.is_some()),
             ("health", text.health.is_some()),
         ];
         let takes = text.behaviour.takes();

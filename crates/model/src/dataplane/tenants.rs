@@ -20,15 +20,13 @@ impl Checked<'_> {
         }
         for (index, (name, text)) in texts.iter().enumerate() {
             const HELP: &str = "write a name as `ip link` shows it: up to 15 bytes";
-            let odd = |c: char| c == '/' || c == ':' || c.is_whitespace();
-            let is_name = |name: &str| (1..=15).contains(&name.len()) && !name.contains(odd);
-            if !is_name(name) {
+            if !is_interface(name) {
                 let message = format!("`{name}` cannot name an interface");
                 self.place.key(steps!["ports", index], message, HELP);
             }
             let at_exit = steps!["ports", index, "exit"];
             match &text.exit {
-                Some(exit) if !is_name(exit) => {
+                Some(exit) if !is_interface(exit) => {
                     let message = format!("`{exit}` cannot name an interface");
                     self.place.value(at_exit, message, HELP);
                 }
@@ -225,4 +223,10 @@ impl Checked<'_> {
 
 pub(super) fn add_tenant(name: &str) -> String {
     format!("add `{name}:` under `tenants:`")
+}
+
+/// Whether an interface may be called so.
+pub(super) fn is_interface(name: &str) -> bool {
+    let odd = |c: char| c == '/' || c == ':' || c.is_whitespace();
+    (1..=15).contains(&name.len()) && !name.contains(odd)
 }

@@ -1,7 +1,7 @@
 //! What a file asks of a data plane, checked in itself; interfaces and VRFs are still names.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv6Net};
@@ -210,7 +210,7 @@ pub struct Endpoint {
     pub flavours: Flavours,
     /// The tags that decapsulated packets leave with; none for those that the route says.
     pub tags: Tags,
-    /// How it is found out whether the function behind End.AN.NF works.
+    /// How it is found out whether the service function works.
     pub health: Option<Health>,
     /// The line in the file.
     pub line: u32,
@@ -245,6 +245,45 @@ pub enum Action {
         /// By which lists this node's own answers to the inner packet go; without, by none.
         answers: Option<Steer>,
     },
+    /// End.AS, End.AD, End.AM: to a service function behind an interface, and on to the next segment
+    /// with what comes back.
+    Proxy(Proxy),
+}
+
+/// The way to a service function behind an interface, and back
+/// (draft-ietf-spring-sr-service-programming).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proxy {
+    /// What is done.
+    pub kind: ProxyKind,
+    /// The interface that packets are sent by.
+    pub to: Name,
+    /// The interface that they come back by.
+    pub back: Name,
+    /// The function's address, where it routes; none where it takes frames to anybody.
+    pub via: Option<IpAddr>,
+}
+
+/// What a proxy does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProxyKind {
+    /// End.AS: the outer header goes; what comes back gets one of these.
+    Static(Steer),
+    /// End.AD: the outer header goes, and each packet that comes back gets its own again.
+    Dynamic,
+    /// End.AM: the packet goes with its SRH, to its last segment.
+    Masquerading,
+}
+
+impl ProxyKind {
+    /// The behaviour's name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Static(_) => "End.AS",
+            Self::Dynamic => "End.AD",
+            Self::Masquerading => "End.AM",
+        }
+    }
 }
 
 /// Variations of a behaviour (RFC 8986 section 4.16, RFC 9800).

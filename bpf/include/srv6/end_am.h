@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * End.AM (draft-ietf-spring-sr-service-programming section 6.3): the packet goes to the function with
+ * its SRH, and as if to its last segment; back from there it is to its next segment again.
+ *
+ * Nothing is remembered of a packet: what the function needs not change, the SRH, has it all. A
+ * packet that is not to its last segment any more is dropped.
+ */
+#ifndef KAIDO_SRV6_END_AM_H
+#define KAIDO_SRV6_END_AM_H
+
+#include "proxy_send.h"
+#include "srh.h"
+
+/* To the last segment, with one less left. */
+static __always_inline int end_am(const struct frame *frame)
+{
+	struct ipv6hdr *ip = data_of(frame) + ETH_HLEN;
+	struct srh *srh = (void *)(ip + 1);
+	const __u64 *last = (void *)(srh + 1);
+
+	if ((void *)(last + 2) > end_of(frame))
+		return REASON_TRUNCATED;
+	ip->hop_limit--;
+	srh->segments_left--;
+	((__u64 *)&ip->daddr)[0] = last[0];
+	((__u64 *)&ip->daddr)[1] = last[1];
+	return -1;
+}
+
+/* Where the next segment of a packet that has come back is; 0 and `*reason` if it has none. */
+static __always_inline const void *masked_segment(const struct __sk_buff *skb, enum reason *reason)
+{
+	const struct ipv6hdr *ip = (void *)(long)skb->data + ETH_HLEN;
+	const struct srh *srh = (const void *)(ip + 1);
+	const __u64 *last = (const void *)(srh + 1);
+	const void *end = (void *)(long)skb->data_end;
+
+	*reason = REASON_NO_SRH;
+	if (skb->protocol != bpf_htons(ETH_P_IPV6) || (void *)(last + 2) > end ||
+	    ip->nexthdr != IPPROTO_ROUTING || srh->type != ROUTING_SRH)
+		return 0;
+	*reason = REASON_TLV;
+	if (srh->length > 2 * ((__u32)srh->last_entry + 1))
+		return 0;
+	*reason = REASON_MALFORMED;
+	__u32 left = srh->segments_left;
+
+	/* As end_am() made it. */
+	if (srh->length != 2 * ((__u32)srh->last_entry + 1) || left > srh->last_entry ||
+	    high(&ip->daddr) != last[0] || low(&ip->daddr) != last[1])
+		return 0;
+	const void *segment = (const void *)last + 16 * left;
+
+	*reason = REASON_TRUNCATED;
+	return segment + 16 > end ? 0 : segment;
+}
+
+static __always_inline int end_am_back(struct __sk_buff *skb, const struct control *state,
+				       const struct proxy *proxy)
+{
+	__u32 most = ETH_HLEN + LIMIT_OUTER, length = skb->len - ETH_HLEN;
+	enum reason reason;
+	__u64 next[2];
+
+	if (bpf_skb_pull_data(skb, skb->len < most ? skb->len : most))
+		return shoot(state, skb, REASON_TRUNCATED);
+	const __u64 *segment = masked_segment(skb, &reason);
+
+	if (!segment)
+		return shoot(state, skb, reason);
+	next[0] = segment[0];
+	next[1] = segment[1];
+	if (bpf_skb_store_bytes(skb, ETH_HLEN + offsetof(struct ipv6hdr, daddr), next,
+				sizeof(next), BPF_F_RECOMPUTE_CSUM))
+		return shoot(state, skb, REASON_TRUNCATED);
+	forget_function(skb);
+	int verdict = send_by_route(skb, state, state->proxy_in, proxy->port);
+
+	if (verdict == TC_ACT_REDIRECT)
+		count_packet(state, proxy->counter, length);
+	return verdict;
+}
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * End.AS (draft-ietf-spring-sr-service-programming section 6.1): the outer header goes, and whatever
+ * comes back from the function gets one that the file says, as with H.Encaps.
+ *
+ * Nothing is remembered of a packet, so that the function may be anything and anywhere. What it
+ * makes itself gets the same header.
+ */
+#ifndef KAIDO_SRV6_END_AS_H
+#define KAIDO_SRV6_END_AS_H
+
+#include "encapsulate.h"
+#include "proxy_send.h"
+
+/* What of the inner packet goes into the outer header; -1 where it may pass no further router. */
+static __always_inline int inner_of(struct __sk_buff *skb, int ipv6, struct inner *inner)
+{
+	const void *packet = (void *)(long)skb->data + ETH_HLEN, *end = (void *)(long)skb->data_end;
+	const struct ipv6hdr *ip6 = packet;
+	__u32 hash = bpf_get_hash_recalc(skb);
+
+	if ((void *)(ip6 + 1) > end && (ipv6 || packet + sizeof(struct iphdr) > end))
+		return -1;
+	inner->length = skb->len - ETH_HLEN;
+	inner->hash = mix(hash, 0, 0);
+	if (!ipv6) {
+		inner->protocol = IPPROTO_IPIP;
+		inner->hop_limit = HOP_LIMIT4;
+		return 0;
+	}
+	if ((void *)(ip6 + 1) > end || ip6->hop_limit <= 1)
+		return -1;
+	inner->protocol = IPPROTO_IPV6;
+	inner->hop_limit = ip6->hop_limit - 1;
+	inner->traffic_class = bpf_ntohs(*(const __be16 *)ip6) >> 4;
+	return 0;
+}
+
+static __always_inline int end_as_back(struct __sk_buff *skb, const struct control *state,
+				       const struct proxy *proxy)
+{
+	int ipv6 = skb->protocol == bpf_htons(ETH_P_IPV6);
+	__be16 protocol = bpf_htons(ETH_P_IPV6);
+	struct inner inner = {};
+	__u32 number = proxy->policy;
+
+	if (bpf_skb_pull_data(skb, skb->len < ETH_HLEN + 40 ? skb->len : ETH_HLEN + 40))
+		return shoot(state, skb, REASON_TRUNCATED);
+	if (inner_of(skb, ipv6, &inner))
+		return shoot(state, skb, REASON_HOP_LIMIT);
+	const struct policy *policy = bpf_map_lookup_elem(&policies, &number);
+	const struct outer *outer = policy ? list_of(policy, inner.hash) : 0;
+
+	if (!outer || !outer->length)
+		return shoot(state, skb, REASON_NO_POLICY);
+	__u32 length = outer->length, label = inner.hash >> (64 - FLOW_LABEL_BITS);
+	int has_srh = outer->has_srh;
+
+	if (bpf_skb_adjust_room(skb, length, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV6))
+		return shoot(state, skb, REASON_NO_HEADROOM);
+	/* Here: what Linux 6.1 keeps on the stack has no limits. */
+	barrier_var(length);
+	if (length < sizeof(struct ipv6hdr))
+		return shoot(state, skb, REASON_NO_POLICY);
+	barrier_var(length);
+	if (length > LIMIT_OUTER)
+		return shoot(state, skb, REASON_NO_POLICY);
+	if (bpf_skb_store_bytes(skb, ETH_HLEN, outer->header, length, 0) ||
+	    bpf_skb_store_bytes(skb, 2 * ETH_ALEN, &protocol, sizeof(protocol), 0))
+		return shoot(state, skb, REASON_TRUNCATED);
+	struct ipv6hdr *ip = (void *)(long)skb->data + ETH_HLEN;
+	__u8 *next = (__u8 *)(ip + 1);
+
+	if ((void *)(next + 1) > (void *)(long)skb->data_end)
+		return shoot(state, skb, REASON_TRUNCATED);
+	*(__be32 *)ip = bpf_htonl(0x60000000 | (__u32)inner.traffic_class << FLOW_LABEL_BITS | label);
+	ip->payload_len = bpf_htons(inner.length + length - sizeof(*ip));
+	ip->hop_limit = inner.hop_limit;
+	ip->nexthdr = has_srh ? IPPROTO_ROUTING : inner.protocol;
+	if (has_srh)
+		*next = inner.protocol;
+	forget_function(skb);
+	int verdict = send_by_route(skb, state, state->proxy_in, proxy->port);
+
+	if (verdict == TC_ACT_REDIRECT)
+		count_packet(state, proxy->counter, inner.length);
+	return verdict;
+}
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * Proxies: service functions that are no netfilter, behind an interface (End.AS, End.AD, End.AM).
+ *
+ *   port --- XDP, into_proxy() --- veth --- tc, into_function() --- `to` --- function
+ *   port --- tc, out_of_function() ---------------------------------- `back` -----'
+ *
+ * Through the veth the packet becomes one of the kernel's, which any interface takes: a VLAN's, a
+ * veth without XDP at its other end. Nothing is left to the kernel's own forwarding on either way:
+ * of what comes in by `to` and `back` it sees what neighbours say to each other and no more.
+ */
+#ifndef KAIDO_SRV6_PROXY_H
+#define KAIDO_SRV6_PROXY_H
+
+#include "end_ad.h"
+#include "end_am.h"
+#include "end_as.h"
+
+/* In front of a proxy's number, which is 16 bits: whom a frame from XDP is for. */
+#define PROXY_MAC_HIGH bpf_htonl(0x024b4150)
+
+/* Whom a packet is for where nobody in particular is meant, and no tag is needed. */
+#define STATION_HIGH bpf_htonl(0x024b4149)
+#define STATION_LOW bpf_htons(0x4450)
+
+/* Neighbour discovery (RFC 4861): 133 to 137, which no router has passed. */
+#define ND_FIRST 133
+#define ND_LAST 137
+
+/* Whether the inner packet is to one, and as long as its header says. */
+static __always_inline int is_regular(const struct frame *frame, __u32 at, int ipv6)
+{
+	const void *packet = data_of(frame) + ETH_HLEN + at;
+	const struct ipv6hdr *ip6 = packet;
+	const struct iphdr *ip4 = packet;
+
+	if (ipv6)
+		return (void *)(ip6 + 1) <= end_of(frame) && ip6->version == 6 &&
+		       bpf_ntohs(ip6->payload_len) + sizeof(*ip6) == frame->length - at &&
+		       !is_special6(high(&ip6->saddr)) && !is_special6(high(&ip6->daddr));
+	return (void *)(ip4 + 1) <= end_of(frame) && ip4->version == 4 &&
+	       bpf_ntohs(ip4->tot_len) == frame->length - at && !is_special4(ip4->saddr) &&
+	       !is_special4(ip4->daddr);
+}
+
+/* To the function. Not inline, for the reasons of end_b6_encaps.h. `length`: as for end_an_nf(). */
+static __noinline int into_proxy(struct xdp_md *ctx, const struct port *port,
+				 const struct sid *sid, __u32 length)
+{
+	__u32 zero = 0, number = sid->target[1];
+	struct frame whole = {
+		.ctx = ctx,
+		.control = bpf_map_lookup_elem(&control, &zero),
+		.port = port,
+		.row = bpf_get_smp_processor_id(),
+		.l3 = ETH_HLEN,
+		.length = length,
+	};
+	const struct frame *frame = &whole;
+	const struct ipv6hdr *ip = data_of(frame) + ETH_HLEN;
+	const struct srh *srh = (const void *)(ip + 1);
+	const struct proxy *proxy = bpf_map_lookup_elem(&proxies, &number);
+	enum reason reason = REASON_NO_SRH;
+	__u64 tag = 0;
+	int failed;
+
+	if (!frame->control)
+		return XDP_DROP;
+	if ((void *)(ip + 1) > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	if (find_srh(frame, ip, &reason) != SRH_GOOD)
+		return drop(frame, reason);
+	if (!srh->segments_left)
+		return drop(frame, REASON_LAST_SEGMENT);
+	if (ip->hop_limit <= 1)
+		return drop(frame, REASON_HOP_LIMIT);
+	if (!proxy || !proxy->to)
+		return drop(frame, REASON_FUNCTION_DOWN);
+	__u32 outer = sizeof(*ip) + 8 + 8 * srh->length;
+	int masked = sid->behaviour == BEHAVIOUR_END_AM;
+	int ipv6 = masked || srh->next_header == IPPROTO_IPV6;
+
+	if (outer > LIMIT_OUTER)
+		return drop(frame, REASON_NO_HEADROOM);
+	/* The kernel looks for no IPv4 neighbour of a packet of IPv6. */
+	if (ipv6 && proxy->family == AF_INET)
+		return drop(frame, REASON_WRONG_PAYLOAD);
+	if (masked) {
+		failed = end_am(frame);
+		outer = 0;
+	} else {
+		if (!ipv6 && srh->next_header != IPPROTO_IPIP)
+			return drop(frame, REASON_WRONG_PAYLOAD);
+		if (!is_regular(frame, outer, ipv6))
+			return drop(frame, REASON_IRREGULAR);
+		failed = sid->behaviour == BEHAVIOUR_END_AD ?
+				 end_ad(frame, proxy, outer, ipv6, &tag) :
+				 -1;
+	}
+	if (failed >= 0)
+		return drop(frame, failed);
+	count_sid(frame, sid);
+	if (outer && bpf_xdp_adjust_head(ctx, outer))
+		return drop(frame, REASON_NO_HEADROOM);
+	void *front = data_of(frame);
+
+	if (front + ETH_HLEN > end_of(frame))
+		return drop(frame, REASON_TRUNCATED);
+	*(__u32 *)front = PROXY_MAC_HIGH;
+	store16(front + 4, number);
+	store_tag(front + ETH_ALEN, tag);
+	store16(front + 2 * ETH_ALEN, bpf_htons(ipv6 ? ETH_P_IPV6 : ETH_P_IP));
+	return bpf_redirect_map(&function_devices, 1, XDP_DROP);
+}
+
+/* Out by the interface to the function. */
+static __always_inline int into_function(struct __sk_buff *skb)
+{
+	void *ethernet = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
+	__u32 zero = 0, mtu = 0, number;
+	const struct control *state = bpf_map_lookup_elem(&control, &zero);
+
+	if (!state || ethernet + ETH_HLEN > end || load32(ethernet) != PROXY_MAC_HIGH)
+		return TC_ACT_SHOT;
+	number = load16(ethernet + 4);
+	const struct proxy *proxy = bpf_map_lookup_elem(&proxies, &number);
+
+	if (!proxy || !proxy->to)
+		return shoot(state, skb, REASON_FUNCTION_DOWN);
+	__u64 tag = tag_at(ethernet + ETH_ALEN);
+	long checked = bpf_check_mtu(skb, proxy->to, &mtu, 0, 0);
+
+	if (checked)
+		return shoot(state, skb, checked < 0 ? REASON_FUNCTION_DOWN : REASON_TOO_BIG);
+	if (proxy->family) {
+		struct bpf_redir_neigh next = {.nh_family = proxy->family};
+
+		__builtin_memcpy(next.ipv6_nh, proxy->via, 16);
+		if (tag)
+			bpf_set_hash(skb, (__u32)(tag >> 8));
+		return bpf_redirect_neigh(proxy->to, &next, sizeof(next), 0);
+	}
+	if (tag) {
+		store_tag(ethernet, tag);
+	} else {
+		*(__u32 *)ethernet = STATION_HIGH;
+		store16(ethernet + 4, STATION_LOW);
+	}
+	copy_station(ethernet + ETH_ALEN, proxy->station);
+	return bpf_redirect(proxy->to, 0);
+}
+
+/* Whether a packet of IPv6 is between this node and its neighbours: to all on the link, which nobody
+ * forwards, or discovery that is to this node. */
+static __always_inline int is_of_link6(struct __sk_buff *skb)
+{
+	const struct ipv6hdr *ip = (void *)(long)skb->data + ETH_HLEN;
+	const __u8 *type = (const void *)(ip + 1);
+	struct bpf_fib_lookup fib = {.family = AF_INET6, .ifindex = skb->ifindex};
+
+	if ((void *)(type + 1) > (void *)(long)skb->data_end)
+		return 0;
+	__u16 first = bpf_ntohs((__u16)high(&ip->daddr));
+
+	if (first == 0xff02)
+		return 1;
+	if (ip->nexthdr != IPPROTO_ICMPV6 || ip->hop_limit != 255 || *type < ND_FIRST ||
+	    *type > ND_LAST)
+		return 0;
+	if ((first & 0xffc0) == 0xfe80)
+		return 1;
+	__builtin_memcpy(fib.ipv6_src, &ip->saddr, 16);
+	__builtin_memcpy(fib.ipv6_dst, &ip->daddr, 16);
+	long answer = bpf_fib_lookup(skb, &fib, sizeof(fib), 0);
+
+	return answer == BPF_FIB_LKUP_RET_NOT_FWDED || answer == BPF_FIB_LKUP_RET_FWD_DISABLED;
+}
+
+/* Whether a packet is the kernel's: about neighbours or groups of the link. */
+static __always_inline int is_of_link(struct __sk_buff *skb)
+{
+	const struct iphdr *ip = (void *)(long)skb->data + ETH_HLEN;
+
+	if (skb->protocol == bpf_htons(ETH_P_ARP))
+		return 1;
+	if (skb->protocol == bpf_htons(ETH_P_IPV6))
+		return is_of_link6(skb);
+	/* 224.0.0.0/24 (RFC 5771 section 4). */
+	return skb->protocol == bpf_htons(ETH_P_IP) &&
+	       (void *)(ip + 1) <= (void *)(long)skb->data_end &&
+	       (ip->daddr & bpf_htonl(0xffffff00)) == bpf_htonl(0xe0000000);
+}
+
+/* What comes in by `to` or `back`. Frames with a tag are another interface's, above this one. */
+static __always_inline int out_of_function(struct __sk_buff *skb)
+{
+	__u32 zero = 0, interface = skb->ifindex, number;
+	const struct control *state = bpf_map_lookup_elem(&control, &zero);
+	const struct back *back = bpf_map_lookup_elem(&backs, &interface);
+
+	if (!state)
+		return TC_ACT_SHOT;
+	if (skb->vlan_present || is_of_link(skb))
+		return TC_ACT_UNSPEC;
+	if (!back || (skb->protocol != bpf_htons(ETH_P_IPV6) &&
+		      skb->protocol != bpf_htons(ETH_P_IP)))
+		return shoot(state, skb, REASON_STATE_LOST);
+	if (back->ring)
+		return end_ad_back(skb, state, back->ring - 1);
+	number = back->proxy;
+	const struct proxy *proxy = bpf_map_lookup_elem(&proxies, &number);
+
+	if (!number || !proxy)
+		return shoot(state, skb, REASON_STATE_LOST);
+	if (proxy->behaviour == BEHAVIOUR_END_AM)
+		return end_am_back(skb, state, proxy);
+	if (proxy->behaviour == BEHAVIOUR_END_AS)
+		return end_as_back(skb, state, proxy);
+	return shoot(state, skb, REASON_STATE_LOST);
+}
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * On from a proxy: a packet that came back from a service function, and has its outer header, is
+ * sent to its next segment.
+ */
+#ifndef KAIDO_SRV6_PROXY_SEND_H
+#define KAIDO_SRV6_PROXY_SEND_H
+
+#include "netfilter.h"
+
+/* What is not the next owner's: the function's queue, class and time. */
+static __always_inline void forget_function(struct __sk_buff *skb)
+{
+	bpf_set_hash_invalid(skb);
+	skb->mark = 0;
+	skb->priority = 0;
+}
+
+/* The next segment is this node's own, or nobody's: function_again() finds out, as on `port`. */
+static __always_inline int send_again(struct __sk_buff *skb, const struct control *state,
+				      __u32 port)
+{
+	__u8 link[2 * ETH_ALEN] = {};
+
+	*(__u32 *)link = AGAIN_MAC_HIGH;
+	store16(link + 4, AGAIN_MAC_LOW);
+	store16(link + ETH_ALEN, port);
+	store16(link + ETH_ALEN + 2, port >> 16);
+	if (bpf_skb_store_bytes(skb, 0, link, sizeof(link), 0))
+		return shoot(state, skb, REASON_TRUNCATED);
+	return bpf_redirect(state->proxy_out, 0);
+}
+
+/* Sends where the kernel's tables say. `device`: where the packet counts as having come in, for the
+ * tables; `port`: for the next SID. */
+static __always_inline int send_by_route(struct __sk_buff *skb, const struct control *state,
+					 __u32 device, __u32 port)
+{
+	const struct ipv6hdr *ip = (void *)(long)skb->data + ETH_HLEN;
+	struct bpf_fib_lookup fib = {
+		.family = AF_INET6,
+		.ifindex = device,
+		.tot_len = skb->gso_segs > 1 ? 0 : skb->len - ETH_HLEN,
+	};
+	struct bpf_redir_neigh next = {.nh_family = AF_INET6};
+
+	if ((void *)(ip + 1) > (void *)(long)skb->data_end)
+		return shoot(state, skb, REASON_TRUNCATED);
+	fib.flowinfo = *(const __be32 *)ip & FLOW_MASK;
+	fib.l4_protocol = ip->nexthdr;
+	__builtin_memcpy(fib.ipv6_src, &ip->saddr, 16);
+	__builtin_memcpy(fib.ipv6_dst, &ip->daddr, 16);
+	long answer = bpf_fib_lookup(skb, &fib, sizeof(fib), 0);
+
+	if (answer == BPF_FIB_LKUP_RET_FRAG_NEEDED)
+		return shoot(state, skb, REASON_TOO_BIG);
+	if (answer == BPF_FIB_LKUP_RET_NO_NEIGH) {
+		__builtin_memcpy(next.ipv6_nh, fib.ipv6_dst, 16);
+		return bpf_redirect_neigh(fib.ifindex, &next, sizeof(next), 0);
+	}
+	if (answer != BPF_FIB_LKUP_RET_SUCCESS)
+		return send_again(skb, state, port);
+	if (bpf_skb_store_bytes(skb, 0, fib.dmac, ETH_ALEN, 0) ||
+	    bpf_skb_store_bytes(skb, ETH_ALEN, fib.smac, ETH_ALEN, 0))
+		return shoot(state, skb, REASON_TRUNCATED);
+	return bpf_redirect(fib.ifindex, 0);
+}
+
+#endif

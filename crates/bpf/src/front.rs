@@ -1,0 +1,80 @@
+//! A program where the kernel's own way begins or ends on an interface, in front of what others have
+//! there, and beside it. It outlives the process: by its pin, or on Linux before 6.6 by the clsact
+//! discipline.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use libbpf_rs::{TC_EGRESS, TC_INGRESS, TcAttachPoint};
+use libbpf_sys::{BPF_TCX_EGRESS, BPF_TCX_INGRESS};
+use nix::libc::{EINVAL, ENOENT, ENOLINK};
+
+use crate::attach::{fd, pin, pinned, replace};
+use crate::tc::{Point, filter, put_filter};
+
+/// Of its own, beside what others have there.
+const HANDLE: u32 = 0x6b61_6964;
+/// linux/bpf.h: in front of all that is there.
+const BEFORE: u32 = 1 << 3;
+
+/// Puts a program there, in place of an earlier one that `at` keeps.
+pub(crate) fn put_in_front(
+    program: BorrowedFd<'_>,
+    interface: u32,
+    point: Point,
+    at: &Path,
+) -> io::Result<()> {
+    match pinned(at).and_then(|link| replace(link.as_fd(), program)) {
+        Ok(()) => return Ok(()),
+        Err(error) if error.raw_os_error() == Some(ENOENT) => {}
+        // Of an interface that is gone; its number is another one's now.
+        Err(error) if error.raw_os_error() == Some(ENOLINK) => std::fs::remove_file(at)?,
+        Err(error) => return Err(error),
+    }
+    match attach(program, interface, point) {
+        Ok(link) => pin(link.as_fd(), at).map_err(io::Error::other),
+        // No tcx: Linux 6.6 has it.
+        Err(error) if error.raw_os_error() == Some(EINVAL) => {
+            let hook = filter(program, interface, classifier(point), HANDLE);
+            put_filter(hook).map_err(io::Error::other)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes such a program off, if it is there.
+pub(crate) fn take_off(interface: u32, point: Point, at: &Path) -> io::Result<()> {
+    match std::fs::remove_file(at) {
+        Err(error) if error.raw_os_error() == Some(ENOENT) => {}
+        done => return done,
+    }
+    // Without a pin it is a filter, or none. Detaching asks for no program, and what libbpf prints
+    // where there is none is no news.
+    let before = libbpf_rs::set_print(None);
+    let _ = filter(io::stdin().as_fd(), interface, classifier(point), HANDLE).detach();
+    libbpf_rs::set_print(before);
+    Ok(())
+}
+
+fn classifier(point: Point) -> TcAttachPoint {
+    match point {
+        Point::Ingress => TC_INGRESS,
+        Point::Egress => TC_EGRESS,
+    }
+}
+
+fn attach(program: BorrowedFd<'_>, interface: u32, point: Point) -> io::Result<OwnedFd> {
+    let place = match point {
+        Point::Ingress => BPF_TCX_INGRESS,
+        Point::Egress => BPF_TCX_EGRESS,
+    };
+    // SAFETY: bpf_link_create_opts is plain C data, and all zeros is its default.
+    let mut opts: libbpf_sys::bpf_link_create_opts = unsafe { std::mem::zeroed() };
+    opts.sz = size_of_val(&opts) as _;
+    opts.flags = BEFORE;
+    // SAFETY: the options live until the call returns.
+    fd(unsafe {
+        libbpf_sys::bpf_link_create(program.as_raw_fd(), interface as i32, place, &raw const opts)
+    })
+}

@@ -1,0 +1,384 @@
+//! Service functions behind an interface (End.AS, End.AD, End.AM): the way to them, and what takes
+//! what comes back.
+//!
+//! From XDP packets go through a veth of their own, which makes them the kernel's, and at its other
+//! end to the function's interface. What comes in by an interface that leads to a function, by
+//! whichever end, a program takes: the kernel forwards none of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use bpf::srv6::types::{self, behaviour};
+use bpf::{ProxyEnds, Srv6, leave_back, words};
+use ipnet::Ipv6Net;
+use model::dataplane as file;
+use netlink::{
+    Batch, Errno, Handle, Link, Mac, Namespace, Offload, VethEnd, add_veth, delete_link,
+    set_offload, set_up, sysctl,
+};
+
+use super::machine::Unresolved;
+use super::pins::{Pins, remove};
+use super::resolve::Resolving;
+use super::{Attachment, Forwarding, Map, Proxy, ProxyBehavior, ProxyLink, Tables, Upper, Xdp};
+use crate::Error;
+
+const INWARDS: &str = "kaido-px-in";
+const OUTWARDS: &str = "kaido-px-out";
+/// The most: a port's own counts.
+const MTU: u32 = 65535;
+/// Address families, as the kernel numbers them.
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+/// How long what comes back is still taken when nothing is sent to a function any more: longer than
+/// a slot is good for.
+const LATE: Duration = Duration::from_secs(5);
+
+impl Resolving<'_> {
+    /// A proxy on this machine.
+    pub(super) fn proxy(&mut self, proxy: &file::Proxy, line: u32) -> Proxy {
+        let behavior = match proxy.kind {
+            file::ProxyKind::Static(_) => ProxyBehavior::Static,
+            file::ProxyKind::Dynamic => ProxyBehavior::Dynamic,
+            file::ProxyKind::Masquerading => ProxyBehavior::Masquerading,
+        };
+        let to = self.proxy_link(&proxy.to, line);
+        let back =
+            if proxy.back == proxy.to { to.clone() } else { self.proxy_link(&proxy.back, line) };
+        Proxy { behavior, to, back, via: proxy.via }
+    }
+
+    fn proxy_link(&mut self, name: &file::Name, line: u32) -> ProxyLink {
+        let absent = ProxyLink { name: name.clone(), index: None, mac: Mac([0; 6]), up: false };
+        let Some(link) = self.links.named(name) else {
+            if !self.links.may_lack {
+                self.problems.push(self.no_interface(line, name));
+            }
+            return absent;
+        };
+        if link.vrf_table.is_some() {
+            self.problems.push(Unresolved::NoWay { line, name: name.clone() });
+            return absent;
+        }
+        // Loopback has an address of zeros.
+        let Some(mac) = link.mac.filter(|mac| *mac != absent.mac) else {
+            self.problems.push(Unresolved::NotEthernet { line, port: name.clone() });
+            return absent;
+        };
+        if let Some(Upper { port, tags }) = self.forwarding.uppers.get(&link.index) {
+            let key = Attachment { port: *port, tags: *tags };
+            if self.forwarding.attachments.contains_key(&key) {
+                self.problems.push(Unresolved::IsTenants { line, name: name.clone() });
+            }
+        }
+        let up = self.links.passing.contains(&link.index);
+        ProxyLink { index: Some(link.index), mac, up, ..absent }
+    }
+}
+
+impl Forwarding {
+    /// Whether what it says of interfaces to functions, that they pass packets, is still so: these do.
+    pub fn passes_to_functions(&self, passing: &BTreeSet<u32>) -> bool {
+        let links = all(self).flat_map(|proxy| [&proxy.to, &proxy.back]);
+        links.into_iter().all(|link| link.index.is_none_or(|at| passing.contains(&at) == link.up))
+    }
+}
+
+/// All proxies.
+fn all(forwarding: &Forwarding) -> impl Iterator<Item = &Proxy> {
+    forwarding.sids.values().filter_map(|endpoint| endpoint.proxy.as_deref())
+}
+
+/// How many SIDs are proxies'.
+pub(super) fn count(forwarding: &Forwarding) -> u32 {
+    all(forwarding).count() as u32
+}
+
+/// How many interfaces packets of End.AD come back by.
+pub(super) fn rings(forwarding: &Forwarding) -> u32 {
+    ring_owners(forwarding).len() as u32
+}
+
+fn ring_owners(forwarding: &Forwarding) -> BTreeSet<u32> {
+    let dynamic = all(forwarding).filter(|proxy| proxy.behavior == ProxyBehavior::Dynamic);
+    dynamic.filter_map(|proxy| proxy.back.index).collect()
+}
+
+/// The interfaces that lead to functions, by either end.
+fn interfaces(forwarding: &Forwarding) -> BTreeSet<u32> {
+    all(forwarding).flat_map(|proxy| [proxy.to.index, proxy.back.index]).flatten().collect()
+}
+
+/// Whether the interface is one of the veth's ends.
+pub(super) fn is_own(link: &Link) -> bool {
+    link.name == INWARDS || link.name == OUTWARDS
+}
+
+/// The behaviour, as the program knows it.
+pub(super) fn number(of: ProxyBehavior) -> behaviour {
+    match of {
+        ProxyBehavior::Static => behaviour::BEHAVIOUR_END_AS,
+        ProxyBehavior::Dynamic => behaviour::BEHAVIOUR_END_AD,
+        ProxyBehavior::Masquerading => behaviour::BEHAVIOUR_END_AM,
+    }
+}
+
+/// What the program's tables say of proxies.
+#[derive(Default)]
+pub(super) struct Proxies {
+    numbers: Map<Ipv6Net, u32>,
+    /// By the interface back.
+    rings: BTreeMap<u32, u32>,
+    /// The port that packets without one count as from.
+    port: u32,
+    backs: BTreeSet<u32>,
+}
+
+impl Proxies {
+    /// Gives rings to interfaces, and says of all interfaces whose their packets are, before any SID
+    /// is changed; of those that no SID leads to any more, too.
+    pub(super) fn begin(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
+        let open = wanted.ports.iter().find(|(_, port)| !port.closed);
+        self.port = open.map_or(0, |(index, _)| *index);
+        for interface in ring_owners(wanted) {
+            let taken: BTreeSet<u32> = self.rings.values().copied().collect();
+            let free = (0..).find(|ring| !taken.contains(ring)).unwrap_or(0);
+            self.rings.entry(interface).or_insert(free);
+        }
+        for (sid, _) in wanted.sids.iter().filter(|(_, endpoint)| endpoint.proxy.is_some()) {
+            let taken: BTreeSet<u32> = self.numbers.values().copied().collect();
+            let free = (1..).find(|number| !taken.contains(number)).unwrap_or(0);
+            self.numbers.entry(*sid).or_insert(free);
+        }
+        self.say(srv6, wanted)
+    }
+
+    fn say(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
+        let mut said: BTreeMap<u32, types::back> =
+            interfaces(wanted).into_iter().map(|index| (index, types::back::default())).collect();
+        for (sid, endpoint) in &wanted.sids {
+            let Some(proxy) = &endpoint.proxy else { continue };
+            let Some(index) = proxy.back.index else { continue };
+            let back = said.entry(index).or_default();
+            match proxy.behavior {
+                ProxyBehavior::Dynamic => back.ring = self.rings.get(&index).map_or(0, |at| at + 1),
+                _ => back.proxy = self.numbers.get(sid).copied().unwrap_or(0),
+            }
+        }
+        for (index, back) in &said {
+            srv6.backs.set(index, back)?;
+        }
+        self.backs.extend(said.keys());
+        Ok(())
+    }
+
+    /// Writes a SID's proxy; returns its number.
+    pub(super) fn place(
+        &self,
+        srv6: &Srv6,
+        sid: Ipv6Net,
+        proxy: &Proxy,
+        policy: u32,
+        counter: u32,
+    ) -> u32 {
+        let Some(number) = self.numbers.get(&sid).copied() else { return 0 };
+        let (via, family) = match proxy.via {
+            None => ([0; 2], 0),
+            Some(IpAddr::V4(via)) => ([u64::from(u32::from_ne_bytes(via.octets())), 0], AF_INET),
+            Some(IpAddr::V6(via)) => (words(via), AF_INET6),
+        };
+        let ring = proxy.back.index.and_then(|index| self.rings.get(&index));
+        let value = types::proxy {
+            via,
+            to: proxy.to.index.filter(|_| proxy.is_up()).unwrap_or(0),
+            ring: ring.copied().unwrap_or(0),
+            policy,
+            counter,
+            port: self.port,
+            station: proxy.to.mac.0,
+            family,
+            behaviour: self::number(proxy.behavior).0 as u8,
+            pad: [0; 4],
+        };
+        srv6.proxies.write(number as usize, value);
+        number
+    }
+
+    /// Takes out what is not wanted any more.
+    pub(super) fn end(&mut self, srv6: &Srv6, wanted: &Forwarding) -> Result<(), Error> {
+        let is_proxy = |sid: &Ipv6Net| wanted.sids.get(sid).is_some_and(|one| one.proxy.is_some());
+        for (_, number) in self.numbers.extract_if(|sid, _| !is_proxy(sid)) {
+            srv6.proxies.write(number as usize, types::proxy::default());
+        }
+        let (owners, stay) = (ring_owners(wanted), interfaces(wanted));
+        self.rings.retain(|interface, _| owners.contains(interface));
+        for index in self.backs.difference(&stay) {
+            srv6.backs.remove(index)?;
+        }
+        self.backs = stay;
+        Ok(())
+    }
+}
+
+/// The interfaces whose packets are taken.
+#[derive(Debug, Default)]
+pub(super) struct Backs {
+    taken: BTreeSet<u32>,
+    /// Those that lead to no function any more, and since when.
+    old: BTreeMap<u32, Instant>,
+    /// Whether earlier daemons' are known.
+    looked: bool,
+}
+
+impl Backs {
+    /// Takes what comes in by these.
+    fn put(
+        &mut self,
+        srv6: &Srv6,
+        wanted: &Forwarding,
+        pins: &Pins,
+        handle: &mut Handle,
+    ) -> Result<(), Error> {
+        for index in interfaces(wanted) {
+            match srv6.take_back(index, &pins.back(index)) {
+                Ok(()) => {
+                    self.taken.insert(index);
+                    self.old.remove(&index);
+                }
+                // It went meanwhile: the next look at the kernel's interfaces tells.
+                Err(_) if !handle.links()?.iter().any(|link| link.index == index) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes off all that is not to be taken any more for a while.
+    pub(super) fn leave_old(&mut self, pins: &Pins) {
+        self.old.retain(|index, since| {
+            let late = since.elapsed() >= LATE;
+            if late {
+                leave(*index, pins);
+            }
+            !late
+        });
+    }
+
+    /// Takes all off.
+    pub(super) fn end(&mut self, pins: &Pins, handle: &mut Handle) -> Result<(), Error> {
+        tidy(&Forwarding::default(), self, pins, handle)?;
+        for index in std::mem::take(&mut self.old).into_keys() {
+            leave(index, pins);
+        }
+        Ok(())
+    }
+}
+
+fn leave(index: u32, pins: &Pins) {
+    if let Err(error) = leave_back(index, &pins.back(index)) {
+        tracing::warn!("a program is left over: {error}");
+    }
+}
+
+/// Makes the way to functions, and takes what comes back, if there are proxies in `wanted`: before
+/// any packet is sent.
+pub(super) fn prepare(wanted: &Forwarding, plane: &mut Xdp) -> Result<(), Error> {
+    if count(wanted) == 0 {
+        return Ok(());
+    }
+    let (srv6, handle) = (plane.tables.program(), &mut plane.handle);
+    if !is_there(handle)? {
+        let namespace = Namespace::current()?;
+        let end = |name| VethEnd { name, namespace: &namespace, mtu: MTU, mac: None, index: None };
+        let ends = add_veth(&end(INWARDS), &end(OUTWARDS));
+        handle.request("add the interfaces of proxies", ends)?;
+        // Before they are up.
+        srv6.attach_proxies(ends_of(handle)?)?;
+    }
+    // A program in XDP may have switched it on. What has another outer header is not to be merged.
+    set_offload(INWARDS, Offload::Gro, false)?;
+    for name in [INWARDS, OUTWARDS] {
+        // No address of their own, and none of the messages that come with one.
+        sysctl::write(&format!("ipv6/conf/{name}/addr_gen_mode"), "1")?;
+    }
+    // What the kernel's tables are asked for as.
+    sysctl::write(&format!("ipv6/conf/{INWARDS}/forwarding"), "1")?;
+    let ends = ends_of(handle)?;
+    let mut batch = Batch::new();
+    batch.push("set up", set_up(ends.inwards));
+    batch.push("set up", set_up(ends.outwards));
+    handle.commit(batch)?;
+    plane.backs.put(srv6, wanted, &plane.pins, handle)
+}
+
+/// Puts a program's own parts in the place of an earlier one's, if its tables have proxies.
+pub(super) fn attach(
+    tables: &Tables,
+    backs: &mut Backs,
+    pins: &Pins,
+    handle: &mut Handle,
+) -> Result<(), Error> {
+    if count(tables.now()) == 0 {
+        return Ok(());
+    }
+    tables.program().attach_proxies(ends_of(handle)?)?;
+    backs.put(tables.program(), tables.now(), pins, handle)
+}
+
+/// Whether the way is there.
+pub(super) fn are_led(now: &Forwarding, handle: &mut Handle) -> bool {
+    let up = |name| handle.link(name).is_ok_and(|link| link.up);
+    count(now) == 0 || [INWARDS, OUTWARDS].map(up) == [true; 2]
+}
+
+/// Removes what is not needed any more.
+pub(super) fn tidy(
+    now: &Forwarding,
+    backs: &mut Backs,
+    pins: &Pins,
+    handle: &mut Handle,
+) -> Result<(), Error> {
+    let wanted = interfaces(now);
+    let links = handle.links()?;
+    if !backs.looked {
+        backs.looked = true;
+        // Before Linux 6.6 there are no pins: what is not there is not missed.
+        let others = links.iter().map(|link| link.index);
+        let pinned = pins.backs()?;
+        for index in others.filter(|index| !wanted.contains(index) && !pinned.contains(index)) {
+            leave(index, pins);
+        }
+        backs.taken.extend(pinned);
+    }
+    for index in backs.taken.difference(&wanted) {
+        backs.old.insert(*index, Instant::now());
+    }
+    backs.taken.retain(|index| wanted.contains(index));
+    // Of interfaces that are gone.
+    for index in pins.backs()? {
+        if !links.iter().any(|link| link.index == index) {
+            remove(&pins.back(index))?;
+        }
+    }
+    if count(now) == 0 && is_there(handle)? {
+        let request = delete_link(INWARDS).tolerate(Errno::ENODEV);
+        let mut batch = Batch::new();
+        batch.push("delete the interfaces of proxies", request);
+        handle.commit(batch)?;
+    }
+    Ok(())
+}
+
+fn is_there(handle: &mut Handle) -> Result<bool, Error> {
+    match handle.link(INWARDS) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn ends_of(handle: &mut Handle) -> Result<ProxyEnds, Error> {
+    let (inwards, outwards) = (handle.link(INWARDS)?.index, handle.link(OUTWARDS)?.index);
+    Ok(ProxyEnds { inwards, outwards })
+}

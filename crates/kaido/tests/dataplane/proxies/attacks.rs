@@ -1,0 +1,130 @@
+//! What is no packet of the SID's, or does not come back as one, goes nowhere.
+
+use std::time::Duration;
+
+use testkit::{Random, Tap, pause};
+
+use super::bump::BUMP;
+use super::routed::ROUTED;
+use super::*;
+use crate::functions::expect;
+use crate::numbered::{Numbered, datagram, receive};
+
+/// Longer than a slot is good for.
+const LATE: Duration = Duration::from_secs(5);
+
+#[test]
+fn root_what_is_no_packet_of_the_sid_is_dropped_and_counted() {
+    let mut bed = Bed::bridged();
+    bed.start(BUMP);
+    let received = bed.net.right.run(|| Tap::open("port")).unwrap();
+    let tap = bed.net.left.run(|| Tap::open("port")).unwrap();
+    let path = [THERE, "fd00:2::d4"].map(|sid| sid.parse().unwrap());
+    let source = "fd00:a::2".parse().unwrap();
+    let inner = datagram(1, 1);
+    let send = |protocol, payload: &[u8]| {
+        let packet = Ipv6::new(source, path[0], protocol).around(payload).unwrap();
+        tap.send(&frame(&bed.net, &packet));
+    };
+    let srh = |next| Srh::of_path(next, &path);
+    send(protocol::IPV4, &inner);
+    send(protocol::UDP, &Udp::new(1, 1).around(b"x").unwrap());
+    bed.expect_dropped("no-srh", 2);
+    send(
+        protocol::ROUTING,
+        &Srh { segments_left: 0, ..srh(protocol::IPV4) }.around(&inner).unwrap(),
+    );
+    bed.expect_dropped("last-segment", 1);
+    let mut tlv = srh(protocol::IPV4).around(&inner).unwrap();
+    // One of padding, behind the list.
+    tlv[1] += 1;
+    tlv.splice(8 + 2 * 16..8 + 2 * 16, [4, 6, 0, 0, 0, 0, 0, 0]);
+    send(protocol::ROUTING, &tlv);
+    bed.expect_dropped("tlv", 1);
+    let mut wrong = srh(protocol::IPV4).around(&inner).unwrap();
+    wrong[3] = 9;
+    send(protocol::ROUTING, &wrong);
+    bed.expect_dropped("malformed", 1);
+    let udp = Udp::new(1, 1).around(b"x").unwrap();
+    send(protocol::ROUTING, &srh(protocol::UDP).around(&udp).unwrap());
+    bed.expect_dropped("wrong-payload", 1);
+    assert_eq!(bed.counts(THERE), [0, 0]);
+    assert!(bed.is_quiet(&received));
+}
+
+/// The function is the test: it has what the node sent, and sends what it likes.
+#[test]
+fn root_only_a_tag_of_its_own_gets_out_and_only_by_the_way_back() {
+    let mut bed = Bed::new();
+    bed.start("  fd00:1::f:0:1111: { behaviour: End.AD, to: f0, back: f1 }\n");
+    let received = bed.net.right.run(|| Tap::open("port")).unwrap();
+    let [a, b] = ["a", "b"].map(|name| bed.function.run(|| Tap::open(name)).unwrap());
+    let numbered = Numbered::new(&bed.net);
+    numbered.send(0..1);
+    let is_inner = |frame: &Vec<u8>| frame[12..14] == [8, 0];
+    let sent = std::iter::from_fn(|| a.next()).find(is_inner).unwrap();
+    assert_eq!(sent[14..], datagram(0, 1111));
+    // The wrong way.
+    a.send(&sent);
+    bed.expect_dropped("state-lost", 1);
+    // Other tags: any, one that is not in use yet, one of another ring's count.
+    let mut random = Random::seeded();
+    let mut lost = 1;
+    for byte in 0..6 {
+        let mut forged = sent.clone();
+        forged[byte] ^= 1 << (random.bits() % 8);
+        b.send(&forged);
+        lost += 1;
+    }
+    for _ in 0..500 {
+        let mut forged = sent.clone();
+        forged[..6].copy_from_slice(&random.bits().to_ne_bytes()[..6]);
+        forged[0] = 0x46;
+        b.send(&forged);
+        lost += 1;
+    }
+    // Another family than the packet had; and what has no tag at all.
+    let mut other = sent.clone();
+    other[12..14].copy_from_slice(&[0x86, 0xdd]);
+    b.send(&other);
+    bed.expect_dropped("state-lost", lost + 1);
+    // From outside a tag is nobody's, on any port.
+    let outside = bed.net.left.run(|| Tap::open("port")).unwrap();
+    outside.send(&sent);
+    let from_right = bed.net.right.run(|| Tap::open("port")).unwrap();
+    from_right.send(&sent);
+    assert!(bed.is_quiet(&received));
+    // It is good, all the while.
+    b.send(&sent);
+    receive(&received, 1);
+    assert_eq!(bed.counts(THERE), [1, 1]);
+    // But not for ever.
+    pause(LATE);
+    b.send(&sent);
+    bed.expect_dropped("state-lost", lost + 2);
+    assert!(bed.is_quiet(&received));
+}
+
+#[test]
+fn root_what_a_routing_function_makes_itself_does_not_get_out() {
+    let mut bed = Bed::routed();
+    bed.start(ROUTED);
+    expect(&bed.net, "10.9.0.1", true);
+    let received = bed.net.right.run(|| Tap::open("port")).unwrap();
+    let udp = || {
+        for to in ["10.9.0.1:7", "[fd00:9::1]:7", "10.6.0.1:7"] {
+            let any = if to.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+            let socket = std::net::UdpSocket::bind(any).unwrap();
+            for _ in 0..100 {
+                socket.send_to(b"own", to).unwrap();
+            }
+        }
+    };
+    bed.function.run(udp).unwrap();
+    bed.expect_dropped("state-lost", 300);
+    assert!(bed.is_quiet(&received));
+    // Nor to the node itself, and its neighbours are known all the same.
+    let ping = || std::process::Command::new("ping").args(["-c1", "-W1", "10.6.0.1"]).output();
+    assert!(!bed.function.run(ping).unwrap().unwrap().status.success());
+    expect(&bed.net, "10.9.0.1", true);
+}

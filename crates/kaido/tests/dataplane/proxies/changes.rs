@@ -1,0 +1,144 @@
+//! Interfaces that come and go, the daemon that does, and the command.
+
+use testkit::until;
+
+use super::bump::BUMP;
+use super::*;
+use crate::functions::{expect, ping};
+use crate::net::show;
+
+/// The SID's unreachable route, as a routing daemon finds it.
+fn has_route(bed: &Bed) -> bool {
+    show(&bed.net.node, "-6 route show fd00:1::f:0:1111").starts_with("unreachable")
+}
+
+fn action(bed: &Bed) -> String {
+    let shown = bed.json();
+    let sids = shown["sids"].as_array().unwrap();
+    let sid = sids.iter().find(|sid| sid["name"] == "fd00:1::f:0:1111/128").unwrap();
+    sid["action"].as_str().unwrap().into()
+}
+
+#[track_caller]
+fn until_action(bed: &Bed, wanted: &str) {
+    let is = || (action(bed) == wanted).then_some(());
+    until(Duration::from_secs(10), is, || format!("{} {}", action(bed), bed.net.log()));
+}
+
+#[test]
+fn root_an_interface_that_is_gone_drops_and_says_so() {
+    let mut bed = Bed::bridged();
+    // By the main table there would be a way.
+    ip(&bed.net.node, &["route add 10.9.0.0/24 via inet6 fd00:b::2 dev r"]);
+    bed.start(BUMP);
+    expect(&bed.net, "10.9.0.1", true);
+    assert!(has_route(&bed));
+    ip(&bed.function, &["link set dev a down"]);
+    until_action(&bed, "End.AD to f0 (down) back f1");
+    let before = bed.dropped("function-down");
+    expect(&bed.net, "10.9.0.1", false);
+    bed.expect_dropped("function-down", before + 3);
+    ip(&bed.function, &["link set dev a up"]);
+    until_action(&bed, "End.AD to f0 back f1");
+    until(
+        Duration::from_secs(10),
+        || ping(&bed.net, "10.9.0.1").then_some(()),
+        || format!("{:#}", bed.reasons()),
+    );
+    ip(&bed.net.node, &["link del f1"]);
+    until_action(&bed, "End.AD to f0 back f1 (not there)");
+    expect(&bed.net, "10.9.0.1", false);
+    assert!(has_route(&bed));
+    join(&bed.net.node, "f1", &bed.function, "b");
+    ip(&bed.net.node, &["link set dev f1 mtu 1700 up"]);
+    ip(&bed.function, &["link set dev b mtu 1700 up", "link set dev b master bridge"]);
+    until_action(&bed, "End.AD to f0 back f1");
+    until(
+        Duration::from_secs(10),
+        || ping(&bed.net, "10.9.0.1").then_some(()),
+        || format!("{:#}", bed.reasons()),
+    );
+    // Nobody is there to see it: nothing passes all the same.
+    bed.net.kill();
+    ip(&bed.net.node, &["link del f1"]);
+    assert!(!ping(&bed.net, "10.9.0.1"));
+}
+
+#[test]
+fn root_it_goes_on_without_the_daemon_and_with_the_next() {
+    let mut bed = Bed::bridged();
+    bed.start(BUMP);
+    expect(&bed.net, "10.9.0.1", true);
+    bed.net.kill();
+    expect_without_daemon(&bed);
+    bed.net.start(&[]);
+    for address in ["10.9.0.1", "fd00:9::1"] {
+        expect(&bed.net, address, true);
+    }
+    bed.net.end();
+    expect_without_daemon(&bed);
+    bed.net.start(&[]);
+    bed.net.kaido.ok(&["dataplane", "detach"]);
+    assert!(!ping(&bed.net, "10.9.0.1"));
+    assert!(!show(&bed.net.node, "link").contains("kaido-px"));
+    assert!(!has_route(&bed));
+}
+
+fn expect_without_daemon(bed: &Bed) {
+    for address in ["10.9.0.1", "fd00:9::1", "-s 1400 10.9.0.1"] {
+        assert!(ping(&bed.net, address), "{address}");
+    }
+}
+
+#[test]
+fn root_what_comes_back_late_is_taken_and_then_the_interface_is_free() {
+    let mut bed = Bed::routed();
+    bed.start(super::routed::ROUTED);
+    expect(&bed.net, "10.9.0.1", true);
+    let neighbour = || {
+        let ping = || std::process::Command::new("ping").args(["-c1", "-W1", "10.6.0.1"]).output();
+        bed.function.run(ping).unwrap().unwrap().status.success()
+    };
+    assert!(!neighbour());
+    bed.net.apply("ports: { l: {}, r: {} }\n");
+    assert!(!show(&bed.net.node, "link").contains("kaido-px"));
+    assert!(!neighbour());
+    until(Duration::from_secs(10), || neighbour().then_some(()), || bed.net.log());
+}
+
+#[test]
+fn root_a_proxy_is_added_listed_and_removed() {
+    let mut bed = Bed::bridged();
+    bed.start("");
+    let kaido = &bed.net.kaido;
+    for (sid, to, back) in [(THERE, "f0", "f1"), (BACK, "f1", "f0")] {
+        let add = ["function", "add", sid, "--behaviour", "End.AD", "--to", to, "--back", back];
+        kaido.ok(&add);
+    }
+    expect(&bed.net, "10.9.0.1", true);
+    let list = kaido.json(&["function", "ls"]);
+    assert_eq!(list[0]["action"], "End.AD to f0 back f1");
+    assert_eq!((&list[0]["in"], &list[0]["out"]), (&3.into(), &3.into()));
+    kaido.ok(&["function", "rm", BACK]);
+    expect(&bed.net, "10.9.0.1", false);
+    let segments = ["function", "add", BACK, "--behaviour", "End.AS", "--to", "f1", "--back", "f0"];
+    kaido.run(&segments).failed(2, &["End.AS needs a policy"]);
+    kaido.ok(&[&segments[..], &["--segments", "fd00:4::d4"]].concat());
+    expect(&bed.net, "10.9.0.1", true);
+    for (arguments, words) in [
+        (&["--behaviour", "End.AD"][..], &["End.AD needs an interface"][..]),
+        (&["--behaviour", "End.AD", "--to", "l"], &["`l` is a port, and leads to a function"]),
+        (&["--behaviour", "End.AD", "--to", "f7"], &["there is no interface `f7`", "did you mean"]),
+        (&["--behaviour", "End.AM", "--to", "f2", "--segments", "fd00::1"], &["takes no `policy`"]),
+        (&["--to", "f2"], &["End.AN.NF takes no `to`"]),
+        (&["--behaviour", "End.AD", "--to", "lo"], &["`lo` carries no Ethernet frames"]),
+    ] {
+        let add = [&["function", "add", "fd00:1::f:0:3333"], arguments].concat();
+        kaido.run(&add).failed(2, words);
+    }
+    let file = kaido.file(
+        "kernel.yaml",
+        &format!("dataplane: kernel\n{HEAD}{BUMP}").replace("source: \"fd00:1::\"\n", ""),
+    );
+    kaido.run(&["dataplane", "apply", &file]).failed(2, &["the kernel has no End.AS, End.AD"]);
+}

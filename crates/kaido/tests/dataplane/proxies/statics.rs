@@ -1,0 +1,86 @@
+//! End.AS: what comes back gets the outer header that the file says.
+
+use std::net::Ipv6Addr;
+
+use testkit::Tap;
+use wire::Ipv4;
+
+use super::*;
+use crate::functions::expect;
+use crate::numbered::{Numbered, datagram};
+
+/// Both ways by static proxies; `ends` are the last segments, `via` the function's addresses.
+fn sids(ends: [&str; 2], via: [&str; 2]) -> String {
+    let via =
+        via.map(|via| if via.is_empty() { String::new() } else { format!(", via: \"{via}\"") });
+    format!(
+        "  {THERE}: {{ behaviour: End.AS, to: f0, back: f1, policy: [\"{}\"]{} }}\n  \
+         {BACK}: {{ behaviour: End.AS, to: f1, back: f0, policy: [\"{}\"]{} }}\n",
+        ends[0], via[0], ends[1], via[1],
+    )
+}
+
+#[test]
+fn root_a_bump_and_nat_may_be_behind_a_static_proxy() {
+    for (mut bed, via) in [
+        (Bed::bridged(), ["", ""]),
+        (Bed::routed(), ["fd00:5::2", "fd00:6::2"]),
+        (Bed::routed(), ["10.5.0.2", "10.6.0.2"]),
+    ] {
+        bed.start("");
+        for (ends, address) in [
+            (["fd00:2::d4", "fd00:4::d4"], "10.9.0.1"),
+            (["fd00:2::d6", "fd00:4::d6"], "fd00:9::1"),
+        ] {
+            bed.apply(&sids(ends, via));
+            // The kernel looks for no IPv4 neighbour of a packet of IPv6.
+            let passes = via[0] != "10.5.0.2" || address == "10.9.0.1";
+            expect(&bed.net, address, passes);
+            if passes {
+                expect(&bed.net, &format!("-s 1400 {address}"), true);
+                let [into, back] = bed.counts(THERE);
+                assert!(into == back && into >= 6, "{into} {back}");
+            } else {
+                bed.expect_dropped("wrong-payload", 3);
+            }
+        }
+    }
+}
+
+#[test]
+fn root_every_packet_leaves_in_the_header_that_the_file_says() {
+    let mut bed = Bed::bridged();
+    bed.start(
+        "  fd00:1::f:0:1111: { behaviour: End.AS, to: f0, back: f1, \
+         policy: { segments: [\"fd00:2::1\", \"fd00:2::d4\"], form: whole } }\n",
+    );
+    let received = bed.net.right.run(|| Tap::open("port")).unwrap();
+    let numbered = Numbered::new(&bed.net);
+    let count = 500;
+    numbered.send(0..count);
+    let path: [Ipv6Addr; 2] = ["fd00:2::1", "fd00:2::d4"].map(|sid| sid.parse().unwrap());
+    let mut next = 0;
+    while next < count {
+        let frame = received.next().expect("another one");
+        let Some((outer, srh, inner)) = datagram_of(&frame) else { continue };
+        assert_eq!(inner, datagram(next, 1111 + (next % 2) as u16), "{next}");
+        assert_eq!((outer.src, outer.dst), ("fd00:1::".parse().unwrap(), path[0]));
+        let srh = srh.unwrap();
+        assert_eq!((srh.path().collect::<Vec<_>>(), srh.segments_left), (path.to_vec(), 1));
+        assert_eq!(usize::from(outer.payload_len), frame.len() - 14 - 40);
+        next += 1;
+    }
+    // What the function makes itself leaves likewise: nobody can tell.
+    let own = bed.function.run(|| Tap::open("b")).unwrap();
+    let ends = ["192.0.2.1", "192.0.2.2"].map(|address| address.parse().unwrap());
+    let udp = Udp::new(5, 5).around(b"own").unwrap();
+    let packet = Ipv4::new(ends[0], ends[1], protocol::UDP).around(&udp).unwrap();
+    let mut frame = Vec::new();
+    let (dst, src) = (Mac([2, 9, 9, 9, 9, 9]), Mac([2, 8, 8, 8, 8, 8]));
+    Ethernet { dst, src, ethertype: ethertype::IPV4 }.emit(&mut frame);
+    frame.extend(&packet);
+    own.send(&frame);
+    let came = std::iter::from_fn(|| received.next()).find_map(|frame| datagram_of(&frame));
+    let (outer, _, inner) = came.unwrap();
+    assert_eq!((outer.dst, inner), (path[0], packet));
+}

@@ -1,0 +1,104 @@
+//! Proxies (End.AS, End.AD, End.AM): interfaces that are nobody else's, and what comes back by them.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use ipnet::Ipv6Net;
+
+use super::resolve::{At, Checked};
+use super::sid_text::{Behaviour, SidMap};
+use super::sids::{key, short};
+use super::tenants::is_interface;
+use super::types::{Action, Endpoint, Name, Payload, Proxy, ProxyKind};
+use crate::document::{Address, steps};
+
+/// What the names of the data plane's own interfaces begin with.
+const OWN: &str = "kaido-";
+
+impl Checked<'_> {
+    /// The proxy that a SID is; none if it does not say where to.
+    pub(super) fn proxy(&mut self, at: At<'_>, text: &mut SidMap) -> Option<Proxy> {
+        let name = text.behaviour.name();
+        let kind = match text.behaviour {
+            Behaviour::EndAd => Some(ProxyKind::Dynamic),
+            Behaviour::EndAm => Some(ProxyKind::Masquerading),
+            _ => match &mut text.policy {
+                Some(policy) => {
+                    let steer = self.steer(&|| key(at, "policy"), policy, Payload::Packet);
+                    Some(ProxyKind::Static(steer))
+                }
+                None => {
+                    let help = "add `policy:` with one of `policies:`, or with a list";
+                    self.missing(at, name, "a policy for what comes back", help);
+                    None
+                }
+            },
+        };
+        if text.to.is_none() {
+            let help = "add `to:` with the interface that the function is behind";
+            self.missing(at, name, "an interface", help);
+        }
+        let to = text.to.as_ref().map(|to| self.interface(&|| key(at, "to"), to));
+        let back = text.back.as_ref().map(|back| self.interface(&|| key(at, "back"), back));
+        let via = text.via.map(|Address(via)| via);
+        if let Some(via) = via {
+            self.function_address(at, via, name, kind == Some(ProxyKind::Masquerading));
+        }
+        let to = to?;
+        let back = back.unwrap_or_else(|| to.clone());
+        Some(Proxy { kind: kind?, to, back, via })
+    }
+
+    /// Refuses an address that no function has, and one that no packet can be sent to.
+    fn function_address(&mut self, at: At<'_>, via: IpAddr, name: &str, masquerading: bool) {
+        let is_nobodys = via.is_unspecified()
+            || via.is_multicast()
+            || via.is_loopback()
+            || via == IpAddr::V4(Ipv4Addr::BROADCAST);
+        if is_nobodys {
+            let help =
+                "write the function's address, or remove it where the function does not route";
+            self.place.value(&key(at, "via"), format!("`{via}` is no function's address"), help);
+        } else if masquerading && via.is_ipv4() {
+            let message = format!("{name} sends IPv6, and `{via}` is an IPv4 address");
+            self.place.value(&key(at, "via"), message, "write an IPv6 address such as fe80::2");
+        }
+    }
+
+    /// An interface to a function, or back.
+    fn interface(&mut self, at: At<'_>, name: &str) -> Name {
+        let exits = self.ports.values().any(|port| port.exit.as_deref() == Some(name));
+        if !is_interface(name) {
+            let help = "write a name of up to 15 bytes, as `ip link` shows it";
+            self.place.value(&at(), format!("`{name}` cannot name an interface"), help);
+        } else if self.ports.contains_key(name) {
+            let message = format!("`{name}` is a port, and leads to a function");
+            let help = "use an interface that is not one of `ports:`, such as a VLAN's";
+            self.place.value(&at(), message, help);
+        } else if exits {
+            let message = format!("`{name}` is a port's exit, and leads to a function");
+            self.place.value(&at(), message, "use an interface of the function's own");
+        } else if name.starts_with(OWN) {
+            let message = format!("`{name}` is the data plane's own");
+            self.place.value(&at(), message, "use an interface of the function's own");
+        }
+        name.into()
+    }
+
+    /// What comes back by one interface is either all of End.AD, whose packets say which SID's they
+    /// are, or one SID's.
+    pub(super) fn shared_ways_back(&mut self, sids: &[(Ipv6Net, Endpoint)]) {
+        let mut owners: HashMap<&Name, (Ipv6Net, &ProxyKind)> = HashMap::new();
+        for (index, (sid, endpoint)) in sids.iter().enumerate() {
+            let Action::Proxy(proxy) = &endpoint.action else { continue };
+            let (other, kind) = *owners.entry(&proxy.back).or_insert((*sid, &proxy.kind));
+            let both = (kind, &proxy.kind);
+            if other == *sid || both == (&ProxyKind::Dynamic, &ProxyKind::Dynamic) {
+                continue;
+            }
+            let message = format!("by `{}` the packets of {} come back", proxy.back, short(other));
+            let help = "give each its own `back:`; only SIDs of End.AD share one";
+            self.place.key(steps!["sids", index], message, help);
+        }
+    }
+}
