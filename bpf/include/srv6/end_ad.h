@@ -149,11 +149,13 @@ static __always_inline int end_ad_back(struct __sk_buff *skb, const struct contr
 		return shoot(state, skb, REASON_STATE_LOST);
 	if (bpf_skb_adjust_room(skb, length, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV6))
 		return shoot(state, skb, REASON_NO_HEADROOM);
-	/* Here: what Linux 6.1 keeps on the stack has no limits. */
-	barrier_var(length);
-	if (length > LIMIT_OUTER)
+	__u32 kept = length;
+
+	/* Of its own, and here: what Linux 6.1 keeps on the stack has the limits that it had then. */
+	barrier_var(kept);
+	if (kept > LIMIT_OUTER)
 		return shoot(state, skb, REASON_STATE_LOST);
-	if (bpf_skb_store_bytes(skb, 0, slot->ethernet, ETH_HLEN + length, 0))
+	if (bpf_skb_store_bytes(skb, 0, slot->ethernet, ETH_HLEN + kept, 0))
 		return shoot(state, skb, REASON_TRUNCATED);
 	struct ipv6hdr *ip = (void *)(long)skb->data + ETH_HLEN;
 

@@ -58,14 +58,15 @@ static __always_inline int end_as_back(struct __sk_buff *skb, const struct contr
 
 	if (bpf_skb_adjust_room(skb, length, BPF_ADJ_ROOM_MAC, BPF_F_ADJ_ROOM_ENCAP_L3_IPV6))
 		return shoot(state, skb, REASON_NO_HEADROOM);
-	/* Here: what Linux 6.1 keeps on the stack has no limits. */
-	barrier_var(length);
-	if (length < sizeof(struct ipv6hdr))
+	__u32 kept = length;
+
+	/* Of its own, and here: what Linux 6.1 keeps on the stack has the limits that it had then. */
+	barrier_var(kept);
+	if (kept < sizeof(struct ipv6hdr))
 		return shoot(state, skb, REASON_NO_POLICY);
-	barrier_var(length);
-	if (length > LIMIT_OUTER)
+	if (kept > LIMIT_OUTER)
 		return shoot(state, skb, REASON_NO_POLICY);
-	if (bpf_skb_store_bytes(skb, ETH_HLEN, outer->header, length, 0) ||
+	if (bpf_skb_store_bytes(skb, ETH_HLEN, outer->header, kept, 0) ||
 	    bpf_skb_store_bytes(skb, 2 * ETH_ALEN, &protocol, sizeof(protocol), 0))
 		return shoot(state, skb, REASON_TRUNCATED);
 	struct ipv6hdr *ip = (void *)(long)skb->data + ETH_HLEN;
