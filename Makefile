@@ -26,7 +26,7 @@ test-guest: ## run the tests of what touches the kernel on Linux 6.1, in a virtu
 fuzz: ## fuzz what reads packets and files, a minute each
 	@scripts/fuzz.sh
 
-soak: ## run the proofs that take long (three hours), as root
+soak: ## run the proofs that take long (four hours), as root
 	@scripts/soak.sh
 
 bench: build ## measure, as root

@@ -51,9 +51,9 @@ changing_stream() {
     return "$failed"
 }
 
-# Half of it there, and half of it back.
+# Half of it there, and half of it back, for an hour at least.
 function_chain() {
-    KAIDO_BYTES=${KAIDO_BYTES:-50000000000} cargo_test_as_root --package kaido --test dataplane -- \
+    KAIDO_BYTES=${KAIDO_BYTES:-50000000000} KAIDO_SECONDS=${KAIDO_SECONDS:-3600} cargo_test_as_root --package kaido --test dataplane -- \
         --nocapture function_chain::root_streams
 }
 
@@ -63,7 +63,7 @@ function_chain() {
     section "500 kills of up, 500 of down" kills
     section "10,000,000 random packets, kernel and XDP" random_packets
     section "2,000,000,000 packets while everything changes" changing_stream
-    section "100 GB through a filter, NAT and a queue" function_chain
+    section "An hour and 100 GB through a filter, NAT and a queue" function_chain
     section "kaido bench lab" bench lab
     section "kaido bench path" bench path
     section "kaido bench dataplane" bench dataplane

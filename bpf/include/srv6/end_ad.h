@@ -18,7 +18,7 @@
  * long as LIMIT_PROXIED packets more have not come: a packet that is late finds another one's tag in
  * its slot, and is dropped. What the function makes itself has no tag, and no hash or a random one.
  * A random one is taken for a tag in live tags / 2^32 cases, at most 8192 / 2^32: one of 500,000
- * such packets, and one of 4 million where 500 packets a second go through the function. It then
+ * such packets, and one of 2 million where 500 packets a second go through the function. It then
  * goes on to another packet's next segment. As a destination no such number comes by chance.
  */
 #ifndef KAIDO_SRV6_END_AD_H
