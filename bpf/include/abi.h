@@ -392,7 +392,7 @@ enum hook {
 	HOOK_PREROUTING,
 	HOOK_FORWARD,
 	HOOK_POSTROUTING,
-	HOOK_NONE, /* the kernel did, for a reason of its own */
+	NO_HOOK, /* the kernel did, for a reason of its own */
 	HOOKS,
 };
 

@@ -24,7 +24,6 @@ struct sk_buff {
 	struct net_device *dev;
 	__s64 tstamp;
 	unsigned long _skb_refdst;
-	unsigned int len;
 } __attribute__((preserve_access_index));
 
 enum skb_drop_reason {
@@ -41,14 +40,14 @@ static __always_inline enum hook hook_of(const struct sk_buff *skb, const struct
 					       SKB_DROP_REASON_NETFILTER_DROP) &&
 	    reason != (int)bpf_core_enum_value(enum skb_drop_reason,
 					       SKB_DROP_REASON_NOT_SPECIFIED))
-		return HOOK_NONE;
+		return NO_HOOK;
 	const struct dst_entry *route = (const void *)(skb->_skb_refdst & ~1ul);
 
 	if (!route)
 		return HOOK_PREROUTING;
 	/* An unreachable one, which gives no reason either. */
 	if (BPF_CORE_READ(route, error))
-		return HOOK_NONE;
+		return NO_HOOK;
 	const struct net_device *device = skb->dev;
 
 	return device && device->ifindex == (int)state->function_out ? HOOK_POSTROUTING :

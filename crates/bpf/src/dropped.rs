@@ -21,7 +21,7 @@ pub struct Drops {
     /// By rules at the postrouting hook.
     pub postrouting: u64,
     /// For reasons of the kernel's own.
-    pub others: u64,
+    pub no_hook: u64,
 }
 
 impl Srv6 {
@@ -52,7 +52,7 @@ impl Srv6 {
             prerouting: at(hook::HOOK_PREROUTING),
             forward: at(hook::HOOK_FORWARD),
             postrouting: at(hook::HOOK_POSTROUTING),
-            others: at(hook::HOOK_NONE),
+            no_hook: at(hook::NO_HOOK),
         })
     }
 

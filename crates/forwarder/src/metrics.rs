@@ -51,7 +51,7 @@ struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Hook {
     name: String,
-    /// `prerouting`, `forward`, `postrouting`, or `none`: the kernel did.
+    /// `prerouting`, `forward`, `postrouting`, or `no_hook`: the kernel did.
     hook: &'static str,
 }
 
@@ -151,7 +151,7 @@ fn drops(registry: &mut Registry, sids: &[v1::DataplaneEntry]) {
             ("prerouting", found.prerouting),
             ("forward", found.forward),
             ("postrouting", found.postrouting),
-            ("none", found.others),
+            ("no_hook", found.no_hook),
         ] {
             let labels = Hook { name: entry.name.clone(), hook };
             family.get_or_create(&labels).inc_by(count);

@@ -188,7 +188,7 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
             .map(|(sid, endpoint, count)| v1::DataplaneEntry {
                 returned: packets(Counter::Returned(sid)),
                 health: engine.health(*sid).map(health),
-                dropped: plane.drops(sid).map(dropped),
+                dropped: plane.drops(sid).filter(|_| endpoint.netfilter).map(dropped),
                 ..entry(sid.to_string(), names.endpoint(endpoint), count)
             })
             .collect(),
@@ -229,8 +229,8 @@ fn health(record: Record) -> v1::DataplaneHealth {
 }
 
 fn dropped(drops: Drops) -> v1::FunctionDrops {
-    let Drops { prerouting, forward, postrouting, others } = drops;
-    v1::FunctionDrops { prerouting, forward, postrouting, others }
+    let Drops { prerouting, forward, postrouting, no_hook } = drops;
+    v1::FunctionDrops { prerouting, forward, postrouting, no_hook }
 }
 
 /// The way to the engine.

@@ -253,7 +253,7 @@ fn per_second(
                 now.prerouting = rate(now.prerouting, before.prerouting);
                 now.forward = rate(now.forward, before.forward);
                 now.postrouting = rate(now.postrouting, before.postrouting);
-                now.others = rate(now.others, before.others);
+                now.no_hook = rate(now.no_hook, before.no_hook);
             }
         }
     };

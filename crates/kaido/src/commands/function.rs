@@ -93,7 +93,13 @@ fn list(which: &WhichDataplane, output: &Output) -> Done {
         })
     };
     output.print(&functions(&found).map(as_json).collect::<Value>(), |_| {
-        text(&found, "").unwrap_or_else(|| "no functions".into())
+        let row =
+            |e: &v1::DataplaneEntry| [vec![e.name.clone(), e.action.clone()], counts(e)].concat();
+        let rows: Vec<_> = functions(&found).map(row).collect();
+        match rows.is_empty() {
+            true => "no functions".into(),
+            false => table(&["SID", "ACTION", INTO, BACK, DROPPED, "HEALTH"], rows),
+        }
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -102,29 +108,40 @@ fn functions(found: &v1::GetDataplaneResponse) -> impl Iterator<Item = &v1::Data
     found.sids.iter().filter(|sid| sid.returned.is_some())
 }
 
-/// The functions as a table, if there are any. `per`: what the headings of counters end with.
+const INTO: &str = "INTO FUNCTION";
+const BACK: &str = "AND BACK";
+const DROPPED: &str = "DROPPED AT";
+
+/// The functions that a terminal shows beside other things, if there are any. `per`: what the headings of
+/// counters end with.
 pub(super) fn text(found: &v1::GetDataplaneResponse, per: &str) -> Option<String> {
-    let count = |count: Option<u64>| count.map_or("-".into(), |count| count.to_string());
-    let row = |e: &v1::DataplaneEntry| {
-        let dropped = e.dropped.as_ref().map_or("-".into(), drops);
-        let (into, back) = (count(e.packets), count(e.returned));
-        vec![e.name.clone(), e.action.clone(), into, back, dropped, health(e.health.as_ref())]
-    };
+    let row = |e: &v1::DataplaneEntry| [vec![e.name.clone()], counts(e)].concat();
     let rows: Vec<_> = functions(found).take(MOST).map(row).collect();
-    let counter = |heading: &str| format!("{heading}{per}");
-    let (into, back) = (counter("INTO FUNCTION"), counter("AND BACK"));
-    let header = ["FUNCTION", "ACTION", &into, &back, &counter("DROPPED AT"), "HEALTH"];
-    (!rows.is_empty()).then(|| table(&header, rows))
+    if rows.is_empty() {
+        return None;
+    }
+    let [into, back, dropped] = [INTO, BACK, DROPPED].map(|heading| format!("{heading}{per}"));
+    let shown = table(&["FUNCTION", &into, &back, &dropped, "HEALTH"], rows);
+    let more = functions(found).count().saturating_sub(MOST);
+    let note = format!("\n\nand {more} more: `kaido function ls` has them all");
+    Some(if more > 0 { shown + &note } else { shown })
+}
+
+/// What was counted of a function, and its health.
+fn counts(e: &v1::DataplaneEntry) -> Vec<String> {
+    let count = |count: Option<u64>| count.map_or("-".into(), |count| count.to_string());
+    let dropped = e.dropped.as_ref().map_or("-".into(), drops);
+    vec![count(e.packets), count(e.returned), dropped, health(e.health.as_ref())]
 }
 
 /// `forward 12, postrouting 3`.
 fn drops(found: &v1::FunctionDrops) -> String {
-    let v1::FunctionDrops { prerouting, forward, postrouting, others } = *found;
+    let v1::FunctionDrops { prerouting, forward, postrouting, no_hook } = *found;
     let all = [
         ("prerouting", prerouting),
         ("forward", forward),
         ("postrouting", postrouting),
-        ("no hook", others),
+        ("no hook", no_hook),
     ];
     let some = all.iter().filter(|(_, count)| *count > 0);
     let text: Vec<_> = some.map(|(hook, count)| format!("{hook} {count}")).collect();
@@ -136,7 +153,7 @@ pub(super) fn drops_json(found: &v1::FunctionDrops) -> Value {
         "prerouting": found.prerouting,
         "forward": found.forward,
         "postrouting": found.postrouting,
-        "others": found.others,
+        "no_hook": found.no_hook,
     })
 }
 
@@ -146,7 +163,7 @@ mod tests {
 
     #[test]
     fn drops_are_said_by_hook() {
-        let found = v1::FunctionDrops { forward: 12, others: 1, ..Default::default() };
+        let found = v1::FunctionDrops { forward: 12, no_hook: 1, ..Default::default() };
         assert_eq!(drops(&found), "forward 12, no hook 1");
         assert_eq!(drops(&v1::FunctionDrops::default()), "none");
     }

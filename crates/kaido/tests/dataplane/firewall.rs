@@ -17,6 +17,10 @@ fn root_the_page_for_firewalls_works_as_it_is_written() {
     let (page, end) = PAGE.split_once("## And off again").unwrap();
     assert!(perform(page, &mut machines) > 35);
     let firewall = &machines.servers["firewall"];
+    let shown = firewall.kaido.ok(&["function", "ls"]);
+    let header = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let printed = header(shown.lines().next().unwrap());
+    assert!(PAGE.lines().any(|line| header(line) == printed), "{printed}");
     let function = &firewall.kaido.json(&["function", "ls"])[0];
     assert!(function["in"].as_u64() > function["out"].as_u64(), "{function}");
     assert!(function["out"].as_u64() >= Some(10), "{function}");

@@ -29,14 +29,14 @@ fn root_drops_are_counted_by_hook() {
          }",
     );
     expect(&net, "10.9.0.1", true);
-    let none = json!({ "prerouting": 0, "forward": 0, "postrouting": 0, "others": 0 });
+    let none = json!({ "prerouting": 0, "forward": 0, "postrouting": 0, "no_hook": 0 });
     assert_eq!(drops(&net), none);
     for address in ["10.9.0.1", "fd00:9::1"] {
         for size in [1110, 1210, 1310] {
             expect(&net, &format!("-s {size} {address}"), false);
         }
     }
-    let by_rules = json!({ "prerouting": 6, "forward": 6, "postrouting": 6, "others": 0 });
+    let by_rules = json!({ "prerouting": 6, "forward": 6, "postrouting": 6, "no_hook": 0 });
     assert_eq!(drops(&net), by_rules);
     expect(&net, "-s 1010 10.9.0.1", false);
     assert_eq!(drops(&net)["forward"], 9);
@@ -44,6 +44,6 @@ fn root_drops_are_counted_by_hook() {
     let functions = 77 << 24;
     ip(&net.node, &[&format!("route add unreachable 10.9.0.0/24 table {functions}")]);
     expect(&net, "10.9.0.1", false);
-    assert_eq!(drops(&net)["others"], 3);
+    assert_eq!(drops(&net)["no_hook"], 3);
     assert_eq!(drops(&net)["forward"], 9);
 }
