@@ -179,15 +179,16 @@ impl Headend for KernelSeg6 {
         let policy = normalized(policy);
         check(&policy)?;
         let color = policy.color;
-        let mut steers = self.routes(&policy);
-        if !policy.closed {
-            steers = Ok(steers?);
-        }
+        let steers = match self.routes(&policy) {
+            Err(error) if !policy.closed => return Err(error),
+            steers => steers,
+        };
         let found = self.handle.routes(Some(color.0), Some(PROTOCOL))?;
         // A closed policy that can't be steered drops its packets all the same. What is behind the
         // lists is there before they are.
-        let closed = policy.flows.iter().filter(|_| policy.closed);
-        let mut wanted: Vec<Route> = closed.map(|flow| last(color, flow.dst)).collect();
+        let closed = policy.flows.iter().filter(|_| policy.closed).map(|flow| flow.dst);
+        let closed: BTreeSet<IpNet> = closed.collect();
+        let mut wanted: Vec<Route> = closed.into_iter().map(|dst| last(color, dst)).collect();
         wanted.extend(steers.iter().flatten().cloned());
         let mut batch = Batch::new();
         for route in wanted.iter().filter(|route| !found.contains(route)) {
