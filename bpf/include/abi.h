@@ -435,7 +435,7 @@ struct proxy {
 	__u8 station[6]; /* of `to` */
 	__u8 family;    /* of `via`; 0 for none: the function takes what is to anybody */
 	__u8 behaviour;
-	__u8 pad[4];
+	__u32 back;     /* the interface that packets come back by */
 };
 _Static_assert(sizeof(struct proxy) == 48, "no hidden padding");
 
@@ -485,7 +485,8 @@ struct control {
 	 * to another SID of this node is sent into the other. */
 	__u32 proxy_in;
 	__u32 proxy_out;
-	__u32 pad;
+	/* A random number of this program alone: another one's proxies have other numbers. */
+	__u32 program;
 };
 _Static_assert(sizeof(struct control) == 336, "no hidden padding");
 

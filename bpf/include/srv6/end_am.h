@@ -21,6 +21,9 @@ static __always_inline int end_am(const struct frame *frame)
 
 	if ((void *)(last + 2) > end_of(frame))
 		return REASON_TRUNCATED;
+	/* From a group or a link nothing comes back that is forwarded. */
+	if (is_special6(last[0]))
+		return REASON_IRREGULAR;
 	ip->hop_limit--;
 	srh->segments_left--;
 	((__u64 *)&ip->daddr)[0] = last[0];

@@ -238,6 +238,15 @@ struct {
 	__type(value, struct back);
 } backs SEC(".maps");
 
+/* The interfaces that lead to proxies' functions, by their number, once what comes in there is taken. The
+ * kernel takes one out that goes, also when another one with its number comes at once. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u32);
+} function_links SEC(".maps");
+
 /* Rings of LIMIT_PROXIED. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -71,14 +71,17 @@ static __always_inline int give_hop_limit_back(struct __sk_buff *skb, int ipv6)
 
 		if ((void *)(ip + 1) > end)
 			return -1;
-		ip->hop_limit++;
+		/* Rules may have made it as large as it can be. */
+		if (ip->hop_limit < 255)
+			ip->hop_limit++;
 		return 0;
 	}
 	struct iphdr *ip = packet;
 
 	if ((void *)(ip + 1) > end)
 		return -1;
-	raise_ttl(ip);
+	if (ip->ttl < 255)
+		raise_ttl(ip);
 	return 0;
 }
 

@@ -16,8 +16,13 @@
 #include "end_am.h"
 #include "end_as.h"
 
-/* In front of a proxy's number, which is 16 bits: whom a frame from XDP is for. */
-#define PROXY_MAC_HIGH bpf_htonl(0x024b4150)
+/* In front of a proxy's number, which is 16 bits: whom a frame from XDP is for. While one program takes
+ * another one's place its frames may meet the other's proxies, of which the same number is another
+ * SID's. */
+static __always_inline __u32 proxy_mac_high(const struct control *state)
+{
+	return 0x02 | state->program << 8; /* locally administered; of little-endian machines */
+}
 
 /* Whom a packet is for where nobody in particular is meant, and no tag is needed. */
 #define STATION_HIGH bpf_htonl(0x024b4149)
@@ -43,11 +48,22 @@ static __always_inline int is_regular(const struct frame *frame, __u32 at, int i
 	       !is_special4(ip4->daddr);
 }
 
+/* Whether packets may go to a function: there is one, and what comes back is taken. Not inline: the
+ * compiler would keep ends of packets in 32 bits over the calls. */
+static __noinline int is_led(__u32 number)
+{
+	const struct proxy *proxy = bpf_map_lookup_elem(&proxies, &number);
+
+	return proxy && bpf_map_lookup_elem(&function_links, &proxy->to) &&
+	       bpf_map_lookup_elem(&function_links, &proxy->back);
+}
+
 /* To the function. Not inline, for the reasons of end_b6_encaps.h. `length`: as for end_an_nf(). */
 static __noinline int into_proxy(struct xdp_md *ctx, const struct port *port,
 				 const struct sid *sid, __u32 length)
 {
 	__u32 zero = 0, number = sid->target[1];
+	int led = is_led(number);
 	struct frame whole = {
 		.ctx = ctx,
 		.control = bpf_map_lookup_elem(&control, &zero),
@@ -74,7 +90,7 @@ static __noinline int into_proxy(struct xdp_md *ctx, const struct port *port,
 		return drop(frame, REASON_LAST_SEGMENT);
 	if (ip->hop_limit <= 1)
 		return drop(frame, REASON_HOP_LIMIT);
-	if (!proxy || !proxy->to)
+	if (!proxy || !led)
 		return drop(frame, REASON_FUNCTION_DOWN);
 	__u32 outer = sizeof(*ip) + 8 + 8 * srh->length;
 	int masked = sid->behaviour == BEHAVIOUR_END_AM;
@@ -106,7 +122,7 @@ static __noinline int into_proxy(struct xdp_md *ctx, const struct port *port,
 
 	if (front + ETH_HLEN > end_of(frame))
 		return drop(frame, REASON_TRUNCATED);
-	*(__u32 *)front = PROXY_MAC_HIGH;
+	store32(front, proxy_mac_high(frame->control));
 	store16(front + 4, number);
 	store_tag(front + ETH_ALEN, tag);
 	store16(front + 2 * ETH_ALEN, bpf_htons(ipv6 ? ETH_P_IPV6 : ETH_P_IP));
@@ -120,8 +136,10 @@ static __always_inline int into_function(struct __sk_buff *skb)
 	__u32 zero = 0, mtu = 0, number;
 	const struct control *state = bpf_map_lookup_elem(&control, &zero);
 
-	if (!state || ethernet + ETH_HLEN > end || load32(ethernet) != PROXY_MAC_HIGH)
+	if (!state || ethernet + ETH_HLEN > end)
 		return TC_ACT_SHOT;
+	if (load32(ethernet) != proxy_mac_high(state))
+		return shoot(state, skb, REASON_STATE_LOST);
 	number = load16(ethernet + 4);
 	const struct proxy *proxy = bpf_map_lookup_elem(&proxies, &number);
 
@@ -191,7 +209,33 @@ static __always_inline int is_of_link(struct __sk_buff *skb)
 	       (ip->daddr & bpf_htonl(0xffffff00)) == bpf_htonl(0xe0000000);
 }
 
-/* What comes in by `to` or `back`. Frames with a tag are another interface's, above this one. */
+/* Takes what Ethernet has padded a frame with off: the length is the IP header's. */
+static __always_inline int trim(struct __sk_buff *skb)
+{
+	const struct ipv6hdr *ip6 = (void *)(long)skb->data + ETH_HLEN;
+	const struct iphdr *ip4 = (const void *)ip6;
+	const void *end = (void *)(long)skb->data_end;
+	__u32 length;
+
+	/* What is many packets is not padded, and its header may say nothing. */
+	if (skb->gso_segs > 1)
+		return 0;
+	if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
+		if ((void *)(ip6 + 1) > end)
+			return -1;
+		length = ETH_HLEN + sizeof(*ip6) + bpf_ntohs(ip6->payload_len);
+	} else {
+		if ((void *)(ip4 + 1) > end)
+			return -1;
+		length = ETH_HLEN + bpf_ntohs(ip4->tot_len);
+	}
+	if (length > skb->len)
+		return -1;
+	return length == skb->len ? 0 : bpf_skb_change_tail(skb, length, 0);
+}
+
+/* What comes in by `to` or `back`. Frames with a tag are another interface's, above this one, but those
+ * whose tag says no more than a priority (802.1Q): to the kernel they have none. */
 static __always_inline int out_of_function(struct __sk_buff *skb)
 {
 	__u32 zero = 0, interface = skb->ifindex, number;
@@ -200,11 +244,15 @@ static __always_inline int out_of_function(struct __sk_buff *skb)
 
 	if (!state)
 		return TC_ACT_SHOT;
-	if (skb->vlan_present || is_of_link(skb))
+	if ((skb->vlan_present && (skb->vlan_tci & 0xfff)) || is_of_link(skb))
 		return TC_ACT_UNSPEC;
+	if (skb->vlan_present && bpf_skb_vlan_pop(skb))
+		return shoot(state, skb, REASON_TRUNCATED);
 	if (!back || (skb->protocol != bpf_htons(ETH_P_IPV6) &&
 		      skb->protocol != bpf_htons(ETH_P_IP)))
 		return shoot(state, skb, REASON_STATE_LOST);
+	if (trim(skb))
+		return shoot(state, skb, REASON_TRUNCATED);
 	if (back->ring)
 		return end_ad_back(skb, state, back->ring - 1);
 	number = back->proxy;

@@ -29,9 +29,12 @@ static int tick(void *map, __u32 *key, struct watch *watch)
 
 	if (!state)
 		return 0;
-	if (state->heartbeat == watch->heartbeat &&
-	    __sync_add_and_fetch(&state->generation, 1) == 0)
-		__sync_fetch_and_add(&state->generation, 1);
+	if (state->heartbeat == watch->heartbeat) {
+		/* Nobody hears of a rule or a route that makes more than the destination count. */
+		*(volatile __u64 *)&state->exact = ~0ull;
+		if (__sync_add_and_fetch(&state->generation, 1) == 0)
+			__sync_fetch_and_add(&state->generation, 1);
+	}
 	watch->heartbeat = state->heartbeat;
 	set_passage_time(state);
 	bpf_timer_start(&watch->timer, LIMIT_TICK_NS, 0);

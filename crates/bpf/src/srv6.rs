@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Map, MapHandle, ProgramMut};
@@ -120,6 +120,8 @@ pub struct Srv6 {
     skel: skel::Srv6Skel<'static>,
     /// Of the program that counts what rules drop, once it does.
     drop_link: OnceLock<OwnedFd>,
+    /// What `control.exact` is to be: the timer writes it, too.
+    exact: AtomicU64,
     /// What every packet reads.
     pub control: Mapped<types::control>,
     /// Ports by slot.
@@ -152,6 +154,8 @@ pub struct Srv6 {
     pub proxies: Mapped<types::proxy>,
     /// What comes in by interfaces that lead to proxies' functions.
     pub backs: Table<u32, types::back>,
+    /// Interfaces that lead to proxies' functions, whose packets are taken.
+    pub function_links: Table<u32, u32>,
     /// A row of counters for each processor.
     counts: Mapped<types::count>,
     found_sids: FoundSids,
@@ -202,6 +206,7 @@ impl Srv6 {
                 generation: random().max(1),
                 version: 1,
                 exact: u64::MAX,
+                program: random(),
                 counters: sizes.counters(),
                 sid_buckets: sid_index.len() as u32 - 1,
                 prefix4_buckets: prefix4_index.len() as u32 - 1,
@@ -229,6 +234,8 @@ impl Srv6 {
             function_devices: table("function_devices", &maps.function_devices)?,
             proxies: mapped("proxies", &maps.proxies)?,
             backs: table("backs", &maps.backs)?,
+            function_links: table("function_links", &maps.function_links)?,
+            exact: AtomicU64::new(u64::MAX),
             counts: mapped("counts", &maps.counts)?,
             found_sids: FoundSids(mapped("found_sids", &maps.found_sids)?),
             missing: mapped("missing", &maps.missing)?,
@@ -390,8 +397,14 @@ impl Srv6 {
     /// Says whether a packet's way may depend on more than its destination and its port: on policy
     /// rules, routes by source or class, or its flow. True at first, which is never wrong.
     pub fn set_exact(&self, exact: bool) {
-        let value = if exact { u64::MAX } else { 0 };
-        // SAFETY: the pointer is into the mapping and this is its only writer; it is one word.
+        self.exact.store(if exact { u64::MAX } else { 0 }, Ordering::Relaxed);
+        self.write_exact();
+    }
+
+    fn write_exact(&self) {
+        let value = self.exact.load(Ordering::Relaxed);
+        // SAFETY: the pointer is into the mapping; it is one word, and what the timer writes is never
+        // wrong.
         unsafe { (&raw mut (*self.control.at(0)).exact).write_volatile(value) }
         self.begin_generation();
     }
@@ -401,6 +414,10 @@ impl Srv6 {
         // SAFETY: as in `begin_generation`; only this side writes it.
         let heartbeat = unsafe { AtomicU32::from_ptr(&raw mut (*self.control.at(0)).heartbeat) };
         heartbeat.fetch_add(1, Ordering::SeqCst);
+        // After a beat that was missed.
+        if self.control.read(0).exact != self.exact.load(Ordering::Relaxed) {
+            self.write_exact();
+        }
     }
 
     /// The program once more, on the same tables, but with counters and memories of its own: what
@@ -438,6 +455,7 @@ impl Srv6 {
             (&mut new.sid_index, &shared.sid_index),
             (&mut new.function_devices, &shared.function_devices),
             (&mut new.proxies, &shared.proxies),
+            (&mut new.function_links, &shared.function_links),
         ] {
             new.reuse_fd(shared.as_fd()).map_err(failed)?;
         }

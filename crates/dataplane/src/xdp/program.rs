@@ -88,9 +88,10 @@ impl Xdp {
             &self.pins,
             &mut self.handle,
         );
+        let done = done.and_then(|()| self.put_on_all(tables.program().program()));
         let done = done
             .and_then(|()| proxies::attach(&tables, &mut self.backs, &self.pins, &mut self.handle));
-        if let Err(error) = done.and_then(|()| self.put_on_all(tables.program().program())) {
+        if let Err(error) = done {
             // It was there a moment ago; the first error is the one to report.
             let _ = self.attach_own_functions();
             let _ = self.put_on_all(self.tables.program().program());
@@ -119,8 +120,10 @@ impl Xdp {
         functions::prepare(&wanted, self)?;
         proxies::prepare(&wanted, self)?;
         let before = self.tables.change_to(wanted)?;
-        let done = self.attach_own_functions();
-        if let Err(error) = done.and_then(|()| self.attach_to(&before, file)) {
+        let (now, program) = (self.tables.now(), self.tables.program());
+        let done = functions::attach(now, program, &mut self.guards, &self.pins, &mut self.handle);
+        let done = done.and_then(|()| self.attach_to(&before, file));
+        if let Err(error) = done.and_then(|()| self.attach_own_proxies()) {
             // The first error is the one to report; what was there a moment ago fits.
             let _ = self.tables.change_to(before);
             return Err(error);
@@ -131,6 +134,10 @@ impl Xdp {
     fn attach_own_functions(&mut self) -> Result<(), Error> {
         let (now, program) = (self.tables.now(), self.tables.program());
         functions::attach(now, program, &mut self.guards, &self.pins, &mut self.handle)?;
+        self.attach_own_proxies()
+    }
+
+    fn attach_own_proxies(&mut self) -> Result<(), Error> {
         proxies::attach(&self.tables, &mut self.backs, &self.pins, &mut self.handle)
     }
 
@@ -249,7 +256,7 @@ impl Dataplane for Xdp {
 
     fn keeps(&mut self) -> bool {
         functions::are_led(self.tables.now(), &self.guards, &mut self.handle)
-            && proxies::are_led(self.tables.now(), &mut self.handle)
+            && proxies::are_led(&self.tables, &mut self.handle)
     }
 
     fn set_exact(&mut self, exact: bool) {

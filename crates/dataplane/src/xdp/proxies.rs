@@ -199,7 +199,7 @@ impl Proxies {
             station: proxy.to.mac.0,
             family,
             behaviour: self::number(proxy.behavior).0 as u8,
-            pad: [0; 4],
+            back: proxy.back.index.unwrap_or(0),
         };
         srv6.proxies.write(number as usize, value);
         number
@@ -243,6 +243,7 @@ impl Backs {
         for index in interfaces(wanted) {
             match srv6.take_back(index, &pins.back(index)) {
                 Ok(()) => {
+                    srv6.function_links.set(&index, &index)?;
                     self.taken.insert(index);
                     self.old.remove(&index);
                 }
@@ -281,8 +282,7 @@ fn leave(index: u32, pins: &Pins) {
     }
 }
 
-/// Makes the way to functions, and takes what comes back, if there are proxies in `wanted`: before
-/// any packet is sent.
+/// Makes the way to functions, if there are proxies in `wanted`.
 pub(super) fn prepare(wanted: &Forwarding, plane: &mut Xdp) -> Result<(), Error> {
     if count(wanted) == 0 {
         return Ok(());
@@ -308,11 +308,12 @@ pub(super) fn prepare(wanted: &Forwarding, plane: &mut Xdp) -> Result<(), Error>
     let mut batch = Batch::new();
     batch.push("set up", set_up(ends.inwards));
     batch.push("set up", set_up(ends.outwards));
-    handle.commit(batch)?;
-    plane.backs.put(srv6, wanted, &plane.pins, handle)
+    Ok(handle.commit(batch)?)
 }
 
-/// Puts a program's own parts in the place of an earlier one's, if its tables have proxies.
+/// Puts a program's own parts in the place of an earlier one's, and takes what comes back, if its tables have
+/// proxies. Nothing is sent to a function before, and where the program does not come onto its ports, the
+/// earlier one's go on.
 pub(super) fn attach(
     tables: &Tables,
     backs: &mut Backs,
@@ -326,10 +327,15 @@ pub(super) fn attach(
     backs.put(tables.program(), tables.now(), pins, handle)
 }
 
-/// Whether the way is there.
-pub(super) fn are_led(now: &Forwarding, handle: &mut Handle) -> bool {
+/// Whether the way is there, and what comes back is taken; an interface that was made anew may have its
+/// predecessor's number.
+pub(super) fn are_led(tables: &Tables, handle: &mut Handle) -> bool {
     let up = |name| handle.link(name).is_ok_and(|link| link.up);
-    count(now) == 0 || [INWARDS, OUTWARDS].map(up) == [true; 2]
+    let links = &tables.program().function_links;
+    let is_taken = |index: &u32| links.get(index).is_ok_and(|found| found.is_some());
+    let now = tables.now();
+    count(now) == 0
+        || ([INWARDS, OUTWARDS].map(up) == [true; 2] && interfaces(now).iter().all(is_taken))
 }
 
 /// Removes what is not needed any more.
