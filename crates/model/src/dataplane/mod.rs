@@ -23,6 +23,8 @@ mod bad_input;
 mod bad_proxies;
 #[cfg(test)]
 mod good_input;
+#[cfg(test)]
+mod manual;
 
 use crate::document::{self, Kind};
 use file::FileText;
