@@ -26,6 +26,7 @@ const volatile struct {
 	enum sid_flag sid_flag;
 	enum index index;
 	enum hook hook;
+	enum function_device function_device;
 } vocabulary = {};
 
 /* A packet without a usable next segment: USP and USD (RFC 8986 section 4.16) take the headers in
@@ -123,7 +124,7 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid,
 		return end_b6_encaps(frame->ctx, frame->port, sid, frame->length);
 	if (sid->behaviour == BEHAVIOUR_END_AN_NF)
 		return end_an_nf(frame->ctx, frame->port, sid, frame->length, frame->control);
-	if (sid->behaviour > BEHAVIOUR_END_AN_NF)
+	if (is_proxy(sid->behaviour))
 		return into_proxy(frame->ctx, frame->port, sid, frame->length);
 	return inwards(frame, sid, ip);
 }
@@ -226,8 +227,8 @@ int finds_tables(struct xdp_md *ctx)
 	return answer == -EINVAL ? XDP_DROP : XDP_PASS;
 }
 
-/* What left netfilter for another SID of this node, and is as on the port where it came in. Not
- * inline, for those that are on their way in. */
+/* What comes from a service function, netfilter or a proxy's, for another SID of this node, and is as
+ * on the port where it came in. Not inline, for those that are on their way in. */
 static __noinline int again(struct xdp_md *ctx)
 {
 	__u32 zero = 0;
@@ -251,7 +252,8 @@ static __noinline int again(struct xdp_md *ctx)
 	return sid ? endpoint(&frame, sid, ip) : drop(&frame, REASON_NO_ROUTE);
 }
 
-/* On the interface by which inner packets come, which polls because it has a program. */
+/* On the two interfaces by which inner packets come into the kernel, netfilter's and proxies', which
+ * poll because they have a program. */
 SEC("xdp.frags")
 int function_again(struct xdp_md *ctx)
 {

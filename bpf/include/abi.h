@@ -70,8 +70,9 @@ enum limit {
 	 * link-layer tag, what such a function makes itself is taken for another's packet in at most so
 	 * many of 2^32 cases: see end_ad.h. */
 	LIMIT_PROXIED = 8192,
-	/* How long one may be there, in 2^20 ns: 4.3 s. */
+	/* How long one may be there, in ticks of 2^20 ns: 4.3 s. */
 	LIMIT_PROXIED_TICKS = 4096,
+	LIMIT_PROXIED_TICK_BITS = 20,
 	/* How long a generation lasts that nobody watches over. */
 	LIMIT_TICK_NS = 100000000,
 	/* The first counters are the reasons': left to the kernel, then dropped. */
@@ -270,6 +271,7 @@ enum behaviour {
 	BEHAVIOUR_END_AS,
 	BEHAVIOUR_END_AD,
 	BEHAVIOUR_END_AM,
+	BEHAVIOURS,
 };
 
 /* Bits of a SID: its flavours (RFC 8986 section 4.16, RFC 9800 section 4.1), and whether the kernel
@@ -423,6 +425,13 @@ struct passages {
 };
 _Static_assert(sizeof(struct passages) == 64, "one cache line");
 
+/* The places of `function_devices`. */
+enum function_device {
+	DEVICE_NETFILTER,
+	DEVICE_PROXIES,
+	DEVICES,
+};
+
 /* The way of a SID's packets to its service function (End.AS, End.AD, End.AM), and what they need
  * back. */
 struct proxy {
@@ -479,7 +488,7 @@ struct control {
 	struct lengths6 sids[2];
 	/* Sets of passages, less one: a power of two. */
 	__u32 passages;
-	/* What time it is for passages, to LIMIT_TICK_NS. Never 0. */
+	/* What time it is for passages: in ticks of 2^30 ns, and written every LIMIT_TICK_NS. Never 0. */
 	__u32 passage_time;
 	/* Two ends of another veth: inner packets of proxies come in by the one, from XDP, and what goes on
 	 * to another SID of this node is sent into the other. */

@@ -32,7 +32,7 @@
 
 static __always_inline __u32 proxied_now(void)
 {
-	return bpf_ktime_get_coarse_ns() >> 20;
+	return bpf_ktime_get_coarse_ns() >> LIMIT_PROXIED_TICK_BITS;
 }
 
 static __always_inline struct slot *proxied_slot(__u32 ring, __u64 count)
@@ -151,7 +151,8 @@ static __always_inline int end_ad_back(struct __sk_buff *skb, const struct contr
 		return shoot(state, skb, REASON_NO_HEADROOM);
 	__u32 kept = length;
 
-	/* Of its own, and here: what Linux 6.1 keeps on the stack has the limits that it had then. */
+	/* Bounded right before its use, and of its own: to Linux 6.1's verifier what was on the stack has
+	 * the bounds that it had when it was put there. */
 	barrier_var(kept);
 	if (kept > LIMIT_OUTER)
 		return shoot(state, skb, REASON_STATE_LOST);

@@ -175,7 +175,7 @@ static __noinline int end_an_nf(struct xdp_md *ctx, const struct port *port, con
 	store_tag(front + ETH_ALEN, tag);
 	store16(front + 2 * ETH_ALEN,
 		protocol == IPPROTO_IPV6 ? bpf_htons(ETH_P_IPV6) : bpf_htons(ETH_P_IP));
-	return bpf_redirect_map(&function_devices, 0, XDP_DROP);
+	return bpf_redirect_map(&function_devices, DEVICE_NETFILTER, XDP_DROP);
 }
 
 #endif

@@ -172,10 +172,10 @@ struct {
 	__type(value, struct found_policy);
 } found_policies SEC(".maps");
 
-/* Where inner packets go to, to come in again as if from outside; those of proxies are at 1. */
+/* Where inner packets go to, to come in again as if from outside: by `enum function_device`. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, 2);
+	__uint(max_entries, DEVICES);
 	__type(key, __u32);
 	__type(value, __u32);
 } function_devices SEC(".maps");

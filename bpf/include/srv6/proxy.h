@@ -32,6 +32,14 @@ static __always_inline __u32 proxy_mac_high(const struct control *state)
 #define ND_FIRST 133
 #define ND_LAST 137
 
+_Static_assert(BEHAVIOURS - BEHAVIOUR_END_AS == 3, "proxies are the last three");
+
+/* Whether the behaviour is a proxy's. */
+static __always_inline int is_proxy(__u8 behaviour)
+{
+	return behaviour >= BEHAVIOUR_END_AS;
+}
+
 /* Whether the inner packet is to one, and as long as its header says. */
 static __always_inline int is_regular(const struct frame *frame, __u32 at, int ipv6)
 {
@@ -126,7 +134,7 @@ static __noinline int into_proxy(struct xdp_md *ctx, const struct port *port,
 	store16(front + 4, number);
 	store_tag(front + ETH_ALEN, tag);
 	store16(front + 2 * ETH_ALEN, bpf_htons(ipv6 ? ETH_P_IPV6 : ETH_P_IP));
-	return bpf_redirect_map(&function_devices, 1, XDP_DROP);
+	return bpf_redirect_map(&function_devices, DEVICE_PROXIES, XDP_DROP);
 }
 
 /* Out by the interface to the function. */

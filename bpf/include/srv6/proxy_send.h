@@ -8,7 +8,8 @@
 
 #include "netfilter.h"
 
-/* What is not the next owner's: the function's queue, class and time. */
+/* What is not the next owner's: the hash, the mark and the priority that the function left. The time
+ * bpf_redirect() and bpf_redirect_neigh() clear. */
 static __always_inline void forget_function(struct __sk_buff *skb)
 {
 	bpf_set_hash_invalid(skb);

@@ -3,6 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::attach::put;
+use crate::srv6::types::function_device;
 use crate::tc::{Point, attach};
 use crate::{Error, Srv6};
 
@@ -25,7 +26,7 @@ impl Srv6 {
             (&raw mut (*control).function_in).write_volatile(ends.inwards);
             (&raw mut (*control).function_out).write_volatile(ends.outwards);
         }
-        self.function_devices.set(&0, &ends.outwards)?;
+        self.function_devices.set(&function_device::DEVICE_NETFILTER.0, &ends.outwards)?;
         let [again, inwards, outwards] = self.function_programs();
         attach("function_out", outwards, ends.outwards, Point::Egress)?;
         attach("function_in", inwards, ends.inwards, Point::Ingress)?;

@@ -4,11 +4,9 @@ use std::path::Path;
 
 use crate::attach::put;
 use crate::front::{put_in_front, take_off};
+use crate::srv6::types::function_device;
 use crate::tc::{Point, attach};
 use crate::{Error, Srv6};
-
-/// The place of the way to proxies among those of inner packets: see `function_devices`.
-const DEVICE: u32 = 1;
 
 /// The two ends of a veth, by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +26,7 @@ impl Srv6 {
             (&raw mut (*control).proxy_in).write_volatile(ends.inwards);
             (&raw mut (*control).proxy_out).write_volatile(ends.outwards);
         }
-        self.function_devices.set(&DEVICE, &ends.outwards)?;
+        self.function_devices.set(&function_device::DEVICE_PROXIES.0, &ends.outwards)?;
         let [again, inwards, _] = self.proxy_programs();
         attach("proxy_in", inwards, ends.inwards, Point::Ingress)?;
         // A veth takes frames from XDP only while it polls: with a program it does.

@@ -552,10 +552,10 @@ fn set_sizes(maps: &mut skel::OpenSrv6Maps<'_>, sizes: Sizes, cpus: u32) -> libb
     Ok(())
 }
 
-/// Lets each ring's tags begin somewhere, so that none is one of an earlier program's.
+/// Lets each ring's tags begin somewhere: that one of them is an earlier program's, or another ring's,
+/// is improbable.
 fn begin_tags(taken: &Table<u32, u64>) -> Result<(), Error> {
-    (0..taken.capacity())
-        .try_for_each(|ring| taken.set(&ring, &(u64::from(random()) << 8 | u64::from(ring & 0xff))))
+    (0..taken.capacity()).try_for_each(|ring| taken.set(&ring, &(u64::from(random()) << 8)))
 }
 
 fn table<K: Abi, V: Abi>(name: &'static str, map: &Map<'_>) -> Result<Table<K, V>, Error> {

@@ -105,7 +105,7 @@ pub enum Unresolved {
     },
     /// An interface to a service function that is a VRF.
     #[error("line {line}: `{name}` is a VRF: write an interface that leads to the function")]
-    NoWay {
+    FunctionByVrf {
         /// The line in the file.
         line: u32,
         /// The interface.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use bpf::srv6::types::{self, behaviour};
+use bpf::srv6::types::{self, behaviour, limit};
 use bpf::{ProxyEnds, Srv6, leave_back, words};
 use ipnet::Ipv6Net;
 use model::dataplane as file;
@@ -28,12 +28,16 @@ const INWARDS: &str = "kaido-px-in";
 const OUTWARDS: &str = "kaido-px-out";
 /// The most: a port's own counts.
 const MTU: u32 = 65535;
+/// How long a slot is good for, in ticks of two to the power of the other ns.
+const PROXIED_TICKS: u64 = limit::LIMIT_PROXIED_TICKS.0 as u64;
+const PROXIED_TICK_BITS: u32 = limit::LIMIT_PROXIED_TICK_BITS.0;
 /// Address families, as the kernel numbers them.
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 /// How long what comes back is still taken when nothing is sent to a function any more: longer than
-/// a slot is good for.
-const LATE: Duration = Duration::from_secs(5);
+/// a slot is good for, by a second at most.
+const LATE: Duration =
+    Duration::from_secs(((PROXIED_TICKS << PROXIED_TICK_BITS) / 1_000_000_000) + 1);
 
 impl Resolving<'_> {
     /// A proxy on this machine.
@@ -58,7 +62,7 @@ impl Resolving<'_> {
             return absent;
         };
         if link.vrf_table.is_some() {
-            self.problems.push(Unresolved::NoWay { line, name: name.clone() });
+            self.problems.push(Unresolved::FunctionByVrf { line, name: name.clone() });
             return absent;
         }
         // Loopback has an address of zeros.
