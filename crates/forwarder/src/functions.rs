@@ -6,17 +6,13 @@ use std::path::Path;
 
 use api::v1;
 use ipnet::Ipv6Net;
-use model::dataplane::{Action, with_sid, without_sid};
+use model::dataplane::{Action, END_AN_NF, FUNCTIONS, with_sid, without_sid};
 use serde_json::{Map, Value, json};
 
 use crate::engine::{Engine, Ports};
 use crate::service::response;
 use crate::{Config, Error};
 
-/// The behaviour that a function has when none is given.
-const FUNCTION: &str = "End.AN.NF";
-/// Those of functions behind an interface.
-const PROXIES: [&str; 3] = ["End.AS", "End.AD", "End.AM"];
 /// How many changes are listed.
 const MOST: usize = 50;
 
@@ -63,11 +59,11 @@ fn action(text: &str, sid: Ipv6Net) -> Result<Option<Action>, Error> {
 
 fn behaviour(request: &v1::AddFunctionRequest) -> Result<Value, Error> {
     let name = match request.behaviour.as_str() {
-        "" => FUNCTION,
-        name if name == FUNCTION || PROXIES.contains(&name) => name,
+        "" => END_AN_NF,
+        name if FUNCTIONS.contains(&name) => name,
         other => {
-            let all = PROXIES.join(", ");
-            let message = format!("`{other}` is no function's behaviour: {FUNCTION}, {all} are");
+            let all = FUNCTIONS.join(", ");
+            let message = format!("`{other}` is no function's behaviour: {all} are");
             return Err(Error::Function(message));
         }
     };

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
+use model::dataplane::{END_AN_NF, FUNCTIONS};
 use model::{Bandwidth, Class, Destination, Dscp, PortRange, Protocol};
 
 /// SRv6 networking on stock Linux: from one file to a running network.
@@ -128,7 +130,7 @@ pub(crate) enum FunctionCommand {
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=32))]
         arg_bits: Option<u8>,
         /// What is done with packets to it
-        #[arg(long, default_value = "End.AN.NF")]
+        #[arg(long, default_value = END_AN_NF, value_parser = PossibleValuesParser::new(FUNCTIONS))]
         behaviour: String,
         /// The segments by which this node's own answers go (`reject`, ICMP errors); without, they
         /// are dropped

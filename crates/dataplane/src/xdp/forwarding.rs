@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ipnet::{IpNet, Ipv6Net};
 use model::SegmentList;
-use model::dataplane::Health;
+use model::dataplane::{Health, ProxyBehaviour};
 use netlink::{Behavior, Flavors, Mac};
 
 use super::Form;
@@ -143,7 +143,7 @@ impl Endpoint {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxy {
     /// The behaviour.
-    pub behavior: ProxyBehavior,
+    pub behavior: ProxyBehaviour,
     /// The interface that packets are sent by.
     pub to: ProxyLink,
     /// The interface that they come back by.
@@ -157,17 +157,6 @@ impl Proxy {
     pub fn is_up(&self) -> bool {
         self.to.up && self.back.up
     }
-}
-
-/// What a proxy does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProxyBehavior {
-    /// End.AS: what comes back gets the policy's outer header.
-    Static,
-    /// End.AD: what comes back gets its own outer header.
-    Dynamic,
-    /// End.AM: what comes back is to its next segment again.
-    Masquerading,
 }
 
 /// An interface that leads to a function, as it is now.

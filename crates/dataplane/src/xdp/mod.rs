@@ -20,12 +20,12 @@ mod tracing;
 
 pub use alone::NotInKernel;
 pub use forwarding::{
-    Attachment, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Proxy, ProxyBehavior,
-    ProxyLink, Tags, TenantId, Upper, Weighted,
+    Attachment, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Proxy, ProxyLink, Tags,
+    TenantId, Upper, Weighted,
 };
 pub use functions::{check_functions, function_settings};
 pub use import::{Imported, Kernel, Left, TABLE_TENANTS, TableTenants, import, leave_own};
-pub use model::dataplane::Form;
+pub use model::dataplane::{Form, ProxyBehaviour};
 pub use outer::{longest, outer};
 pub(crate) use pins::Pins;
 pub use program::Xdp;

@@ -21,7 +21,7 @@ use netlink::{
 use super::machine::Unresolved;
 use super::pins::{Pins, remove};
 use super::resolve::Resolving;
-use super::{Attachment, Forwarding, Map, Proxy, ProxyBehavior, ProxyLink, Tables, Upper, Xdp};
+use super::{Attachment, Forwarding, Map, Proxy, ProxyBehaviour, ProxyLink, Tables, Upper, Xdp};
 use crate::Error;
 
 const INWARDS: &str = "kaido-px-in";
@@ -42,15 +42,10 @@ const LATE: Duration =
 impl Resolving<'_> {
     /// A proxy on this machine.
     pub(super) fn proxy(&mut self, proxy: &file::Proxy, line: u32) -> Proxy {
-        let behavior = match proxy.kind {
-            file::ProxyKind::Static(_) => ProxyBehavior::Static,
-            file::ProxyKind::Dynamic => ProxyBehavior::Dynamic,
-            file::ProxyKind::Masquerading => ProxyBehavior::Masquerading,
-        };
         let to = self.proxy_link(&proxy.to, line);
         let back =
             if proxy.back == proxy.to { to.clone() } else { self.proxy_link(&proxy.back, line) };
-        Proxy { behavior, to, back, via: proxy.via }
+        Proxy { behavior: proxy.kind.behaviour(), to, back, via: proxy.via }
     }
 
     fn proxy_link(&mut self, name: &file::Name, line: u32) -> ProxyLink {
@@ -105,7 +100,7 @@ pub(super) fn rings(forwarding: &Forwarding) -> u32 {
 }
 
 fn ring_owners(forwarding: &Forwarding) -> BTreeSet<u32> {
-    let dynamic = all(forwarding).filter(|proxy| proxy.behavior == ProxyBehavior::Dynamic);
+    let dynamic = all(forwarding).filter(|proxy| proxy.behavior == ProxyBehaviour::Dynamic);
     dynamic.filter_map(|proxy| proxy.back.index).collect()
 }
 
@@ -120,11 +115,11 @@ pub(super) fn is_own(link: &Link) -> bool {
 }
 
 /// The behaviour, as the program knows it.
-pub(super) fn number(of: ProxyBehavior) -> behaviour {
+pub(super) fn number(of: ProxyBehaviour) -> behaviour {
     match of {
-        ProxyBehavior::Static => behaviour::BEHAVIOUR_END_AS,
-        ProxyBehavior::Dynamic => behaviour::BEHAVIOUR_END_AD,
-        ProxyBehavior::Masquerading => behaviour::BEHAVIOUR_END_AM,
+        ProxyBehaviour::Static => behaviour::BEHAVIOUR_END_AS,
+        ProxyBehaviour::Dynamic => behaviour::BEHAVIOUR_END_AD,
+        ProxyBehaviour::Masquerading => behaviour::BEHAVIOUR_END_AM,
     }
 }
 
@@ -166,7 +161,9 @@ impl Proxies {
             let Some(index) = proxy.back.index else { continue };
             let back = said.entry(index).or_default();
             match proxy.behavior {
-                ProxyBehavior::Dynamic => back.ring = self.rings.get(&index).map_or(0, |at| at + 1),
+                ProxyBehaviour::Dynamic => {
+                    back.ring = self.rings.get(&index).map_or(0, |at| at + 1)
+                }
                 _ => back.proxy = self.numbers.get(sid).copied().unwrap_or(0),
             }
         }

@@ -1,11 +1,12 @@
 //! A forwarding state in the words of its file.
 
 use ipnet::{IpNet, Ipv6Net};
+use model::dataplane::END_AN_NF;
 use netlink::Behavior;
 
 use super::{
-    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Proxy, ProxyBehavior,
-    ProxyLink, Tags, TenantId,
+    Attachment, Endpoint, Form, Forwarding, Owner, Policy, PolicyId, Proxy, ProxyLink, Tags,
+    TenantId,
 };
 
 /// A state, and how its tenants are called.
@@ -87,8 +88,8 @@ impl<'a> Names<'a> {
         };
         let mut text = match &endpoint.behavior {
             Behavior::End if endpoint.netfilter => match &endpoint.policy {
-                Some(id) => format!("End.AN.NF answers {}", self.policy(id)),
-                None => "End.AN.NF".into(),
+                Some(id) => format!("{END_AN_NF} answers {}", self.policy(id)),
+                None => END_AN_NF.into(),
             },
             Behavior::End if endpoint.proxy.is_some() => {
                 let proxy = endpoint.proxy.as_deref().map(proxy).unwrap_or_default();
@@ -150,17 +151,12 @@ pub fn lists(policy: &Policy) -> String {
 
 /// `End.AD to eth2 back eth3 via 10.0.0.2`
 fn proxy(proxy: &Proxy) -> String {
-    let name = match proxy.behavior {
-        ProxyBehavior::Static => "End.AS",
-        ProxyBehavior::Dynamic => "End.AD",
-        ProxyBehavior::Masquerading => "End.AM",
-    };
     let link = |link: &ProxyLink| match (link.index, link.up) {
         (None, _) => format!("{} (not there)", link.name),
         (_, false) => format!("{} (down)", link.name),
         _ => link.name.to_string(),
     };
-    let mut text = format!("{name} to {}", link(&proxy.to));
+    let mut text = format!("{} to {}", proxy.behavior.name(), link(&proxy.to));
     if proxy.back.name != proxy.to.name {
         text += &format!(" back {}", link(&proxy.back));
     }

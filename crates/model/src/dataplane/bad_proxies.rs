@@ -23,7 +23,10 @@ fn proxies_and_what_is_absent() {
         (ProxyKind::Dynamic, Some(IpAddr::from([10, 0, 0, 2])))
     );
     let masked = proxy(&sid("behaviour: End.AM, to: veth2"));
-    assert_eq!((&*masked.back, masked.via, masked.kind.name()), ("veth2", None, "End.AM"));
+    assert_eq!(
+        (&*masked.back, masked.via, masked.kind.behaviour().name()),
+        ("veth2", None, "End.AM")
+    );
     let named = proxy(&sid("behaviour: End.AS, to: veth2, policy: to-osaka"));
     assert_eq!(named.kind, ProxyKind::Static(Steer::Named("to-osaka".into())));
     assert!(parse("x", &sid("behaviour: End.AD, to: v2, health: {run: \"true\"}")).is_ok());

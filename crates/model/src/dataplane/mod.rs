@@ -35,9 +35,10 @@ pub use edit::{with_sid, without_sid};
 pub use file::json_schema;
 pub use health::Health;
 pub(crate) use health::HealthText;
+pub use sid_text::{END_AN_NF, FUNCTIONS};
 pub use types::{
     Action, Attachment, Endpoint, File, Flavours, Form, Limits, Mode, Name, Payload, Policy, Port,
-    Proxy, ProxyKind, Steer, Table, Tags, Tenant, Weighted,
+    Proxy, ProxyBehaviour, ProxyKind, Steer, Table, Tags, Tenant, Weighted,
 };
 
 /// The name of a daemon's Unix socket in the folder of its state.

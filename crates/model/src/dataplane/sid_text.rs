@@ -58,8 +58,14 @@ pub(super) enum Behaviour {
     EndAm,
 }
 
+/// The behaviour of functions that are this node's netfilter.
+pub const END_AN_NF: &str = Behaviour::EndAnNf.name();
+/// The behaviours of service functions.
+pub const FUNCTIONS: [&str; 4] =
+    [END_AN_NF, Behaviour::EndAs.name(), Behaviour::EndAd.name(), Behaviour::EndAm.name()];
+
 impl Behaviour {
-    pub(super) fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::End => "End",
             Self::EndX => "End.X",

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::health::Health;
+use super::sid_text::Behaviour;
 use crate::topology::Dataplane;
 use crate::{Locator, SegmentList};
 
@@ -276,12 +277,34 @@ pub enum ProxyKind {
 }
 
 impl ProxyKind {
-    /// The behaviour's name.
-    pub fn name(&self) -> &'static str {
+    /// The behaviour alone.
+    pub fn behaviour(&self) -> ProxyBehaviour {
         match self {
-            Self::Static(_) => "End.AS",
-            Self::Dynamic => "End.AD",
-            Self::Masquerading => "End.AM",
+            Self::Static(_) => ProxyBehaviour::Static,
+            Self::Dynamic => ProxyBehaviour::Dynamic,
+            Self::Masquerading => ProxyBehaviour::Masquerading,
+        }
+    }
+}
+
+/// The behaviour of a proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProxyBehaviour {
+    /// End.AS: what comes back gets the policy's outer header.
+    Static,
+    /// End.AD: what comes back gets its own outer header.
+    Dynamic,
+    /// End.AM: what comes back is to its next segment again.
+    Masquerading,
+}
+
+impl ProxyBehaviour {
+    /// Its name in a file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Static => Behaviour::EndAs.name(),
+            Self::Dynamic => Behaviour::EndAd.name(),
+            Self::Masquerading => Behaviour::EndAm.name(),
         }
     }
 }
