@@ -7,7 +7,7 @@ out=$(realpath "$1") job=$(realpath "$2")
 shift 2
 . "$(dirname "$0")/../env.sh"
 
-TOOLS="bash sh sysctl ip tc ethtool ping nft unshare nsenter mount umount"
+TOOLS="bash sh sysctl ip bridge tc ethtool ping nft unshare nsenter mount umount"
 kernel=$(scripts/guest/kernel.sh)
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT

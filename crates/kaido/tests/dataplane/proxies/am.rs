@@ -85,10 +85,6 @@ fn root_a_packet_is_to_its_last_segment_for_a_router() {
     let tap = bed.net.left.run(|| Tap::open("port")).unwrap();
     // So that no neighbour is asked for meanwhile.
     tap.send(&frame(&bed.net, &packet(0)));
-    until(
-        Duration::from_secs(5),
-        || (bed.counts(THERE) == [1, 1]).then_some(()),
-        || format!("{:#}", bed.reasons()),
-    );
+    bed.expect_counts(THERE, [1, 1]);
     check(&bed, 1);
 }

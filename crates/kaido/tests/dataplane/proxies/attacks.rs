@@ -1,8 +1,7 @@
 //! What is no packet of the SID's, or does not come back as one, goes nowhere.
 
-use std::time::Duration;
-
-use testkit::{Random, Tap, pause};
+use bpf::srv6::types::limit;
+use testkit::{Random, Tap};
 
 use super::bump::BUMP;
 use super::routed::ROUTED;
@@ -48,7 +47,62 @@ fn root_what_is_no_packet_of_the_sid_is_dropped_and_counted() {
     let udp = Udp::new(1, 1).around(b"x").unwrap();
     send(protocol::ROUTING, &srh(protocol::UDP).around(&udp).unwrap());
     bed.expect_dropped("wrong-payload", 1);
+    let packet = |outer: Ipv6, srh: Srh, inner: &[u8]| {
+        let packet = outer.around(&srh.around(inner).unwrap()).unwrap();
+        tap.send(&frame(&bed.net, &packet));
+    };
+    let outer = Ipv6::new(source, path[0], protocol::ROUTING);
+    packet(Ipv6 { hop_limit: 1, ..outer }, srh(protocol::IPV4), &inner);
+    bed.expect_dropped("hop-limit", 1);
+    // To a group, and of another length than its header says.
+    let ends = ["10.1.0.2", "224.0.0.5"].map(|address| address.parse().unwrap());
+    let group = Ipv4::new(ends[0], ends[1], protocol::UDP).around(&udp).unwrap();
+    packet(outer, srh(protocol::IPV4), &group);
+    packet(outer, srh(protocol::IPV4), &inner[..inner.len() - 1]);
+    bed.expect_dropped("irregular", 2);
+    // Eleven segments are one more than there is room for.
+    let long: Vec<_> = path.iter().copied().cycle().take(11).collect();
+    packet(outer, Srh::of_path(protocol::IPV4, &long), &inner);
+    bed.expect_dropped("no-headroom", 1);
     assert_eq!(bed.counts(THERE), [0, 0]);
+    // A byte more than the function's interface takes; and all that it takes.
+    ip(&bed.net.node, &["link set dev f0 mtu 1400"]);
+    let sized = |length: usize| {
+        let ends = ["10.1.0.2", "10.9.0.1"].map(|address| address.parse().unwrap());
+        let udp = Udp::new(1, 1).around(&vec![0; length - 20 - 8]).unwrap();
+        Ipv4::new(ends[0], ends[1], protocol::UDP).around(&udp).unwrap()
+    };
+    packet(outer, srh(protocol::IPV4), &sized(1401));
+    bed.expect_dropped("too-big", 1);
+    assert!(bed.is_quiet(&received));
+    packet(outer, srh(protocol::IPV4), &sized(1400));
+    bed.expect_counts(THERE, [2, 1]);
+    assert_eq!(bed.dropped("too-big"), 1);
+}
+
+/// A slot is good until the ring comes round to it again.
+#[test]
+fn root_a_tag_is_lost_where_a_ring_of_later_ones_has_come() {
+    const RING: u32 = limit::LIMIT_PROXIED.0;
+    let mut bed = Bed::new();
+    bed.start("  fd00:1::f:0:1111: { behaviour: End.AD, to: f0, back: f1 }\n");
+    let received = bed.net.right.run(|| Tap::open("port")).unwrap();
+    let [a, b] = ["a", "b"].map(|name| bed.function.run(|| Tap::open(name)).unwrap());
+    let numbered = Numbered::new(&bed.net);
+    numbered.send(0..RING);
+    let is_inner = |frame: &Vec<u8>| frame[12..14] == [8, 0];
+    let sent: Vec<_> = std::iter::from_fn(|| a.next()).filter(is_inner).take(2).collect();
+    assert_eq!(sent[0][14..], datagram(0, 1111));
+    bed.expect_counts(THERE, [RING.into(), 0]);
+    b.send(&sent[0]);
+    bed.expect_counts(THERE, [RING.into(), 1]);
+    numbered.send(RING..RING + 1);
+    bed.expect_counts(THERE, [(RING + 1).into(), 1]);
+    b.send(&sent[0]);
+    bed.expect_dropped("state-lost", 1);
+    // It is not for its age: the next one's is good.
+    b.send(&sent[1]);
+    receive(&received, 2);
     assert!(bed.is_quiet(&received));
 }
 
@@ -67,7 +121,7 @@ fn root_only_a_tag_of_its_own_gets_out_and_only_by_the_way_back() {
     // The wrong way.
     a.send(&sent);
     bed.expect_dropped("state-lost", 1);
-    // Other tags: any, one that is not in use yet, one of another ring's count.
+    // Other tags: with one other bit in each byte, and any.
     let mut random = Random::seeded();
     let mut lost = 1;
     for byte in 0..6 {
@@ -90,9 +144,15 @@ fn root_only_a_tag_of_its_own_gets_out_and_only_by_the_way_back() {
     bed.expect_dropped("state-lost", lost + 1);
     // From outside a tag is nobody's, on any port.
     let outside = bed.net.left.run(|| Tap::open("port")).unwrap();
-    outside.send(&sent);
     let from_right = bed.net.right.run(|| Tap::open("port")).unwrap();
+    let before = bed.passed("other-station");
+    outside.send(&sent);
     from_right.send(&sent);
+    until(
+        Duration::from_secs(5),
+        || (bed.passed("other-station") >= before + 2).then_some(()),
+        || format!("{:#}", bed.reasons()),
+    );
     assert!(bed.is_quiet(&received));
     // It is good, all the while.
     b.send(&sent);
@@ -124,7 +184,6 @@ fn root_what_a_routing_function_makes_itself_does_not_get_out() {
     bed.expect_dropped("state-lost", 300);
     assert!(bed.is_quiet(&received));
     // Nor to the node itself, and its neighbours are known all the same.
-    let ping = || std::process::Command::new("ping").args(["-c1", "-W1", "10.6.0.1"]).output();
-    assert!(!bed.function.run(ping).unwrap().unwrap().status.success());
+    assert!(!bed.reaches_node());
     expect(&bed.net, "10.9.0.1", true);
 }

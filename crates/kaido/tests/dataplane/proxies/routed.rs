@@ -3,8 +3,7 @@
 use testkit::Tap;
 
 use super::*;
-use crate::functions::{expect, stream};
-use crate::net::slower;
+use crate::functions::expect;
 use crate::numbered::{Numbered, receive};
 
 pub(super) const ROUTED: &str = "  fd00:1::f:0:1111: { behaviour: End.AD, to: f0, back: f1, via: \"fd00:5::2\" }\n  \
@@ -38,16 +37,7 @@ fn root_each_packet_gets_its_own_header_back_from_nat() {
 fn root_streams_pass_nat_both_ways() {
     let mut bed = Bed::routed();
     bed.start(ROUTED);
-    let bytes = ((64 << 20) as f64 / slower() / slower()) as usize >> 16 << 16;
-    for gso in [true, false] {
-        bed.set_gso(gso);
-        for to in ["10.9.0.1:7001", "[fd00:9::1]:7001"] {
-            let started = std::time::Instant::now();
-            assert_eq!(stream(&bed.net, to, bytes), bytes, "{to} {:#}", bed.reasons());
-            let seconds = started.elapsed().as_secs_f64();
-            println!("{to}, gso {gso}: {:.0} Mbit/s", bytes as f64 * 8e-6 / seconds);
-        }
-    }
+    bed.expect_streams();
 }
 
 /// The function has one interface, and only a link-local address is known of it.
