@@ -12,7 +12,7 @@
 #include "encapsulate.h"
 #include "proxy_send.h"
 
-/* What of the inner packet goes into the outer header; -1 where it may pass no further router. */
+/* What of the inner packet goes into the outer header. Returns the reason why that cannot be, or -1. */
 static __always_inline int inner_of(struct __sk_buff *skb, int ipv6, struct inner *inner)
 {
 	const void *packet = (void *)(long)skb->data + ETH_HLEN, *end = (void *)(long)skb->data_end;
@@ -20,20 +20,22 @@ static __always_inline int inner_of(struct __sk_buff *skb, int ipv6, struct inne
 	__u32 hash = bpf_get_hash_recalc(skb);
 
 	if ((void *)(ip6 + 1) > end && (ipv6 || packet + sizeof(struct iphdr) > end))
-		return -1;
+		return REASON_TRUNCATED;
 	inner->length = skb->len - ETH_HLEN;
 	inner->hash = mix(hash, 0, 0);
 	if (!ipv6) {
 		inner->protocol = IPPROTO_IPIP;
 		inner->hop_limit = HOP_LIMIT4;
-		return 0;
-	}
-	if ((void *)(ip6 + 1) > end || ip6->hop_limit <= 1)
 		return -1;
+	}
+	if ((void *)(ip6 + 1) > end)
+		return REASON_TRUNCATED;
+	if (ip6->hop_limit <= 1)
+		return REASON_HOP_LIMIT;
 	inner->protocol = IPPROTO_IPV6;
 	inner->hop_limit = ip6->hop_limit - 1;
 	inner->traffic_class = bpf_ntohs(*(const __be16 *)ip6) >> 4;
-	return 0;
+	return -1;
 }
 
 static __always_inline int end_as_back(struct __sk_buff *skb, const struct control *state,
@@ -46,8 +48,10 @@ static __always_inline int end_as_back(struct __sk_buff *skb, const struct contr
 
 	if (bpf_skb_pull_data(skb, skb->len < ETH_HLEN + 40 ? skb->len : ETH_HLEN + 40))
 		return shoot(state, skb, REASON_TRUNCATED);
-	if (inner_of(skb, ipv6, &inner))
-		return shoot(state, skb, REASON_HOP_LIMIT);
+	int failed = inner_of(skb, ipv6, &inner);
+
+	if (failed >= 0)
+		return shoot(state, skb, failed);
 	const struct policy *policy = bpf_map_lookup_elem(&policies, &number);
 	const struct outer *outer = policy ? list_of(policy, inner.hash) : 0;
 
@@ -60,7 +64,8 @@ static __always_inline int end_as_back(struct __sk_buff *skb, const struct contr
 		return shoot(state, skb, REASON_NO_HEADROOM);
 	__u32 kept = length;
 
-	/* Of its own, and here: what Linux 6.1 keeps on the stack has the limits that it had then. */
+	/* Bounded right before its use, and of its own: to Linux 6.1's verifier what was on the stack has
+	 * the bounds that it had when it was put there. */
 	barrier_var(kept);
 	if (kept < sizeof(struct ipv6hdr))
 		return shoot(state, skb, REASON_NO_POLICY);

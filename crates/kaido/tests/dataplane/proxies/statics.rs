@@ -3,7 +3,6 @@
 use std::net::Ipv6Addr;
 
 use testkit::Tap;
-use wire::Ipv4;
 
 use super::*;
 use crate::functions::expect;
@@ -83,4 +82,21 @@ fn root_every_packet_leaves_in_the_header_that_the_file_says() {
     let came = std::iter::from_fn(|| received.next()).find_map(|frame| datagram_of(&frame));
     let (outer, _, inner) = came.unwrap();
     assert_eq!((outer.dst, inner), (path[0], packet));
+    // But for what may pass no further router, and what is no whole header.
+    let six = |hop_limit| {
+        let ends = ["2001:db8::1", "2001:db8::2"].map(|address| address.parse().unwrap());
+        let packet = Ipv6 { hop_limit, ..Ipv6::new(ends[0], ends[1], protocol::UDP) };
+        let mut frame = Vec::new();
+        Ethernet { dst, src, ethertype: ethertype::IPV6 }.emit(&mut frame);
+        frame.extend(packet.around(&udp).unwrap());
+        frame
+    };
+    own.send(&six(1));
+    bed.expect_dropped("hop-limit", 1);
+    own.send(&six(64)[..14 + 39]);
+    bed.expect_dropped("truncated", 1);
+    assert!(bed.is_quiet(&received));
+    own.send(&six(2));
+    let came = std::iter::from_fn(|| received.next()).find_map(|frame| datagram_of(&frame));
+    assert_eq!(came.unwrap().0.hop_limit, 1);
 }
