@@ -144,7 +144,8 @@ static __always_inline int into_function(struct __sk_buff *skb)
 	__u32 zero = 0, mtu = 0, number;
 	const struct control *state = bpf_map_lookup_elem(&control, &zero);
 
-	if (!state || ethernet + ETH_HLEN > end)
+	/* What the kernel says of itself on the veth is to groups. */
+	if (!state || ethernet + ETH_HLEN > end || (load32(ethernet) & 0xff) != 0x02)
 		return TC_ACT_SHOT;
 	if (load32(ethernet) != proxy_mac_high(state))
 		return shoot(state, skb, REASON_STATE_LOST);

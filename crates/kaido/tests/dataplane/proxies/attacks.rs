@@ -138,10 +138,23 @@ fn root_only_a_tag_of_its_own_gets_out_and_only_by_the_way_back() {
         lost += 1;
     }
     // Another family than the packet had; and what has no tag at all.
-    let mut other = sent.clone();
-    other[12..14].copy_from_slice(&[0x86, 0xdd]);
+    let ends = ["fd00:a::2", "fd00:9::1"].map(|address| address.parse().unwrap());
+    let udp = Udp::new(1, 1).around(&[]).unwrap();
+    let mut other = sent[..12].to_vec();
+    other.extend([0x86, 0xdd]);
+    other.extend(Ipv6::new(ends[0], ends[1], protocol::UDP).around(&udp).unwrap());
     b.send(&other);
     bed.expect_dropped("state-lost", lost + 1);
+    // With a tag that says no more than a priority, it is no other interface's.
+    let mut tagged = other.clone();
+    tagged.splice(12..12, [0x81, 0, 0xa0, 0]);
+    b.send(&tagged);
+    bed.expect_dropped("state-lost", lost + 2);
+    // Its length is not its header's.
+    let mut short = sent.clone();
+    short.truncate(sent.len() - 1);
+    b.send(&short);
+    bed.expect_dropped("truncated", 1);
     // From outside a tag is nobody's, on any port.
     let outside = bed.net.left.run(|| Tap::open("port")).unwrap();
     let from_right = bed.net.right.run(|| Tap::open("port")).unwrap();
@@ -154,14 +167,14 @@ fn root_only_a_tag_of_its_own_gets_out_and_only_by_the_way_back() {
         || format!("{:#}", bed.reasons()),
     );
     assert!(bed.is_quiet(&received));
-    // It is good, all the while.
-    b.send(&sent);
+    // It is good, all the while; what Ethernet pads it with is not the packet's.
+    b.send(&[&sent[..], &[0; 9]].concat());
     receive(&received, 1);
     assert_eq!(bed.counts(THERE), [1, 1]);
     // But not for ever.
     pause(LATE);
     b.send(&sent);
-    bed.expect_dropped("state-lost", lost + 2);
+    bed.expect_dropped("state-lost", lost + 3);
     assert!(bed.is_quiet(&received));
 }
 
