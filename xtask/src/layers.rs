@@ -11,7 +11,7 @@ const FLOORS: [&[&str]; 7] = [
     &["wire"],
     &["model"],
     &["bpf", "netlink", "capture"],
-    &["pathfinder"],
+    &["emulator", "pathfinder"],
     &["api", "dataplane", "lab", "store", "telemetry"],
     &["node", "controller", "forwarder", "bench"],
     &["kaido"],

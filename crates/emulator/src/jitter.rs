@@ -1,0 +1,112 @@
+//! By how much a delay varies.
+
+use std::sync::Arc;
+
+use crate::Nanos;
+
+/// How delays are spread around their mean.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Shape {
+    /// Anything within the spread on either side is as likely.
+    Uniform,
+    /// Gauss's: the spread is the standard deviation. Cut at eight of them.
+    Normal,
+    /// Pareto's with exponent 3, mean and standard deviation as of the normal one: a few packets are
+    /// very late. Cut at ten standard deviations.
+    Pareto,
+    /// The quantiles of a distribution, in spreads, ascending; in between it is straight.
+    Quantiles(Arc<[f64]>),
+}
+
+/// A shape and how wide it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Jitter {
+    /// How wide: see [`Shape`].
+    pub spread: Nanos,
+    /// How it is spread.
+    pub shape: Shape,
+}
+
+impl Jitter {
+    /// How much later than its delay a packet arrives, or earlier, given a random number.
+    pub(crate) fn sample(&self, roll: u64) -> i64 {
+        // The middle of one of 2^53 parts: neither 0 nor 1, where some quantiles are infinite.
+        let part = ((roll >> 11) as f64 + 0.5) / 9_007_199_254_740_992.0;
+        let spreads = match &self.shape {
+            Shape::Uniform => 2.0 * part - 1.0,
+            Shape::Normal => normal(part).clamp(-8.0, 8.0),
+            Shape::Pareto => pareto(part).min(10.0),
+            Shape::Quantiles(quantiles) => between(quantiles, part),
+        };
+        (spreads * self.spread as f64).round() as i64
+    }
+}
+
+/// Pareto's distribution with exponent 3 and scale 1, less its mean 3/2, over its standard
+/// deviation, which is the root of 3/4.
+fn pareto(part: f64) -> f64 {
+    (1.0 / libm::cbrt(1.0 - part) - 1.5) / libm::sqrt(0.75)
+}
+
+/// The quantile of the standard normal distribution: Newton's method on the complementary error
+/// function, from the logistic distribution's quantile. `libm` is the same on every machine, and the
+/// machine's own need not be.
+fn normal(part: f64) -> f64 {
+    let (tail, sign) = if part < 0.5 { (part, -1.0) } else { (1.0 - part, 1.0) };
+    let root = libm::sqrt(2.0);
+    let mut x = libm::log((1.0 - tail) / tail) / 1.702;
+    for _ in 0..40 {
+        let above = 0.5 * libm::erfc(x / root);
+        let density = libm::exp(-0.5 * x * x) / libm::sqrt(2.0 * std::f64::consts::PI);
+        // Of the logarithm, whose slope changes little: in the tail the plain step is far too long.
+        let step = above * libm::log(above / tail) / density;
+        x += step;
+        if step.abs() < 1e-12 {
+            break;
+        }
+    }
+    sign * x
+}
+
+/// The value at a part of the way along `quantiles`; 0 if there are none.
+fn between(quantiles: &[f64], part: f64) -> f64 {
+    let Some(last) = quantiles.len().checked_sub(1) else { return 0.0 };
+    let at = part * last as f64;
+    let below = (at as usize).min(last);
+    let above = (below + 1).min(last);
+    quantiles[below] + (quantiles[above] - quantiles[below]) * (at - below as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_the_normal_distribution_are_those_of_tables() {
+        for (part, quantile) in [
+            (0.5, 0.0),
+            (0.841_344_746_068_543, 1.0),
+            (0.975, 1.959_963_984_540_054),
+            (1e-9, -5.997_807_015),
+        ] {
+            assert!((normal(part) - quantile).abs() < 1e-8, "{part}: {}", normal(part));
+        }
+    }
+
+    #[test]
+    fn the_rarest_rolls_are_numbers() {
+        for shape in [Shape::Uniform, Shape::Normal, Shape::Pareto, Shape::Quantiles([].into())] {
+            let jitter = Jitter { spread: 1000, shape };
+            let [least, most] = [0, u64::MAX].map(|roll| jitter.sample(roll));
+            assert!((-8300..=0).contains(&least) && (0..=10_000).contains(&most), "{jitter:?}");
+        }
+    }
+
+    #[test]
+    fn quantiles_are_joined_by_straight_lines() {
+        let shape = Shape::Quantiles([-1.0, 0.0, 3.0].into());
+        let jitter = Jitter { spread: 1000, shape };
+        let samples = [0, 1 << 62, 1 << 63, 3 << 62, u64::MAX].map(|roll| jitter.sample(roll));
+        assert_eq!(samples, [-1000, -500, 0, 1500, 3000]);
+    }
+}

@@ -1,0 +1,27 @@
+//! Wide-area networks as values: links with delay, loss and queues, without a clock of their own and
+//! without I/O.
+//!
+//! Whoever has a link tells it what time it is, and asks when it wants to be told again. So a day
+//! passes in seconds where a test asks, and in a day where packets are real; and what happens to the
+//! n-th packet is the same either way. Times are nanoseconds since whenever the caller began to count.
+#![forbid(unsafe_code)]
+
+mod chance;
+mod dice;
+mod fate;
+mod jitter;
+mod link;
+mod loss;
+mod opportunities;
+pub mod queue;
+
+pub use chance::Chance;
+pub use dice::Dice;
+pub use fate::{Fate, Fates, Impairments};
+pub use jitter::{Jitter, Shape};
+pub use link::{Cause, Counts, Frame, Link, Rate, Settings};
+pub use loss::Loss;
+pub use opportunities::{BadTrace, Opportunities};
+
+/// A moment, or a span of time, in nanoseconds.
+pub type Nanos = u64;

@@ -1,0 +1,330 @@
+//! One direction of a link: a queue, a rate, and the way behind it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::dice::Use;
+use crate::opportunities::Place;
+use crate::queue::{Discipline, Limit, Queue, Refusal, Sender};
+use crate::{Dice, Fates, Impairments, Nanos, Opportunities};
+
+/// What goes over a link.
+pub trait Frame: Clone {
+    /// Bytes of layer 2.
+    fn length(&self) -> u32;
+
+    /// Turns one of its bits over: this one, modulo as many as it has.
+    fn flip(&mut self, bit: u64);
+}
+
+/// How fast a link sends.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Rate {
+    /// At once.
+    #[default]
+    Unlimited,
+    /// So many bits of layer 2 per second, more than none.
+    Constant(u64),
+    /// As somebody recorded it.
+    Recorded(Arc<Opportunities>),
+}
+
+/// All that a direction of a link does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// What happens to the n-th packet.
+    pub impairments: Impairments,
+    /// How fast it sends.
+    pub rate: Rate,
+    /// What waits in front of the rate at most.
+    pub limit: Limit,
+    /// What is dropped of it before.
+    pub discipline: Discipline,
+    /// Whether it is cut: what comes, waits or flies is lost.
+    pub is_down: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            impairments: Impairments::default(),
+            rate: Rate::Unlimited,
+            limit: Limit::Packets(1000),
+            discipline: Discipline::DropTail,
+            is_down: false,
+        }
+    }
+}
+
+/// Why a packet did not arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The link is cut.
+    Down,
+    /// It loses packets.
+    Loss,
+    /// Its queue was full.
+    Full,
+    /// Its queue's discipline dropped it.
+    Early,
+}
+
+/// How many causes there are.
+const CAUSES: usize = 4;
+
+/// What a link has done so far. `received + copied` is what arrived, what was dropped and what is
+/// still there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Packets that came in.
+    pub received: u64,
+    /// Packets that it made of others.
+    pub copied: u64,
+    /// Packets that came out.
+    pub arrived: u64,
+    /// Bytes of layer 2 that came out.
+    pub arrived_bytes: u64,
+    /// Packets of which it changed a bit.
+    pub corrupted: u64,
+    /// Packets that overtook others, or would have.
+    pub overtook: u64,
+    dropped: [u64; CAUSES],
+}
+
+impl Counts {
+    /// Packets that were dropped for this cause.
+    pub fn dropped(&self, cause: Cause) -> u64 {
+        self.dropped[cause as usize]
+    }
+
+    /// Packets that were dropped.
+    pub fn all_dropped(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+}
+
+/// A packet that is being sent.
+#[derive(Debug, Clone)]
+struct Sending<P> {
+    packet: Charged<P>,
+    /// When its last bit leaves.
+    until: Nanos,
+    /// When its sending, or the part of it at the present rate, began.
+    since: Nanos,
+    /// Bits that were left then.
+    bits: u64,
+}
+
+/// A packet with how long it will fly.
+#[derive(Debug, Clone)]
+struct Charged<P> {
+    packet: P,
+    delay: Nanos,
+    overtakes: bool,
+}
+
+/// One direction of a link.
+#[derive(Debug, Clone)]
+pub struct Link<P> {
+    settings: Settings,
+    dice: Dice,
+    fates: Fates,
+    queue: Queue<Charged<P>>,
+    sending: Option<Sending<P>>,
+    place: Place,
+    /// By their arrival, of those that arrive together by when they left.
+    flying: VecDeque<(Nanos, P)>,
+    /// When the last arrives that nothing overtakes.
+    last: Nanos,
+    counts: Counts,
+    refused: Vec<Charged<P>>,
+}
+
+impl<P: Frame> Link<P> {
+    /// An empty one.
+    pub fn new(dice: Dice, settings: Settings) -> Self {
+        Self {
+            queue: Queue::new(settings.limit, &settings.discipline),
+            settings,
+            dice,
+            fates: Fates::new(dice),
+            sending: None,
+            place: Place::default(),
+            flying: VecDeque::new(),
+            last: 0,
+            counts: Counts::default(),
+            refused: Vec::new(),
+        }
+    }
+
+    /// What it does.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What it has done so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Packets and bytes that wait; the one that is being sent is none of them.
+    pub fn waiting(&self) -> (usize, u64) {
+        (self.queue.packets(), self.queue.bytes())
+    }
+
+    /// Packets that are inside: waiting, being sent, on their way.
+    pub fn inside(&self) -> usize {
+        self.queue.packets() + usize::from(self.sending.is_some()) + self.flying.len()
+    }
+
+    /// Takes a packet. Whoever calls has called [`Link::advance`] for everything before `now`.
+    pub fn receive(&mut self, now: Nanos, mut packet: P) {
+        self.counts.received += 1;
+        let number = self.fates.count();
+        let fate = self.fates.next(&self.settings.impairments);
+        if self.settings.is_down {
+            return self.drop(1, Cause::Down);
+        }
+        if fate.lost {
+            return self.drop(1, Cause::Loss);
+        }
+        self.counts.overtook += u64::from(fate.overtakes);
+        let copy = fate.twice.then(|| packet.clone());
+        if let Some(bit) = fate.wrong_bit {
+            self.counts.corrupted += 1;
+            packet.flip(bit);
+        }
+        let charged = |packet| Charged { packet, delay: fate.delay, overtakes: fate.overtakes };
+        self.admit(now, charged(packet), number);
+        if let Some(copy) = copy {
+            self.counts.copied += 1;
+            self.admit(now, charged(copy), number);
+        }
+    }
+
+    /// Into the queue; without a rate, straight on.
+    fn admit(&mut self, now: Nanos, packet: Charged<P>, number: u64) {
+        if self.settings.rate == Rate::Unlimited && self.sending.is_none() {
+            return self.fly(now, packet);
+        }
+        let sender = Sender { bps: self.bps(), is_idle: self.sending.is_none() };
+        let bytes = packet.packet.length();
+        let roll = self.dice.roll(Use::Discipline, number);
+        match self.queue.offer(now, packet, bytes, sender, roll) {
+            Ok(()) => self.send_next(now),
+            Err((_, Refusal::Full)) => self.drop(1, Cause::Full),
+            Err((_, Refusal::Early)) => self.drop(1, Cause::Early),
+        }
+    }
+
+    /// When it wants [`Link::advance`] to be called.
+    pub fn next(&self) -> Option<Nanos> {
+        let sent = self.sending.as_ref().map(|sending| sending.until);
+        let arrives = self.flying.front().map(|(at, _)| *at);
+        sent.into_iter().chain(arrives).min()
+    }
+
+    /// Lets time pass until `now`: what arrives goes to `arrived`, with the moment when it did.
+    pub fn advance(&mut self, now: Nanos, mut arrived: impl FnMut(Nanos, P)) {
+        while let Some(sending) = self.sending.take_if(|sending| sending.until <= now) {
+            self.fly(sending.until, sending.packet);
+            self.send_next(sending.until);
+        }
+        while self.flying.front().is_some_and(|(at, _)| *at <= now) {
+            let (at, packet) = self.flying.pop_front().expect("there is a first one");
+            self.counts.arrived += 1;
+            self.counts.arrived_bytes += u64::from(packet.length());
+            arrived(at, packet);
+        }
+    }
+
+    /// Changes what it does from `now` on. A packet that is being sent goes on at the new rate; those on
+    /// their way arrive when they would have.
+    pub fn change(&mut self, now: Nanos, settings: Settings) {
+        if (settings.limit, &settings.discipline)
+            != (self.settings.limit, &self.settings.discipline)
+        {
+            self.queue.change(settings.limit, &settings.discipline);
+        }
+        let old = std::mem::replace(&mut self.settings, settings);
+        if self.settings.is_down {
+            let inside = self.inside() as u64;
+            self.queue.clear().for_each(drop);
+            self.flying.clear();
+            self.sending = None;
+            self.drop(inside, Cause::Down);
+        }
+        if old.rate == self.settings.rate {
+            return;
+        }
+        self.place = Place::default();
+        if let Some(mut sending) = self.sending.take() {
+            let sent = match old.rate {
+                Rate::Constant(bps) => bits_in(now.saturating_sub(sending.since), bps),
+                _ => 0,
+            };
+            let left = sending.bits.saturating_sub(sent);
+            sending = self.sending_of(now, sending.packet, left);
+            self.sending = Some(sending);
+        }
+    }
+
+    /// The next of the queue, if nothing is being sent.
+    fn send_next(&mut self, now: Nanos) {
+        if self.sending.is_some() {
+            return;
+        }
+        let next = self.queue.take(now, &mut self.refused);
+        let refused = self.refused.drain(..).count() as u64;
+        self.drop(refused, Cause::Early);
+        if let Some((packet, bytes)) = next {
+            self.sending = Some(self.sending_of(now, packet, u64::from(bytes) * 8));
+        }
+    }
+
+    fn sending_of(&mut self, now: Nanos, packet: Charged<P>, bits: u64) -> Sending<P> {
+        let until = match &self.settings.rate {
+            Rate::Unlimited => now,
+            Rate::Constant(bps) => now.saturating_add(time_of(bits, *bps)),
+            Rate::Recorded(trace) => {
+                trace.send(&mut self.place, now, bits.div_ceil(8).max(1) as u32)
+            }
+        };
+        Sending { packet, until, since: now, bits }
+    }
+
+    /// Onto the way. What nothing overtakes arrives behind everything before it.
+    fn fly(&mut self, now: Nanos, packet: Charged<P>) {
+        let mut at = now.saturating_add(packet.delay);
+        if !packet.overtakes {
+            at = at.max(self.last);
+            self.last = at;
+        }
+        let place = self.flying.iter().rposition(|(before, _)| *before <= at);
+        self.flying.insert(place.map_or(0, |place| place + 1), (at, packet.packet));
+    }
+
+    fn bps(&self) -> u64 {
+        match &self.settings.rate {
+            Rate::Unlimited => u64::MAX,
+            Rate::Constant(bps) => *bps,
+            Rate::Recorded(trace) => trace.mean_bps(),
+        }
+    }
+
+    fn drop(&mut self, packets: u64, cause: Cause) {
+        self.counts.dropped[cause as usize] += packets;
+    }
+}
+
+const SECOND: u128 = 1_000_000_000;
+
+/// How long bits take: to the next nanosecond.
+fn time_of(bits: u64, bps: u64) -> Nanos {
+    (u128::from(bits) * SECOND).div_ceil(u128::from(bps.max(1))).try_into().unwrap_or(Nanos::MAX)
+}
+
+/// How many bits leave in a time.
+fn bits_in(time: Nanos, bps: u64) -> u64 {
+    (u128::from(time) * u128::from(bps) / SECOND).try_into().unwrap_or(u64::MAX)
+}

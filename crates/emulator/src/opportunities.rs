@@ -1,0 +1,163 @@
+//! Rates that were recorded: at which moments a packet could leave.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::Nanos;
+
+const MILLISECOND: Nanos = 1_000_000;
+
+/// The moments of a trace in mahimahi's format (Netravali et al.: Mahimahi, 2015), again and again.
+/// At each a link sends so many bytes, or what is there; what is not used then is lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opportunities {
+    /// Ascending; the last is the period.
+    times: Arc<[Nanos]>,
+    /// How many bytes leave at each.
+    bytes: u32,
+}
+
+/// Why a text is no trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BadTrace {
+    /// It has no lines.
+    Empty,
+    /// A line, counted from 1, is no number of milliseconds.
+    NoNumber(usize),
+    /// A line is earlier than the one before it.
+    Backwards(usize),
+    /// It ends at 0, so that no time passes.
+    NoTime,
+}
+
+impl fmt::Display for BadTrace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => {
+                f.write_str("it is empty: write a line with the milliseconds of each packet")
+            }
+            Self::NoNumber(line) => write!(f, "line {line} is no whole number of milliseconds"),
+            Self::Backwards(line) => write!(f, "line {line} is earlier than the line before it"),
+            Self::NoTime => f.write_str("it ends at 0 ms: the last line is when it begins again"),
+        }
+    }
+}
+
+impl std::error::Error for BadTrace {}
+
+/// How far a link has come in its trace.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    /// The opportunity, counted over all periods.
+    number: u64,
+    /// How many of its bytes are used.
+    used: u32,
+}
+
+impl Opportunities {
+    /// Reads a trace: a line is the moment, in milliseconds, at which `bytes` may leave.
+    pub fn parse(text: &str, bytes: u32) -> Result<Self, BadTrace> {
+        let mut times = Vec::new();
+        for (line, at) in text.lines().map(str::trim).zip(1..).filter(|(line, _)| !line.is_empty())
+        {
+            let milliseconds: u32 = line.parse().map_err(|_| BadTrace::NoNumber(at))?;
+            let time = Nanos::from(milliseconds) * MILLISECOND;
+            if times.last().is_some_and(|before| *before > time) {
+                return Err(BadTrace::Backwards(at));
+            }
+            times.push(time);
+        }
+        match times.last() {
+            None => Err(BadTrace::Empty),
+            Some(0) => Err(BadTrace::NoTime),
+            Some(_) => Ok(Self { times: times.into(), bytes: bytes.max(1) }),
+        }
+    }
+
+    /// After which time it begins again.
+    pub fn period(&self) -> Nanos {
+        self.times[self.times.len() - 1]
+    }
+
+    /// What it sends in the long run, in bits per second.
+    pub fn mean_bps(&self) -> u64 {
+        let bits = self.times.len() as u128 * u128::from(self.bytes) * 8;
+        (bits * 1_000_000_000 / u128::from(self.period())) as u64
+    }
+
+    /// When a packet of `length` bytes that is first in line now has left.
+    pub(crate) fn send(&self, place: &mut Place, now: Nanos, length: u32) -> Nanos {
+        let first = self.first_from(now);
+        if place.number < first {
+            *place = Place { number: first, used: 0 };
+        }
+        let mut left = length;
+        loop {
+            let part = left.min(self.bytes - place.used);
+            left -= part;
+            place.used += part;
+            if left == 0 {
+                return self.time(place.number);
+            }
+            *place = Place { number: place.number + 1, used: 0 };
+        }
+    }
+
+    fn time(&self, number: u64) -> Nanos {
+        let count = self.times.len() as u64;
+        (number / count).saturating_mul(self.period()) + self.times[(number % count) as usize]
+    }
+
+    /// The first that is not before `now`.
+    fn first_from(&self, now: Nanos) -> u64 {
+        let (period, count) = (self.period(), self.times.len() as u64);
+        // Those at the end of one period are at the beginning of the next.
+        let round = now.saturating_sub(1) / period;
+        let within = now - round * period;
+        round * count + self.times.partition_point(|time| *time < within) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(text: &str) -> Opportunities {
+        Opportunities::parse(text, 1500).unwrap()
+    }
+
+    #[test]
+    fn bytes_leave_when_there_is_an_opportunity() {
+        let trace = trace("1\n1\n5\n");
+        let mut place = Place::default();
+        let mut send =
+            |now, length| trace.send(&mut place, now * MILLISECOND, length) / MILLISECOND;
+        // Two at 1 ms, of which the second takes two small packets.
+        assert_eq!([send(0, 1500), send(0, 700), send(0, 800), send(0, 100)], [1, 1, 1, 5]);
+        // What is left of one is used by the next packet, as far as it goes.
+        assert_eq!(send(2, 1500), 6);
+        // Nobody was there at 6 (again) and 10 ms.
+        assert_eq!(send(11, 1), 11);
+        assert_eq!(trace.mean_bps(), 3 * 1500 * 8 * 200);
+    }
+
+    #[test]
+    fn the_end_of_a_period_is_the_beginning_of_the_next() {
+        let trace = trace("0\n10");
+        let mut place = Place::default();
+        let sent: Vec<_> = (0..5).map(|_| trace.send(&mut place, 0, 1500) / MILLISECOND).collect();
+        assert_eq!(sent, [0, 10, 10, 20, 20]);
+        assert_eq!(trace.send(&mut Place::default(), 10 * MILLISECOND, 1500), 10 * MILLISECOND);
+    }
+
+    #[test]
+    fn bad_traces_say_where() {
+        let bad = |text| Opportunities::parse(text, 1500).unwrap_err();
+        assert_eq!(bad(" \n\n"), BadTrace::Empty);
+        assert_eq!(bad("1\nx"), BadTrace::NoNumber(2));
+        assert_eq!(bad("1\n\n-2"), BadTrace::NoNumber(3));
+        assert_eq!(bad("5\n4"), BadTrace::Backwards(2));
+        assert_eq!(bad("0\n0"), BadTrace::NoTime);
+        assert_eq!(bad("99999999999999"), BadTrace::NoNumber(1));
+    }
+}

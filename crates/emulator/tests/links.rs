@@ -1,0 +1,277 @@
+//! Links send in time, lose nothing that they do not count, and change while they run.
+#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{MILLISECOND, Packet, SECOND, link, packet, run};
+use emulator::queue::{CoDel, Discipline, Limit, Pie, Red};
+use emulator::{
+    Cause, Chance, Impairments, Jitter, Link, Loss, Opportunities, Rate, Settings, Shape,
+};
+use proptest::prelude::*;
+
+fn at_rate(bps: u64, limit: Limit) -> Settings {
+    Settings { rate: Rate::Constant(bps), limit, ..Settings::default() }
+}
+
+fn delayed(delay: u64) -> Settings {
+    let impairments = Impairments { delay, ..Impairments::default() };
+    Settings { impairments, ..Settings::default() }
+}
+
+#[test]
+fn a_rate_is_exact_in_bytes() {
+    for bps in [10_000_000, 20_000_000, 1_000_000_000] {
+        // Twice as much as goes through.
+        let gap = 1514 * 8 * SECOND / bps / 2;
+        let mut link = link(at_rate(bps, Limit::Packets(100)));
+        let arrived = run(&mut link, 20_000, gap, 1514);
+        let span = arrived.last().unwrap().0 - arrived[0].0;
+        let bits = (arrived.len() as u64 - 1) * 1514 * 8;
+        let found = bits as f64 * 1e9 / span as f64;
+        assert!((found / bps as f64 - 1.0).abs() < 1e-6, "{found} of {bps}");
+        assert_eq!(link.counts().dropped(Cause::Full), 20_000 - arrived.len() as u64);
+    }
+}
+
+#[test]
+fn sixty_links_of_one_millisecond_are_sixty() {
+    let mut links: Vec<_> = (0..60).map(|_| link(delayed(MILLISECOND))).collect();
+    links[0].receive(0, packet(1, 100));
+    let mut at = 0;
+    for n in 0..60 {
+        // Whoever looks late is told of the moment that it was.
+        let late = links[n].next().unwrap() + 77_000;
+        links[n].advance(late, |when, _| at = when);
+        if n < 59 {
+            links[n + 1].receive(at, packet(1, 100));
+        }
+    }
+    assert_eq!(at, 60 * MILLISECOND);
+}
+
+#[test]
+fn limits_hold_packets_or_bytes() {
+    for (limit, kept) in
+        [(Limit::Packets(10), 11), (Limit::Bytes(10_000), 11), (Limit::Bytes(999), 1)]
+    {
+        let mut link = link(at_rate(8000, limit));
+        for number in 0..100 {
+            link.receive(0, packet(number, 1000));
+        }
+        // One is being sent.
+        assert_eq!(link.inside(), kept, "{limit:?}");
+        assert_eq!(link.counts().dropped(Cause::Full), 100 - kept as u64);
+    }
+}
+
+#[test]
+fn a_new_rate_counts_for_what_is_being_sent() {
+    let mut link = link(at_rate(8000, Limit::Packets(10)));
+    link.receive(0, packet(1, 1000));
+    link.receive(0, packet(2, 1000));
+    assert_eq!(link.next(), Some(SECOND));
+    // Half of it is sent.
+    link.change(SECOND / 2, at_rate(80_000, Limit::Packets(10)));
+    assert_eq!(link.next(), Some(SECOND / 2 + SECOND / 20));
+    let mut arrived = Vec::new();
+    link.advance(SECOND, |at, packet| arrived.push((at / MILLISECOND, packet.number)));
+    assert_eq!(arrived, [(550, 1), (650, 2)]);
+    // Without a rate, at once.
+    link.receive(SECOND, packet(3, 1000));
+    link.receive(SECOND, packet(4, 1000));
+    link.change(SECOND, Settings::default());
+    link.advance(SECOND, |at, packet| arrived.push((at / MILLISECOND, packet.number)));
+    assert_eq!(arrived[2..], [(1000, 3), (1000, 4)]);
+}
+
+#[test]
+fn a_new_delay_leaves_what_flies_and_the_order() {
+    let mut link = link(delayed(SECOND));
+    link.receive(0, packet(1, 100));
+    link.change(0, delayed(MILLISECOND));
+    link.receive(0, packet(2, 100));
+    link.change(0, delayed(2 * SECOND));
+    link.receive(0, packet(3, 100));
+    let mut arrived = Vec::new();
+    link.advance(3 * SECOND, |at, packet| arrived.push((at, packet.number)));
+    assert_eq!(arrived, [(SECOND, 1), (SECOND, 2), (2 * SECOND, 3)]);
+}
+
+#[test]
+fn a_cut_link_loses_all_that_it_has_and_gets() {
+    let settings = Settings { rate: Rate::Constant(8000), ..delayed(SECOND) };
+    let mut link = link(settings.clone());
+    (0..5).for_each(|number| link.receive(0, packet(number, 1000)));
+    link.advance(SECOND, |_, _| ());
+    link.change(SECOND, Settings { is_down: true, ..settings.clone() });
+    link.receive(SECOND, packet(5, 1000));
+    assert_eq!((link.inside(), link.next()), (0, None));
+    assert_eq!(link.counts().dropped(Cause::Down), 6);
+    link.change(2 * SECOND, settings);
+    link.receive(2 * SECOND, packet(6, 1000));
+    assert_eq!(link.next(), Some(3 * SECOND));
+}
+
+#[test]
+fn a_recorded_rate_sends_when_it_could() {
+    let trace = Arc::new(Opportunities::parse("10\n10\n100\n", 1514).unwrap());
+    let mut link = link(Settings { rate: Rate::Recorded(trace), ..Settings::default() });
+    let arrived = run(&mut link, 6, 0, 1514);
+    let times: Vec<_> = arrived.iter().map(|(at, _)| at / MILLISECOND).collect();
+    assert_eq!(times, [10, 10, 100, 110, 110, 200]);
+}
+
+/// How long packets wait on average in the second half of a minute of `load` times the rate, and what is
+/// dropped.
+fn waits(discipline: Discipline, load: f64) -> (f64, u64) {
+    let bps = 10_000_000;
+    let limit = Limit::Packets(1000);
+    let mut link = link(Settings { discipline, ..at_rate(bps, limit) });
+    let gap = (1514.0 * 8.0 * 1e9 / bps as f64 / load) as u64;
+    let count = 60 * SECOND / gap;
+    let arrived = run(&mut link, count, gap, 1514);
+    let late = arrived.iter().filter(|(at, _)| (30 * SECOND..60 * SECOND).contains(at));
+    let waits: Vec<_> = late.map(|(at, packet)| at - packet.number * gap).collect();
+    let mean = waits.iter().sum::<u64>() as f64 / waits.len() as f64 / MILLISECOND as f64;
+    assert_eq!(link.counts().all_dropped() + arrived.len() as u64, count);
+    (mean, link.counts().dropped(Cause::Early))
+}
+
+#[test]
+fn disciplines_keep_queues_short() {
+    let full = 1000.0 * 1514.0 * 8.0 / 10_000.0;
+    let (tail, early) = waits(Discipline::DropTail, 1.1);
+    assert!((tail / full - 1.0).abs() < 0.01 && early == 0, "{tail} of {full} ms");
+    let red = Red::for_limit(1_000_000);
+    for discipline in
+        [Discipline::Red(red), Discipline::CoDel(CoDel::default()), Discipline::Pie(Pie::default())]
+    {
+        // What a rate can carry meets nothing.
+        assert_eq!(waits(discipline.clone(), 0.99).1, 0, "{discipline:?}");
+        let (mean, early) = waits(discipline.clone(), 1.1);
+        assert!(early > 1000, "{discipline:?}: {early}");
+        let most = match discipline {
+            // At the chance of a tenth: where it is that of all packets that are too many.
+            Discipline::Red(_) => 1.1 * 500_000.0 * 8.0 / 10_000.0,
+            Discipline::Pie(_) => 20.0,
+            // Senders that do not yield are not what it is for (RFC 8289 section 1): it drops more
+            // and more, until it is enough.
+            _ => 600.0,
+        };
+        assert!(mean < most, "{discipline:?}: {mean} ms");
+    }
+}
+
+#[test]
+fn a_burst_is_let_through() {
+    for discipline in [Discipline::CoDel(CoDel::default()), Discipline::Pie(Pie::default())] {
+        let mut link = link(Settings { discipline, ..at_rate(100_000_000, Limit::Packets(1000)) });
+        assert_eq!(run(&mut link, 400, 1000, 1514).len(), 400);
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Send { after: u64, length: u32 },
+    Change { after: u64, settings: Box<Settings> },
+}
+
+fn chances() -> impl Strategy<Value = Chance> {
+    prop_oneof![Just(0.0), Just(0.2), Just(1.0)].prop_map(Chance::of)
+}
+
+fn rates() -> impl Strategy<Value = Rate> {
+    let trace = Opportunities::parse("1\n2\n2\n7", 1514).unwrap();
+    prop_oneof![
+        Just(Rate::Unlimited),
+        (1_000..1_000_000_000_u64).prop_map(Rate::Constant),
+        Just(Rate::Recorded(Arc::new(trace))),
+    ]
+}
+
+fn settings() -> impl Strategy<Value = Settings> {
+    let disciplines = prop_oneof![
+        Just(Discipline::DropTail),
+        Just(Discipline::Red(Red::for_limit(20_000))),
+        Just(Discipline::CoDel(CoDel::default())),
+        Just(Discipline::Pie(Pie::default())),
+    ];
+    let jitter = Jitter { spread: MILLISECOND, shape: Shape::Normal };
+    let losses = prop_oneof![
+        chances().prop_map(Loss::Independent),
+        (chances(), chances()).prop_map(|(p, r)| Loss::bursts(p, r)),
+    ];
+    let parts = (losses, chances(), chances(), chances(), 0..20 * MILLISECOND, rates());
+    (parts, disciplines, 1..50_u32, prop::bool::weighted(0.1), any::<bool>()).prop_map(
+        move |(
+            (loss, reorder, duplicate, corrupt, delay, rate),
+            discipline,
+            most,
+            is_down,
+            varies,
+        )| {
+            let jitter = varies.then(|| jitter.clone());
+            let impairments = Impairments { delay, jitter, loss, reorder, duplicate, corrupt };
+            Settings { impairments, rate, limit: Limit::Packets(most), discipline, is_down }
+        },
+    )
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let send =
+        (0..5 * MILLISECOND, 1..2000_u32).prop_map(|(after, length)| Step::Send { after, length });
+    let change = (0..5 * MILLISECOND, settings())
+        .prop_map(|(after, settings)| Step::Change { after, settings: Box::new(settings) });
+    prop::collection::vec(prop_oneof![9 => send, 1 => change], 0..400)
+}
+
+/// A link after all steps, and what arrived; how often it is looked after is the caller's.
+fn play(steps: &[Step], looks: u64) -> (Link<Packet>, Vec<(u64, Packet)>) {
+    let (mut link, mut now, mut arrived) = (link(Settings::default()), 0, Vec::new());
+    for (number, step) in (0..).zip(steps) {
+        let (Step::Send { after, .. } | Step::Change { after, .. }) = step;
+        for look in 1..=looks {
+            link.advance(now + after * look / looks, |at, packet| arrived.push((at, packet)));
+        }
+        now += after;
+        match step {
+            Step::Send { length, .. } => link.receive(now, packet(number, *length)),
+            Step::Change { settings, .. } => link.change(now, (**settings).clone()),
+        }
+    }
+    (link, arrived)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn every_packet_is_accounted_for_and_time_goes_on(steps in steps()) {
+        let (mut link, mut arrived) = play(&steps, 1);
+        let counts = *link.counts();
+        prop_assert_eq!(
+            counts.received + counts.copied,
+            counts.arrived + counts.all_dropped() + link.inside() as u64
+        );
+        prop_assert_eq!(counts.arrived, arrived.len() as u64);
+        prop_assert!(arrived.is_sorted_by_key(|(at, _)| *at));
+        while let Some(next) = link.next() {
+            let before = link.inside();
+            link.advance(next, |at, packet| arrived.push((at, packet)));
+            prop_assert!(link.inside() < before || link.next() > Some(next), "nothing happened");
+        }
+        prop_assert_eq!(link.inside(), 0);
+        let counts = link.counts();
+        prop_assert_eq!(counts.received + counts.copied, counts.arrived + counts.all_dropped());
+    }
+
+    #[test]
+    fn how_often_somebody_looks_changes_nothing(steps in steps(), looks in 2..5_u64) {
+        let ((one, seldom), (other, often)) = (play(&steps, 1), play(&steps, looks));
+        prop_assert_eq!(seldom, often);
+        prop_assert_eq!(one.counts(), other.counts());
+    }
+}
