@@ -9,19 +9,29 @@
 mod chance;
 mod dice;
 mod fate;
+mod filter;
 mod jitter;
 mod link;
 mod loss;
+mod network;
 mod opportunities;
+mod packet;
 pub mod queue;
+pub mod router;
+mod switch;
 
 pub use chance::Chance;
 pub use dice::Dice;
 pub use fate::{Fate, Fates, Impairments};
+pub use filter::Filter;
 pub use jitter::{Jitter, Shape};
 pub use link::{Cause, Counts, Frame, Link, Rate, Settings};
 pub use loss::Loss;
+pub use network::{Leaves, LinkId, Network, NodeId, PortId};
 pub use opportunities::{BadTrace, Opportunities};
+pub use packet::{BadPacket, Cut, Packet, Segments, Unfinished};
+
+pub use switch::{Switch, SwitchCounts};
 
 /// A moment, or a span of time, in nanoseconds.
 pub type Nanos = u64;

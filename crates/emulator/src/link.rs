@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::dice::Use;
 use crate::opportunities::Place;
 use crate::queue::{Discipline, Limit, Queue, Refusal, Sender};
-use crate::{Dice, Fates, Impairments, Nanos, Opportunities};
+use crate::{Chance, Dice, Fates, Impairments, Loss, Nanos, Opportunities};
 
 /// What goes over a link.
 pub trait Frame: Clone {
@@ -53,6 +53,18 @@ impl Default for Settings {
             discipline: Discipline::DropTail,
             is_down: false,
         }
+    }
+}
+
+impl Settings {
+    /// Whether a packet that is many cannot be treated as one: whatever but a delay is each packet's
+    /// own.
+    pub fn tells_packets_apart(&self) -> bool {
+        let Impairments { delay: _, jitter, loss, reorder, duplicate, corrupt } = &self.impairments;
+        let never =
+            [reorder, duplicate, corrupt].into_iter().all(|chance| *chance == Chance::NEVER);
+        let delays_alone = never && jitter.is_none() && *loss == Loss::default();
+        !delays_alone || self.rate != Rate::Unlimited
     }
 }
 

@@ -1,0 +1,255 @@
+//! Nodes and links, and the order in which things happen.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::router::Router;
+use crate::{Dice, Filter, Link, Nanos, Packet, Settings, Switch};
+
+/// A node of a network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(usize);
+
+/// A node that is the edge: what comes to it leaves the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(NodeId);
+
+impl From<PortId> for NodeId {
+    fn from(port: PortId) -> Self {
+        port.0
+    }
+}
+
+/// One direction of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(usize);
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Port,
+    Switch(Switch),
+    Router(Box<Router>),
+}
+
+#[derive(Debug, Clone)]
+struct Node {
+    kind: Kind,
+    /// What leaves by each interface.
+    links: Vec<Option<LinkId>>,
+    scheduled: Option<Nanos>,
+}
+
+#[derive(Debug, Clone)]
+struct Direction {
+    link: Link<Packet>,
+    filters: Vec<Filter>,
+    filtered: u64,
+    /// Where it ends: a node and its interface.
+    end: (NodeId, usize),
+    scheduled: Option<Nanos>,
+}
+
+/// Who wants to be woken, in the order of who is first at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Who {
+    Link(LinkId),
+    Node(NodeId),
+}
+
+/// What leaves the network: by which port, when, and the packet.
+pub type Leaves<'a> = dyn FnMut(PortId, Nanos, Packet) + 'a;
+
+/// A network. The same packets at the same times always come to the same.
+#[derive(Debug, Clone)]
+pub struct Network {
+    seed: u64,
+    nodes: Vec<Node>,
+    links: Vec<Direction>,
+    agenda: BinaryHeap<Reverse<(Nanos, Who)>>,
+    out: Vec<(usize, Packet)>,
+}
+
+impl Network {
+    /// One without nodes, whose links' dice are those of this seed.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            nodes: Vec::new(),
+            links: Vec::new(),
+            agenda: BinaryHeap::new(),
+            out: Vec::new(),
+        }
+    }
+
+    /// Adds an edge, with one interface.
+    pub fn port(&mut self) -> PortId {
+        PortId(self.add(Kind::Port))
+    }
+
+    /// Adds a switch.
+    pub fn switch(&mut self, switch: Switch) -> NodeId {
+        self.add(Kind::Switch(switch))
+    }
+
+    /// Adds a router.
+    pub fn router(&mut self, router: Router) -> NodeId {
+        self.add(Kind::Router(Box::new(router)))
+    }
+
+    fn add(&mut self, kind: Kind) -> NodeId {
+        self.nodes.push(Node { kind, links: Vec::new(), scheduled: None });
+        NodeId(self.nodes.len() - 1)
+    }
+
+    /// Adds one direction of a link, from an interface of a node to one of another. The name is what its
+    /// dice are made of.
+    pub fn link(
+        &mut self,
+        name: &str,
+        from: (NodeId, usize),
+        to: (NodeId, usize),
+        settings: Settings,
+    ) -> LinkId {
+        let id = LinkId(self.links.len());
+        self.links.push(Direction {
+            link: Link::new(Dice::new(self.seed, name), settings),
+            filters: Vec::new(),
+            filtered: 0,
+            end: to,
+            scheduled: None,
+        });
+        let links = &mut self.nodes[from.0.0].links;
+        if links.len() <= from.1 {
+            links.resize(from.1 + 1, None);
+        }
+        links[from.1] = Some(id);
+        id
+    }
+
+    /// Changes what a link does, from `now` on.
+    pub fn change(&mut self, now: Nanos, id: LinkId, settings: Settings) {
+        self.links[id.0].link.change(now, settings);
+        self.schedule_link(id);
+    }
+
+    /// Changes which packets do not pass a link.
+    pub fn set_filters(&mut self, id: LinkId, filters: Vec<Filter>) {
+        self.links[id.0].filters = filters;
+    }
+
+    /// A link.
+    pub fn get(&self, id: LinkId) -> &Link<Packet> {
+        &self.links[id.0].link
+    }
+
+    /// Packets that a link's filters have stopped: they did not come to it.
+    pub fn filtered(&self, id: LinkId) -> u64 {
+        self.links[id.0].filtered
+    }
+
+    /// A node, if it is a router.
+    pub fn router_at(&self, id: NodeId) -> Option<&Router> {
+        match &self.nodes[id.0].kind {
+            Kind::Router(router) => Some(router),
+            _ => None,
+        }
+    }
+
+    /// A node, if it is a switch.
+    pub fn switch_at(&self, id: NodeId) -> Option<&Switch> {
+        match &self.nodes[id.0].kind {
+            Kind::Switch(switch) => Some(switch),
+            _ => None,
+        }
+    }
+
+    /// A packet comes in by a port. Whoever calls has called [`Network::advance`] for everything before
+    /// `now`.
+    pub fn receive(&mut self, now: Nanos, port: PortId, packet: Packet) {
+        self.send(now, port.0, 0, packet);
+    }
+
+    /// When it wants [`Network::advance`] to be called.
+    pub fn next(&self) -> Option<Nanos> {
+        self.agenda.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Lets time pass until `now`; what leaves goes to `leaves`, with the moment when it did.
+    pub fn advance(&mut self, now: Nanos, leaves: &mut Leaves<'_>) {
+        while let Some(Reverse((at, who))) = self.agenda.peek().copied()
+            && at <= now
+        {
+            self.agenda.pop();
+            match who {
+                Who::Link(id) if self.links[id.0].scheduled == Some(at) => {
+                    self.links[id.0].scheduled = None;
+                    self.advance_link(at, id, leaves);
+                }
+                Who::Node(id) if self.nodes[id.0].scheduled == Some(at) => {
+                    self.nodes[id.0].scheduled = None;
+                    let mut out = std::mem::take(&mut self.out);
+                    if let Kind::Router(router) = &mut self.nodes[id.0].kind {
+                        router.advance(at, &mut out);
+                    }
+                    self.send_all(at, id, out);
+                }
+                // It has changed its mind since.
+                _ => {}
+            }
+        }
+    }
+
+    fn advance_link(&mut self, at: Nanos, id: LinkId, leaves: &mut Leaves<'_>) {
+        let direction = &mut self.links[id.0];
+        let (node, interface) = direction.end;
+        let mut out = std::mem::take(&mut self.out);
+        let kind = &mut self.nodes[node.0].kind;
+        // Nothing is earlier than `at`, and nothing later arrives.
+        direction.link.advance(at, |_, packet| match kind {
+            Kind::Port => leaves(PortId(node), at, packet),
+            Kind::Switch(switch) => switch.receive(at, interface, packet, &mut out),
+            Kind::Router(router) => router.receive(at, interface, packet, &mut out),
+        });
+        self.schedule_link(id);
+        self.send_all(at, node, out);
+    }
+
+    /// What a node sends, and when it wants to be woken.
+    fn send_all(&mut self, now: Nanos, node: NodeId, mut out: Vec<(usize, Packet)>) {
+        for (interface, packet) in out.drain(..) {
+            self.send(now, node, interface, packet);
+        }
+        self.out = out;
+        if let Kind::Router(router) = &self.nodes[node.0].kind {
+            let next = router.next();
+            if next != self.nodes[node.0].scheduled {
+                self.nodes[node.0].scheduled = next;
+                self.agenda.extend(next.map(|next| Reverse((next, Who::Node(node)))));
+            }
+        }
+    }
+
+    fn send(&mut self, now: Nanos, node: NodeId, interface: usize, packet: Packet) {
+        let Some(Some(id)) = self.nodes[node.0].links.get(interface).copied() else { return };
+        let Direction { link, filters, filtered, .. } = &mut self.links[id.0];
+        if filters.iter().any(|filter| filter.matches(packet.bytes())) {
+            *filtered += 1;
+            return;
+        }
+        if packet.segments().is_some() && link.settings().tells_packets_apart() {
+            packet.split(|piece| link.receive(now, piece));
+        } else {
+            link.receive(now, packet);
+        }
+        self.schedule_link(id);
+    }
+
+    fn schedule_link(&mut self, id: LinkId) {
+        let Direction { link, scheduled, .. } = &mut self.links[id.0];
+        let next = link.next();
+        if next != *scheduled {
+            *scheduled = next;
+            self.agenda.extend(next.map(|next| Reverse((next, Who::Link(id)))));
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Bytes that are used again.
+
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+
+/// Small buffers hold an ordinary packet.
+const SMALL: usize = 2048;
+/// As many of each kind as are kept for later, on one thread.
+const KEPT: usize = 4096;
+
+thread_local! {
+    /// Small ones, and those that have become larger.
+    static FREE: RefCell<[Vec<Vec<u8>>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
+}
+
+/// The bytes of a packet. Its memory goes to the next one of the thread that lets go of it: a packet
+/// needs no allocation.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Buffer(Vec<u8>);
+
+impl Buffer {
+    /// One that holds these bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut buffer = Self::with_capacity(bytes.len());
+        buffer.0.extend_from_slice(bytes);
+        buffer
+    }
+
+    /// An empty one, to which so many bytes can be added.
+    pub(crate) fn with_capacity(length: usize) -> Self {
+        let kind = usize::from(length > SMALL);
+        let free = FREE.with_borrow_mut(|free| free[kind].pop());
+        let mut bytes = free.unwrap_or_else(|| Vec::with_capacity(length.max(SMALL)));
+        bytes.clear();
+        Self(bytes)
+    }
+
+    pub(crate) fn extend(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+}
+
+impl Clone for Buffer {
+    fn clone(&self) -> Self {
+        Self::of(&self.0)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let bytes = std::mem::take(&mut self.0);
+        let kind = usize::from(bytes.capacity() > SMALL);
+        // While the thread ends there is no later.
+        let _ = FREE.try_with(|free| {
+            let free = &mut free.borrow_mut()[kind];
+            if free.len() < KEPT {
+                free.push(bytes);
+            }
+        });
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}

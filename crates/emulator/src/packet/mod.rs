@@ -1,0 +1,158 @@
+//! Packets as a network card of this machine has them: perhaps many segments in one, and with a
+//! checksum that is still to be made.
+
+mod buffer;
+mod headers;
+mod segments;
+
+use wire::Checksum;
+
+use crate::Frame;
+use buffer::Buffer;
+use headers::Layout;
+
+pub(crate) use headers::ETHERNET;
+
+/// A checksum that is still to be made: the bytes from `start` on are summed up, and the complement
+/// goes to `start + offset`, where the pseudo-header's sum is already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Where the transport header begins, in bytes of the frame.
+    pub start: u16,
+    /// Where its checksum is, from there.
+    pub offset: u16,
+}
+
+/// How a packet that is many is to be cut up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// TCP over IPv4.
+    Tcp4,
+    /// TCP over IPv6.
+    Tcp6,
+    /// UDP over IPv4 or IPv6, each piece a datagram.
+    Udp,
+}
+
+/// Many packets in one, which differ in no more than their place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segments {
+    /// How.
+    pub cut: Cut,
+    /// The bytes of payload in each but the last.
+    pub size: u16,
+}
+
+/// An Ethernet frame, without its check sequence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet {
+    bytes: Buffer,
+    unfinished: Option<Unfinished>,
+    segments: Option<Segments>,
+    /// On the wire, with the headers of every segment.
+    length: u32,
+}
+
+/// Why bytes are no packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BadPacket {
+    /// Shorter than an Ethernet header.
+    Short,
+    /// What is said of its checksum or its segments does not fit its headers.
+    Contradiction,
+}
+
+impl Packet {
+    /// A frame as it is on the wire.
+    pub fn new(bytes: &[u8]) -> Result<Self, BadPacket> {
+        Self::offloaded(bytes, None, None)
+    }
+
+    /// A frame with what is still to be done to it.
+    pub fn offloaded(
+        bytes: &[u8],
+        unfinished: Option<Unfinished>,
+        segments: Option<Segments>,
+    ) -> Result<Self, BadPacket> {
+        if bytes.len() < ETHERNET {
+            return Err(BadPacket::Short);
+        }
+        if let Some(Unfinished { start, offset }) = unfinished
+            && usize::from(start) + usize::from(offset) + 2 > bytes.len()
+        {
+            return Err(BadPacket::Contradiction);
+        }
+        let mut length = bytes.len() as u32;
+        if let Some(segments) = segments {
+            let layout = Layout::of(bytes, segments).ok_or(BadPacket::Contradiction)?;
+            if unfinished.is_none_or(|sum| usize::from(sum.start) != layout.transport) {
+                return Err(BadPacket::Contradiction);
+            }
+            let more = layout.count().saturating_sub(1) * layout.headers();
+            length += more as u32;
+        }
+        Ok(Self { bytes: Buffer::of(bytes), unfinished, segments, length })
+    }
+
+    /// The frame's bytes; of many segments the headers once.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The same, to be changed without changing its length or where its headers are.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// The bytes behind the Ethernet header, of the largest of its segments.
+    pub(crate) fn network_length(&self) -> usize {
+        let whole = self.bytes.len() - ETHERNET;
+        let layout = self.segments.and_then(|segments| Layout::of(&self.bytes, segments));
+        layout.map_or(whole, |layout| whole.min(layout.largest() - ETHERNET))
+    }
+
+    /// The checksum that is still to be made.
+    pub fn unfinished(&self) -> Option<Unfinished> {
+        self.unfinished
+    }
+
+    /// How it is to be cut up, if it is more than one.
+    pub fn segments(&self) -> Option<Segments> {
+        self.segments
+    }
+
+    /// Makes the checksum. Of many segments none can be made.
+    pub fn finish(&mut self) {
+        if self.segments.is_some() {
+            return;
+        }
+        let Some(Unfinished { start, offset }) = self.unfinished.take() else { return };
+        let (start, at) = (usize::from(start), usize::from(start) + usize::from(offset));
+        let sum = match Checksum::default().with(&self.bytes[start..]).finish() {
+            // To UDP 0 says that there is none (RFC 768), and to others it is the same.
+            0 => 0xffff,
+            sum => sum,
+        };
+        self.bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+
+    /// The packets that it is, in order: itself, if it is one.
+    pub fn split(self, each: impl FnMut(Self)) {
+        segments::split(self, each);
+    }
+}
+
+impl Frame for Packet {
+    fn length(&self) -> u32 {
+        self.length
+    }
+
+    /// Behind the Ethernet header: what is wrong there, cards drop.
+    fn flip(&mut self, bit: u64) {
+        self.finish();
+        let bits = (self.bytes.len() - ETHERNET) as u64 * 8;
+        if let Some(bit) = bit.checked_rem(bits) {
+            self.bytes[ETHERNET + (bit / 8) as usize] ^= 1 << (bit % 8);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What a router says of packets that it can't forward (RFC 792, RFC 1812 section 4.3, RFC 4443).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use wire::{Checksum, Ipv4, Ipv4Packet, Ipv6, Ipv6Packet, protocol, transport_checksum};
+
+use super::{Came, Outbox, Router, is_no_host};
+use crate::Packet;
+use crate::packet::ETHERNET;
+
+/// What is wrong with a packet.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Problem {
+    HopLimit,
+    NoRoute,
+    NoHost,
+    NoPort,
+    NoProtocol,
+    TooBig { mtu: u16 },
+}
+
+/// An IPv4 error is no longer than so (RFC 1812 section 4.3.2.3).
+const LONGEST4: usize = 576;
+/// An IPv6 error fits through every link (RFC 4443 section 3.1).
+const LONGEST6: usize = 1280;
+
+impl Problem {
+    /// Type, code, and the four bytes behind the checksum, of ICMP.
+    fn icmp4(self) -> (u8, u8, u32) {
+        match self {
+            Self::HopLimit => (11, 0, 0),
+            Self::NoRoute => (3, 0, 0),
+            Self::NoHost => (3, 1, 0),
+            Self::NoProtocol => (3, 2, 0),
+            Self::NoPort => (3, 3, 0),
+            // RFC 1191 section 4.
+            Self::TooBig { mtu } => (3, 4, mtu.into()),
+        }
+    }
+
+    /// The same of ICMPv6.
+    fn icmp6(self) -> (u8, u8, u32) {
+        match self {
+            Self::HopLimit => (3, 0, 0),
+            Self::NoRoute => (1, 0, 0),
+            Self::NoHost => (1, 3, 0),
+            Self::NoPort => (1, 4, 0),
+            // Where the next header's number is.
+            Self::NoProtocol => (4, 1, 6),
+            Self::TooBig { mtu } => (2, 0, mtu.into()),
+        }
+    }
+}
+
+impl Router {
+    /// That the next hop does not answer.
+    pub(super) fn say_unreachable(&mut self, came: Came, packet: &Packet, out: &mut Outbox) {
+        // One of its own making it does not tell itself.
+        let ip = &packet.bytes()[ETHERNET..];
+        let from = match ip.first().map(|first| first >> 4) {
+            Some(4) => Ipv4Packet::new_checked(ip).map(|ip| IpAddr::V4(ip.src())).ok(),
+            _ => Ipv6Packet::new_checked(ip).map(|ip| IpAddr::V6(ip.src())).ok(),
+        };
+        if from.is_some_and(|from| !self.is_own(from)) {
+            self.say(came, packet, Problem::NoHost, out);
+        }
+    }
+
+    /// Tells the packet's sender.
+    pub(super) fn say(&mut self, came: Came, packet: &Packet, problem: Problem, out: &mut Outbox) {
+        // Of many segments the first: it stands for all.
+        let mut first = None;
+        packet.clone().split(|mut piece| {
+            if first.is_none() {
+                piece.finish();
+                first = Some(piece);
+            }
+        });
+        let Some(packet) = first else { return };
+        let ip = &packet.bytes()[ETHERNET..];
+        if ip.first().is_some_and(|first| first >> 4 == 4) {
+            self.say4(came, ip, problem, out);
+        } else {
+            self.say6(came, ip, problem, out);
+        }
+    }
+
+    fn say4(&mut self, came: Came, packet: &[u8], problem: Problem, out: &mut Outbox) {
+        let Ok(ip) = Ipv4Packet::new_checked(packet) else { return };
+        let to = ip.src();
+        // Nothing of errors, of fragments but the first, nor of what is not one host's.
+        let is_error = ip.protocol() == protocol::ICMP
+            && !ip.payload().first().is_some_and(|kind| [0, 8].contains(kind));
+        let is_for_many = came.is_for_many || is_no_host(ip.dst().into());
+        if is_error || ip.fragment_offset() > 0 || is_for_many || is_no_host(to.into()) {
+            return;
+        }
+        let Some(IpAddr::V4(from)) = self.source(came.interface, to.into()) else { return };
+        let length = usize::from(ip.total_len()).min(LONGEST4 - 20 - 8);
+        let (kind, code, rest) = problem.icmp4();
+        let quoted = packet[..length.min(packet.len())].to_vec();
+        self.send_icmp4(came, (from, to), [kind, code], rest, &quoted, out);
+    }
+
+    pub(super) fn send_icmp4(
+        &mut self,
+        came: Came,
+        (from, to): (Ipv4Addr, Ipv4Addr),
+        kind_and_code: [u8; 2],
+        rest: u32,
+        payload: &[u8],
+        out: &mut Outbox,
+    ) {
+        let mut icmp = kind_and_code.to_vec();
+        icmp.extend([0, 0]);
+        icmp.extend(rest.to_be_bytes());
+        icmp.extend(payload);
+        let sum = Checksum::default().with(&icmp).finish();
+        icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+        if let Ok(ip) = Ipv4::new(from, to, protocol::ICMP).around(&icmp) {
+            self.make(came.now, &ip, to.into(), None, out);
+        }
+    }
+
+    fn say6(&mut self, came: Came, packet: &[u8], problem: Problem, out: &mut Outbox) {
+        let Ok(ip) = Ipv6Packet::new_checked(packet) else { return };
+        let to = ip.src();
+        let is_error = ip.next_header() == protocol::ICMPV6
+            && ip.payload().first().is_some_and(|kind| *kind < 128);
+        // What is too big for a group is said all the same (RFC 4443 section 2.4).
+        let is_for_many = (came.is_for_many || ip.dst().is_multicast())
+            && !matches!(problem, Problem::TooBig { .. });
+        if is_error || is_for_many || is_no_host(to.into()) {
+            return;
+        }
+        let Some(IpAddr::V6(from)) = self.source(came.interface, to.into()) else { return };
+        let (kind, code, rest) = problem.icmp6();
+        let quoted = packet[..packet.len().min(LONGEST6 - 40 - 8)].to_vec();
+        let mut body = rest.to_be_bytes().to_vec();
+        body.extend(quoted);
+        self.send_icmp6(came, (from, to), [kind, code], &body, 64, out);
+    }
+
+    /// `body`: what is behind the checksum.
+    pub(super) fn send_icmp6(
+        &mut self,
+        came: Came,
+        (from, to): (Ipv6Addr, Ipv6Addr),
+        kind_and_code: [u8; 2],
+        body: &[u8],
+        hop_limit: u8,
+        out: &mut Outbox,
+    ) {
+        let ip = icmp6(from, to, kind_and_code, body, hop_limit);
+        let by = to.is_unicast_link_local().then_some(came.interface);
+        self.make(came.now, &ip, to.into(), by, out);
+    }
+}
+
+/// An ICMPv6 packet.
+pub(super) fn icmp6(
+    from: Ipv6Addr,
+    to: Ipv6Addr,
+    kind_and_code: [u8; 2],
+    body: &[u8],
+    hop_limit: u8,
+) -> Vec<u8> {
+    let mut icmp = kind_and_code.to_vec();
+    icmp.extend([0, 0]);
+    icmp.extend(body);
+    let sum = transport_checksum(from.into(), to.into(), protocol::ICMPV6, &icmp);
+    icmp[2..4].copy_from_slice(&sum.expect("both are IPv6").to_be_bytes());
+    let ip = Ipv6 { hop_limit, ..Ipv6::new(from, to, protocol::ICMPV6) };
+    ip.around(&icmp).expect("an ICMPv6 message is short")
+}

@@ -1,0 +1,323 @@
+//! A router without a stack of its own: it forwards, answers, and says what it can't do.
+//!
+//! IPv4 (RFC 1812) and IPv6 (RFC 8200) by the longest prefix; ARP (RFC 826), neighbour discovery (RFC
+//! 4861), ICMP (RFC 792) and ICMPv6 (RFC 4443) as far as others notice. It speaks no routing protocol:
+//! its routes are given.
+
+mod arp;
+mod errors;
+mod icmp;
+mod ipv4;
+mod ipv6;
+mod ndp;
+mod neighbours;
+mod routes;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::IpNet;
+use wire::{EthernetPacket, Mac, ethertype};
+
+use crate::packet::ETHERNET;
+use crate::{Nanos, Packet};
+use neighbours::{Neighbours, Next, Turn};
+use routes::Prefixes;
+
+/// One of a router's interfaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its link-layer address.
+    pub mac: Mac,
+    /// The largest IP packet that it sends.
+    pub mtu: u16,
+    /// Its addresses, and whom they are next to. The link-local one comes by itself.
+    pub addresses: Vec<IpNet>,
+}
+
+/// Where packets to a prefix go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// The prefix.
+    pub prefix: IpNet,
+    /// By this interface.
+    pub interface: usize,
+    /// To this neighbour; to the destination itself, if there is none.
+    pub via: Option<IpAddr>,
+}
+
+/// What became of a packet that went no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// It was for the router.
+    Taken,
+    /// Its frame was for somebody else, or nobody knows what is in it.
+    NotForIt,
+    /// Its headers contradict themselves, or a checksum is wrong.
+    Malformed,
+    /// It had no hop left.
+    HopLimit,
+    /// No route leads there.
+    NoRoute,
+    /// The next hop does not answer, or too many wait for it.
+    NoNeighbour,
+    /// It was too big for the next link, and not to be cut.
+    TooBig,
+}
+
+const STOPS: usize = 7;
+
+/// What a router has done so far: `received + made` is what was sent, what stopped and what waits;
+/// pieces of a fragmented packet beyond the first count as made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RouterCounts {
+    /// Packets that came in.
+    pub received: u64,
+    /// Packets that it made itself: answers, questions, errors.
+    pub made: u64,
+    /// Packets that went out.
+    pub sent: u64,
+    stopped: [u64; STOPS],
+}
+
+impl RouterCounts {
+    /// Packets that stopped here so.
+    pub fn stopped(&self, stop: Stop) -> u64 {
+        self.stopped[stop as usize]
+    }
+
+    /// Packets that stopped here.
+    pub fn all_stopped(&self) -> u64 {
+        self.stopped.iter().sum()
+    }
+}
+
+/// A router.
+#[derive(Debug, Clone)]
+pub struct Router {
+    interfaces: Vec<Interface>,
+    routes: Vec<Route>,
+    prefixes: Prefixes,
+    neighbours: Neighbours,
+    counts: RouterCounts,
+    /// Packets that wait for their neighbours.
+    waiting: u64,
+}
+
+/// What leaves a router, and by which interface.
+pub(crate) type Outbox = Vec<(usize, Packet)>;
+
+impl Router {
+    /// A router with these interfaces and routes; what is next to an interface needs none.
+    pub fn new(interfaces: Vec<Interface>, routes: Vec<Route>) -> Self {
+        let mut router = Self {
+            interfaces,
+            routes: Vec::new(),
+            prefixes: Prefixes::default(),
+            neighbours: Neighbours::default(),
+            counts: RouterCounts::default(),
+            waiting: 0,
+        };
+        for interface in &mut router.interfaces {
+            let local = IpNet::from(IpAddr::V6(link_local(interface.mac)));
+            interface.addresses.push(local);
+        }
+        router.set_routes(routes);
+        router
+    }
+
+    /// Gives it other routes.
+    pub fn set_routes(&mut self, routes: Vec<Route>) {
+        let next_to = self.interfaces.iter().enumerate().flat_map(|(interface, settings)| {
+            settings.addresses.iter().map(move |net| Route { prefix: *net, interface, via: None })
+        });
+        self.routes = next_to.chain(routes).collect();
+        self.prefixes = Prefixes::new(self.routes.iter().map(|route| route.prefix));
+    }
+
+    /// What it has done so far.
+    pub fn counts(&self) -> &RouterCounts {
+        &self.counts
+    }
+
+    /// Packets that wait for an answer of their next hop.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Takes a packet that came in by an interface.
+    pub(crate) fn receive(
+        &mut self,
+        now: Nanos,
+        interface: usize,
+        packet: Packet,
+        out: &mut Outbox,
+    ) {
+        self.counts.received += 1;
+        let Ok(ethernet) = EthernetPacket::new_checked(packet.bytes()) else {
+            return self.stop(Stop::Malformed);
+        };
+        let (to, kind) = (ethernet.dst(), ethernet.ethertype());
+        let is_for_many = to.0[0] & 1 == 1;
+        if !is_for_many && to != self.interfaces[interface].mac {
+            return self.stop(Stop::NotForIt);
+        }
+        let came = Came { now, interface, is_for_many };
+        match kind {
+            ethertype::ARP => self.arp(came, &packet, out),
+            ethertype::IPV4 => self.ipv4(came, packet, out),
+            ethertype::IPV6 => self.ipv6(came, packet, out),
+            _ => self.stop(Stop::NotForIt),
+        }
+    }
+
+    /// When it wants [`Router::advance`] to be called.
+    pub(crate) fn next(&self) -> Option<Nanos> {
+        self.neighbours.next()
+    }
+
+    /// Asks again for neighbours that have not answered, or gives up.
+    pub(crate) fn advance(&mut self, now: Nanos, out: &mut Outbox) {
+        for turn in self.neighbours.turns(now) {
+            match turn {
+                Turn::Ask((interface, address)) => self.ask(interface, address, out),
+                Turn::Lost((interface, _), packets) => {
+                    for packet in packets {
+                        self.waiting -= 1;
+                        self.stop(Stop::NoNeighbour);
+                        let came = Came { now, interface, is_for_many: false };
+                        self.say_unreachable(came, &packet, out);
+                    }
+                }
+            }
+        }
+    }
+
+    fn stop(&mut self, stop: Stop) {
+        self.counts.stopped[stop as usize] += 1;
+    }
+
+    /// Whether the address is one of the router's.
+    fn is_own(&self, address: IpAddr) -> bool {
+        let mut addresses = self.interfaces.iter().flat_map(|interface| &interface.addresses);
+        addresses.any(|net| net.addr() == address)
+    }
+
+    /// What it calls itself on an interface, in the family of `like`: elsewhere, if it has no address
+    /// there.
+    fn source(&self, interface: usize, like: IpAddr) -> Option<IpAddr> {
+        let here = &self.interfaces[interface].addresses;
+        let all = here.iter().chain(self.interfaces.iter().flat_map(|other| &other.addresses));
+        let mut fitting = all.map(IpNet::addr).filter(|own| own.is_ipv4() == like.is_ipv4());
+        match like {
+            IpAddr::V6(like) if like.is_unicast_link_local() => {
+                Some(link_local(self.interfaces[interface].mac).into())
+            }
+            _ => fitting.find(|own| !matches!(own, IpAddr::V6(own) if own.is_unicast_link_local())),
+        }
+    }
+
+    /// The interface and the neighbour on the way to an address.
+    fn way(&self, to: IpAddr) -> Option<(usize, IpAddr)> {
+        let route = &self.routes[self.prefixes.find(to)?];
+        Some((route.interface, route.via.unwrap_or(to)))
+    }
+
+    /// Sends an IP packet that the router has made.
+    fn make(&mut self, now: Nanos, ip: &[u8], to: IpAddr, by: Option<usize>, out: &mut Outbox) {
+        let way = match by {
+            Some(interface) => Some((interface, to)),
+            None => self.way(to),
+        };
+        let Some((interface, hop)) = way else { return };
+        self.counts.made += 1;
+        let mut frame = vec![0; ETHERNET - 2];
+        frame.extend(ethertype::of_ip(ip).to_be_bytes());
+        frame.extend(ip);
+        let packet = Packet::new(&frame).expect("it has an Ethernet header");
+        self.pass(now, interface, hop, packet, out);
+    }
+
+    /// Sends a frame to a neighbour, once its address is known.
+    fn pass(
+        &mut self,
+        now: Nanos,
+        interface: usize,
+        hop: IpAddr,
+        packet: Packet,
+        out: &mut Outbox,
+    ) {
+        match self.neighbours.send(now, (interface, hop), packet) {
+            Next::To(mac, packet) => self.put(interface, mac, packet, out),
+            Next::Waits { ask } => {
+                self.waiting += 1;
+                if ask {
+                    self.ask(interface, hop, out);
+                }
+            }
+            Next::Nobody => self.stop(Stop::NoNeighbour),
+        }
+    }
+
+    /// Puts a frame onto an interface's link.
+    fn put(&mut self, interface: usize, to: Mac, mut packet: Packet, out: &mut Outbox) {
+        let bytes = packet.bytes_mut();
+        bytes[..6].copy_from_slice(&to.0);
+        bytes[6..12].copy_from_slice(&self.interfaces[interface].mac.0);
+        self.counts.sent += 1;
+        out.push((interface, packet));
+    }
+
+    /// Asks who has an address.
+    fn ask(&mut self, interface: usize, address: IpAddr, out: &mut Outbox) {
+        match address {
+            IpAddr::V4(address) => self.ask4(interface, address, out),
+            IpAddr::V6(address) => self.ask6(interface, address, out),
+        }
+    }
+
+    /// Somebody has said who has an address.
+    fn learn(&mut self, came: Came, address: IpAddr, mac: Mac, answers: bool, out: &mut Outbox) {
+        let Came { now, interface, .. } = came;
+        for packet in self.neighbours.learn(now, (interface, address), mac, answers) {
+            self.waiting -= 1;
+            self.put(interface, mac, packet, out);
+        }
+    }
+
+    /// Makes a frame and puts it onto an interface's link, whoever is behind it.
+    fn put_new(&mut self, interface: usize, to: Mac, kind: u16, payload: &[u8], out: &mut Outbox) {
+        self.counts.made += 1;
+        let mut frame = vec![0; ETHERNET - 2];
+        frame.extend(kind.to_be_bytes());
+        frame.extend(payload);
+        let packet = Packet::new(&frame).expect("it has an Ethernet header");
+        self.put(interface, to, packet, out);
+    }
+}
+
+/// How a packet came.
+#[derive(Debug, Clone, Copy)]
+struct Came {
+    now: Nanos,
+    interface: usize,
+    /// Its frame was for more than this router.
+    is_for_many: bool,
+}
+
+/// An interface's own address (RFC 4291 appendix A).
+fn link_local(mac: Mac) -> Ipv6Addr {
+    let Mac([a, b, c, d, e, f]) = mac;
+    let middle = u16::from_be_bytes([c, 0xff]);
+    let pair = |high, low| u16::from_be_bytes([high, low]);
+    Ipv6Addr::new(0xfe80, 0, 0, 0, pair(a ^ 2, b), middle, pair(0xfe, d), pair(e, f))
+}
+
+/// Whether the address is one that no answer goes to.
+fn is_no_host(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(a) => {
+            a.is_unspecified() || a.is_multicast() || a.is_loopback() || a == Ipv4Addr::BROADCAST
+        }
+        IpAddr::V6(a) => a.is_unspecified() || a.is_multicast() || a == Ipv6Addr::LOCALHOST,
+    }
+}

@@ -1,0 +1,455 @@
+//! Routers and switches in the engine are as others see real ones.
+#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
+
+mod common;
+
+use std::net::IpAddr;
+
+use common::{MILLISECOND, SECOND};
+use emulator::router::{Interface, Route, Router, Stop};
+use emulator::{
+    Filter, Impairments, LinkId, Nanos, Network, NodeId, Packet, PortId, Settings, Switch,
+};
+use ipnet::IpNet;
+use proptest::prelude::*;
+use wire::{
+    EthernetPacket, Ipv4, Ipv4Packet, Ipv6, Ipv6Packet, Mac, Udp, ethertype, protocol,
+    transport_checksum,
+};
+
+const MTU: u16 = 1500;
+
+fn net(text: &str) -> IpNet {
+    text.parse().unwrap()
+}
+
+fn address(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn delayed(delay: Nanos) -> Settings {
+    let impairments = Impairments { delay, ..Impairments::default() };
+    Settings { impairments, ..Settings::default() }
+}
+
+/// Two hosts at the ends of a chain of routers; each link takes a millisecond.
+struct Chain {
+    network: Network,
+    hosts: [Host; 2],
+    routers: Vec<NodeId>,
+    links: Vec<LinkId>,
+    now: Nanos,
+    arrived: [Vec<(Nanos, Vec<u8>)>; 2],
+}
+
+/// A host: it answers those who ask for its addresses.
+struct Host {
+    port: PortId,
+    mac: Mac,
+    addresses: [IpAddr; 2],
+}
+
+fn host_mac(n: u8) -> Mac {
+    Mac([2, 0, 0, 0xff, 0, n])
+}
+
+impl Chain {
+    fn new(count: u8, last_mtu: u16) -> Self {
+        let mut network = Network::new(1);
+        let hosts = [0, 1].map(|n| Host {
+            port: network.port(),
+            mac: host_mac(n),
+            addresses: [
+                address(&format!("10.{}.0.2", n * 200)),
+                address(&format!("fd00:{}::2", n * 200)),
+            ],
+        });
+        let mut routers = Vec::new();
+        for n in 0..count {
+            let side = |left: bool| {
+                let (link, end) = if left { (n, 1) } else { (n + 1, 2) };
+                // The links at the ends are the hosts'.
+                let (link, end) = match (left, n) {
+                    (true, 0) => (0, 1),
+                    (false, n) if n + 1 == count => (200, 1),
+                    _ => (link, end),
+                };
+                let is_last = !left && n + 1 == count;
+                Interface {
+                    mac: Mac([2, 0, 0, 0, n, u8::from(left)]),
+                    mtu: if is_last { last_mtu } else { MTU },
+                    addresses: vec![
+                        net(&format!("10.{link}.0.{}/24", if left { 1 } else { end })),
+                        net(&format!("fd00:{link}::{}/64", if left { 1 } else { end })),
+                    ],
+                }
+            };
+            let mut routes = Vec::new();
+            if n > 0 {
+                let via = |text: String| Some(address(&text));
+                let back = via(format!("10.{n}.0.2"));
+                routes.push(Route { prefix: net("10.0.0.0/24"), interface: 0, via: back });
+                let back = via(format!("fd00:{n}::2"));
+                routes.push(Route { prefix: net("fd00:0::/64"), interface: 0, via: back });
+            }
+            if n + 1 < count {
+                let via = |text: String| Some(address(&text));
+                let on = via(format!("10.{}.0.1", n + 1));
+                routes.push(Route { prefix: net("10.200.0.0/24"), interface: 1, via: on });
+                let on = via(format!("fd00:{}::1", n + 1));
+                routes.push(Route { prefix: net("fd00:200::/64"), interface: 1, via: on });
+            }
+            routers.push(network.router(Router::new(vec![side(true), side(false)], routes)));
+        }
+        let mut links = Vec::new();
+        let ends: Vec<(NodeId, usize, usize)> = std::iter::once((hosts[0].port.into(), 0, 0))
+            .chain(routers.iter().map(|router| (*router, 0, 1)))
+            .chain(std::iter::once((hosts[1].port.into(), 0, 0)))
+            .collect();
+        for (n, pair) in ends.windows(2).enumerate() {
+            let ((a, _, out), (b, into, _)) = (pair[0], pair[1]);
+            let settings = delayed(MILLISECOND);
+            links.push(network.link(&format!("{n}>"), (a, out), (b, into), settings.clone()));
+            links.push(network.link(&format!("{n}<"), (b, into), (a, out), settings));
+        }
+        Self { network, hosts, routers, links, now: 0, arrived: Default::default() }
+    }
+
+    /// A host sends an IP packet to its router.
+    fn send(&mut self, host: usize, ip: &[u8]) {
+        // Every router's first or last interface.
+        let router = self.routers.len() as u8 - 1;
+        let to = if host == 0 { Mac([2, 0, 0, 0, 0, 1]) } else { Mac([2, 0, 0, 0, router, 0]) };
+        let Host { port, mac, .. } = self.hosts[host];
+        self.network.receive(self.now, port, frame(to, mac, ip));
+    }
+
+    /// Lets everything happen, for so long at most.
+    fn settle(&mut self, most: Nanos) {
+        let end = self.now + most;
+        while let Some(next) = self.network.next().filter(|next| *next <= end) {
+            let mut left = Vec::new();
+            self.network.advance(next, &mut |port, at, packet| left.push((port, at, packet)));
+            self.now = next;
+            for (port, at, packet) in left {
+                let host = usize::from(port != self.hosts[0].port);
+                match self.hosts[host].answer(packet.bytes()) {
+                    Some(answer) => self.network.receive(next, port, answer),
+                    None => {
+                        let ip = packet.bytes()[14..].to_vec();
+                        self.arrived[host].push((at, ip));
+                    }
+                }
+            }
+        }
+        self.now = end;
+    }
+
+    /// The IP packets that a host has got since the last time.
+    fn got(&mut self, host: usize) -> Vec<Vec<u8>> {
+        self.settle(10 * SECOND);
+        std::mem::take(&mut self.arrived[host]).into_iter().map(|(_, ip)| ip).collect()
+    }
+}
+
+impl Host {
+    /// Its answer to a question who has its address.
+    fn answer(&self, frame: &[u8]) -> Option<Packet> {
+        let ethernet = EthernetPacket::new_checked(frame).unwrap();
+        let asked = ethernet.payload();
+        match ethernet.ethertype() {
+            ethertype::ARP
+                if IpAddr::from(<[u8; 4]>::try_from(&asked[24..28]).unwrap())
+                    == self.addresses[0] =>
+            {
+                let mut reply = vec![0, 1, 8, 0, 6, 4, 0, 2];
+                reply.extend(self.mac.0);
+                reply.extend(&asked[24..28]);
+                reply.extend(&asked[8..18]);
+                let mut bytes = ethernet.src().0.to_vec();
+                bytes.extend(self.mac.0);
+                bytes.extend([8, 6]);
+                bytes.extend(reply);
+                Some(Packet::new(&bytes).unwrap())
+            }
+            ethertype::IPV6 if asked[6] == protocol::ICMPV6 && asked[40] == 135 => {
+                let IpAddr::V6(own) = self.addresses[1] else { unreachable!() };
+                let asker = Ipv6Packet::new_checked(asked).unwrap().src();
+                let mut icmp = vec![136, 0, 0, 0, 0x60, 0, 0, 0];
+                icmp.extend(own.octets());
+                icmp.extend([2, 1]);
+                icmp.extend(self.mac.0);
+                let sum = transport_checksum(own.into(), asker.into(), 58, &icmp).unwrap();
+                icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+                let ip = Ipv6 { hop_limit: 255, ..Ipv6::new(own, asker, 58) };
+                Some(self::frame(ethernet.src(), self.mac, &ip.around(&icmp).unwrap()))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn frame(to: Mac, from: Mac, ip: &[u8]) -> Packet {
+    let mut bytes = to.0.to_vec();
+    bytes.extend(from.0);
+    bytes.extend(ethertype::of_ip(ip).to_be_bytes());
+    bytes.extend(ip);
+    Packet::new(&bytes).unwrap()
+}
+
+/// A UDP packet between the hosts, to the second.
+fn datagram(ipv6: bool, hops: u8, length: usize, dont_fragment: bool) -> Vec<u8> {
+    let payload: Vec<u8> = (0..length).map(|n| n as u8).collect();
+    let udp = Udp::new(1000, 2000).around(&payload).unwrap();
+    if ipv6 {
+        let ip = Ipv6::new("fd00:0::2".parse().unwrap(), "fd00:200::2".parse().unwrap(), 17);
+        Ipv6 { hop_limit: hops, ..ip }.around(&udp).unwrap()
+    } else {
+        let ip = Ipv4::new("10.0.0.2".parse().unwrap(), "10.200.0.2".parse().unwrap(), 17);
+        Ipv4 { ttl: hops, dont_fragment, ..ip }.around(&udp).unwrap()
+    }
+}
+
+/// An ICMP message: who says it, its type and code, what is behind.
+fn icmp(ip: &[u8]) -> (IpAddr, [u8; 2], Vec<u8>) {
+    if ip[0] >> 4 == 4 {
+        let ip = Ipv4Packet::new_checked(ip).unwrap();
+        assert!(ip.checksum_ok() && ip.protocol() == protocol::ICMP);
+        let body = ip.payload();
+        assert_eq!(wire::Checksum::default().with(body).finish(), 0);
+        (ip.src().into(), [body[0], body[1]], body[4..].to_vec())
+    } else {
+        let ip = Ipv6Packet::new_checked(ip).unwrap();
+        let (src, dst, body) = (ip.src(), ip.dst(), ip.payload());
+        assert_eq!(transport_checksum(src.into(), dst.into(), 58, body), Some(0));
+        (src.into(), [body[0], body[1]], body[4..].to_vec())
+    }
+}
+
+#[test]
+fn packets_go_through_sixty_routers_in_time() {
+    for ipv6 in [false, true] {
+        let mut chain = Chain::new(60, MTU);
+        // The first finds the neighbours.
+        chain.send(0, &datagram(ipv6, 64, 100, true));
+        assert_eq!(chain.got(1).len(), 1, "IPv6: {ipv6}");
+        let (sent, packet) = (chain.now, datagram(ipv6, 64, 100, true));
+        chain.send(0, &packet);
+        chain.settle(SECOND);
+        let (at, got) = chain.arrived[1].remove(0);
+        assert_eq!(at - sent, 61 * MILLISECOND);
+        if ipv6 {
+            assert_eq!(got, datagram(true, 4, 100, true));
+        } else {
+            assert_eq!(got, datagram(false, 4, 100, true), "with the right checksum");
+        }
+    }
+}
+
+#[test]
+fn traceroute_finds_every_router() {
+    for ipv6 in [false, true] {
+        let mut chain = Chain::new(60, MTU);
+        for hops in 1..=60 {
+            let probe = datagram(ipv6, hops, 20, true);
+            chain.send(0, &probe);
+            let got = chain.got(0);
+            assert_eq!(got.len(), 1, "hop {hops}");
+            let (from, kind, body) = icmp(&got[0]);
+            let link = hops - 1;
+            let wanted = if ipv6 { format!("fd00:{link}::1") } else { format!("10.{link}.0.1") };
+            assert_eq!(from, address(&wanted));
+            assert_eq!(kind, if ipv6 { [3, 0] } else { [11, 0] });
+            // It quotes the packet, as it was there.
+            let quoted = datagram(ipv6, 1, 20, true);
+            assert_eq!(body[4..], quoted[..]);
+        }
+        // To the last router itself: a port that nobody listens on.
+        let mut probe = datagram(ipv6, 64, 20, true);
+        if ipv6 {
+            probe[24..40]
+                .copy_from_slice(&"fd00:200::1".parse::<std::net::Ipv6Addr>().unwrap().octets());
+        } else {
+            let ip = Ipv4::new("10.0.0.2".parse().unwrap(), "10.200.0.1".parse().unwrap(), 17);
+            probe = ip.around(&probe[20..]).unwrap();
+        }
+        chain.send(0, &probe);
+        let got = chain.got(0);
+        assert_eq!(icmp(&got[0]).1, if ipv6 { [1, 4] } else { [3, 3] });
+    }
+}
+
+#[test]
+fn routers_answer_echo() {
+    let mut chain = Chain::new(3, MTU);
+    let body = [0, 7, 0, 1, 1, 2, 3];
+    let mut ping = vec![8, 0, 0, 0];
+    ping.extend(body);
+    let sum = wire::Checksum::default().with(&ping).finish();
+    ping[2..4].copy_from_slice(&sum.to_be_bytes());
+    let ip = Ipv4::new("10.0.0.2".parse().unwrap(), "10.200.0.1".parse().unwrap(), 1);
+    chain.send(0, &ip.around(&ping).unwrap());
+    let got = chain.got(0);
+    assert_eq!(icmp(&got[0]), (address("10.200.0.1"), [0, 0], body.to_vec()));
+    ping[..4].copy_from_slice(&[128, 0, 0, 0]);
+    let (from, to) = ("fd00:0::2".parse().unwrap(), "fd00:200::1".parse().unwrap());
+    let sum = transport_checksum(IpAddr::V6(from), IpAddr::V6(to), 58, &ping).unwrap();
+    ping[2..4].copy_from_slice(&sum.to_be_bytes());
+    chain.send(0, &Ipv6::new(from, to, 58).around(&ping).unwrap());
+    let got = chain.got(0);
+    assert_eq!(icmp(&got[0]), (to.into(), [129, 0], body.to_vec()));
+}
+
+#[test]
+fn what_is_too_big_is_said_or_cut() {
+    let mut chain = Chain::new(2, 1280);
+    for (ipv6, kind) in [(false, [3, 4]), (true, [2, 0])] {
+        chain.send(0, &datagram(ipv6, 64, 1300, true));
+        let got = chain.got(0);
+        let (_, found, body) = icmp(&got[0]);
+        assert_eq!(found, kind);
+        assert_eq!(u32::from_be_bytes(body[..4].try_into().unwrap()), 1280);
+        assert_eq!(chain.got(1), [] as [Vec<u8>; 0]);
+    }
+    let whole = datagram(false, 64, 1400, false);
+    chain.send(0, &whole);
+    let pieces = chain.got(1);
+    assert_eq!(pieces.len(), 2);
+    let mut bytes = Vec::new();
+    for (number, piece) in pieces.iter().enumerate() {
+        let ip = Ipv4Packet::new_checked(&piece[..]).unwrap();
+        assert!(ip.checksum_ok() && piece.len() <= 1280);
+        assert_eq!(usize::from(ip.fragment_offset()) * 8, bytes.len());
+        assert_eq!(ip.more_fragments(), number == 0);
+        bytes.extend_from_slice(ip.payload());
+    }
+    assert_eq!(bytes, whole[20..]);
+    let counts = chain.network.router_at(chain.routers[1]).unwrap().counts();
+    assert_eq!(counts.stopped(Stop::TooBig), 2);
+}
+
+#[test]
+fn what_leads_nowhere_is_said() {
+    let mut chain = Chain::new(2, MTU);
+    let ip = Ipv4::new("10.0.0.2".parse().unwrap(), "192.0.2.1".parse().unwrap(), 17);
+    let udp = Udp::new(1, 2).around(&[]).unwrap();
+    chain.send(0, &ip.around(&udp).unwrap());
+    let got = chain.got(0);
+    assert_eq!(icmp(&got[0]).1, [3, 0]);
+    // Next to the last router, but not there: it asks three times.
+    let ip = Ipv4::new("10.0.0.2".parse().unwrap(), "10.200.0.77".parse().unwrap(), 17);
+    chain.send(0, &ip.around(&udp).unwrap());
+    let asked_at = chain.now;
+    chain.settle(10 * SECOND);
+    let (at, answer) = chain.arrived[0].remove(0);
+    assert_eq!(icmp(&answer).1, [3, 1]);
+    assert!((3 * SECOND..4 * SECOND).contains(&(at - asked_at)), "{}", at - asked_at);
+    let questions = chain.arrived[1].len();
+    assert_eq!(questions, 3);
+    // Of an ICMP error nothing is said.
+    let error = [3, 0, 0xfc, 0xff, 0, 0, 0, 0];
+    let ip = Ipv4::new("10.0.0.2".parse().unwrap(), "192.0.2.1".parse().unwrap(), 1);
+    chain.send(0, &ip.around(&error).unwrap());
+    assert_eq!(chain.got(0).len(), 0);
+}
+
+#[test]
+fn a_filter_stops_what_it_names() {
+    let mut chain = Chain::new(1, MTU);
+    let udp = Filter { protocol: Some(17), ports: Some(2000..=2000), ..Filter::default() };
+    let elsewhere = Filter { ports: Some(2001..=65535), ..udp.clone() };
+    let there = Filter { to: Some(net("10.200.0.0/24")), ..Filter::default() };
+    for (filter, passes) in [(udp, [false; 2]), (elsewhere, [true; 2]), (there, [false, true])] {
+        chain.network.set_filters(chain.links[0], vec![filter.clone()]);
+        for (ipv6, passes) in [false, true].into_iter().zip(passes) {
+            chain.send(0, &datagram(ipv6, 64, 10, true));
+            assert_eq!(chain.got(1).len(), usize::from(passes), "{filter:?}");
+        }
+    }
+    assert_eq!(chain.network.filtered(chain.links[0]), 3);
+}
+
+#[test]
+fn a_switch_learns() {
+    let mut network = Network::new(1);
+    let ports: Vec<PortId> = (0..4).map(|_| network.port()).collect();
+    let switch = network.switch(Switch::new(4));
+    for (n, port) in ports.iter().enumerate() {
+        network.link(&format!("{n}>"), ((*port).into(), 0), (switch, n), delayed(MILLISECOND));
+        network.link(&format!("{n}<"), (switch, n), ((*port).into(), 0), delayed(MILLISECOND));
+    }
+    let mut now = 0;
+    let mut goes = |from: u8, to: Option<u8>| {
+        let to = to.map_or(Mac([0xff; 6]), host_mac);
+        let mut bytes = to.0.to_vec();
+        bytes.extend(host_mac(from).0);
+        bytes.extend([8, 6]);
+        network.receive(now, ports[usize::from(from)], Packet::new(&bytes).unwrap());
+        now += SECOND;
+        let mut left = Vec::new();
+        network.advance(now, &mut |port, _, _| left.push(port));
+        ports.iter().map(|port| left.contains(port)).collect::<Vec<_>>()
+    };
+    assert_eq!(goes(0, Some(1)), [false, true, true, true]);
+    assert_eq!(goes(1, Some(0)), [true, false, false, false]);
+    assert_eq!(goes(0, Some(1)), [false, true, false, false]);
+    assert_eq!(goes(2, None), [true, true, false, true]);
+    assert_eq!(goes(3, Some(3)), [false; 4]);
+    let counts = network.switch_at(switch).unwrap().counts();
+    assert_eq!(counts.received + counts.copied, counts.sent + counts.stopped);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever comes in, nothing is lost that is not counted.
+    #[test]
+    fn any_bytes_are_accounted_for(
+        frames in prop::collection::vec(
+            (0..2_usize, prop::collection::vec(any::<u8>(), 14..200), 0..6_usize),
+            0..40
+        ),
+    ) {
+        let mut chain = Chain::new(3, 1280);
+        for (host, mut bytes, shape) in frames {
+            let to = if host == 0 { Mac([2, 0, 0, 0, 0, 1]) } else { Mac([2, 0, 0, 0, 2, 0]) };
+            bytes[..6].copy_from_slice(&to.0);
+            // Mostly something that is looked into.
+            let kinds = [[8, 0], [8, 0], [0x86, 0xdd], [0x86, 0xdd], [8, 6], [0, 0]];
+            bytes[12..14].copy_from_slice(&kinds[shape]);
+            if shape == 1 && bytes.len() >= 34 {
+                let length = bytes.len() as u16 - 14;
+                bytes[14] = 0x45;
+                bytes[16..18].copy_from_slice(&length.to_be_bytes());
+                bytes[30..34].copy_from_slice(&[10, 200, 0, 2]);
+                bytes[24..26].fill(0);
+                let sum = wire::Checksum::default().with(&bytes[14..34]).finish();
+                bytes[24..26].copy_from_slice(&sum.to_be_bytes());
+            }
+            if shape == 3 && bytes.len() >= 54 {
+                let length = bytes.len() as u16 - 54;
+                bytes[14] = 0x60;
+                bytes[18..20].copy_from_slice(&length.to_be_bytes());
+                bytes[38..42].copy_from_slice(&[0xfd, 0, 2, 0]);
+            }
+            let port = chain.hosts[host].port;
+            chain.network.receive(chain.now, port, Packet::new(&bytes).unwrap());
+            chain.settle(MILLISECOND / 2);
+        }
+        chain.settle(20 * SECOND);
+        prop_assert_eq!(chain.network.next(), None);
+        for router in &chain.routers {
+            let router = chain.network.router_at(*router).unwrap();
+            let counts = router.counts();
+            prop_assert_eq!(
+                counts.received + counts.made,
+                counts.sent + counts.all_stopped() + router.waiting()
+            );
+        }
+        for link in &chain.links {
+            let link = chain.network.get(*link);
+            let counts = link.counts();
+            prop_assert_eq!(counts.received, counts.arrived);
+        }
+    }
+}
