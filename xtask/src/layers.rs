@@ -12,7 +12,7 @@ const FLOORS: [&[&str]; 7] = [
     &["model"],
     &["bpf", "netlink", "capture"],
     &["emulator", "pathfinder"],
-    &["api", "dataplane", "lab", "store", "telemetry"],
+    &["api", "dataplane", "engine", "lab", "store", "telemetry"],
     &["node", "controller", "forwarder", "bench"],
     &["kaido"],
 ];

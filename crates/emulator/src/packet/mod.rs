@@ -104,6 +104,12 @@ impl Packet {
         &mut self.bytes
     }
 
+    /// Bytes of its headers, if it is more than one.
+    pub fn header_length(&self) -> u16 {
+        let layout = self.segments.and_then(|segments| Layout::of(&self.bytes, segments));
+        layout.map_or(0, |layout| layout.headers() as u16)
+    }
+
     /// The bytes behind the Ethernet header, of the largest of its segments.
     pub(crate) fn network_length(&self) -> usize {
         let whole = self.bytes.len() - ETHERNET;

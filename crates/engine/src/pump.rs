@@ -1,0 +1,192 @@
+//! The engine's one loop.
+
+use std::os::fd::AsFd as _;
+use std::sync::mpsc::TryRecvError;
+
+use emulator::{Nanos, Network, Packet, PortId};
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+
+use crate::remote::{Inbox, Remote, pair};
+use crate::{Error, Socket, clock};
+
+/// The number of the bell among what is waited for; sockets have theirs.
+const BELL: u64 = u64::MAX;
+/// Descriptors that one wait tells of.
+const READY: usize = 64;
+
+/// How exact the engine is, and what that takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// So long before a deadline it stops sleeping and looks at the clock: timers are late by less.
+    pub spin: Nanos,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { spin: 80_000 }
+    }
+}
+
+/// What the engine itself has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// How often it has waited.
+    pub waits: u64,
+    /// Frames that came in.
+    pub received: u64,
+    /// Frames that went out.
+    pub sent: u64,
+}
+
+/// A port's socket, and what leaves by it.
+struct Edge {
+    port: PortId,
+    socket: Socket,
+    leaves: Vec<Packet>,
+}
+
+/// A network between interfaces.
+pub struct Engine {
+    network: Network,
+    edges: Vec<Edge>,
+    inbox: Inbox,
+    epoll: Epoll,
+    pace: Pace,
+    /// How far the network's time has come.
+    reached: Nanos,
+}
+
+impl Engine {
+    /// The network, with a socket for each of its ports. It ends when the last [`Remote`] has gone.
+    pub fn new(
+        network: Network,
+        sockets: Vec<(PortId, Socket)>,
+        pace: Pace,
+    ) -> Result<(Self, Remote), Error> {
+        let (remote, inbox) = pair()?;
+        let refused = |source| Error::Refused { doing: "wait for packets", source };
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(refused)?;
+        let on = |number| EpollEvent::new(EpollFlags::EPOLLIN, number);
+        epoll.add(inbox.bell.as_fd(), on(BELL)).map_err(refused)?;
+        for (number, (_, socket)) in (0..).zip(&sockets) {
+            epoll.add(socket.as_fd(), on(number)).map_err(refused)?;
+        }
+        let edge = |(port, socket)| Edge { port, socket, leaves: Vec::new() };
+        let edges = sockets.into_iter().map(edge).collect();
+        Ok((Self { network, edges, inbox, epoll, pace, reached: 0 }, remote))
+    }
+
+    /// Runs until nobody has a [`Remote`] any more, and gives the network back.
+    pub fn run(mut self) -> Result<Network, Error> {
+        let numbers = self.numbers();
+        let mut ready = [EpollEvent::empty(); READY];
+        let mut came: Vec<(Nanos, PortId, Packet)> = Vec::new();
+        loop {
+            self.pass_time(clock::now(), &numbers)?;
+            let count = self.wait(&mut ready)?;
+            for event in &ready[..count] {
+                match event.data() {
+                    BELL => {
+                        if !self.do_jobs() {
+                            return Ok(self.network);
+                        }
+                    }
+                    number => {
+                        let Edge { port, socket, .. } = &mut self.edges[number as usize];
+                        // One batch: then the others have their turn.
+                        socket.receive(|at, packet| came.push((at, *port, packet)))?;
+                    }
+                }
+            }
+            // In the order in which they came to this machine.
+            came.sort_by_key(|(at, ..)| *at);
+            for (at, port, packet) in came.drain(..) {
+                // What happens before comes first; what has happened stays.
+                let at = at.max(self.reached);
+                self.pass_time(at, &numbers)?;
+                self.network.receive(at, port, packet);
+                self.reached = at;
+            }
+        }
+    }
+
+    /// The edge of each port, by the port's number.
+    fn numbers(&self) -> std::collections::HashMap<PortId, usize> {
+        self.edges.iter().enumerate().map(|(number, edge)| (edge.port, number)).collect()
+    }
+
+    /// Lets everything happen that is due, and puts out what leaves.
+    fn pass_time(
+        &mut self,
+        now: Nanos,
+        numbers: &std::collections::HashMap<PortId, usize>,
+    ) -> Result<(), Error> {
+        let Self { network, edges, reached, .. } = self;
+        if network.next().is_none_or(|next| next > now) {
+            return Ok(());
+        }
+        network.advance(now, &mut |port, at, packet| {
+            *reached = at.max(*reached);
+            if let Some(number) = numbers.get(&port) {
+                edges[*number].leaves.push(packet);
+            }
+        });
+        for edge in edges.iter_mut().filter(|edge| !edge.leaves.is_empty()) {
+            edge.socket.send(&edge.leaves)?;
+            edge.leaves.clear();
+        }
+        Ok(())
+    }
+
+    /// Sleeps until a packet comes or a deadline is near; near one it does not sleep.
+    fn wait(&mut self, ready: &mut [EpollEvent]) -> Result<usize, Error> {
+        let left = self.network.next().map(|next| next.saturating_sub(clock::now()));
+        let sleeps = left.map(|left| left.saturating_sub(self.pace.spin));
+        match wait_for(&self.epoll, ready, sleeps) {
+            Ok(count) => Ok(count),
+            Err(Errno::EINTR) => Ok(0),
+            Err(source) => Err(Error::Refused { doing: "wait for packets", source }),
+        }
+    }
+
+    /// Does what it was told. Returns whether somebody is still there to tell it more.
+    fn do_jobs(&mut self) -> bool {
+        let _ = self.inbox.bell.read();
+        loop {
+            match self.inbox.jobs.try_recv() {
+                Ok(job) => {
+                    let now = clock::now().max(self.reached);
+                    job(&mut self.network, now);
+                    self.reached = now;
+                }
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+}
+
+/// epoll_pwait2(2): its timeout is exact to the nanosecond; none waits for ever.
+fn wait_for(epoll: &Epoll, ready: &mut [EpollEvent], timeout: Option<Nanos>) -> nix::Result<usize> {
+    use std::os::fd::AsRawFd as _;
+    let timeout = timeout.map(|left| libc::timespec {
+        tv_sec: (left / 1_000_000_000) as _,
+        tv_nsec: (left % 1_000_000_000) as _,
+    });
+    let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: `ready` is an array of epoll_event (EpollEvent is one, transparently) of the length
+    // given, and the timeout lives until the call returns.
+    let count = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait2,
+            epoll.0.as_raw_fd(),
+            ready.as_mut_ptr(),
+            ready.len() as libc::c_int,
+            timeout,
+            std::ptr::null::<libc::sigset_t>(),
+            0_usize,
+        )
+    };
+    Errno::result(count).map(|count| count as usize)
+}

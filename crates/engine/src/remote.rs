@@ -1,0 +1,67 @@
+//! Telling a running engine something, and asking it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use emulator::{Nanos, Network};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use crate::Error;
+
+/// What is done between two packets.
+pub(crate) type Job = Box<dyn FnOnce(&mut Network, Nanos) + Send>;
+
+/// The engine has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the engine has ended")]
+pub struct Gone;
+
+/// A way to a running engine. The engine ends with the last of them.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    // First: it goes before the bell rings for the last time.
+    jobs: Sender<Job>,
+    bell: Arc<Bell>,
+}
+
+/// Rings once more when it goes, so that the engine sees that nobody is left.
+#[derive(Debug)]
+struct Bell(Arc<EventFd>);
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        let _ = self.0.write(1);
+    }
+}
+
+/// The engine's side.
+pub(crate) struct Inbox {
+    pub(crate) jobs: Receiver<Job>,
+    pub(crate) bell: Arc<EventFd>,
+}
+
+pub(crate) fn pair() -> Result<(Remote, Inbox), Error> {
+    let refused = |source| Error::Refused { doing: "make an eventfd", source };
+    let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+    let bell = Arc::new(EventFd::from_flags(flags).map_err(refused)?);
+    let (jobs, inbox) = mpsc::channel();
+    let remote = Remote { jobs, bell: Arc::new(Bell(Arc::clone(&bell))) };
+    Ok((remote, Inbox { jobs: inbox, bell }))
+}
+
+impl Remote {
+    /// Has the engine do something with its network, now, between two packets; waits for it.
+    pub fn with<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Network, Nanos) -> T + Send + 'static,
+    ) -> Result<T, Gone> {
+        let (done, result) = mpsc::channel();
+        let job: Job = Box::new(move |network, now| {
+            // Whoever asked may have given up.
+            let _ = done.send(job(network, now));
+        });
+        self.jobs.send(job).map_err(|_| Gone)?;
+        self.bell.0.write(1).map_err(|_| Gone)?;
+        result.recv().map_err(|_| Gone)
+    }
+}

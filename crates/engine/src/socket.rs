@@ -1,0 +1,316 @@
+//! A packet socket on one interface: every frame that comes in by it, and a way out.
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use emulator::{Nanos, Packet};
+use nix::errno::Errno;
+use nix::net::if_::if_nametoindex;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
+
+use crate::Error;
+use crate::clock::Translation;
+use crate::header::{self, LENGTH, TAG};
+
+/// Frames that one call takes or gives.
+const BATCH: usize = 64;
+/// The largest frame: 64 KiB of IP, and what is in front of it.
+const LARGEST: usize = 65_536 + 64;
+/// What waits in the kernel while the engine does something else, in bytes.
+const WAITING: usize = 64 << 20;
+/// Room for a timestamp and for what the kernel says of tags.
+const CONTROL: usize = 128;
+
+/// What a socket has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SocketCounts {
+    /// Frames that came in.
+    pub received: u64,
+    /// Frames that went out.
+    pub sent: u64,
+    /// Frames that came in and that nobody understood.
+    pub misunderstood: u64,
+    /// Frames that the kernel did not take.
+    pub refused: u64,
+}
+
+/// A socket on one interface.
+pub struct Socket {
+    fd: OwnedFd,
+    interface: String,
+    buffers: Box<Buffers>,
+    counts: SocketCounts,
+}
+
+/// Where the kernel writes frames to.
+struct Buffers {
+    frames: Vec<u8>,
+    controls: Vec<Control>,
+}
+
+/// Aligned as the kernel's headers of control messages are.
+#[repr(align(8))]
+#[derive(Clone, Copy)]
+struct Control([u8; CONTROL]);
+
+impl Socket {
+    /// Opens one on an interface of the calling thread's network namespace.
+    pub fn open(interface: &str) -> Result<Self, Error> {
+        let refused = |doing| {
+            let interface = interface.to_owned();
+            move |source| Error::Interface { interface, doing, source }
+        };
+        let index = if_nametoindex(interface).map_err(|_| Error::NoInterface(interface.into()))?;
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        // Protocol 0: nothing arrives before the socket is bound to its interface.
+        let fd = socket(AddressFamily::Packet, SockType::Raw, flags, None)
+            .map_err(refused("open a packet socket"))?;
+        for (option, doing) in [
+            (libc::PACKET_VNET_HDR, "take frames with many segments"),
+            (libc::PACKET_IGNORE_OUTGOING, "leave out what goes out"),
+            (libc::PACKET_AUXDATA, "be told of tags"),
+        ] {
+            switch_on(&fd, option).map_err(refused(doing))?;
+        }
+        // As much as the system allows is better than an error.
+        let _ = setsockopt(&fd, sockopt::RcvBufForce, &WAITING);
+        let _ = setsockopt(&fd, sockopt::SndBufForce, &WAITING);
+        setsockopt(&fd, sockopt::ReceiveTimestampns, &true).map_err(refused("have timestamps"))?;
+        bind(&fd, index).map_err(refused("listen"))?;
+        let buffers = Buffers {
+            frames: vec![0; BATCH * (LENGTH + LARGEST)],
+            controls: vec![Control([0; CONTROL]); BATCH],
+        };
+        Ok(Self {
+            fd,
+            interface: interface.into(),
+            buffers: Box::new(buffers),
+            counts: SocketCounts::default(),
+        })
+    }
+
+    /// The interface's name.
+    pub fn interface(&self) -> &str {
+        &self.interface
+    }
+
+    /// What it has done so far.
+    pub fn counts(&self) -> SocketCounts {
+        self.counts
+    }
+
+    /// Takes what has come in, up to a batch, each with the moment when the kernel had it. Returns
+    /// whether there may be more.
+    pub(crate) fn receive(&mut self, mut each: impl FnMut(Nanos, Packet)) -> Result<bool, Error> {
+        let stride = LENGTH + LARGEST;
+        let Buffers { frames, controls } = &mut *self.buffers;
+        let mut vectors: [libc::iovec; BATCH] = std::array::from_fn(|n| libc::iovec {
+            iov_base: frames[n * stride..].as_mut_ptr().cast(),
+            iov_len: stride,
+        });
+        // SAFETY: all zeros is a message without anything.
+        let mut messages: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
+        for ((message, vector), control) in messages.iter_mut().zip(&mut vectors).zip(controls) {
+            message.msg_hdr.msg_iov = vector;
+            message.msg_hdr.msg_iovlen = 1;
+            message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
+            message.msg_hdr.msg_controllen = CONTROL as _;
+        }
+        // SAFETY: every pointer leads to memory of the length beside it, which lives until the call
+        // returns and which nobody else uses.
+        let count = unsafe {
+            libc::recvmmsg(
+                self.fd.as_raw_fd(),
+                messages.as_mut_ptr(),
+                BATCH as u32,
+                libc::MSG_DONTWAIT as _,
+                std::ptr::null_mut(),
+            )
+        };
+        if count < 0 {
+            return match Errno::last() {
+                // An interface that is down says so once.
+                Errno::EAGAIN | Errno::EINTR | Errno::ENETDOWN => Ok(false),
+                source => Err(self.failed("receive", source)),
+            };
+        }
+        let translation = Translation::read();
+        let count = count as usize;
+        for (n, message) in messages.iter().enumerate().take(count) {
+            let length = message.msg_len as usize;
+            let bytes = &mut self.buffers.frames[n * stride..(n + 1) * stride];
+            let is_cut = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
+            let said = said(&message.msg_hdr);
+            let packet = if is_cut { None } else { packet_of(bytes, length, said.tag) };
+            match packet {
+                Some(packet) => {
+                    self.counts.received += 1;
+                    let at = said.at.unwrap_or(Nanos::MAX);
+                    each(translation.of(at), packet);
+                }
+                None => self.counts.misunderstood += 1,
+            }
+        }
+        Ok(count == BATCH)
+    }
+
+    /// Puts packets out. What the kernel does not take is counted and lost.
+    pub(crate) fn send(&mut self, packets: &[Packet]) -> Result<(), Error> {
+        for batch in packets.chunks(BATCH) {
+            let mut headers: [[u8; LENGTH]; BATCH] = [[0; LENGTH]; BATCH];
+            // SAFETY: all zeros is a vector of no length, and a message without anything.
+            let mut vectors: [[libc::iovec; 2]; BATCH] = unsafe { std::mem::zeroed() };
+            // SAFETY: as above.
+            let mut messages: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
+            for (n, packet) in batch.iter().enumerate() {
+                headers[n] = header::of(packet);
+                vectors[n] = [
+                    libc::iovec { iov_base: headers[n].as_mut_ptr().cast(), iov_len: LENGTH },
+                    libc::iovec {
+                        // The kernel only reads it.
+                        iov_base: packet.bytes().as_ptr().cast_mut().cast(),
+                        iov_len: packet.bytes().len(),
+                    },
+                ];
+                messages[n].msg_hdr.msg_iov = vectors[n].as_mut_ptr();
+                messages[n].msg_hdr.msg_iovlen = 2;
+            }
+            self.send_all(&mut messages[..batch.len()])?;
+        }
+        Ok(())
+    }
+
+    fn send_all(&mut self, mut messages: &mut [libc::mmsghdr]) -> Result<(), Error> {
+        while !messages.is_empty() {
+            // SAFETY: the messages' pointers lead to the caller's vectors, which live until it returns.
+            let count = unsafe {
+                libc::sendmmsg(
+                    self.fd.as_raw_fd(),
+                    messages.as_mut_ptr(),
+                    messages.len() as u32,
+                    libc::MSG_DONTWAIT as _,
+                )
+            };
+            let taken = if count >= 0 {
+                self.counts.sent += count as u64;
+                count as usize
+            } else {
+                match Errno::last() {
+                    Errno::EINTR => continue,
+                    // Of the first of them: too large, no room, no carrier.
+                    Errno::EAGAIN
+                    | Errno::ENOBUFS
+                    | Errno::EMSGSIZE
+                    | Errno::ENETDOWN
+                    | Errno::EINVAL => {
+                        self.counts.refused += 1;
+                        1
+                    }
+                    source => return Err(self.failed("send", source)),
+                }
+            };
+            messages = &mut messages[taken..];
+        }
+        Ok(())
+    }
+
+    fn failed(&self, doing: &'static str, source: Errno) -> Error {
+        Error::Interface { interface: self.interface.clone(), doing, source }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// What the kernel says beside a frame.
+#[derive(Debug, Default)]
+struct Said {
+    /// The time of day when it had the frame.
+    at: Option<Nanos>,
+    /// The tag in front of it, with its kind.
+    tag: Option<[u8; TAG]>,
+}
+
+fn said(message: &libc::msghdr) -> Said {
+    let mut said = Said::default();
+    // SAFETY: the kernel has filled the message's control buffer, and says in it how long it is.
+    let mut control = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() };
+    while let Some(header) = control {
+        // SAFETY: the data of a control message is behind its header.
+        let data = unsafe { libc::CMSG_DATA(header) };
+        match (header.cmsg_level, header.cmsg_type) {
+            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                // SAFETY: a message of this type holds a timespec; its place need not be aligned.
+                let time = unsafe { data.cast::<libc::timespec>().read_unaligned() };
+                said.at = Some(time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos);
+            }
+            (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
+                // SAFETY: a message of this type holds a tpacket_auxdata.
+                let aux = unsafe { data.cast::<libc::tpacket_auxdata>().read_unaligned() };
+                if aux.tp_status & libc::TP_STATUS_VLAN_VALID != 0 {
+                    let has_kind = aux.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+                    let kind = if has_kind { aux.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
+                    let [[a, b], [c, d]] = [kind, aux.tp_vlan_tci].map(u16::to_be_bytes);
+                    said.tag = Some([a, b, c, d]);
+                }
+            }
+            _ => {}
+        }
+        // SAFETY: as for the first one.
+        control = unsafe { libc::CMSG_NXTHDR(message, header).as_ref() };
+    }
+    said
+}
+
+/// The packet in a buffer. A tag that the kernel keeps beside the frame goes back to its place.
+fn packet_of(bytes: &mut [u8], length: usize, tag: Option<[u8; TAG]>) -> Option<Packet> {
+    const STATIONS: usize = 12;
+    let header = *bytes.first_chunk()?;
+    let Some(tag) = tag else { return header::packet(header, bytes.get(LENGTH..length)?, 0) };
+    let frame = bytes.get_mut(LENGTH..length + TAG)?;
+    frame.copy_within(STATIONS..length - LENGTH, STATIONS + TAG);
+    frame[STATIONS..STATIONS + TAG].copy_from_slice(&tag);
+    header::packet(header, frame, TAG)
+}
+
+fn switch_on(fd: &OwnedFd, option: libc::c_int) -> nix::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the value lives until the call returns.
+    let done = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_PACKET,
+            option,
+            (&raw const on).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    Errno::result(done).map(drop)
+}
+
+fn bind(fd: &OwnedFd, index: u32) -> nix::Result<()> {
+    // SAFETY: all zeros is an address without anything.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = index as i32;
+    // SAFETY: the address lives until the call returns.
+    let done = unsafe {
+        libc::bind(
+            fd.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    Errno::result(done).map(drop)
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        Self::other(error)
+    }
+}
