@@ -378,29 +378,6 @@ fn events_and_tests() {
 
 #[test]
 fn what_is_not_built_is_refused() {
-    let link = |options: &str| lab(&format!("links: [{{r1-r2: {{{options}}}}}]"));
-    let options = [
-        ("delay", "20ms"),
-        ("jitter", "2ms normal"),
-        ("loss", "1%"),
-        ("loss", "{gilbert-elliott: {p: 0.1%, r: 20%}}"),
-        ("reorder", "1%"),
-        ("duplicate", "1%"),
-        ("corrupt", "1%"),
-        ("trace", "lte.csv"),
-        ("filter", "[{to: 10.0.0.0/8, protocol: udp, ports: 53}]"),
-    ];
-    for (key, value) in options {
-        let message = format!("`{key}` is not built yet");
-        let help = "remove it: impairments come with the emulator";
-        expect(&link(&format!("{key}: {value}")), &[("3:18", &message, help)]);
-        let reverse = link(&format!("reverse: {{{key}: {value}}}"));
-        expect(&reverse, &[("3:28", &message, help)]);
-    }
-    expect(
-        &link("rate: 1gbit, queue: 250p codel"),
-        &[("3:31", "`queue: codel` is not built yet", "write the limit alone")],
-    );
     expect(
         &nodes("  x1: {router: virtual}\n  gw: {attach: eth0, via: nfqueue}"),
         &[
@@ -412,6 +389,29 @@ fn what_is_not_built_is_refused() {
     for protocol in ["isis", "rip", "ripng", "bgp"] {
         let message = format!("`{protocol}` is not built yet");
         expect(&lab(&format!("routing: [{protocol}]")), &[("3:11", &message, "use ospf, ospf6")]);
+    }
+}
+
+#[test]
+fn impairments_that_contradict_themselves_are_refused() {
+    let link = |options: &str| lab(&format!("links: [{{r1-r2: {{{options}}}}}]"));
+    for (options, place, message, help) in [
+        ("delay: 1ms, jitter: 2ms", "3:38", "a jitter of 2ms is more than", "longer delay"),
+        ("jitter: 2ms normal", "3:26", "a jitter of 2ms is more than", "longer delay"),
+        ("reorder: 1%", "3:18", "`reorder` has no effect without a delay", "add `delay:`"),
+        ("rate: 1mbit, trace: lte", "3:31", "a rate and a trace", "remove it, or `rate`"),
+        ("trace: lte, reverse: {rate: 1mbit}", "3:40", "a rate and a trace", "or `trace`"),
+        ("loss: 101%", "3:24", "`101%` is no percentage", ""),
+        ("loss: 0.1", "3:24", "`0.1` has no unit", "write 0.1%"),
+        ("delay: 20", "3:25", "`20` has no unit", ""),
+        ("delay: -1ms", "3:25", "`-1ms` is no duration", ""),
+        ("delay: 1ms, jitter: 1ms odd", "3:38", "`odd` is no distribution", ""),
+        ("rate: 1mbit, queue: 250p fq_codel", "3:38", "`fq_codel` is no queue discipline", ""),
+        ("rate: 0bit", "3:24", "must be more than zero", ""),
+        ("rate: 99999999999999999999tbit", "3:24", "is no number", ""),
+        ("loss: {gilbert-elliott: {p: 1%}}", "3:25", "`r` is missing", "add `r:`"),
+    ] {
+        expect(&link(options), &[(place, message, help)]);
     }
 }
 

@@ -289,3 +289,34 @@ fn functions_have_sids_with_their_marks() {
     assert_eq!(r2.functions[1].file.as_deref(), Some("ids.nft"));
     assert_eq!(topology.applications[0].functions, ["ids", "fw"]);
 }
+
+#[test]
+fn impairments_are_each_directions_own() {
+    let options = "delay: 20ms, jitter: 2ms pareto, loss: {gilbert-elliott: {p: 0.1%, r: 20%}}, \
+        reorder: 1%, duplicate: 2%, corrupt: 0.5%, rate: 10mbit, queue: 250p codel, \
+        filter: [{to: 10.0.0.0/8, protocol: udp, ports: 53}], \
+        reverse: {delay: 40ms, loss: 1%, queue: 10p}";
+    let text = format!("name: a\nnodes: {{h1: {{}}, h2: {{}}}}\nlinks: [h1-h2: {{{options}}}]\n");
+    let topology = parse("a.yaml", &text).unwrap();
+    let side = |node: usize| &topology.nodes[node].interfaces[0].impairments;
+    let share = |percent| Share::from_percent(percent).unwrap();
+    let (there, back) = (side(0), side(1));
+    assert_eq!(there.delay, Duration::from_millis(20));
+    let jitter = Jitter { spread: Duration::from_millis(2), shape: Shape::Pareto };
+    assert_eq!((there.jitter, back.jitter), (Some(jitter), Some(jitter)));
+    let (bad, good) = (Share::ALL, Share::NONE);
+    let bursts = Loss::GilbertElliott { p: share(0.1), r: share(20.0), bad, good };
+    assert_eq!((there.loss, back.loss), (bursts, Loss::Independent(share(1.0))));
+    assert_eq!([there.reorder, there.duplicate, there.corrupt], [1.0, 2.0, 0.5].map(share));
+    assert_eq!((there.discipline, back.discipline), (Discipline::Codel, Discipline::DropTail));
+    assert_eq!(there.filters[0].protocol, Some(crate::Protocol::Udp));
+    assert_eq!(back.delay, Duration::from_millis(40));
+    assert!(topology.is_emulated(&topology.segments[0]));
+}
+
+#[test]
+fn links_with_nothing_but_a_rate_are_the_kernels() {
+    let text = "name: a\nnodes: {h1: {}, h2: {}}\nlinks: [h1-h2: {rate: 1gbit, delay: 0ms}]\n";
+    let topology = parse("a.yaml", text).unwrap();
+    assert!(!topology.is_emulated(&topology.segments[0]));
+}

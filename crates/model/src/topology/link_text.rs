@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 
-use super::units::{Jitter, Percent, QueueText, Time};
+use super::impairments::{self, Share};
+use super::units::{JitterText, Percent, QueueText, Time};
 use crate::document::{Prefix, Prefix4, Prefix6};
 use crate::{Bandwidth, PortRange, Protocol};
 
@@ -26,7 +27,7 @@ pub(super) struct Direction {
     /// How much later packets arrive.
     pub(super) delay: Option<Time>,
     /// By how much the delay varies.
-    pub(super) jitter: Option<Jitter>,
+    pub(super) jitter: Option<JitterText>,
     /// Which packets are lost.
     pub(super) loss: Option<Loss>,
     /// How many packets overtake others.
@@ -44,7 +45,6 @@ pub(super) struct Direction {
 /// Packets that do not pass a link.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "filters are validated, not applied")]
 pub(super) struct Filter {
     /// Packets from here.
     pub(super) from: Option<Prefix>,
@@ -58,22 +58,26 @@ pub(super) struct Filter {
 
 /// Which packets are lost: a part of all, or bursts (Gilbert, Elliott).
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Loss;
+pub(super) struct Loss(pub(super) impairments::Loss);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct LossMap {
-    #[expect(dead_code, reason = "impairments are validated, not applied")]
     gilbert_elliott: GilbertElliott,
 }
 
 /// The two-state loss model: good to bad with `p`, back with `r`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "impairments are validated, not applied")]
 struct GilbertElliott {
+    /// How many packets make a good link bad.
     p: Percent,
+    /// How many packets make a bad link good.
     r: Percent,
+    /// How many packets are lost in the bad state; all, unless it is given.
+    bad: Option<Percent>,
+    /// How many packets are lost in the good state; none, unless it is given.
+    good: Option<Percent>,
 }
 
 impl<'de> Deserialize<'de> for Loss {
@@ -87,13 +91,16 @@ impl<'de> Deserialize<'de> for Loss {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Loss, E> {
-                text.parse::<Percent>().map_err(E::custom)?;
-                Ok(Loss)
+                let share = text.parse::<Percent>().map_err(E::custom)?.0;
+                Ok(Loss(impairments::Loss::Independent(share)))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
-                LossMap::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Loss)
+                let map = LossMap::deserialize(MapAccessDeserializer::new(map))?;
+                let GilbertElliott { p, r, bad, good } = map.gilbert_elliott;
+                let share = |given: Option<Percent>, otherwise| given.map_or(otherwise, |p| p.0);
+                let (bad, good) = (share(bad, Share::ALL), share(good, Share::NONE));
+                Ok(Loss(impairments::Loss::GilbertElliott { p: p.0, r: r.0, bad, good }))
             }
         }
         deserializer.deserialize_any(V)
@@ -135,7 +142,7 @@ pub(super) struct LinkBody {
     /// How much later packets arrive.
     pub(super) delay: Option<Time>,
     /// By how much the delay varies.
-    pub(super) jitter: Option<Jitter>,
+    pub(super) jitter: Option<JitterText>,
     /// Which packets are lost.
     pub(super) loss: Option<Loss>,
     /// How many packets overtake others.

@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::file::File;
+use super::impairments::{Filter, Impairments, Share};
 use super::link_text::{Direction, Link, LinkBody};
 use super::nodes::NAME_HELP;
 use super::types::{Node, SegmentKind};
-use super::units::Queue;
+use super::units::{Percent, Queue};
 use crate::document::{Place, Step, steps};
 use crate::{Bandwidth, is_node_name};
 
@@ -27,11 +28,12 @@ pub(super) struct Plan<'f> {
 }
 
 /// What sending into a segment does.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Side {
     pub(super) rate: Option<Bandwidth>,
     pub(super) queue: Queue,
     pub(super) cost: u16,
+    pub(super) impairments: Impairments,
 }
 
 /// The cost of a link that gives none. It is never derived from the rate.
@@ -92,7 +94,10 @@ impl<'f> Links<'f> {
             }
         };
         let sides = match (kind, reverse) {
-            (SegmentKind::PointToPoint, reverse) => vec![forward, reverse.unwrap_or(forward)],
+            (SegmentKind::PointToPoint, reverse) => {
+                let reverse = reverse.unwrap_or_else(|| forward.clone());
+                vec![forward, reverse]
+            }
             (SegmentKind::Lan, None) => vec![forward; members.len()],
             (SegmentKind::Lan, Some(_)) => {
                 let message = "a LAN has no reverse direction";
@@ -193,11 +198,12 @@ impl<'f> Links<'f> {
         at: &dyn Fn(&str) -> Vec<Step>,
     ) -> (Side, Option<Side>) {
         let forward = body.forward();
-        let same = Side { rate: None, queue: Queue::Auto, cost: DEFAULT_COST };
-        let first = direction(place, &forward, same, at);
+        let (rate, queue, impairments) = (None, Queue::Auto, Impairments::default());
+        let same = Side { rate, queue, cost: DEFAULT_COST, impairments };
+        let first = direction(place, &forward, &same, at);
         let second = body.reverse.as_ref().map(|reverse| {
             let at = |key: &str| [at("reverse"), vec![key.into()]].concat();
-            direction(place, reverse, first, &at)
+            direction(place, reverse, &first, &at)
         });
         (first, second)
     }
@@ -207,37 +213,71 @@ impl<'f> Links<'f> {
 fn direction(
     place: &mut Place<'_>,
     options: &Direction,
-    same: Side,
+    same: &Side,
     at: &dyn Fn(&str) -> Vec<Step>,
 ) -> Side {
-    let unbuilt = [
-        ("delay", options.delay.is_some()),
-        ("jitter", options.jitter.is_some()),
-        ("loss", options.loss.is_some()),
-        ("reorder", options.reorder.is_some()),
-        ("duplicate", options.duplicate.is_some()),
-        ("corrupt", options.corrupt.is_some()),
-        ("trace", options.trace.is_some()),
-        ("filter", options.filter.is_some()),
-    ];
-    for (key, _) in unbuilt.into_iter().filter(|(_, given)| *given) {
-        place.not_built(&at(key), key, "remove it: impairments come with the emulator");
-    }
-    if let Some(name) = options.queue.as_ref().and_then(|queue| queue.discipline.as_ref()) {
-        let help = "write the limit alone: queue disciplines come with the emulator";
-        place.not_built(&at("queue"), &format!("queue: {name}"), help);
-    }
     let rate = options.rate.or(same.rate);
-    if options.queue.is_some() && rate.is_none() {
+    let has_trace = options.trace.is_some() || same.impairments.trace.is_some();
+    if options.queue.is_some() && rate.is_none() && !has_trace {
         let message = "`queue` has no effect on a link without a rate";
         place.key(&at("queue"), message, "add `rate:`, or remove it");
     }
     if options.cost == Some(0) {
         place.value(&at("cost"), "a cost is at least 1", "write a cost from 1 to 65535");
     }
+    let impairments = impairments(place, options, &same.impairments, at);
+    if rate.is_some() && impairments.trace.is_some() {
+        let (key, other) =
+            if options.trace.is_some() { ("trace", "rate") } else { ("rate", "trace") };
+        let message = "a rate and a trace contradict each other";
+        place.key(&at(key), message, &format!("remove it, or `{other}`"));
+    }
     Side {
         rate,
         queue: options.queue.as_ref().map_or(same.queue, |queue| queue.limit),
         cost: options.cost.unwrap_or(same.cost),
+        impairments,
     }
+}
+
+/// What one direction does to packets; what it does not say is as in `same`.
+fn impairments(
+    place: &mut Place<'_>,
+    options: &Direction,
+    same: &Impairments,
+    at: &dyn Fn(&str) -> Vec<Step>,
+) -> Impairments {
+    let share = |given: Option<Percent>, same: Share| given.map_or(same, |percent| percent.0);
+    let filter = |filter: &super::link_text::Filter| Filter {
+        from: filter.from.map(|prefix| prefix.0),
+        to: filter.to.map(|prefix| prefix.0),
+        protocol: filter.protocol,
+        ports: filter.ports,
+    };
+    let filters = options.filter.as_ref();
+    let result = Impairments {
+        delay: options.delay.map_or(same.delay, |delay| delay.0),
+        jitter: options.jitter.map_or(same.jitter, |jitter| Some(jitter.0)),
+        loss: options.loss.map_or(same.loss, |loss| loss.0),
+        reorder: share(options.reorder, same.reorder),
+        duplicate: share(options.duplicate, same.duplicate),
+        corrupt: share(options.corrupt, same.corrupt),
+        discipline: options.queue.as_ref().map_or(same.discipline, |queue| queue.discipline),
+        trace: options.trace.clone().or_else(|| same.trace.clone()),
+        filters: filters
+            .map_or_else(|| same.filters.clone(), |all| all.iter().map(filter).collect()),
+    };
+    if let Some(jitter) = result.jitter.filter(|jitter| jitter.spread > result.delay) {
+        let key = if options.jitter.is_some() { "jitter" } else { "delay" };
+        let message = format!(
+            "a jitter of {:?} is more than the delay of {:?}: packets would arrive before they left",
+            jitter.spread, result.delay
+        );
+        place.value(&at(key), message, "write a longer delay, or less jitter");
+    }
+    if result.reorder > Share::NONE && result.delay.is_zero() {
+        let message = "`reorder` has no effect without a delay: there is nobody to overtake";
+        place.key(&at("reorder"), message, "add `delay:`, or remove it");
+    }
+    result
 }

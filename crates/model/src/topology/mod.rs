@@ -10,6 +10,7 @@ mod addresses;
 mod applications;
 mod file;
 mod functions;
+mod impairments;
 mod link_text;
 mod links;
 mod nodes;
@@ -30,6 +31,7 @@ use file::File;
 pub use crate::document::{Problem, Problems};
 pub use file::json_schema;
 pub use functions::Function;
+pub use impairments::{Discipline, Filter, Impairments, Jitter, Loss, Shape, Share};
 pub use types::{
     Adjacency, Dataplane, End, Interface, Node, NodeKind, OspfTimers, RouterKind, Routing,
     SRV6_HEADROOM, Segment, SegmentKind, Test, TestDuration, Topology,

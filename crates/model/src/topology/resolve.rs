@@ -61,7 +61,7 @@ pub(super) fn resolve<'a>(
         let segment = topology.segments.len();
         let mut ends = Vec::with_capacity(plan.members.len());
         for (member, node) in plan.members.iter().copied().enumerate() {
-            let side = plan.sides[member];
+            let side = &plan.sides[member];
             let interfaces = &mut topology.nodes[node].interfaces;
             ends.push(End { node, interface: interfaces.len() });
             interfaces.push(Interface {
@@ -73,6 +73,7 @@ pub(super) fn resolve<'a>(
                 cost: side.cost,
                 rate: side.rate,
                 queue: side.queue,
+                impairments: side.impairments.clone(),
                 adjacencies: Vec::new(),
             });
         }

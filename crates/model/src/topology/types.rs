@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::functions::Function;
+use super::impairments::Impairments;
 use super::units::{Queue, Range, duration_text};
 use crate::name::split_parallel;
 use crate::{Application, Bandwidth, Locator, SegmentList, Sid, function};
@@ -150,6 +151,8 @@ pub struct Interface {
     pub rate: Option<Bandwidth>,
     /// What waits in front of the rate limit.
     pub queue: Queue,
+    /// What else happens to what is sent here.
+    pub impairments: Impairments,
     /// The routers at the segment's other ends; empty on a host's interface.
     pub adjacencies: Vec<Adjacency>,
 }
@@ -301,6 +304,13 @@ impl Topology {
     /// Whether any node speaks SRv6.
     pub fn has_srv6(&self) -> bool {
         self.nodes.iter().any(|node| node.locator.is_some())
+    }
+
+    /// Whether a segment's packets go through the emulator: the kernel's own links do rates, and nothing
+    /// else.
+    pub fn is_emulated(&self, segment: &Segment) -> bool {
+        let interface = |end: &End| &self.nodes[end.node].interfaces[end.interface];
+        segment.ends.iter().any(|end| !interface(end).impairments.is_none())
     }
 
     /// The ends of a node's interface's segment, without that interface itself.

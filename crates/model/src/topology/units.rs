@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::impairments::{Discipline, Jitter, Shape, Share};
 use crate::Bandwidth;
 use crate::document::from_text;
 
@@ -57,14 +58,16 @@ pub(crate) fn duration_text<S: serde::Serializer>(
 
 /// A part of a hundred.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Percent;
+pub(super) struct Percent(pub(super) Share);
 
 impl FromStr for Percent {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match number_and_unit(text) {
-            Some((number, "%")) if number <= 100.0 => Ok(Self),
+            Some((number, "%")) if number <= 100.0 => {
+                Share::from_percent(number).map(Self).ok_or_else(|| "it is in range".into())
+            }
             Some((_, "")) => Err(format!("`{text}` has no unit: write {text}%")),
             _ => Err(format!("`{text}` is no percentage: write one from 0% to 100%")),
         }
@@ -74,22 +77,27 @@ from_text!(Percent, "a percentage such as 0.1%", r"^[0-9]+(\.[0-9]+)? *%$");
 
 /// A jitter: a duration and how it is distributed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Jitter;
+pub(super) struct JitterText(pub(super) Jitter);
 
-impl FromStr for Jitter {
+impl FromStr for JitterText {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (time, shape) = text.split_once(' ').unwrap_or((text, "normal"));
-        time.parse::<Time>()?;
-        match shape.trim() {
-            "normal" | "pareto" | "uniform" => Ok(Self),
-            other => Err(format!("`{other}` is no distribution: use normal, pareto or uniform")),
-        }
+        let spread = time.parse::<Time>()?.0;
+        let shape = match shape.trim() {
+            "normal" => Shape::Normal,
+            "pareto" => Shape::Pareto,
+            "uniform" => Shape::Uniform,
+            other => {
+                return Err(format!("`{other}` is no distribution: use normal, pareto or uniform"));
+            }
+        };
+        Ok(Self(Jitter { spread, shape }))
     }
 }
 from_text!(
-    Jitter,
+    JitterText,
     "a jitter such as `2ms normal`",
     r"^[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h)( +(normal|pareto|uniform))?$"
 );
@@ -125,8 +133,7 @@ impl Queue {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QueueText {
     pub(super) limit: Queue,
-    /// The discipline, unless it is plain drop-tail.
-    pub(super) discipline: Option<String>,
+    pub(super) discipline: Discipline,
 }
 
 impl FromStr for QueueText {
@@ -153,21 +160,23 @@ impl FromStr for QueueText {
         }
         let size = size as u32;
         let limit = if unit == "p" { Queue::Packets(size) } else { Queue::Bytes(size) };
-        match discipline.trim() {
-            "drop-tail" => Ok(Self { limit, discipline: None }),
-            name @ ("codel" | "fq_codel" | "red" | "pie") => {
-                Ok(Self { limit, discipline: Some(name.into()) })
+        let discipline = match discipline.trim() {
+            "drop-tail" => Discipline::DropTail,
+            "codel" => Discipline::Codel,
+            "red" => Discipline::Red,
+            "pie" => Discipline::Pie,
+            other => {
+                let known = "use drop-tail, codel, red or pie";
+                return Err(format!("`{other}` is no queue discipline: {known}"));
             }
-            other => Err(format!(
-                "`{other}` is no queue discipline: use drop-tail, codel, fq_codel, red or pie"
-            )),
-        }
+        };
+        Ok(Self { limit, discipline })
     }
 }
 from_text!(
     QueueText,
     "a queue such as 250p, 64kb or `250p codel`",
-    r"^[0-9]+(\.[0-9]+)?(p|b|kb|mb)( +(drop-tail|codel|fq_codel|red|pie))?$"
+    r"^[0-9]+(\.[0-9]+)?(p|b|kb|mb)( +(drop-tail|codel|red|pie))?$"
 );
 
 /// A range of values, both ends included: `40ms..48ms`.
@@ -249,9 +258,12 @@ mod tests {
     #[test]
     fn queues_are_packets_or_bytes() {
         let queue = |text: &str| text.parse::<QueueText>().unwrap();
-        assert_eq!(queue("250p"), QueueText { limit: Queue::Packets(250), discipline: None });
+        assert_eq!(
+            queue("250p"),
+            QueueText { limit: Queue::Packets(250), discipline: Discipline::DropTail }
+        );
         assert_eq!(queue("64kb").limit, Queue::Bytes(65536));
-        assert_eq!(queue("250p codel").discipline.as_deref(), Some("codel"));
+        assert_eq!(queue("250p codel").discipline, Discipline::Codel);
         for bad in ["250", "1.5p", "0p", "9999mb", "250p magic", "250parsecs", "p"] {
             assert!(bad.parse::<QueueText>().is_err(), "{bad}");
         }
@@ -272,6 +284,8 @@ mod tests {
         assert!("90mbit".parse::<BandwidthRange>().unwrap_err().contains("no range"));
         assert!("0.1%".parse::<Percent>().is_ok());
         assert!("1".parse::<Percent>().is_err() && "101%".parse::<Percent>().is_err());
-        assert!("2ms pareto".parse::<Jitter>().is_ok() && "2ms odd".parse::<Jitter>().is_err());
+        assert!(
+            "2ms pareto".parse::<JitterText>().is_ok() && "2ms odd".parse::<JitterText>().is_err()
+        );
     }
 }

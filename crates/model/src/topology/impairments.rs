@@ -1,0 +1,143 @@
+//! What a link does to packets besides carrying them: one direction of it.
+
+use std::fmt;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use crate::{PortRange, Protocol};
+
+/// A part of all packets, in billionths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Share(u32);
+
+impl Share {
+    /// No packet.
+    pub const NONE: Self = Self(0);
+    /// Every packet.
+    pub const ALL: Self = Self(1_000_000_000);
+
+    /// Of a number between 0 and 100; others there are none of.
+    pub fn from_percent(percent: f64) -> Option<Self> {
+        (0.0..=100.0).contains(&percent).then(|| Self((percent * 1e7).round() as u32))
+    }
+
+    /// As a part of one.
+    pub fn part(self) -> f64 {
+        f64::from(self.0) / 1e9
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", f64::from(self.0) / 1e7)
+    }
+}
+
+/// How a delay is spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shape {
+    /// Gauss's; the jitter is the standard deviation.
+    #[default]
+    Normal,
+    /// A few packets are very late; the jitter is the standard deviation.
+    Pareto,
+    /// Anything within the jitter on either side.
+    Uniform,
+}
+
+/// By how much a delay varies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Jitter {
+    /// How wide.
+    pub spread: Duration,
+    /// How.
+    pub shape: Shape,
+}
+
+/// Which packets are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// Each by itself.
+    Independent(Share),
+    /// In bursts: good to bad with `p`, back with `r`; in the bad state everything is lost, unless
+    /// `bad` says how much, and in the good one nothing, unless `good` does.
+    GilbertElliott {
+        /// From good to bad.
+        p: Share,
+        /// From bad to good.
+        r: Share,
+        /// The part that is lost in the bad state.
+        bad: Share,
+        /// The part that is lost in the good state.
+        good: Share,
+    },
+}
+
+impl Default for Loss {
+    fn default() -> Self {
+        Self::Independent(Share::NONE)
+    }
+}
+
+/// What is dropped of a queue before it is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Discipline {
+    /// Nothing.
+    #[default]
+    DropTail,
+    /// Random early detection.
+    Red,
+    /// Controlled delay.
+    Codel,
+    /// The proportional integral controller.
+    Pie,
+}
+
+/// Packets that do not pass a link: those of which all that is given is true.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Filter {
+    /// Packets from here.
+    pub from: Option<IpNet>,
+    /// Packets to here.
+    pub to: Option<IpNet>,
+    /// Packets of this protocol.
+    pub protocol: Option<Protocol>,
+    /// Packets to these ports.
+    pub ports: Option<PortRange>,
+}
+
+/// What one direction of a link does beside its rate.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Impairments {
+    /// How much later packets arrive.
+    pub delay: Duration,
+    /// By how much that varies.
+    pub jitter: Option<Jitter>,
+    /// Which packets are lost.
+    pub loss: Loss,
+    /// How many packets overtake others.
+    pub reorder: Share,
+    /// How many packets arrive twice.
+    pub duplicate: Share,
+    /// How many packets arrive with a wrong bit.
+    pub corrupt: Share,
+    /// What is dropped of the queue in front of the rate before it is full.
+    pub discipline: Discipline,
+    /// A file of times at which packets leave, in the place of a rate.
+    pub trace: Option<String>,
+    /// The packets that do not pass.
+    pub filters: Vec<Filter>,
+}
+
+impl Impairments {
+    /// Whether there are any: what there is none of, the kernel's own links do.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
