@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::change::Contradiction;
 use super::file::File;
 use super::impairments::{Filter, Impairments, Share};
 use super::link_text::{Direction, Link, LinkBody};
@@ -267,17 +268,17 @@ fn impairments(
         filters: filters
             .map_or_else(|| same.filters.clone(), |all| all.iter().map(filter).collect()),
     };
-    if let Some(jitter) = result.jitter.filter(|jitter| jitter.spread > result.delay) {
-        let key = if options.jitter.is_some() { "jitter" } else { "delay" };
-        let message = format!(
-            "a jitter of {:?} is more than the delay of {:?}: packets would arrive before they left",
-            jitter.spread, result.delay
-        );
-        place.value(&at(key), message, "write a longer delay, or less jitter");
-    }
-    if result.reorder > Share::NONE && result.delay.is_zero() {
-        let message = "`reorder` has no effect without a delay: there is nobody to overtake";
-        place.key(&at("reorder"), message, "add `delay:`, or remove it");
+    let said =
+        result.contradiction().map(|contradiction| (contradiction, contradiction.to_string()));
+    match said {
+        Some((Contradiction::Jitter(..), message)) => {
+            let key = if options.jitter.is_some() { "jitter" } else { "delay" };
+            place.value(&at(key), message, "write a longer delay, or less jitter");
+        }
+        Some((Contradiction::Reorder, message)) => {
+            place.key(&at("reorder"), message, "add `delay:`, or remove it");
+        }
+        None => {}
     }
     result
 }

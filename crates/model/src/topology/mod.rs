@@ -8,6 +8,7 @@
 
 mod addresses;
 mod applications;
+mod change;
 mod file;
 mod functions;
 mod impairments;
@@ -29,6 +30,7 @@ use crate::document::{self, Kind};
 use file::File;
 
 pub use crate::document::{Problem, Problems};
+pub use change::{Contradiction, LinkChange};
 pub use file::json_schema;
 pub use functions::Function;
 pub use impairments::{Discipline, Filter, Impairments, Jitter, Loss, Shape, Share};

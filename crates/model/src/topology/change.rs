@@ -1,0 +1,168 @@
+//! Changes of a running link: `delay=20ms` and the like, each of one thing alone.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::impairments::{Discipline, Impairments, Jitter, Loss, Share};
+use super::units::{JitterText, Percent, Queue, QueueText, Time};
+use crate::Bandwidth;
+
+/// One thing that is different from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkChange {
+    /// `rate=100mbit`
+    Rate(Bandwidth),
+    /// `queue=250p codel`
+    Queue(Queue, Discipline),
+    /// `delay=20ms`
+    Delay(std::time::Duration),
+    /// `jitter=2ms normal`, or `jitter=none`
+    Jitter(Option<Jitter>),
+    /// `loss=1%`; `loss=0.1%/20%` for bursts, good to bad and back
+    Loss(Loss),
+    /// `reorder=1%`
+    Reorder(Share),
+    /// `duplicate=1%`
+    Duplicate(Share),
+    /// `corrupt=1%`
+    Corrupt(Share),
+}
+
+/// What can be changed, for messages.
+const KEYS: &str = "rate, queue, delay, jitter, loss, reorder, duplicate and corrupt";
+
+impl FromStr for LinkChange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| "write KEY=VALUE, such as delay=20ms".to_owned())?;
+        let share = |value: &str| value.parse::<Percent>().map(|percent| percent.0);
+        match key {
+            "rate" => {
+                let rate: Bandwidth = value.parse().map_err(|e| format!("{e}"))?;
+                if rate.bytes_per_second() == 0 {
+                    return Err(format!("a link's rate is at least 8bit, and {rate} is less"));
+                }
+                Ok(Self::Rate(rate))
+            }
+            "queue" => {
+                value.parse::<QueueText>().map(|queue| Self::Queue(queue.limit, queue.discipline))
+            }
+            "delay" => value.parse::<Time>().map(|time| Self::Delay(time.0)),
+            "jitter" if value == "none" => Ok(Self::Jitter(None)),
+            "jitter" => value.parse::<JitterText>().map(|jitter| Self::Jitter(Some(jitter.0))),
+            "loss" => match value.split_once('/') {
+                None => share(value).map(|share| Self::Loss(Loss::Independent(share))),
+                Some((p, r)) => {
+                    let (bad, good) = (Share::ALL, Share::NONE);
+                    Ok(Self::Loss(Loss::GilbertElliott { p: share(p)?, r: share(r)?, bad, good }))
+                }
+            },
+            "reorder" => share(value).map(Self::Reorder),
+            "duplicate" => share(value).map(Self::Duplicate),
+            "corrupt" => share(value).map(Self::Corrupt),
+            other => Err(format!("a link has no `{other}`: there are {KEYS}")),
+        }
+    }
+}
+
+impl LinkChange {
+    /// Changes that one thing. The rate and the queue's limit are not among impairments.
+    pub fn apply(self, to: &mut Impairments) {
+        match self {
+            Self::Rate(_) => {}
+            Self::Queue(_, discipline) => to.discipline = discipline,
+            Self::Delay(delay) => to.delay = delay,
+            Self::Jitter(jitter) => to.jitter = jitter,
+            Self::Loss(loss) => to.loss = loss,
+            Self::Reorder(share) => to.reorder = share,
+            Self::Duplicate(share) => to.duplicate = share,
+            Self::Corrupt(share) => to.corrupt = share,
+        }
+    }
+}
+
+/// Why impairments contradict each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contradiction {
+    /// The delay varies by more than it is.
+    Jitter(Jitter, std::time::Duration),
+    /// Packets overtake, and there is nothing to overtake.
+    Reorder,
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Jitter(jitter, delay) => write!(
+                f,
+                "a jitter of {:?} is more than the delay of {delay:?}: packets would arrive before \
+                 they left",
+                jitter.spread
+            ),
+            Self::Reorder => {
+                f.write_str("`reorder` has no effect without a delay: there is nobody to overtake")
+            }
+        }
+    }
+}
+
+impl Impairments {
+    /// What contradicts itself in them, if anything does.
+    pub fn contradiction(&self) -> Option<Contradiction> {
+        match self.jitter {
+            Some(jitter) if jitter.spread > self.delay => {
+                Some(Contradiction::Jitter(jitter, self.delay))
+            }
+            _ if self.reorder > Share::NONE && self.delay.is_zero() => Some(Contradiction::Reorder),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::Shape;
+    use super::*;
+
+    #[test]
+    fn changes_change_what_they_name_and_nothing_else() {
+        let mut all = Impairments::default();
+        let mut set = |text: &str| {
+            text.parse::<LinkChange>().unwrap().apply(&mut all);
+            all.clone()
+        };
+        let delayed = set("delay=20ms");
+        assert_eq!(
+            delayed,
+            Impairments { delay: Duration::from_millis(20), ..Impairments::default() }
+        );
+        let jitter = Some(Jitter { spread: Duration::from_millis(2), shape: Shape::Uniform });
+        assert_eq!(set("jitter=2ms uniform"), Impairments { jitter, ..delayed.clone() });
+        assert_eq!(set("jitter=none"), delayed);
+        let bursts = set("loss=0.1%/20%").loss;
+        assert!(matches!(bursts, Loss::GilbertElliott { bad: Share::ALL, .. }));
+        assert_eq!(set("loss=0%"), delayed);
+        assert_eq!(delayed.contradiction(), None);
+        assert_eq!(set("delay=0ms").contradiction(), None);
+        assert_eq!(set("reorder=1%").contradiction(), Some(Contradiction::Reorder));
+    }
+
+    #[test]
+    fn what_is_no_change_says_why() {
+        for (text, words) in [
+            ("delay", "KEY=VALUE"),
+            ("delay=20", "has no unit"),
+            ("rate=7bit", "at least 8bit, and 7bit is less"),
+            ("loss=1%/x", "no percentage"),
+            ("colour=red", "a link has no `colour`: there are rate"),
+            ("queue=0p", "is no queue"),
+        ] {
+            let said = text.parse::<LinkChange>().unwrap_err();
+            assert!(said.contains(words), "{text}: {said}");
+        }
+    }
+}
