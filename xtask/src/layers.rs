@@ -12,8 +12,8 @@ const FLOORS: [&[&str]; 7] = [
     &["model"],
     &["bpf", "netlink", "capture"],
     &["emulator", "pathfinder"],
-    &["api", "dataplane", "engine", "lab", "store", "telemetry"],
-    &["node", "controller", "forwarder", "bench"],
+    &["api", "dataplane", "lab", "store", "telemetry"],
+    &["node", "controller", "engine", "forwarder", "bench"],
     &["kaido"],
 ];
 

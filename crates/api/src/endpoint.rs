@@ -9,6 +9,7 @@ use tonic::transport::{Channel, Endpoint, Uri};
 
 use crate::v1::controller_client::ControllerClient;
 use crate::v1::dataplane_client::DataplaneClient;
+use crate::v1::emulator_client::EmulatorClient;
 
 /// What one message to or from a data plane may be: a file of a million entries, and what is shown
 /// of them.
@@ -37,6 +38,11 @@ pub async fn connect_dataplane(path: &Path) -> Result<DataplaneClient<Channel>, 
     // A file of a million entries takes its time.
     let client = DataplaneClient::new(channel("data plane", path, Duration::from_secs(600)).await?);
     Ok(client.max_decoding_message_size(LARGEST_MESSAGE).max_encoding_message_size(LARGEST_MESSAGE))
+}
+
+/// Connects to the emulator whose Unix socket is `path`.
+pub async fn connect_emulator(path: &Path) -> Result<EmulatorClient<Channel>, ConnectError> {
+    Ok(EmulatorClient::new(channel("emulator", path, Duration::from_secs(10)).await?))
 }
 
 async fn channel(

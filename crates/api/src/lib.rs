@@ -10,7 +10,8 @@ mod wait;
 
 pub use convert::{ConvertError, sids_from_text, sids_to_text};
 pub use endpoint::{
-    ConnectError, LARGEST_MESSAGE, connect, connect_dataplane, in_one_line, now_ns,
+    ConnectError, LARGEST_MESSAGE, connect, connect_dataplane, connect_emulator, in_one_line,
+    now_ns,
 };
 pub use wait::{dataplane_is_at_work, missing};
 

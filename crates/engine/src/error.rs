@@ -17,6 +17,32 @@ pub enum Error {
         #[source]
         source: Errno,
     },
+    /// The engine's thread did not start.
+    #[error("cannot start the engine's thread")]
+    Thread {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The socket cannot be bound.
+    #[error("cannot listen on {}", path.display())]
+    Bind {
+        /// The socket.
+        path: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The server failed.
+    #[error("the server failed")]
+    Serve {
+        /// Why.
+        #[source]
+        source: tonic::transport::Error,
+    },
+    /// A defect: the engine has panicked, and the log says where.
+    #[error("the emulator has panicked: bring the lab down, and report what its log says")]
+    Panicked,
     /// The kernel refused something else.
     #[error("cannot {doing}")]
     Refused {

@@ -5,13 +5,21 @@
 //! what it is late once does not make the next link late.
 
 mod clock;
+mod daemon;
+mod describe;
 mod error;
 mod header;
+mod plan;
 mod pump;
 mod remote;
+mod service;
+mod settings;
 mod socket;
 
+pub use daemon::{Config, run};
 pub use error::Error;
+pub use plan::{Direction, Plan};
 pub use pump::{Counts, Engine, Pace};
 pub use remote::{Gone, Remote};
+pub use settings::{Side, TraceError};
 pub use socket::Socket;

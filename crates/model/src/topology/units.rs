@@ -116,11 +116,16 @@ pub enum Queue {
 }
 
 impl Queue {
+    /// What [`Queue::Auto`] is in front of so many bits per second.
+    pub fn auto_bytes(bps: u64) -> u64 {
+        (bps / 8 / 40).max(64 * 1024)
+    }
+
     /// The queue's limit in bytes, in front of `rate` on a device with `device_mtu`.
     pub fn limit_bytes(self, rate: Bandwidth, device_mtu: u16) -> u64 {
         const ETHERNET_HEADER: u64 = 14;
         match self {
-            Self::Auto => (rate.bytes_per_second() / 40).max(64 * 1024),
+            Self::Auto => Self::auto_bytes(rate.bps()),
             Self::Packets(packets) => {
                 u64::from(packets) * (u64::from(device_mtu) + ETHERNET_HEADER)
             }

@@ -1,0 +1,153 @@
+//! The emulator's gRPC face.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use api::v1;
+use api::v1::emulator_server::Emulator;
+use emulator::{Cause, Network};
+use model::topology::LinkChange;
+use tonic::{Request, Response, Status};
+
+use crate::Remote;
+use crate::describe::describe;
+use crate::plan::Direction;
+
+/// Answers for a running engine.
+#[derive(Clone)]
+pub(crate) struct Service {
+    remote: Remote,
+    /// What the directions do now: whoever changes one holds it until the engine has done so.
+    directions: Arc<Mutex<Vec<Direction>>>,
+    base: PathBuf,
+}
+
+impl Service {
+    pub(crate) fn new(remote: Remote, directions: Vec<Direction>, base: PathBuf) -> Self {
+        Self { remote, directions: Arc::new(Mutex::new(directions)), base }
+    }
+
+    fn get(&self) -> Result<Vec<v1::EmulatedDirection>, Status> {
+        let directions = self.directions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let counted = self.remote.with(move |network, _| {
+            directions.iter().map(|direction| counted(direction, network)).collect()
+        });
+        counted.map_err(|gone| Status::unavailable(gone.to_string()))
+    }
+
+    fn change(
+        &self,
+        request: &v1::ChangeEmulatedLinkRequest,
+    ) -> Result<Vec<v1::EmulatedDirection>, Status> {
+        let wrong = |text: String| Status::invalid_argument(text);
+        let changes: Vec<LinkChange> = request
+            .changes
+            .iter()
+            .map(|text| text.parse().map_err(wrong))
+            .collect::<Result<_, _>>()?;
+        let mut directions = self.directions.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_meant = |direction: &Direction| {
+            direction.link == request.link
+                && (request.from.is_empty() || direction.from == request.from)
+        };
+        let mut changed = Vec::new();
+        for (at, direction) in directions.iter().enumerate().filter(|(_, one)| is_meant(one)) {
+            let mut side = direction.side.clone();
+            for change in &changes {
+                match *change {
+                    LinkChange::Rate(rate) => side.rate = Some(rate),
+                    LinkChange::Queue(queue, _) => side.queue = queue,
+                    _ => {}
+                }
+                change.apply(&mut side.impairments);
+            }
+            side.is_down = request.down.unwrap_or(side.is_down);
+            if let Some(contradiction) = side.impairments.contradiction() {
+                let of = format!("{} from {}", direction.link, direction.from);
+                return Err(wrong(format!("{of}: {contradiction}")));
+            }
+            let settings = side.settings(&self.base).map_err(|e| wrong(api::in_one_line(&e)))?;
+            changed.push((at, side, settings));
+        }
+        if changed.is_empty() {
+            let what = format!("`{}` is no emulated link", request.link);
+            return Err(Status::not_found(what));
+        }
+        let mut done = Vec::new();
+        for (at, side, settings) in changed {
+            directions[at].side = side;
+            done.push((directions[at].clone(), settings));
+        }
+        let counted = self.remote.with(move |network, now| {
+            for (direction, settings) in &done {
+                network.change(now, direction.id, settings.clone());
+            }
+            done.iter().map(|(direction, _)| counted(direction, network)).collect()
+        });
+        counted.map_err(|gone| Status::unavailable(gone.to_string()))
+    }
+}
+
+/// What a direction does and has done.
+fn counted(direction: &Direction, network: &Network) -> v1::EmulatedDirection {
+    let link = network.get(direction.id);
+    let counts = link.counts();
+    let (waiting, waiting_bytes) = link.waiting();
+    let drops = [
+        ("down", Cause::Down),
+        ("loss", Cause::Loss),
+        ("full", Cause::Full),
+        ("early", Cause::Early),
+    ];
+    v1::EmulatedDirection {
+        link: direction.link.clone(),
+        from: direction.from.clone(),
+        to: direction.to.clone().unwrap_or_default(),
+        does: describe(&direction.side),
+        received: counts.received,
+        copied: counts.copied,
+        arrived: counts.arrived,
+        arrived_bytes: counts.arrived_bytes,
+        corrupted: counts.corrupted,
+        overtook: counts.overtook,
+        inside: link.inside() as u64,
+        waiting: waiting as u64,
+        waiting_bytes,
+        filtered: network.filtered(direction.id),
+        dropped: drops
+            .map(|(cause, which)| v1::EmulatedDrops {
+                cause: cause.into(),
+                packets: counts.dropped(which),
+            })
+            .into(),
+    }
+}
+
+/// On a thread that may wait for the engine.
+async fn wait<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Status> + Send + 'static,
+) -> Result<T, Status> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| Status::internal("the emulator has panicked: see its log"))?
+}
+
+#[tonic::async_trait]
+impl Emulator for Service {
+    async fn get_emulated_links(
+        &self,
+        _: Request<v1::GetEmulatedLinksRequest>,
+    ) -> Result<Response<v1::GetEmulatedLinksResponse>, Status> {
+        let service = self.clone();
+        let directions = wait(move || service.get()).await?;
+        Ok(Response::new(v1::GetEmulatedLinksResponse { directions }))
+    }
+
+    async fn change_emulated_link(
+        &self,
+        request: Request<v1::ChangeEmulatedLinkRequest>,
+    ) -> Result<Response<v1::ChangeEmulatedLinkResponse>, Status> {
+        let service = self.clone();
+        let directions = wait(move || service.change(request.get_ref())).await?;
+        Ok(Response::new(v1::ChangeEmulatedLinkResponse { directions }))
+    }
+}
