@@ -1,6 +1,6 @@
 //! What a direction of a link does, in the topology file's words.
 
-use model::topology::{Discipline, Impairments, Loss, Queue, Shape, Share};
+use model::topology::{Discipline, Impairments, Loss, Queue, Share};
 
 use crate::settings::Side;
 
@@ -28,23 +28,13 @@ pub(crate) fn describe(side: &Side) -> String {
         Queue::Bytes(bytes) => Some(format!("queue {bytes}b")),
         Queue::Auto => None,
     });
-    parts.extend(match discipline {
-        Discipline::DropTail => None,
-        Discipline::Red => Some("red".into()),
-        Discipline::Codel => Some("codel".into()),
-        Discipline::Pie => Some("pie".into()),
-    });
+    if *discipline != Discipline::DropTail {
+        parts.push(discipline.name().into());
+    }
     if !delay.is_zero() {
         parts.push(format!("delay {delay:?}"));
     }
-    parts.extend(jitter.map(|jitter| {
-        let shape = match jitter.shape {
-            Shape::Normal => "normal",
-            Shape::Pareto => "pareto",
-            Shape::Uniform => "uniform",
-        };
-        format!("jitter {:?} {shape}", jitter.spread)
-    }));
+    parts.extend(jitter.map(|j| format!("jitter {:?} {}", j.spread, j.shape.name())));
     parts.extend(match loss {
         Loss::Independent(Share::NONE) => None,
         Loss::Independent(share) => Some(format!("loss {share}")),

@@ -52,6 +52,12 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
+    /// Run a lab's emulator in the foreground
+    Emulator {
+        /// Its configuration (JSON)
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -302,40 +308,26 @@ pub(crate) enum LabCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum LinkChange {
     /// Cut it
-    Down,
+    Down {
+        /// So that neither end sees it: packets are lost, and carriers stay
+        #[arg(long)]
+        silent: bool,
+    },
     /// Mend it
     Up,
     /// Change what is named, and nothing else
     Set {
-        /// Such as rate=100mbit
-        #[arg(value_name = "KEY=VALUE", required = true, value_parser = setting)]
-        settings: Vec<Setting>,
+        /// Only what this node sends
+        #[arg(long, value_name = "NODE")]
+        from: Option<String>,
+        /// Such as rate=100mbit or delay=20ms
+        #[arg(value_name = "KEY=VALUE", required = true, value_parser = change)]
+        settings: Vec<model::topology::LinkChange>,
     },
 }
 
-/// A setting of a link.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Setting {
-    /// The rate of both directions.
-    Rate(Bandwidth),
-}
-
-fn setting(text: &str) -> Result<Setting, String> {
-    match text.split_once('=') {
-        Some(("rate", value)) => match value.parse::<Bandwidth>() {
-            // The kernel's queues count bytes.
-            Ok(rate) if rate.bytes_per_second() == 0 => {
-                Err(format!("a link's rate is at least 8bit, and {rate} is less"))
-            }
-            rate => rate.map(Setting::Rate).map_err(|error| error.to_string()),
-        },
-        Some((
-            key @ ("delay" | "jitter" | "loss" | "queue" | "reorder" | "duplicate" | "corrupt"),
-            _,
-        )) => Err(format!("`{key}` is not built yet: impairments come with the emulator")),
-        Some((key, _)) => Err(format!("a link has no `{key}`: set rate=100mbit")),
-        None => Err("write KEY=VALUE, such as rate=100mbit".into()),
-    }
+fn change(text: &str) -> Result<model::topology::LinkChange, String> {
+    text.parse()
 }
 
 /// Which controller is meant.

@@ -13,6 +13,7 @@ use netlink::{
 };
 
 use crate::Error;
+use crate::emulated;
 use crate::routes::{Routes, routing};
 use crate::state::{INFRASTRUCTURE, namespace_path};
 use crate::xdp;
@@ -79,7 +80,8 @@ pub(crate) fn links(
     let mut port = FIRST_LINK;
     let mut plugged = Batch::new();
     let mut behind_xdp: Vec<(&Namespace, String)> = Vec::new();
-    for segment in &topology.segments {
+    let mut emulated = Vec::new();
+    for (number, segment) in topology.segments.iter().enumerate() {
         let end = |at: usize| {
             let end = segment.ends[at];
             let interface = &topology.nodes[end.node].interfaces[end.interface];
@@ -94,6 +96,24 @@ pub(crate) fn links(
         let runs_xdp = |at: usize| topology.nodes[segment.ends[at].node].runs_xdp();
         let label = || format!("link {}", segment.name);
         match segment.kind {
+            _ if topology.is_emulated(segment) => {
+                for at in 0..segment.ends.len() {
+                    let name = emulated::device(number, at);
+                    let far = VethEnd {
+                        name: &name,
+                        namespace: infrastructure,
+                        index: Some(port),
+                        ..end(at)
+                    };
+                    batch.push(label(), netlink::add_veth(&end(at), &far));
+                    plugged.push(label(), netlink::set_up(port));
+                    if runs_xdp(at) {
+                        behind_xdp.push((infrastructure, name.clone()));
+                    }
+                    emulated.push(name);
+                    port += 1;
+                }
+            }
             SegmentKind::PointToPoint => {
                 batch.push(label(), netlink::add_veth(&end(0), &end(1)));
                 for far in [0, 1].into_iter().filter(|far| runs_xdp(1 - far)) {
@@ -125,6 +145,7 @@ pub(crate) fn links(
         }
     }
     bridges.commit(batch)?;
+    emulated::prepare(infrastructure, &emulated)?;
     bridges.commit(plugged)?;
     behind_xdp.iter().try_for_each(|(namespace, name)| xdp::prepare_far_end(namespace, name))
 }
@@ -148,6 +169,10 @@ pub(crate) fn devices(topology: &Topology, at: usize, handle: &mut Handle) -> Re
         let label = format!("interface {} of {}", interface.name, node.name);
         if let Some(tbf) = tbf(interface) {
             batch.push(&label, netlink::replace_tbf(device, &tbf));
+        }
+        if interface.emulated && topology.has_srv6() {
+            // The emulator's sockets are not told how to cut what is encapsulated.
+            batch.push(&label, netlink::set_largest_segments(device, 1));
         }
         batch.push(&label, netlink::set_up(device));
         address_request(&mut batch, node, device, interface.ipv4.into());
@@ -199,7 +224,7 @@ fn address_request(batch: &mut Batch, node: &Node, interface: u32, address: IpNe
 
 /// The token bucket of an interface that has a rate.
 pub(crate) fn tbf(interface: &Interface) -> Option<Tbf> {
-    let rate = interface.rate?;
+    let rate = interface.rate.filter(|_| !interface.emulated)?;
     let limit = queue_bytes(interface, rate);
     Some(Tbf::new(rate, u32::from(interface.mtu), limit))
 }

@@ -53,6 +53,18 @@ pub enum Error {
     /// A daemon that is to be started runs already.
     #[error("{0} is running already")]
     Running(String),
+    /// Emulated links, and no program to run the emulator.
+    #[error("the lab has emulated links, and is brought up without Kaido's daemons")]
+    NoProgram,
+    /// A link that is the kernel's own, and a change that only the emulator makes.
+    #[error(
+        "{link} is a link of the kernel's own, which has a rate and nothing else: put `engine: true` \
+         behind it in the lab's file"
+    )]
+    NotEmulated {
+        /// The link.
+        link: String,
+    },
     /// A lab without Kaido's daemons.
     #[error("the lab {0} has no controller: put `controller: true` into its file")]
     NoController(String),

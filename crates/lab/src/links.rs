@@ -25,10 +25,7 @@ pub type Ends = Vec<String>;
 impl Lab {
     /// Changes what is named about a link or a LAN, and nothing else.
     pub fn change_link(&self, name: &str, change: Change) -> Result<Ends, Error> {
-        let segment = self.topology.segment(name).ok_or_else(|| Error::NoLink {
-            name: name.into(),
-            known: self.topology.segments.iter().map(|segment| segment.name.clone()).collect(),
-        })?;
+        let segment = self.segment(name)?;
         if let Change::Rate(_) = change {
             for end in &segment.ends {
                 let node = &self.topology.nodes[end.node];

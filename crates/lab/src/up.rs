@@ -10,6 +10,7 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 
 use crate::build;
 use crate::daemons::{self, Daemons};
+use crate::emulated;
 use crate::frr::Frr;
 use crate::functions;
 use crate::processes::processes;
@@ -92,6 +93,9 @@ impl Labs {
         }
         let folder = self.folder(&name);
         check_path(&folder.join(SOCKET))?;
+        if topology.has_emulated() {
+            check_path(&emulated::socket(&folder))?;
+        }
         let with_xdp = topology.nodes.iter().filter(|node| node.runs_xdp());
         for node in with_xdp {
             check_path(&xdp::socket(&folder, &node.name))?;
@@ -206,6 +210,11 @@ impl Lab {
         progress(Stage::Links, 0, topology.segments.len());
         build::links(topology, &namespaces, &infrastructure)?;
         self.configure_all(&namespaces, cancel, progress)?;
+        if topology.has_emulated() {
+            let daemons = options.daemons.as_ref().ok_or(Error::NoProgram)?;
+            // Nothing passes an emulated link before.
+            emulated::start(&self.folder, file, daemons, cancel)?;
+        }
         for (node, namespace) in topology.nodes.iter().zip(&namespaces) {
             functions::load_rules(node, namespace, file)?;
         }

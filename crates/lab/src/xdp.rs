@@ -44,7 +44,7 @@ pub(crate) fn prepare_far_end(namespace: &Namespace, interface: &str) -> Result<
 /// and what comes out at the other end is handed to the interface as the kernel's own packets are.
 /// Drops, backlog and rate are found where those of other nodes are.
 pub(crate) fn make_exits(node: &Node, namespace: &Namespace) -> Result<(), Error> {
-    let shaped = |(_, interface): &(usize, &Interface)| interface.rate.is_some();
+    let shaped = |(_, interface): &(usize, &Interface)| is_shaped(interface);
     for (at, interface) in node.interfaces.iter().enumerate().filter(shaped) {
         let port = build::index_of(at);
         let mut handle = Handle::within(namespace)?;
@@ -76,6 +76,11 @@ pub(crate) fn make_exits(node: &Node, namespace: &Namespace) -> Result<(), Error
     Ok(())
 }
 
+/// Whether the kernel's own queue holds an interface's rate: the emulator does it for others.
+fn is_shaped(interface: &Interface) -> bool {
+    interface.rate.is_some() && !interface.emulated
+}
+
 /// What XDP sends into for an interface of a node. No node is called so: names have no hyphen.
 fn exit_name(interface: usize) -> String {
     format!("xdp-{}", build::index_of(interface))
@@ -90,11 +95,8 @@ fn file(node: &Node) -> String {
         node.name
     );
     for (at, interface) in node.interfaces.iter().enumerate() {
-        let exit = if interface.rate.is_some() {
-            format!("exit: {}", exit_name(at))
-        } else {
-            String::new()
-        };
+        let exit =
+            if is_shaped(interface) { format!("exit: {}", exit_name(at)) } else { String::new() };
         // In quotes: a node may be called `no`. Writing to a string cannot fail.
         let _ = writeln!(text, "  \"{}\": {{{exit}}}", interface.name);
     }

@@ -32,7 +32,7 @@ pub use generic::GenericHandle;
 pub use interface_rule::{InterfaceRule, add_interface_rule, delete_interface_rule};
 pub use link::{
     Link, LinkStats, Mac, VethEnd, Vlan, Xdp, XdpMode, add_bridge, add_veth, delete_link, set_down,
-    set_master, set_up,
+    set_largest_segments, set_master, set_up,
 };
 pub use monitor::{Event, Monitor};
 pub use namespace::Namespace;

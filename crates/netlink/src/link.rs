@@ -99,6 +99,15 @@ fn set_flags(interface: u32, flags: LinkFlags) -> Request {
     Request::of(NEWLINK, 0, &message)
 }
 
+/// How many segments a packet that the interface is given may have: with one, the kernel cuts up what has
+/// more.
+pub fn set_largest_segments(interface: u32, segments: u32) -> Request {
+    let mut message = LinkMessage::default();
+    message.header.index = interface;
+    message.attributes = vec![LinkAttribute::GsoMaxSegs(segments)];
+    Request::of(NEWLINK, 0, &message)
+}
+
 /// Makes the interface a port of the bridge `master`, or of none.
 pub fn set_master(interface: u32, master: Option<u32>) -> Request {
     let mut message = LinkMessage::default();

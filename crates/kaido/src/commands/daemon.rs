@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
-use lab::{ControllerConfig, NodeConfig};
+use lab::{ControllerConfig, EmulatorConfig, NodeConfig};
 use nix::fcntl::{Flock, FlockArg};
 use serde::de::DeserializeOwned;
 
@@ -33,6 +33,19 @@ pub(crate) fn controller(config: &Path) -> Done {
     let _lock = lock(config)?;
     let config = controller::Config { socket, store, applications };
     block_on(controller::run(config, asked_to_end()))?.map_err(Failure::failed)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn emulator(config: &Path) -> Done {
+    start_tracing();
+    let EmulatorConfig { socket, topology, base } = read(config)?;
+    let _lock = lock(config)?;
+    let text = crate::input::read(&topology, "topology file", LARGEST_FILE)?;
+    let topology = model::topology::parse(&topology.to_string_lossy(), &text)
+        .map_err(|problems| Failure::usage(anyhow!("{problems}")))?;
+    let plan = engine::Plan::of(&topology, &base, lab::emulator_device).map_err(Failure::usage)?;
+    let config = engine::Config { socket, plan, base };
+    block_on(engine::run(config, asked_to_end()))?.map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::{Cancel, Change, Daemons, Labs, Options, Stage};
+use lab::{Cancel, Daemons, Labs, Options, Stage};
 use model::topology::{self, Topology};
 use serde_json::json;
 
-use crate::cli::{LabCommand, LinkChange, Setting};
+use crate::cli::LabCommand;
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::cancellable;
@@ -54,27 +54,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         // A lab's name may stand without --lab, too.
         LabCommand::Graph { which, file } => graph(&labs, file.or(which.lab).as_deref(), output),
         LabCommand::Link { which, link, change } => {
-            let lab = labs.choose(which.lab.as_deref())?;
-            let what = match &change {
-                LinkChange::Down => "down",
-                LinkChange::Up => "up",
-                LinkChange::Set { .. } => "changed",
-            };
-            let changes = match change {
-                LinkChange::Down => vec![Change::Down],
-                LinkChange::Up => vec![Change::Up],
-                LinkChange::Set { settings } => {
-                    settings.into_iter().map(|Setting::Rate(rate)| Change::Rate(rate)).collect()
-                }
-            };
-            let mut ends = Vec::new();
-            for change in changes {
-                ends = lab.change_link(&link, change)?;
-            }
-            output.print(&json!({ "link": link, "changed": ends }), |_| {
-                format!("{link} is {what}, at {}", ends.join(" and "))
-            })?;
-            Ok(ExitCode::SUCCESS)
+            super::link::change(&labs.choose(which.lab.as_deref())?, &link, change, output)
         }
         LabCommand::Capture { which, place, arguments } => {
             let Some((node, interface)) = place.split_once(':') else {

@@ -7,5 +7,6 @@ pub(crate) mod doctor;
 pub(crate) mod experiments;
 pub(crate) mod function;
 pub(crate) mod lab;
+mod link;
 pub(crate) mod manual;
 pub(crate) mod network;

@@ -67,6 +67,35 @@ impl FromStr for LinkChange {
     }
 }
 
+/// As it is parsed.
+impl fmt::Display for LinkChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // To the bit: the short form is rounded.
+            Self::Rate(rate) => write!(f, "rate={}bit", rate.bps()),
+            Self::Queue(queue, discipline) => {
+                let limit = match queue {
+                    Queue::Packets(packets) => format!("{packets}p"),
+                    Queue::Bytes(bytes) => format!("{bytes}b"),
+                    // The file's default is not written.
+                    Queue::Auto => return Ok(()),
+                };
+                write!(f, "queue={limit} {}", discipline.name())
+            }
+            Self::Delay(delay) => write!(f, "delay={}ns", delay.as_nanos()),
+            Self::Jitter(None) => f.write_str("jitter=none"),
+            Self::Jitter(Some(jitter)) => {
+                write!(f, "jitter={}ns {}", jitter.spread.as_nanos(), jitter.shape.name())
+            }
+            Self::Loss(Loss::Independent(share)) => write!(f, "loss={share}"),
+            Self::Loss(Loss::GilbertElliott { p, r, .. }) => write!(f, "loss={p}/{r}"),
+            Self::Reorder(share) => write!(f, "reorder={share}"),
+            Self::Duplicate(share) => write!(f, "duplicate={share}"),
+            Self::Corrupt(share) => write!(f, "corrupt={share}"),
+        }
+    }
+}
+
 impl LinkChange {
     /// Changes that one thing. The rate and the queue's limit are not among impairments.
     pub fn apply(self, to: &mut Impairments) {
@@ -149,6 +178,26 @@ mod tests {
         assert_eq!(delayed.contradiction(), None);
         assert_eq!(set("delay=0ms").contradiction(), None);
         assert_eq!(set("reorder=1%").contradiction(), Some(Contradiction::Reorder));
+    }
+
+    #[test]
+    fn changes_are_written_as_they_are_read() {
+        for text in [
+            "rate=12.345678mbit",
+            "queue=250p codel",
+            "queue=64kb",
+            "delay=1.5ms",
+            "jitter=2ms pareto",
+            "jitter=none",
+            "loss=0.1%/20%",
+            "loss=0.0000001%",
+            "reorder=1%",
+            "duplicate=33.3%",
+            "corrupt=100%",
+        ] {
+            let change: LinkChange = text.parse().unwrap();
+            assert_eq!(change.to_string().parse(), Ok(change), "{change}");
+        }
     }
 
     #[test]

@@ -49,6 +49,17 @@ pub enum Shape {
     Uniform,
 }
 
+impl Shape {
+    /// As files name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Pareto => "pareto",
+            Self::Uniform => "uniform",
+        }
+    }
+}
+
 /// By how much a delay varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Jitter {
@@ -97,6 +108,18 @@ pub enum Discipline {
     Codel,
     /// The proportional integral controller.
     Pie,
+}
+
+impl Discipline {
+    /// As files name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DropTail => "drop-tail",
+            Self::Red => "red",
+            Self::Codel => "codel",
+            Self::Pie => "pie",
+        }
+    }
 }
 
 /// Packets that do not pass a link: those of which all that is given is true.

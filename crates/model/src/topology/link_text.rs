@@ -155,6 +155,8 @@ pub(super) struct LinkBody {
     pub(super) trace: Option<String>,
     /// The packets that do not pass.
     pub(super) filter: Option<Vec<Filter>>,
+    /// Whether the emulator carries the packets even where the kernel's own link would do.
+    pub(super) engine: Option<bool>,
     /// What is different in the direction from the second node to the first.
     pub(super) reverse: Option<Direction>,
 }

@@ -59,6 +59,8 @@ pub(super) fn resolve<'a>(
         let inner = plan.body.mtu.unwrap_or(mtu);
         check_mtu(&mut place, &[plan.at.as_slice(), steps!["mtu"]].concat(), inner);
         let segment = topology.segments.len();
+        let emulated = plan.body.engine.unwrap_or(false)
+            || plan.sides.iter().any(|side| !side.impairments.is_none());
         let mut ends = Vec::with_capacity(plan.members.len());
         for (member, node) in plan.members.iter().copied().enumerate() {
             let side = &plan.sides[member];
@@ -74,6 +76,7 @@ pub(super) fn resolve<'a>(
                 rate: side.rate,
                 queue: side.queue,
                 impairments: side.impairments.clone(),
+                emulated,
                 adjacencies: Vec::new(),
             });
         }

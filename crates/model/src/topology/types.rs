@@ -153,6 +153,9 @@ pub struct Interface {
     pub queue: Queue,
     /// What else happens to what is sent here.
     pub impairments: Impairments,
+    /// Whether the segment's packets go through the emulator: the kernel's own links do rates, and
+    /// nothing else.
+    pub emulated: bool,
     /// The routers at the segment's other ends; empty on a host's interface.
     pub adjacencies: Vec<Adjacency>,
 }
@@ -306,11 +309,15 @@ impl Topology {
         self.nodes.iter().any(|node| node.locator.is_some())
     }
 
-    /// Whether a segment's packets go through the emulator: the kernel's own links do rates, and nothing
-    /// else.
+    /// Whether a segment's packets go through the emulator.
     pub fn is_emulated(&self, segment: &Segment) -> bool {
         let interface = |end: &End| &self.nodes[end.node].interfaces[end.interface];
-        segment.ends.iter().any(|end| !interface(end).impairments.is_none())
+        segment.ends.iter().any(|end| interface(end).emulated)
+    }
+
+    /// Whether any segment's packets go through the emulator.
+    pub fn has_emulated(&self) -> bool {
+        self.segments.iter().any(|segment| self.is_emulated(segment))
     }
 
     /// The ends of a node's interface's segment, without that interface itself.

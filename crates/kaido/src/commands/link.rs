@@ -1,0 +1,107 @@
+//! `kaido lab link`: cutting, mending and changing a link of a running lab.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use api::v1;
+use lab::{Change, Lab};
+use model::topology;
+use serde_json::{Value, json};
+
+use crate::cli::LinkChange;
+use crate::failure::{Done, Failure};
+use crate::output::Output;
+use crate::runtime::block_on;
+
+pub(super) fn change(lab: &Lab, link: &str, change: LinkChange, output: &Output) -> Done {
+    match change {
+        LinkChange::Down { silent: false } => cable(lab, link, Change::Down, "down", output),
+        LinkChange::Down { silent: true } => {
+            let down = v1::ChangeEmulatedLinkRequest { down: Some(true), ..Default::default() };
+            emulated(lab, link, down, output)
+        }
+        LinkChange::Up => {
+            if let Ok((socket, link)) = lab.emulator(link) {
+                let down = Some(false);
+                ask(&socket, v1::ChangeEmulatedLinkRequest { link, down, ..Default::default() })?;
+            }
+            cable(lab, link, Change::Up, "up", output)
+        }
+        LinkChange::Set { from, settings } => {
+            if lab.emulator(link).is_err() {
+                return rate(lab, link, from, &settings, output);
+            }
+            let changes = settings.iter().map(ToString::to_string).collect();
+            let from = from.unwrap_or_default();
+            if !from.is_empty() {
+                lab.node(&from)?;
+            }
+            let set = v1::ChangeEmulatedLinkRequest { from, changes, ..Default::default() };
+            emulated(lab, link, set, output)
+        }
+    }
+}
+
+/// Changes the devices at a link's ends.
+fn cable(lab: &Lab, link: &str, change: Change, what: &str, output: &Output) -> Done {
+    let ends = lab.change_link(link, change)?;
+    output.print(&json!({ "link": link, "changed": ends }), |_| {
+        format!("{link} is {what}, at {}", ends.join(" and "))
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A link of the kernel's own has a rate, in both directions, and nothing else.
+fn rate(
+    lab: &Lab,
+    link: &str,
+    from: Option<String>,
+    settings: &[topology::LinkChange],
+    output: &Output,
+) -> Done {
+    let mut rate = None;
+    for setting in settings {
+        match setting {
+            topology::LinkChange::Rate(bandwidth) if from.is_none() => rate = Some(*bandwidth),
+            // Says what it needs.
+            _ => drop(lab.emulator(link)?),
+        }
+    }
+    let rate = rate.ok_or_else(|| Failure::usage(anyhow!("there is nothing to change")))?;
+    cable(lab, link, Change::Rate(rate), "changed", output)
+}
+
+fn emulated(
+    lab: &Lab,
+    link: &str,
+    request: v1::ChangeEmulatedLinkRequest,
+    output: &Output,
+) -> Done {
+    let (socket, link) = lab.emulator(link)?;
+    let directions = ask(&socket, v1::ChangeEmulatedLinkRequest { link: link.clone(), ..request })?;
+    let changed: Value = directions
+        .iter()
+        .map(|one| json!({ "from": one.from, "to": one.to, "does": one.does }))
+        .collect();
+    output.print(&json!({ "link": link, "changed": changed }), |_| {
+        let line = |one: &v1::EmulatedDirection| {
+            let does = if one.does.is_empty() { "nothing" } else { &one.does };
+            let to = if one.to.is_empty() { String::new() } else { format!(" to {}", one.to) };
+            format!("{link} from {}{to}: {does}", one.from)
+        };
+        directions.iter().map(line).collect::<Vec<_>>().join("\n")
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn ask(
+    socket: &Path,
+    request: v1::ChangeEmulatedLinkRequest,
+) -> Result<Vec<v1::EmulatedDirection>, Failure> {
+    let answer = block_on(async {
+        let mut client = api::connect_emulator(socket).await?;
+        Ok::<_, Failure>(client.change_emulated_link(request).await?.into_inner())
+    })??;
+    Ok(answer.directions)
+}

@@ -1,0 +1,100 @@
+//! Emulated links: their devices beside the bridges, and the daemon that moves packets between them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use model::topology::{Segment, Topology};
+use netlink::Namespace;
+use serde::{Deserialize, Serialize};
+
+use crate::daemons::{Daemons, Started, spawn};
+use crate::processes::pause;
+use crate::state::{INFRASTRUCTURE, Lab};
+use crate::{Cancel, Error};
+
+/// The configuration of `kaido emulator`, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EmulatorConfig {
+    /// The Unix socket that it listens on.
+    pub socket: PathBuf,
+    /// The lab's topology file.
+    pub topology: PathBuf,
+    /// The folder that the files are in which the topology names.
+    pub base: PathBuf,
+}
+
+/// How long it may take to answer.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// The device of a segment's end where the emulator runs, both by their numbers.
+pub fn device(segment: usize, end: usize) -> String {
+    format!("e{segment}-{end}")
+}
+
+/// The socket of a lab's emulator.
+pub(crate) fn socket(folder: &Path) -> PathBuf {
+    folder.join("emulator.sock")
+}
+
+/// Prepares the emulator's devices, before they are up: what the kernel says of itself on an interface
+/// would go into the network.
+pub(crate) fn prepare(infrastructure: &Namespace, devices: &[String]) -> Result<(), Error> {
+    infrastructure.run(|| {
+        for device in devices {
+            netlink::sysctl::write(&format!("ipv6/conf/{device}/disable_ipv6"), "1")?;
+        }
+        Ok::<(), Error>(())
+    })?
+}
+
+/// Starts the emulator, and waits until it is at work. `file`: the lab's file, as its user named it.
+pub(crate) fn start(
+    folder: &Path,
+    file: &Path,
+    daemons: &Daemons,
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    let (path, log) = (folder.join("emulator.json"), folder.join("emulator.log"));
+    let socket = socket(folder);
+    let base = file.parent().map_or_else(|| PathBuf::from("/"), Path::to_path_buf);
+    let config = EmulatorConfig { socket: socket.clone(), topology: folder.join("lab.yaml"), base };
+    let json =
+        serde_json::to_vec_pretty(&config).map_err(|e| Error::file("write", &path)(e.into()))?;
+    fs::write(&path, json).map_err(Error::file("write", &path))?;
+    let arguments = ["emulator".as_ref(), "--config".as_ref(), path.as_os_str()];
+    let process = spawn(folder, INFRASTRUCTURE, &log, &daemons.program, &arguments)?;
+    let mut started = Started { daemon: "the emulator".into(), log, process };
+    let since = Instant::now();
+    while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+        cancel.check()?;
+        started.check()?;
+        if since.elapsed() > LIMIT {
+            return Err(started.failed("does not answer"));
+        }
+        pause(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+impl Lab {
+    /// The socket of the lab's emulator, and the name of a link of its own, which must be emulated.
+    pub fn emulator(&self, link: &str) -> Result<(PathBuf, String), Error> {
+        let segment = self.segment(link)?;
+        let link = segment.name.clone();
+        if !self.topology.is_emulated(segment) {
+            return Err(Error::NotEmulated { link });
+        }
+        Ok((socket(&self.folder), link))
+    }
+
+    /// A link or a LAN of the topology, or an error that names those there are.
+    pub fn segment(&self, name: &str) -> Result<&Segment, Error> {
+        let known = |topology: &Topology| {
+            topology.segments.iter().map(|segment| segment.name.clone()).collect()
+        };
+        let missing = || Error::NoLink { name: name.into(), known: known(&self.topology) };
+        self.topology.segment(name).ok_or_else(missing)
+    }
+}
