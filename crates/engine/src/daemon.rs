@@ -1,6 +1,7 @@
 //! The emulator as a daemon: `kaido emulator`.
 
-use std::path::PathBuf;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use api::v1::emulator_server::EmulatorServer;
@@ -22,6 +23,21 @@ pub struct Config {
     pub base: PathBuf,
 }
 
+/// Removes a socket on which nobody answers any more.
+fn remove_dead(socket: &Path) -> Result<(), Error> {
+    if std::os::unix::net::UnixStream::connect(socket).is_ok() {
+        return Err(Error::InUse(socket.into()));
+    }
+    match std::fs::symlink_metadata(socket) {
+        Ok(found) if found.file_type().is_socket() => {
+            let _ = std::fs::remove_file(socket);
+            Ok(())
+        }
+        // What else is there, binding says.
+        _ => Ok(()),
+    }
+}
+
 /// Runs the emulator until `stop` completes.
 pub async fn run(
     config: Config,
@@ -40,6 +56,7 @@ pub async fn run(
         let _ = ended.send(engine.run().map(drop));
     });
     thread.map_err(|source| Error::Thread { source })?;
+    remove_dead(&socket)?;
     let bind = |source| Error::Bind { path: socket.clone(), source };
     let listener = UnixListener::bind(&socket).map_err(bind)?;
     tracing::info!("{} directions, listening on {}", directions.len(), socket.display());

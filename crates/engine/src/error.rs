@@ -33,6 +33,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// Another emulator answers on the socket.
+    #[error("another emulator answers on {}", .0.display())]
+    InUse(std::path::PathBuf),
     /// The server failed.
     #[error("the server failed")]
     Serve {

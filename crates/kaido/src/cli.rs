@@ -283,6 +283,11 @@ pub(crate) enum LabCommand {
         #[command(subcommand)]
         change: LinkChange,
     },
+    /// Show the emulated links: what they do, and what they have done
+    Links {
+        #[command(flatten)]
+        which: WhichLab,
+    },
     /// Capture on a node's interface with tcpdump
     Capture {
         #[command(flatten)]
@@ -298,7 +303,7 @@ pub(crate) enum LabCommand {
     Start {
         #[command(flatten)]
         which: WhichLab,
-        /// `controller`, or the node whose daemons are meant
+        /// `controller`, `emulator`, or the node whose daemons are meant
         daemon: String,
     },
     /// Remove what commands that were killed have left behind

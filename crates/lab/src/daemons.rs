@@ -12,6 +12,7 @@ use model::{Announcement, Application};
 use serde::{Deserialize, Serialize};
 
 use crate::announce::announcement;
+use crate::emulated;
 use crate::enter::enter;
 use crate::frr::tail;
 use crate::processes::{pause, processes};
@@ -146,6 +147,18 @@ impl Lab {
         }
         let mut controller = start_controller(&self.folder, program)?;
         wait_for_socket(&self.folder, &mut controller, &Cancel::default())
+    }
+
+    /// Starts the lab's emulator again after it has ended: its links are as in the file.
+    pub fn start_emulator(&self, daemons: &Daemons) -> Result<(), Error> {
+        if !self.topology.has_emulated() {
+            return Err(Error::NoEmulator(self.name.clone()));
+        }
+        let _lock = self.lock_to_start()?;
+        if self.runs(CONFIG, &emulated::config(&self.folder)) {
+            return Err(Error::Running("emulator".into()));
+        }
+        emulated::run(&self.folder, daemons, &Cancel::default())
     }
 
     /// Starts those of a node's daemons again that have ended.

@@ -32,6 +32,9 @@ fn write_all(text: &mut String, topology: &Topology) -> std::fmt::Result {
             if let Some(rate) = interface.rate {
                 write!(text, "  {rate}")?;
             }
+            if !interface.impairments.is_none() {
+                write!(text, "  {}", interface.impairments)?;
+            }
             writeln!(text, "  cost {}", interface.cost)?;
         }
     }

@@ -49,20 +49,31 @@ pub(crate) fn prepare(infrastructure: &Namespace, devices: &[String]) -> Result<
     })?
 }
 
-/// Starts the emulator, and waits until it is at work. `file`: the lab's file, as its user named it.
+/// The emulator's configuration.
+pub(crate) fn config(folder: &Path) -> PathBuf {
+    folder.join("emulator.json")
+}
+
+/// Writes the configuration, starts the emulator, and waits until it is at work. `file`: the lab's file, as
+/// its user named it.
 pub(crate) fn start(
     folder: &Path,
     file: &Path,
     daemons: &Daemons,
     cancel: &Cancel,
 ) -> Result<(), Error> {
-    let (path, log) = (folder.join("emulator.json"), folder.join("emulator.log"));
-    let socket = socket(folder);
+    let (path, socket) = (config(folder), socket(folder));
     let base = file.parent().map_or_else(|| PathBuf::from("/"), Path::to_path_buf);
-    let config = EmulatorConfig { socket: socket.clone(), topology: folder.join("lab.yaml"), base };
+    let config = EmulatorConfig { socket, topology: folder.join("lab.yaml"), base };
     let json =
         serde_json::to_vec_pretty(&config).map_err(|e| Error::file("write", &path)(e.into()))?;
     fs::write(&path, json).map_err(Error::file("write", &path))?;
+    run(folder, daemons, cancel)
+}
+
+/// Starts the emulator with the configuration that is there.
+pub(crate) fn run(folder: &Path, daemons: &Daemons, cancel: &Cancel) -> Result<(), Error> {
+    let (path, log, socket) = (config(folder), folder.join("emulator.log"), socket(folder));
     let arguments = ["emulator".as_ref(), "--config".as_ref(), path.as_os_str()];
     let process = spawn(folder, INFRASTRUCTURE, &log, &daemons.program, &arguments)?;
     let mut started = Started { daemon: "the emulator".into(), log, process };
@@ -79,6 +90,14 @@ pub(crate) fn start(
 }
 
 impl Lab {
+    /// The socket of the lab's emulator.
+    pub fn emulator_socket(&self) -> Result<PathBuf, Error> {
+        if !self.topology.has_emulated() {
+            return Err(Error::NoEmulator(self.name.clone()));
+        }
+        Ok(socket(&self.folder))
+    }
+
     /// The socket of the lab's emulator, and the name of a link of its own, which must be emulated.
     pub fn emulator(&self, link: &str) -> Result<(PathBuf, String), Error> {
         let segment = self.segment(link)?;

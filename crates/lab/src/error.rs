@@ -56,6 +56,9 @@ pub enum Error {
     /// Emulated links, and no program to run the emulator.
     #[error("the lab has emulated links, and is brought up without Kaido's daemons")]
     NoProgram,
+    /// A lab without emulated links.
+    #[error("the lab {0} has no emulated link, and no emulator")]
+    NoEmulator(String),
     /// A link that is the kernel's own, and a change that only the emulator makes.
     #[error(
         "{link} is a link of the kernel's own, which has a rate and nothing else: put `engine: true` \
@@ -251,6 +254,8 @@ impl Error {
                 | Self::Running(_)
                 | Self::Inside(_)
                 | Self::NoController(_)
+                | Self::NoEmulator(_)
+                | Self::NotEmulated { .. }
                 | Self::NoNode { .. }
                 | Self::NoDataplane { .. }
                 | Self::NoQueue { .. }

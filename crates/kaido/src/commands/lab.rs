@@ -56,6 +56,9 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         LabCommand::Link { which, link, change } => {
             super::link::change(&labs.choose(which.lab.as_deref())?, &link, change, output)
         }
+        LabCommand::Links { which } => {
+            super::link::list(&labs.choose(which.lab.as_deref())?, output)
+        }
         LabCommand::Capture { which, place, arguments } => {
             let Some((node, interface)) = place.split_once(':') else {
                 return Err(Failure::usage(anyhow!(
@@ -73,6 +76,8 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             let daemons = daemons()?;
             if daemon == "controller" {
                 lab.start_controller(&daemons.program)?;
+            } else if daemon == "emulator" {
+                lab.start_emulator(&daemons)?;
             } else {
                 lab.start_node(&daemon, &daemons)?;
             }

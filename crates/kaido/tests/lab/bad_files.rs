@@ -40,7 +40,12 @@ fn mistakes() -> Vec<(&'static str, String, &'static str, &'static str)> {
             "7:",
             "1gbit",
         ),
-        ("an impairment", with("links: [r1-r2: {delay: 10ms}]\n"), "6:", "not built yet"),
+        (
+            "a jitter that is more than the delay",
+            with("links: [r1-r2: {delay: 10ms, jitter: 20ms}]\n"),
+            "6:",
+            "a jitter of 20ms is more than the delay of 10ms",
+        ),
         (
             "XDP where nothing is forwarded",
             with("").replace("h1: {}", "h1: {dataplane: xdp}"),

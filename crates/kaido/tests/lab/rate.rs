@@ -87,8 +87,8 @@ fn root_a_link_takes_what_is_built_and_says_what_is_not() {
     let lab = kaido.lab_up(CHAIN);
     let before = queues(&lab, "r1");
     let set = |setting: &str| kaido.run(&["lab", "link", "r1-r2", "set", setting]);
-    for key in ["delay=10ms", "loss=1%", "jitter=1ms", "queue=10p"] {
-        set(key).failed(2, &["not built yet"]);
+    for setting in ["delay=10ms", "loss=1%", "jitter=1ms", "queue=10p"] {
+        set(setting).failed(2, &["a link of the kernel's own", "`engine: true`"]);
     }
     set("colour=red").failed(2, &["a link has no `colour`"]);
     set("rate=fast").failed(2, &["rate"]);
@@ -96,6 +96,8 @@ fn root_a_link_takes_what_is_built_and_says_what_is_not() {
     set("rate=7bit").failed(2, &["at least 8bit", "7bit is less"]);
     // Where one setting is wrong, none is made.
     let both = kaido.run(&["lab", "link", "r1-r2", "set", "rate=10mbit", "delay=10ms"]);
-    both.failed(2, &["`delay` is not built yet"]);
+    both.failed(2, &["a link of the kernel's own"]);
+    kaido.run(&["lab", "link", "r1-r2", "down", "--silent"]).failed(2, &["`engine: true`"]);
+    kaido.run(&["lab", "links"]).failed(2, &["no emulated link"]);
     assert_eq!(queues(&lab, "r1"), before);
 }

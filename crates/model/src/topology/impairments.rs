@@ -158,6 +158,38 @@ pub struct Impairments {
     pub filters: Vec<Filter>,
 }
 
+/// In the topology file's words: `delay 20ms, jitter 2ms normal, loss 1%`; nothing if there are none.
+impl fmt::Display for Impairments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { delay, jitter, loss, reorder, duplicate, corrupt, discipline, trace, filters } =
+            self;
+        let mut parts = Vec::new();
+        parts.extend(trace.as_ref().map(|file| format!("trace {file}")));
+        if *discipline != Discipline::DropTail {
+            parts.push(discipline.name().into());
+        }
+        if !delay.is_zero() {
+            parts.push(format!("delay {delay:?}"));
+        }
+        parts.extend(jitter.map(|j| format!("jitter {:?} {}", j.spread, j.shape.name())));
+        parts.extend(match loss {
+            Loss::Independent(Share::NONE) => None,
+            Loss::Independent(share) => Some(format!("loss {share}")),
+            Loss::GilbertElliott { p, r, .. } => Some(format!("loss in bursts {p}/{r}")),
+        });
+        for (name, share) in [("reorder", reorder), ("duplicate", duplicate), ("corrupt", corrupt)]
+        {
+            if *share > Share::NONE {
+                parts.push(format!("{name} {share}"));
+            }
+        }
+        if !filters.is_empty() {
+            parts.push(format!("{} filters", filters.len()));
+        }
+        f.write_str(&parts.join(", "))
+    }
+}
+
 impl Impairments {
     /// Whether there are any: what there is none of, the kernel's own links do.
     pub fn is_none(&self) -> bool {

@@ -1,0 +1,147 @@
+//! Emulated links: what the file says of them happens to packets, and changes alone.
+
+use std::process::Command;
+
+use serde_json::Value;
+use testkit::{Kaido, Lab, Machine};
+
+use crate::kaido;
+
+/// A host on either side of two routers; every link does something.
+const WAN: &str = "\
+name: wan
+seed: 7
+nodes: {h1: {}, h2: {}, r1: {router: linux}, r2: {router: linux}}
+links:
+  - h1-r1
+  - r1-r2: {delay: 20ms, reverse: {delay: 10ms}}
+  - r2-h2: {delay: 5ms, rate: 100mbit}
+";
+/// Of the last link.
+const H2: [&str; 2] = ["10.0.3.2", "fd02:0:0:3::2"];
+
+/// The least of the times that `ping` saw, in milliseconds.
+fn least(said: &str) -> f64 {
+    let times = said.split("mdev = ").nth(1).unwrap_or_else(|| panic!("{said}"));
+    times.split('/').next().unwrap().parse().unwrap()
+}
+
+fn ping(lab: &Lab<'_>, to: &str, arguments: &str) -> String {
+    let all = format!("ping -q -W 2 {arguments} {to}");
+    let words: Vec<&str> = all.split_whitespace().collect();
+    String::from_utf8_lossy(lab.run("h1", &words).stdout.as_bytes()).into_owned()
+}
+
+fn directions(kaido: &Kaido, link: &str) -> Vec<Value> {
+    let all = kaido.json(&["lab", "links"]);
+    all.as_array().unwrap().iter().filter(|one| one["link"] == link).cloned().collect()
+}
+
+#[test]
+fn root_delays_are_what_the_file_says_and_change_alone() {
+    let kaido = kaido();
+    let lab = kaido.lab_up(WAN);
+    for address in H2 {
+        // The first finds neighbours.
+        ping(&lab, address, "-c 1");
+        let time = least(&ping(&lab, address, "-c 5 -i 0.05"));
+        assert!((40.0..80.0).contains(&time), "{address}: {time} ms");
+    }
+    let said = kaido.ok(&["lab", "link", "r2-r1", "set", "delay=100ms", "--from", "r1"]);
+    assert!(said.contains("r1-r2 from r1 to r2: delay 100ms"), "{said}");
+    let time = least(&ping(&lab, H2[0], "-c 3 -i 0.05"));
+    assert!((120.0..160.0).contains(&time), "{time} ms");
+    let said = kaido.ok(&["lab", "link", "r1-r2", "set", "loss=100%", "--from", "r2"]);
+    assert!(said.contains("r1-r2 from r2 to r1: delay 10ms, loss 100%"), "{said}");
+    assert!(ping(&lab, H2[0], "-c 2 -i 0.05").contains("100% packet loss"));
+    kaido.ok(&["lab", "link", "r1-r2", "set", "loss=0%"]);
+    let time = least(&ping(&lab, H2[0], "-c 3 -i 0.05"));
+    assert!((120.0..160.0).contains(&time), "{time} ms");
+    for one in directions(&kaido, "r1-r2") {
+        let sum =
+            |keys: &[&str]| -> u64 { keys.iter().map(|key| one[key].as_u64().unwrap()).sum() };
+        let dropped: u64 =
+            one["dropped"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+        assert_eq!(sum(&["received", "copied"]), sum(&["arrived", "inside"]) + dropped, "{one}");
+    }
+    lab.down();
+}
+
+#[test]
+fn root_what_contradicts_itself_changes_nothing() {
+    let kaido = kaido();
+    let lab = kaido.lab_up(WAN);
+    let before = directions(&kaido, "r1-r2")[0]["does"].clone();
+    let set = |settings: &[&str]| kaido.run(&[&["lab", "link", "r1-r2", "set"], settings].concat());
+    set(&["loss=1%", "jitter=30ms"]).failed(2, &["a jitter of 30ms is more than the delay"]);
+    set(&["delay=1"]).failed(2, &["has no unit"]);
+    set(&["delay=1ms", "--from", "r9"]).failed(2, &["r9"]);
+    assert_eq!(directions(&kaido, "r1-r2")[0]["does"], before);
+    lab.down();
+}
+
+#[test]
+fn root_packets_are_copied_and_silently_lost() {
+    let kaido = kaido();
+    let lab = kaido.lab_up(&WAN.replace("{delay: 20ms,", "{delay: 20ms, duplicate: 100%,"));
+    ping(&lab, H2[0], "-c 1");
+    // In both directions: the request twice, and each answer twice; to the last, ping does not wait.
+    let said = ping(&lab, H2[0], "-c 3 -i 0.1");
+    assert!(said.contains("3 received, +6 duplicates"), "{said}");
+    for one in directions(&kaido, "r1-r2") {
+        assert_eq!(one["copied"], one["received"], "{one}");
+    }
+    kaido.ok(&["lab", "link", "r1-r2", "down", "--silent"]);
+    assert!(ping(&lab, H2[0], "-c 2 -i 0.05").contains("100% packet loss"));
+    let links = lab.exec("r1", "ip -o link show r2");
+    assert!(links.contains("state UP"), "the carrier stays: {links}");
+    kaido.ok(&["lab", "link", "r1-r2", "up"]);
+    assert!(ping(&lab, H2[0], "-c 2 -i 0.05").contains("2 received"));
+    lab.down();
+}
+
+#[test]
+fn root_without_its_emulator_a_link_carries_nothing_and_the_lab_goes() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let lab = kaido.lab_up(WAN);
+    ping(&lab, H2[0], "-c 1");
+    let pids = Command::new("pgrep").args(["-f", "emulator --config"]).output().unwrap();
+    let folder = kaido.run_folder();
+    let own = |pid: &&str| {
+        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.contains(folder.to_str().unwrap())
+    };
+    let pids = String::from_utf8(pids.stdout).unwrap();
+    let pid = pids.split_whitespace().find(own).expect("the emulator runs");
+    assert!(Command::new("kill").args(["-9", pid]).status().unwrap().success());
+    assert!(ping(&lab, H2[0], "-c 2 -i 0.05").contains("100% packet loss"));
+    kaido.run(&["lab", "link", "r1-r2", "set", "delay=1ms"]).failed(1, &["no emulator answers"]);
+    kaido.ok(&["lab", "start", "emulator"]);
+    assert!(ping(&lab, H2[0], "-c 2 -i 0.05").contains("2 received"));
+    kaido.run(&["lab", "start", "emulator"]).failed(2, &["is running already"]);
+    lab.down();
+    before.assert_restored(&kaido);
+}
+
+#[test]
+fn root_a_trace_says_when_packets_leave() {
+    let kaido = kaido();
+    let traced = WAN.replace("{delay: 5ms, rate: 100mbit}", "{trace: slow.trace, queue: 100p}");
+    let file = kaido.file("wan.yaml", &traced);
+    let before = Machine::now(&kaido);
+    // Nothing is left of a lab whose trace is not there, or none.
+    kaido.run(&["lab", "up", &file]).failed(1, &["the emulator", "slow.trace"]);
+    kaido.file("slow.trace", "5\n4\n");
+    kaido.run(&["lab", "up", &file]).failed(1, &["line 2 is earlier"]);
+    before.assert_restored(&kaido);
+    // A packet each 50 ms.
+    kaido.file("slow.trace", "50\n");
+    let lab = kaido.lab_up_file(&file, &[]);
+    ping(&lab, H2[0], "-c 1");
+    let said = ping(&lab, H2[0], "-c 10 -i 0.01 -s 1400");
+    let slowest: f64 = said.split('/').nth(5).unwrap().parse().unwrap();
+    // One alone waits for 50 ms there, 50 back, and has 30 of delay; those behind it wait for it.
+    assert!(slowest > 150.0, "{said}");
+    lab.down();
+}
