@@ -1,11 +1,8 @@
 //! Routers and switches in the engine are as others see real ones.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
-mod common;
-
 use std::net::IpAddr;
 
-use common::{MILLISECOND, SECOND};
 use emulator::router::{Interface, Route, Router, Stop};
 use emulator::{
     Filter, Impairments, LinkId, Nanos, Network, NodeId, Packet, PortId, Settings, Switch,
@@ -17,6 +14,8 @@ use wire::{
     transport_checksum,
 };
 
+const SECOND: Nanos = 1_000_000_000;
+const MILLISECOND: Nanos = 1_000_000;
 const MTU: u16 = 1500;
 
 fn net(text: &str) -> IpNet {
