@@ -19,7 +19,7 @@ mod socket;
 pub use daemon::{Config, run};
 pub use error::Error;
 pub use plan::{Direction, Plan};
-pub use pump::{Counts, Engine, Pace};
+pub use pump::{Engine, Pace};
 pub use remote::{Gone, Remote};
 pub use settings::{Side, TraceError};
 pub use socket::Socket;

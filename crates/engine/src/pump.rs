@@ -28,17 +28,6 @@ impl Default for Pace {
     }
 }
 
-/// What the engine itself has done so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// How often it has waited.
-    pub waits: u64,
-    /// Frames that came in.
-    pub received: u64,
-    /// Frames that went out.
-    pub sent: u64,
-}
-
 /// A port's socket, and what leaves by it.
 struct Edge {
     port: PortId,

@@ -1,6 +1,5 @@
 //! A packet socket on one interface: every frame that comes in by it, and a way out.
 
-use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -307,10 +306,4 @@ fn bind(fd: &OwnedFd, index: u32) -> nix::Result<()> {
         )
     };
     Errno::result(done).map(drop)
-}
-
-impl From<Error> for io::Error {
-    fn from(error: Error) -> Self {
-        Self::other(error)
-    }
 }

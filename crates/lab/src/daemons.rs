@@ -92,7 +92,7 @@ pub(crate) fn start_all(
     };
     write(&folder.join("controller.json"), &config)?;
     let mut controller = start_controller(folder, program)?;
-    wait_for_socket(folder, &mut controller, cancel)?;
+    wait_for_socket(&folder.join(SOCKET), &mut controller, cancel)?;
     let mut started = vec![controller];
     for at in 0..topology.nodes.len() {
         let files = node_folder(folder, &topology.nodes[at].name);
@@ -146,7 +146,7 @@ impl Lab {
             return Err(Error::Running("controller".into()));
         }
         let mut controller = start_controller(&self.folder, program)?;
-        wait_for_socket(&self.folder, &mut controller, &Cancel::default())
+        wait_for_socket(&self.controller_socket(), &mut controller, &Cancel::default())
     }
 
     /// Starts the lab's emulator again after it has ended: its links are as in the file.
@@ -261,22 +261,26 @@ pub(crate) fn spawn(
     })
 }
 
-fn wait_for_socket(folder: &Path, controller: &mut Started, cancel: &Cancel) -> Result<(), Error> {
+/// Waits until a daemon that was started answers on its socket.
+pub(crate) fn wait_for_socket(
+    socket: &Path,
+    started: &mut Started,
+    cancel: &Cancel,
+) -> Result<(), Error> {
     const LIMIT: Duration = Duration::from_secs(10);
-    let socket = folder.join(SOCKET);
     let since = Instant::now();
-    while std::os::unix::net::UnixStream::connect(&socket).is_err() {
+    while std::os::unix::net::UnixStream::connect(socket).is_err() {
         cancel.check()?;
-        controller.check()?;
+        started.check()?;
         if since.elapsed() > LIMIT {
-            return Err(controller.failed("does not answer"));
+            return Err(started.failed("does not answer"));
         }
         pause(Duration::from_millis(10));
     }
     Ok(())
 }
 
-fn write(path: &Path, config: &impl Serialize) -> Result<(), Error> {
+pub(crate) fn write(path: &Path, config: &impl Serialize) -> Result<(), Error> {
     let json = serde_json::to_vec_pretty(config)
         .expect("no odd keys, and `up` refuses paths that are not UTF-8");
     fs::write(path, json).map_err(Error::file("write", path))

@@ -1,15 +1,12 @@
 //! Emulated links: their devices beside the bridges, and the daemon that moves packets between them.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use model::topology::{Segment, Topology};
 use netlink::Namespace;
 use serde::{Deserialize, Serialize};
 
-use crate::daemons::{Daemons, Started, spawn};
-use crate::processes::pause;
+use crate::daemons::{Daemons, Started, spawn, wait_for_socket, write};
 use crate::state::{INFRASTRUCTURE, Lab};
 use crate::{Cancel, Error};
 
@@ -24,9 +21,6 @@ pub struct EmulatorConfig {
     /// The folder that the files are in which the topology names.
     pub base: PathBuf,
 }
-
-/// How long it may take to answer.
-const LIMIT: Duration = Duration::from_secs(10);
 
 /// The device of a segment's end where the emulator runs, both by their numbers.
 pub fn device(segment: usize, end: usize) -> String {
@@ -65,9 +59,7 @@ pub(crate) fn start(
     let (path, socket) = (config(folder), socket(folder));
     let base = file.parent().map_or_else(|| PathBuf::from("/"), Path::to_path_buf);
     let config = EmulatorConfig { socket, topology: folder.join("lab.yaml"), base };
-    let json =
-        serde_json::to_vec_pretty(&config).map_err(|e| Error::file("write", &path)(e.into()))?;
-    fs::write(&path, json).map_err(Error::file("write", &path))?;
+    write(&path, &config)?;
     run(folder, daemons, cancel)
 }
 
@@ -77,16 +69,7 @@ pub(crate) fn run(folder: &Path, daemons: &Daemons, cancel: &Cancel) -> Result<(
     let arguments = ["emulator".as_ref(), "--config".as_ref(), path.as_os_str()];
     let process = spawn(folder, INFRASTRUCTURE, &log, &daemons.program, &arguments)?;
     let mut started = Started { daemon: "the emulator".into(), log, process };
-    let since = Instant::now();
-    while std::os::unix::net::UnixStream::connect(&socket).is_err() {
-        cancel.check()?;
-        started.check()?;
-        if since.elapsed() > LIMIT {
-            return Err(started.failed("does not answer"));
-        }
-        pause(Duration::from_millis(5));
-    }
-    Ok(())
+    wait_for_socket(&socket, &mut started, cancel)
 }
 
 impl Lab {
