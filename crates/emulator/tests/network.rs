@@ -81,6 +81,7 @@ impl Chain {
                         net(&format!("10.{link}.0.{}/24", if left { 1 } else { end })),
                         net(&format!("fd00:{link}::{}/64", if left { 1 } else { end })),
                     ],
+                    only_peer: None,
                 }
             };
             let mut routes = Vec::new();

@@ -1,17 +1,24 @@
 //! The emulator as a daemon: `kaido emulator`.
 
+use std::collections::BTreeMap;
+use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener as Lock};
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use api::v1::emulator_server::EmulatorServer;
+use emulator::PortId;
+use model::topology::Attachment;
+use netlink::Namespace;
+use nix::net::if_::if_nametoindex;
 use tokio::net::UnixListener;
 use tokio::sync::oneshot;
 use tokio_stream::wrappers::UnixListenerStream;
 
-use crate::plan::Plan;
+use crate::plan::{Outlet, Plan};
 use crate::service::Service;
-use crate::{Engine, Error, Pace, Socket};
+use crate::{Engine, Error, Gate, Pace, Queue, QueueSettings, Socket};
 
 /// What the emulator needs to know before it starts.
 pub struct Config {
@@ -21,6 +28,64 @@ pub struct Config {
     pub plan: Plan,
     /// The folder that traces' files are in.
     pub base: PathBuf,
+    /// The namespace that attached interfaces are in; nobody looks for it where there are none.
+    pub machine: PathBuf,
+    /// The first netfilter queue of each interface that has some.
+    pub queues: BTreeMap<String, u16>,
+}
+
+/// The gates of a network's edges, and what says to others that interfaces are taken.
+type Gates = (Vec<(PortId, Gate)>, Vec<Lock>);
+
+fn open(
+    ports: Vec<(PortId, Outlet)>,
+    mtu: u16,
+    machine: &Path,
+    queues: &BTreeMap<String, u16>,
+) -> Result<Gates, Error> {
+    let (mut gates, mut locks) = (Vec::new(), Vec::new());
+    for (port, outlet) in ports {
+        let gate = match outlet {
+            Outlet::Device(device) => Gate::Frames(Socket::open(&device)?),
+            Outlet::Frames(interface) => {
+                let (socket, lock) = within(machine, || {
+                    let lock = lock(&interface)?;
+                    let socket = Socket::open(&interface)?;
+                    socket.take_everything()?;
+                    Ok((socket, lock))
+                })?;
+                locks.push(lock);
+                Gate::Frames(socket)
+            }
+            Outlet::Packets { interface, router, bypass } => {
+                let first = *queues.get(&interface).ok_or(Error::NoQueue(interface.clone()))?;
+                let settings = QueueSettings { first, router, mtu, bypass };
+                let (queue, lock) =
+                    within(machine, || Ok((Queue::open(settings)?, lock(&interface)?)))?;
+                locks.push(lock);
+                Gate::Queue(queue)
+            }
+        };
+        gates.push((port, gate));
+    }
+    Ok((gates, locks))
+}
+
+/// Does something in this machine's namespace.
+fn within<T: Send>(
+    machine: &Path,
+    work: impl FnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
+    Namespace::open(machine).and_then(|machine| machine.run(work)).map_err(Error::NoMachine)?
+}
+
+/// Says to other labs that an interface is taken.
+fn lock(interface: &str) -> Result<Lock, Error> {
+    let index = if_nametoindex(interface).map_err(|_| Error::NoInterface(interface.into()))?;
+    let name = Attachment::lock_name(index);
+    let taken = |_| Error::Attached(interface.into());
+    let address = SocketAddr::from_abstract_name(name).map_err(taken)?;
+    Lock::bind_addr(&address).map_err(taken)
 }
 
 /// Removes a socket on which nobody answers any more.
@@ -43,13 +108,10 @@ pub async fn run(
     config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
-    let Config { socket, plan, base } = config;
-    let Plan { network, ports, directions } = plan;
-    let mut sockets = Vec::new();
-    for (port, device) in ports {
-        sockets.push((port, Socket::open(&device)?));
-    }
-    let (engine, remote) = Engine::new(network, sockets, Pace::default())?;
+    let Config { socket, plan, base, machine, queues } = config;
+    let Plan { network, ports, mtu, directions } = plan;
+    let (gates, _locks) = open(ports, mtu, &machine, &queues)?;
+    let (engine, remote) = Engine::new(network, gates, Pace::default())?;
     let (ended, mut end) = oneshot::channel();
     let thread = thread::Builder::new().name("engine".into()).spawn(move || {
         // Whoever waits for the end may have gone.

@@ -17,6 +17,40 @@ pub enum Error {
         #[source]
         source: Errno,
     },
+    /// The kernel refused something for a netfilter queue.
+    #[error("cannot take the packets of netfilter queue {number}{}", queue_help(*source))]
+    Queue {
+        /// The queue.
+        number: u16,
+        /// Why.
+        #[source]
+        source: Errno,
+    },
+    /// No tun device can be made.
+    #[error("cannot make a tun device")]
+    Tun {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A device of the emulator's own refused a packet.
+    #[error("the device {name} has failed")]
+    Device {
+        /// The device.
+        name: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The lab has no queue for the interface.
+    #[error("no netfilter queue is set aside for the interface `{0}`")]
+    NoQueue(String),
+    /// Another lab has the interface.
+    #[error("the interface `{0}` is attached to another lab")]
+    Attached(String),
+    /// The machine's network namespace, which attached interfaces are in, was not handed over.
+    #[error("cannot find this machine's network namespace")]
+    NoMachine(#[source] netlink::Error),
     /// The engine's thread did not start.
     #[error("cannot start the engine's thread")]
     Thread {
@@ -55,4 +89,11 @@ pub enum Error {
         #[source]
         source: Errno,
     },
+}
+
+fn queue_help(errno: Errno) -> &'static str {
+    match errno {
+        Errno::EBUSY | Errno::EPERM => ": another program has it",
+        _ => "",
+    }
 }

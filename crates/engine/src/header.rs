@@ -37,17 +37,23 @@ pub(crate) fn packet(header: [u8; LENGTH], frame: &[u8], inserted: usize) -> Opt
 
 /// The header for a packet.
 pub(crate) fn of(packet: &Packet) -> [u8; LENGTH] {
+    behind(packet, 0)
+}
+
+/// The header for a packet whose first bytes are left out.
+pub(crate) fn behind(packet: &Packet, left_out: usize) -> [u8; LENGTH] {
+    let left_out = left_out as u16;
     let mut header = [0; LENGTH];
     let mut put = |at: usize, value: u16| {
         header[at..at + 2].copy_from_slice(&value.to_ne_bytes());
     };
     if let Some(Unfinished { start, offset }) = packet.unfinished() {
-        put(6, start);
+        put(6, start.saturating_sub(left_out));
         put(8, offset);
     }
     if let Some(segments) = packet.segments() {
         // How far the headers go: the kernel looks for itself, and wants to copy that much at least.
-        put(2, packet.header_length());
+        put(2, packet.header_length().saturating_sub(left_out));
         put(4, segments.size);
         header[1] = match segments.cut {
             Cut::Tcp4 => TCP4,

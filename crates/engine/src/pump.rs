@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
 use crate::remote::{Inbox, Remote, pair};
-use crate::{Error, Socket, clock};
+use crate::{Error, Gate, clock};
 
 /// The number of the bell among what is waited for; sockets have theirs.
 const BELL: u64 = u64::MAX;
@@ -28,10 +28,10 @@ impl Default for Pace {
     }
 }
 
-/// A port's socket, and what leaves by it.
+/// A port's gate, and what leaves by it.
 struct Edge {
     port: PortId,
-    socket: Socket,
+    gate: Gate,
     leaves: Vec<Packet>,
 }
 
@@ -47,10 +47,10 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The network, with a socket for each of its ports. It ends when the last [`Remote`] has gone.
+    /// The network, with a gate for each of its ports. It ends when the last [`Remote`] has gone.
     pub fn new(
         network: Network,
-        sockets: Vec<(PortId, Socket)>,
+        gates: Vec<(PortId, Gate)>,
         pace: Pace,
     ) -> Result<(Self, Remote), Error> {
         let (remote, inbox) = pair()?;
@@ -58,11 +58,13 @@ impl Engine {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(refused)?;
         let on = |number| EpollEvent::new(EpollFlags::EPOLLIN, number);
         epoll.add(inbox.bell.as_fd(), on(BELL)).map_err(refused)?;
-        for (number, (_, socket)) in (0..).zip(&sockets) {
-            epoll.add(socket.as_fd(), on(number)).map_err(refused)?;
+        for (number, (_, gate)) in (0..).zip(&gates) {
+            for descriptor in gate.descriptors() {
+                epoll.add(descriptor, on(number)).map_err(refused)?;
+            }
         }
-        let edge = |(port, socket)| Edge { port, socket, leaves: Vec::new() };
-        let edges = sockets.into_iter().map(edge).collect();
+        let edge = |(port, gate)| Edge { port, gate, leaves: Vec::new() };
+        let edges = gates.into_iter().map(edge).collect();
         Ok((Self { network, edges, inbox, epoll, pace, reached: 0 }, remote))
     }
 
@@ -82,9 +84,9 @@ impl Engine {
                         }
                     }
                     number => {
-                        let Edge { port, socket, .. } = &mut self.edges[number as usize];
+                        let Edge { port, gate, .. } = &mut self.edges[number as usize];
                         // One batch: then the others have their turn.
-                        socket.receive(|at, packet| came.push((at, *port, packet)))?;
+                        gate.receive(|at, packet| came.push((at, *port, packet)))?;
                     }
                 }
             }
@@ -122,7 +124,7 @@ impl Engine {
             }
         });
         for edge in edges.iter_mut().filter(|edge| !edge.leaves.is_empty()) {
-            edge.socket.send(&edge.leaves)?;
+            edge.gate.send(&edge.leaves)?;
             edge.leaves.clear();
         }
         Ok(())

@@ -89,6 +89,31 @@ impl Socket {
         })
     }
 
+    /// Takes frames for other stations too, as long as the socket lives.
+    pub fn take_everything(&self) -> Result<(), Error> {
+        let index = if_nametoindex(self.interface.as_str())
+            .map_err(|_| Error::NoInterface(self.interface.clone()))?;
+        let request = libc::packet_mreq {
+            mr_ifindex: index as i32,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        // SAFETY: the request lives until the call returns.
+        let done = unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_ADD_MEMBERSHIP,
+                (&raw const request).cast(),
+                size_of_val(&request) as libc::socklen_t,
+            )
+        };
+        Errno::result(done)
+            .map(drop)
+            .map_err(|errno| self.failed("take the frames of other stations", errno))
+    }
+
     /// The interface's name.
     pub fn interface(&self) -> &str {
         &self.interface
@@ -129,8 +154,12 @@ impl Socket {
         };
         if count < 0 {
             return match Errno::last() {
-                // An interface that is down says so once.
-                Errno::EAGAIN | Errno::EINTR | Errno::ENETDOWN => Ok(false),
+                Errno::EAGAIN | Errno::EINTR => Ok(false),
+                // An interface that goes down, or goes, says so once.
+                Errno::ENETDOWN => {
+                    tracing::warn!("{}: the interface is down, or gone", self.interface);
+                    Ok(false)
+                }
                 source => Err(self.failed("receive", source)),
             };
         }
@@ -197,11 +226,13 @@ impl Socket {
             } else {
                 match Errno::last() {
                     Errno::EINTR => continue,
-                    // Of the first of them: too large, no room, no carrier.
+                    // Of the first of them: too large, no room, no carrier, no interface any more.
                     Errno::EAGAIN
                     | Errno::ENOBUFS
                     | Errno::EMSGSIZE
                     | Errno::ENETDOWN
+                    | Errno::ENXIO
+                    | Errno::ENODEV
                     | Errno::EINVAL => {
                         self.counts.refused += 1;
                         1

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use emulator::router::{Interface, Route, Router};
 use emulator::{Impairments, LinkId, Network, NodeId, Settings};
-use engine::{Engine, Pace, Remote, Socket};
+use engine::{Engine, Gate, Pace, Remote, Socket};
 use ipnet::IpNet;
 use netlink::{Batch, Handle, Namespace, VethEnd, add_veth, set_up};
 use wire::Mac;
@@ -47,6 +47,7 @@ fn chain(network: &mut Network, count: u8) -> Vec<NodeId> {
                 net(&format!("10.{link}.0.{end}/24")),
                 net(&format!("fd00:{link}::{end}/64")),
             ],
+            only_peer: None,
         };
         let mut routes = Vec::new();
         let mut add = |prefix: String, interface, via: String| {
@@ -110,7 +111,7 @@ impl Bed {
                 let index = handle.link(name).unwrap().index;
                 handle.request("set up", set_up(index)).unwrap();
                 netlink::sysctl::write(&format!("ipv6/conf/{name}/disable_ipv6"), "1").unwrap();
-                (port, Socket::open(name).unwrap())
+                (port, Gate::Frames(Socket::open(name).unwrap()))
             });
             Engine::new(network, sockets.collect(), Pace::default()).unwrap()
         });

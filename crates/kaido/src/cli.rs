@@ -241,6 +241,9 @@ pub(crate) enum LabCommand {
         /// How long routing may take to converge, in seconds
         #[arg(long, default_value_t = 120, value_name = "SECONDS")]
         limit: u64,
+        /// Attach an interface even if it is this machine's only way out
+        #[arg(long)]
+        yes: bool,
     },
     /// Take a lab down
     Down {

@@ -1,6 +1,6 @@
 //! Namespaces, links, addresses, routes, SIDs: what the kernel is told.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use netlink::{
 
 use crate::Error;
 use crate::emulated;
-use crate::routes::{Routes, routing};
+use crate::routes::{Routes, StaticRoute, routing};
 use crate::state::{INFRASTRUCTURE, namespace_path};
 use crate::xdp;
 
@@ -71,7 +71,7 @@ pub(crate) fn infrastructure(folder: &Path) -> Result<Namespace, Error> {
 /// Makes all links, down.
 pub(crate) fn links(
     topology: &Topology,
-    namespaces: &[Namespace],
+    namespaces: &BTreeMap<usize, Namespace>,
     infrastructure: &Namespace,
 ) -> Result<(), Error> {
     let mut batch = Batch::new();
@@ -87,17 +87,18 @@ pub(crate) fn links(
             let interface = &topology.nodes[end.node].interfaces[end.interface];
             VethEnd {
                 name: &interface.name,
-                namespace: &namespaces[end.node],
+                namespace: &namespaces[&end.node],
                 mtu: u32::from(interface.mtu),
                 mac: None,
                 index: Some(index_of(end.interface)),
             }
         };
+        let has_namespace = |at: usize| topology.nodes[segment.ends[at].node].has_namespace();
         let runs_xdp = |at: usize| topology.nodes[segment.ends[at].node].runs_xdp();
         let label = || format!("link {}", segment.name);
         match segment.kind {
             _ if topology.is_emulated(segment) => {
-                for at in 0..segment.ends.len() {
+                for at in (0..segment.ends.len()).filter(|at| has_namespace(*at)) {
                     let name = emulated::device(number, at);
                     let far = VethEnd {
                         name: &name,
@@ -243,30 +244,15 @@ fn routes(topology: &Topology, at: usize, shortest: &[Routes; 2]) -> Vec<Route> 
     let mut routes = Vec::new();
     for (ipv6, shortest) in [false, true].into_iter().zip(shortest) {
         if routing(node, ipv6) == Routing::Static {
-            let destinations = shortest.aggregated(at);
-            let route = |(prefix, interfaces)| static_route(topology, at, prefix, &interfaces);
-            routes.extend(destinations.into_iter().map(route));
+            let route = |(prefix, hops): StaticRoute| {
+                let hop = |(index, via)| NextHop { via: Some(via), interface: index_of(index) };
+                Route::new(prefix, hops.into_iter().map(hop).collect())
+            };
+            routes.extend(shortest.static_routes(topology, at).into_iter().map(route));
         }
     }
     routes.extend(sids(topology, at));
     routes
-}
-
-fn static_route(topology: &Topology, at: usize, to: IpNet, interfaces: &BTreeSet<usize>) -> Route {
-    let node = &topology.nodes[at];
-    let hops = interfaces.iter().flat_map(|&index| {
-        let interface = &node.interfaces[index];
-        // On a LAN the first router in the file's order stands for all behind it.
-        let peer = interface.adjacencies.first()?;
-        let peer = &topology.nodes[peer.node].interfaces[peer.interface];
-        let via = if matches!(to, IpNet::V6(_)) {
-            IpAddr::V6(peer.ipv6.addr())
-        } else {
-            IpAddr::V4(peer.ipv4.addr())
-        };
-        Some(NextHop { via: Some(via), interface: index_of(index) })
-    });
-    Route::new(to, hops.collect())
 }
 
 /// A host sends everything to the first router on its first link; the next ones stand by. Its

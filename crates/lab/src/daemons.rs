@@ -223,7 +223,7 @@ fn has_argument(pid: i32, flag: &str, path: &Path) -> bool {
 fn start_controller(folder: &Path, program: &Path) -> Result<Started, Error> {
     let (config, log) = (folder.join("controller.json"), folder.join("controller.log"));
     let arguments = ["controller".as_ref(), CONFIG.as_ref(), config.as_os_str()];
-    let process = spawn(folder, INFRASTRUCTURE, &log, program, &arguments)?;
+    let process = spawn(folder, INFRASTRUCTURE, &log, program, &arguments, Stdio::null())?;
     Ok(Started { daemon: "the controller".into(), log, process })
 }
 
@@ -231,18 +231,20 @@ fn start_node(folder: &Path, node: &str, program: &Path) -> Result<Started, Erro
     let files = node_folder(folder, node);
     let (config, log) = (files.join("node.json"), files.join("node.log"));
     let arguments = ["node".as_ref(), CONFIG.as_ref(), config.as_os_str()];
-    let process = spawn(folder, node, &log, program, &arguments)?;
+    let process = spawn(folder, node, &log, program, &arguments, Stdio::null())?;
     Ok(Started { daemon: format!("the daemon of node {node}"), log, process })
 }
 
 /// Starts a daemon where it belongs. Its parent's thread is there already when it is born, so
-/// that it is found there at every moment; it ignores what happens to the terminal.
+/// that it is found there at every moment; it ignores what happens to the terminal. `input`: its standard
+/// input.
 pub(crate) fn spawn(
     folder: &Path,
     node: &str,
     log: &Path,
     program: &Path,
     arguments: &[&OsStr],
+    input: Stdio,
 ) -> Result<Child, Error> {
     use std::os::unix::process::CommandExt;
     let output =
@@ -250,7 +252,7 @@ pub(crate) fn spawn(
     let errors = output.try_clone().map_err(Error::file("open", log))?;
     let mut command = Command::new(program);
     command.args(arguments);
-    command.stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0).current_dir("/");
+    command.stdin(input).stdout(output).stderr(errors).process_group(0).current_dir("/");
     std::thread::scope(|scope| {
         let work = || {
             enter(folder, node, false)?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use model::topology::{Node, NodeKind, RouterKind, SegmentKind, Topology};
+use model::topology::{Means, Node, NodeKind, RouterKind, SegmentKind, Topology};
 
 /// Nodes with their addresses and locators, then links with their rates and costs.
 pub fn draw(topology: &Topology) -> String {
@@ -53,6 +53,8 @@ fn write_all(text: &mut String, topology: &Topology) -> std::fmt::Result {
 fn what(node: &Node) -> String {
     let kind = match node.kind {
         NodeKind::Host => "host",
+        NodeKind::Router(RouterKind::Virtual) if node.attachment.is_some() => "router",
+        NodeKind::Router(RouterKind::Virtual) => "virtual router",
         NodeKind::Router(RouterKind::Frr) => "router (FRR)",
         NodeKind::Router(RouterKind::Linux) => "router",
     };
@@ -60,6 +62,13 @@ fn what(node: &Node) -> String {
     let loopback = node.loopback4.map(|address| address.to_string());
     let loopback6 = node.loopback6.map(|address| address.to_string());
     let locator = node.locator.map(|locator| format!("locator {locator}"));
-    let parts = [Some(kind.to_owned()), xdp, loopback, loopback6, locator];
+    let attached = node.attachment.as_ref().map(|attachment| match &attachment.means {
+        Means::Frames => format!("attached to {}", attachment.interface),
+        Means::Queue { prefixes, .. } => {
+            let behind: Vec<String> = prefixes.iter().map(ToString::to_string).collect();
+            format!("attached to {}, with {} behind", attachment.interface, behind.join(", "))
+        }
+    });
+    let parts = [Some(kind.to_owned()), attached, xdp, loopback, loopback6, locator];
     parts.into_iter().flatten().collect::<Vec<_>>().join("  ")
 }

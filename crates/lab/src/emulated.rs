@@ -1,11 +1,13 @@
 //! Emulated links: their devices beside the bridges, and the daemon that moves packets between them.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use model::topology::{Segment, Topology};
 use netlink::Namespace;
 use serde::{Deserialize, Serialize};
 
+use crate::attached::{self, Queues};
 use crate::daemons::{Daemons, Started, spawn, wait_for_socket, write};
 use crate::state::{INFRASTRUCTURE, Lab};
 use crate::{Cancel, Error};
@@ -20,6 +22,10 @@ pub struct EmulatorConfig {
     pub topology: PathBuf,
     /// The folder that the files are in which the topology names.
     pub base: PathBuf,
+    /// The first netfilter queue of each attached interface that has some. They are written down before
+    /// there are rules, so that whoever removes the lab finds these.
+    #[serde(default)]
+    pub queues: Queues,
 }
 
 /// The device of a segment's end where the emulator runs, both by their numbers.
@@ -53,13 +59,17 @@ pub(crate) fn config(folder: &Path) -> PathBuf {
 pub(crate) fn start(
     folder: &Path,
     file: &Path,
+    (topology, queues): (&Topology, Queues),
     daemons: &Daemons,
     cancel: &Cancel,
 ) -> Result<(), Error> {
     let (path, socket) = (config(folder), socket(folder));
     let base = file.parent().map_or_else(|| PathBuf::from("/"), Path::to_path_buf);
-    let config = EmulatorConfig { socket, topology: folder.join("lab.yaml"), base };
+    let config = EmulatorConfig { socket, topology: folder.join("lab.yaml"), base, queues };
     write(&path, &config)?;
+    if !config.queues.is_empty() {
+        attached::open(topology, &config.queues)?;
+    }
     run(folder, daemons, cancel)
 }
 
@@ -67,7 +77,10 @@ pub(crate) fn start(
 pub(crate) fn run(folder: &Path, daemons: &Daemons, cancel: &Cancel) -> Result<(), Error> {
     let (path, log, socket) = (config(folder), folder.join("emulator.log"), socket(folder));
     let arguments = ["emulator".as_ref(), "--config".as_ref(), path.as_os_str()];
-    let process = spawn(folder, INFRASTRUCTURE, &log, &daemons.program, &arguments)?;
+    // It enters the namespace of bridges, and attached interfaces are in this one.
+    let machine = File::open("/proc/thread-self/ns/net").map_err(Error::file("open", "ns/net"))?;
+    let (program, input) = (&daemons.program, machine.into());
+    let process = spawn(folder, INFRASTRUCTURE, &log, program, &arguments, input)?;
     let mut started = Started { daemon: "the emulator".into(), log, process };
     wait_for_socket(&socket, &mut started, cancel)
 }

@@ -16,13 +16,13 @@ const FRR_ETC: &str = "/etc/frr";
 impl Lab {
     /// Moves the calling thread onto a node, for good: for a process about to become a command.
     pub fn enter(&self, node: &str) -> Result<(), Error> {
-        let runs_frr = self.node(node)?.runs_frr();
+        let runs_frr = self.placed(node)?.runs_frr();
         enter(&self.folder, node, runs_frr)
     }
 
     /// A command that captures on a node's interface.
     pub fn capture_command(&self, node: &str, interface: &str) -> Result<Command, Error> {
-        let found = self.node(node)?;
+        let found = self.placed(node)?;
         if found.interface(interface).is_none() {
             return Err(Error::NoInterface {
                 node: node.into(),

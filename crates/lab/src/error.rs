@@ -90,6 +90,79 @@ pub enum Error {
         /// The names that there are.
         known: Vec<String>,
     },
+    /// The node is a router of the emulator's.
+    #[error("{0} is a virtual router: no program can run there")]
+    Virtual(String),
+    /// The node stands for what is outside.
+    #[error("{node} stands for what is behind {interface}: no program can run there")]
+    Outside {
+        /// The node.
+        node: String,
+        /// The interface of this machine.
+        interface: String,
+    },
+    /// There is no such interface to attach.
+    #[error(
+        "{node}: this machine has no interface `{interface}` to attach{}",
+        there_are(.known)
+    )]
+    NotThere {
+        /// The node that stands for it.
+        node: String,
+        /// The interface.
+        interface: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
+    /// The interface to attach is down.
+    #[error("the interface `{0}` to attach is down: `ip link set {0} up`")]
+    AttachedDown(String),
+    /// The interface is attached already.
+    #[error(
+        "the interface `{interface}` is attached to {}: an interface is in one lab",
+        .lab.as_ref().map_or("another lab".into(), |lab| format!("the lab {lab}"))
+    )]
+    InAnotherLab {
+        /// The interface.
+        interface: String,
+        /// That lab's name, if it is known.
+        lab: Option<String>,
+    },
+    /// The machine would be cut off.
+    #[error(
+        "the interface `{0}` is this machine's only way out, which the lab would be on: \
+         attach another one, or say --yes"
+    )]
+    OnlyWayOut(String),
+    /// The machine does not forward what comes out of the network.
+    #[error("what comes out of the lab is not forwarded: `sysctl -w net.{setting}=1` for {family}")]
+    NoForwarding {
+        /// The address family.
+        family: &'static str,
+        /// The setting.
+        setting: String,
+    },
+    /// The machine drops what comes out of the network.
+    #[error(
+        "what comes out of the lab would be dropped, since it does not come by the way back to its \
+         sender: `sysctl -w net.ipv4.conf.all.rp_filter=0`"
+    )]
+    StrictReversePath,
+    /// A program that makes the rules is missing.
+    #[error("`via: nfqueue` needs {program}: install iptables")]
+    NoIptables {
+        /// The program.
+        program: &'static str,
+        /// Why it does not run.
+        #[source]
+        source: std::io::Error,
+    },
+    /// There are no tun devices.
+    #[error("`via: nfqueue` needs /dev/net/tun: load the module tun")]
+    NoTun,
+    /// The rules for queues were refused.
+    #[error("cannot queue packets: {0}")]
+    QueueRules(String),
     /// The node's SRv6 is the kernel's.
     #[error(
         "node {node} has no data plane of its own: write `dataplane: xdp` in the lab's file{}",
@@ -257,6 +330,10 @@ impl Error {
                 | Self::NoEmulator(_)
                 | Self::NotEmulated { .. }
                 | Self::NoNode { .. }
+                | Self::Virtual(_)
+                | Self::Outside { .. }
+                | Self::NotThere { .. }
+                | Self::OnlyWayOut(_)
                 | Self::NoDataplane { .. }
                 | Self::NoQueue { .. }
                 | Self::NoInterface { .. }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod announce;
+mod attached;
 mod build;
 mod cancel;
 mod daemons;
@@ -36,7 +37,7 @@ pub use error::Error;
 pub use frr_config::config as frr_config;
 pub use links::{Change, Ends};
 pub use probe::{Probe, probe};
-pub use routes::{Destination, Routes};
+pub use routes::{Destination, Routes, StaticRoute};
 pub use state::{Lab, Labs, Phase, Summary};
 pub use teardown::Collected;
 pub use up::{Options, Progress, Stage};

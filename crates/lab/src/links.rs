@@ -1,6 +1,7 @@
 //! Changing a running lab's links.
 
 use model::Bandwidth;
+use model::topology::End;
 use netlink::{Handle, Tbf};
 
 use crate::Error;
@@ -23,6 +24,12 @@ pub enum Change {
 pub type Ends = Vec<String>;
 
 impl Lab {
+    /// Whether all ends of a link are devices of nodes, which see whether it is cut.
+    pub fn has_cable(&self, name: &str) -> Result<bool, Error> {
+        let mut ends = self.segment(name)?.ends.iter();
+        Ok(ends.all(|end| self.topology.nodes[end.node].has_namespace()))
+    }
+
     /// Changes what is named about a link or a LAN, and nothing else.
     pub fn change_link(&self, name: &str, change: Change) -> Result<Ends, Error> {
         let segment = self.segment(name)?;
@@ -37,7 +44,8 @@ impl Lab {
         }
         let _lock = lock(&self.folder).ok_or_else(|| Error::Busy(self.name.clone()))?;
         let mut changed = Vec::new();
-        for end in &segment.ends {
+        let has_namespace = |end: &&End| self.topology.nodes[end.node].has_namespace();
+        for end in segment.ends.iter().filter(has_namespace) {
             let node = &self.topology.nodes[end.node];
             let interface = &node.interfaces[end.interface];
             let index = build::index_of(end.interface);
@@ -58,7 +66,7 @@ impl Lab {
             // With the link down the kernel dropped what led over it.
             let topology = &self.topology;
             let routes = [Routes::of_all(topology, false), Routes::of_all(topology, true)];
-            for end in &segment.ends {
+            for end in segment.ends.iter().filter(has_namespace) {
                 let node = &topology.nodes[end.node];
                 let mut handle = Handle::within(&self.namespace(&node.name)?)?;
                 let links = handle.links()?;

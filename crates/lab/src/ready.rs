@@ -27,7 +27,7 @@ type Table = BTreeMap<IpNet, BTreeSet<u32>>;
 pub(crate) fn wait(
     folder: &Path,
     topology: &Topology,
-    namespaces: &[Namespace],
+    namespaces: &BTreeMap<usize, Namespace>,
     limit: Duration,
     cancel: &Cancel,
     progress: &mut dyn FnMut(usize, usize),
@@ -36,7 +36,7 @@ pub(crate) fn wait(
     let total: usize = expected.values().map(Table::len).sum();
     let mut handles = BTreeMap::new();
     for &at in expected.keys() {
-        handles.insert(at, Handle::within(&namespaces[at])?);
+        handles.insert(at, Handle::within(&namespaces[&at])?);
     }
     let started = Instant::now();
     let mut seen: BTreeMap<usize, Table> = BTreeMap::new();

@@ -4,6 +4,7 @@
 //! as converged.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use model::topology::{Node, Routing, Topology};
@@ -100,6 +101,24 @@ impl Routes {
     }
 }
 
+/// A prefix, and by which interfaces to which neighbours it is reached.
+pub type StaticRoute = (IpNet, Vec<(usize, IpAddr)>);
+
+impl Routes {
+    /// The static routes of a node, with their next hops.
+    pub fn static_routes(&self, topology: &Topology, node: usize) -> Vec<StaticRoute> {
+        let hop = |index: usize| {
+            // On a LAN the first router in the file's order stands for all behind it.
+            let peer = topology.nodes[node].interfaces[index].adjacencies.first()?;
+            let peer = &topology.nodes[peer.node].interfaces[peer.interface];
+            let (v4, v6) = (IpAddr::V4(peer.ipv4.addr()), IpAddr::V6(peer.ipv6.addr()));
+            Some((index, if self.ipv6 { v6 } else { v4 }))
+        };
+        let route = |(prefix, by): Destination| (prefix, by.into_iter().filter_map(hop).collect());
+        self.aggregated(node).into_iter().map(route).collect()
+    }
+}
+
 /// What the node's routes of one family come from.
 pub(crate) fn routing(node: &Node, ipv6: bool) -> Routing {
     if ipv6 { node.ipv6_routing } else { node.ipv4_routing }
@@ -137,7 +156,7 @@ fn graph(topology: &Topology, takes_part: &impl Fn(&Node) -> bool) -> Graph {
     Graph::new(nodes, arcs)
 }
 
-/// The prefixes that a router brings in: its links', its loopback's, its locator.
+/// The prefixes that a router brings in: its links', its loopback's, its locator, those behind it.
 fn own_prefixes(node: &Node, ipv6: bool) -> Vec<(IpNet, u32)> {
     let links = node.interfaces.iter().map(|interface| {
         let prefix = if ipv6 {
@@ -153,7 +172,9 @@ fn own_prefixes(node: &Node, ipv6: bool) -> Vec<(IpNet, u32)> {
         node.loopback4.map(|address| IpNet::V4(Ipv4Net::from(address)))
     };
     let locator = node.locator.filter(|_| ipv6).map(|locator| IpNet::V6(locator.prefix()));
-    links.chain(loopback.into_iter().chain(locator).map(|prefix| (prefix, 0))).collect()
+    let behind = node.prefixes().iter().filter(|prefix| prefix.addr().is_ipv6() == ipv6);
+    let own = loopback.into_iter().chain(locator).chain(behind.copied());
+    links.chain(own.map(|prefix| (prefix, 0))).collect()
 }
 
 /// The other half of `parent`.

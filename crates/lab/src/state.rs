@@ -214,8 +214,21 @@ impl Lab {
 
     /// The namespace of a node.
     pub fn namespace(&self, node: &str) -> Result<netlink::Namespace, Error> {
-        self.node(node)?;
+        self.placed(node)?;
         Ok(netlink::Namespace::open(namespace_path(&self.folder, node))?)
+    }
+
+    /// A node on which something can run.
+    pub fn placed(&self, name: &str) -> Result<&topology::Node, Error> {
+        let node = self.node(name)?;
+        match &node.attachment {
+            _ if node.has_namespace() => Ok(node),
+            Some(attachment) => {
+                let (node, interface) = (name.into(), attachment.interface.clone());
+                Err(Error::Outside { node, interface })
+            }
+            None => Err(Error::Virtual(name.into())),
+        }
     }
 
     /// A node of the topology, or an error that names those there are.

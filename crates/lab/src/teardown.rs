@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::processes::{end_all, processes};
 use crate::state::{Labs, MARKER, Phase, State, UNNAMED, is_lab, namespaces_folder};
-use crate::{Error, xdp};
+use crate::{Error, attached, xdp};
 
 /// What `gc` did with a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -68,6 +68,7 @@ impl Labs {
             let _ = state.write(folder);
         }
         end_all(folder)?;
+        attached::release(folder)?;
         xdp::unmount_all(folder)?;
         let namespaces = namespaces_folder(folder);
         if let Ok(entries) = fs::read_dir(&namespaces) {

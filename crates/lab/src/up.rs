@@ -1,5 +1,6 @@
 //! Bringing a lab up.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use model::topology::{Node, NodeKind, RouterKind, Topology};
 use netlink::{Handle, Namespace};
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 
+use crate::attached;
 use crate::build;
 use crate::daemons::{self, Daemons};
 use crate::emulated;
@@ -29,11 +31,14 @@ pub struct Options {
     pub daemons: Option<Daemons>,
     /// How long routing may take to converge.
     pub limit: Duration,
+    /// Whether an interface may be attached that is this machine's only way out.
+    pub attach_only_way_out: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { name: None, daemons: None, limit: Duration::from_secs(120) }
+        let limit = Duration::from_secs(120);
+        Self { name: None, daemons: None, limit, attach_only_way_out: false }
     }
 }
 
@@ -101,9 +106,11 @@ impl Labs {
             check_path(&xdp::socket(&folder, &node.name))?;
         }
         let frr = check_machine(&topology)?;
+        attached::check(&topology, self, options.attach_only_way_out)?;
+        let queues = attached::queues(&topology, self);
         let (folder, lock) = self.claim(&name, text, file)?;
         let lab = Lab { name, folder, topology };
-        match lab.build(frr.as_ref(), file, options, cancel, progress) {
+        match lab.build(frr.as_ref(), file, (options, queues), cancel, progress) {
             Ok(()) => {
                 drop(lock);
                 Ok(lab)
@@ -194,18 +201,18 @@ impl Lab {
         &self,
         frr: Option<&Frr>,
         file: &Path,
-        options: &Options,
+        (options, queues): (&Options, attached::Queues),
         cancel: &Cancel,
         progress: Progress<'_>,
     ) -> Result<(), Error> {
         let topology = &self.topology;
         let total = topology.nodes.len();
         let infrastructure = build::infrastructure(&self.folder)?;
-        let mut namespaces = Vec::new();
-        for (at, node) in topology.nodes.iter().enumerate() {
+        let mut namespaces = BTreeMap::new();
+        for (at, node) in topology.nodes.iter().enumerate().filter(|(_, n)| n.has_namespace()) {
             cancel.check()?;
             progress(Stage::Namespaces, at, total);
-            namespaces.push(build::namespace(&self.folder, node)?);
+            namespaces.insert(at, build::namespace(&self.folder, node)?);
         }
         progress(Stage::Links, 0, topology.segments.len());
         build::links(topology, &namespaces, &infrastructure)?;
@@ -213,10 +220,10 @@ impl Lab {
         if topology.has_emulated() {
             let daemons = options.daemons.as_ref().ok_or(Error::NoProgram)?;
             // Nothing passes an emulated link before.
-            emulated::start(&self.folder, file, daemons, cancel)?;
+            emulated::start(&self.folder, file, (topology, queues), daemons, cancel)?;
         }
-        for (node, namespace) in topology.nodes.iter().zip(&namespaces) {
-            functions::load_rules(node, namespace, file)?;
+        for (&at, namespace) in &namespaces {
+            functions::load_rules(&topology.nodes[at], namespace, file)?;
         }
         if let Some(daemons) = &options.daemons
             && topology.nodes.iter().any(Node::runs_xdp)
@@ -248,14 +255,14 @@ impl Lab {
 
     fn configure_all(
         &self,
-        namespaces: &[Namespace],
+        namespaces: &BTreeMap<usize, Namespace>,
         cancel: &Cancel,
         progress: Progress<'_>,
     ) -> Result<(), Error> {
         let topology = &self.topology;
         let routes = [Routes::of_all(topology, false), Routes::of_all(topology, true)];
         let total = topology.nodes.len();
-        for (at, namespace) in namespaces.iter().enumerate() {
+        for (&at, namespace) in namespaces {
             cancel.check()?;
             progress(Stage::Nodes, at, total);
             let mut handle = Handle::within(namespace)?;
@@ -268,7 +275,7 @@ impl Lab {
             }
         }
         // A route needs its neighbour's link to be up at both ends.
-        for (at, namespace) in namespaces.iter().enumerate() {
+        for (&at, namespace) in namespaces {
             cancel.check()?;
             build::install_routes(topology, at, &mut Handle::within(namespace)?, &routes, |_| {
                 true

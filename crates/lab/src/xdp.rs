@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use bpf::attach::{prepare_pins, unmount_pins};
@@ -151,7 +152,7 @@ fn start(folder: &Path, node: &str, program: &Path, file: Option<&Path>) -> Resu
     if let Some(file) = file {
         arguments.extend(["--file".as_ref(), file.as_os_str()]);
     }
-    let process = spawn(folder, node, &log, program, &arguments)?;
+    let process = spawn(folder, node, &log, program, &arguments, Stdio::null())?;
     Ok(Started { daemon: format!("the data plane of {node}"), log, process })
 }
 

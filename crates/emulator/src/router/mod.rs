@@ -32,6 +32,8 @@ pub struct Interface {
     pub mtu: u16,
     /// Its addresses, and whom they are next to. The link-local one comes by itself.
     pub addresses: Vec<IpNet>,
+    /// The one station behind it, if nobody is to be asked who has an address.
+    pub only_peer: Option<Mac>,
 }
 
 /// Where packets to a prefix go.
@@ -246,6 +248,9 @@ impl Router {
         packet: Packet,
         out: &mut Outbox,
     ) {
+        if let Some(mac) = self.interfaces[interface].only_peer {
+            return self.put(interface, mac, packet, out);
+        }
         match self.neighbours.send(now, (interface, hop), packet) {
             Next::To(mac, packet) => self.put(interface, mac, packet, out),
             Next::Waits { ask } => {

@@ -38,13 +38,26 @@ pub(crate) fn controller(config: &Path) -> Done {
 
 pub(crate) fn emulator(config: &Path) -> Done {
     start_tracing();
-    let EmulatorConfig { socket, topology, base } = read(config)?;
+    let EmulatorConfig { socket, topology, base, queues } = read(config)?;
     let _lock = lock(config)?;
     let text = crate::input::read(&topology, "topology file", LARGEST_FILE)?;
     let topology = model::topology::parse(&topology.to_string_lossy(), &text)
         .map_err(|problems| Failure::usage(anyhow!("{problems}")))?;
-    let plan = engine::Plan::of(&topology, &base, lab::emulator_device).map_err(Failure::usage)?;
-    let config = engine::Config { socket, plan, base };
+    let shortest = [false, true].map(|ipv6| lab::Routes::of_all(&topology, ipv6));
+    let routes = |node: usize| {
+        let routes = shortest.iter().flat_map(|family| family.static_routes(&topology, node));
+        // Of several ways a virtual router takes the first.
+        let first = |(prefix, hops): lab::StaticRoute| {
+            hops.first().map(|(interface, via)| (prefix, *interface, *via))
+        };
+        routes.filter_map(first).collect()
+    };
+    let surroundings =
+        engine::Surroundings { base: &base, device: &lab::emulator_device, routes: &routes };
+    let plan = engine::Plan::of(&topology, &surroundings).map_err(Failure::usage)?;
+    // Whoever starts it is in the machine's namespace, and hands that over as standard input.
+    let machine = "/proc/self/fd/0".into();
+    let config = engine::Config { socket, plan, base, machine, queues };
     block_on(engine::run(config, asked_to_end()))?.map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }

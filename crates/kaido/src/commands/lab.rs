@@ -23,8 +23,11 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
     let labs = Labs::default();
     match command {
         LabCommand::Check { file } => check(&file, output),
-        LabCommand::Up { file, name, limit } => {
-            up(&labs, &file, name, Duration::from_secs(limit), output)
+        LabCommand::Up { file, name, limit, yes } => {
+            let limit = Duration::from_secs(limit);
+            let options =
+                Options { name, daemons: Some(daemons()?), limit, attach_only_way_out: yes };
+            up(&labs, &file, &options, output)
         }
         LabCommand::Down { name } => {
             let started = Instant::now();
@@ -138,10 +141,9 @@ fn check(file: &Path, output: &Output) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn up(labs: &Labs, file: &Path, name: Option<String>, limit: Duration, output: &Output) -> Done {
+fn up(labs: &Labs, file: &Path, options: &Options, output: &Output) -> Done {
     let (text, topology) = read_topology(file, output)?;
     let started = Instant::now();
-    let options = Options { name, daemons: Some(daemons()?), limit };
     let cancel = Cancel::default();
     let bar = progress_bar(output);
     let mut progress = |stage: Stage, done: usize, total: usize| {
@@ -151,7 +153,7 @@ fn up(labs: &Labs, file: &Path, name: Option<String>, limit: Duration, output: &
     };
     let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
     let brought_up =
-        cancellable(&cancel, || labs.up(topology, &text, &path, &options, &cancel, &mut progress))?;
+        cancellable(&cancel, || labs.up(topology, &text, &path, options, &cancel, &mut progress))?;
     bar.finish_and_clear();
     let lab = brought_up?;
     let seconds = started.elapsed().as_secs_f64();

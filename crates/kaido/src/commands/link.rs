@@ -16,7 +16,15 @@ use crate::runtime::block_on;
 
 pub(super) fn change(lab: &Lab, link: &str, change: LinkChange, output: &Output) -> Done {
     match change {
-        LinkChange::Down { silent: false } => cable(lab, link, Change::Down, "down", output),
+        LinkChange::Down { silent: false } => {
+            if !lab.has_cable(link)? {
+                // An end without a namespace has no carrier to lose.
+                let (socket, link) = lab.emulator(link)?;
+                let down = Some(true);
+                ask(&socket, v1::ChangeEmulatedLinkRequest { link, down, ..Default::default() })?;
+            }
+            cable(lab, link, Change::Down, "down", output)
+        }
         LinkChange::Down { silent: true } => {
             let down = v1::ChangeEmulatedLinkRequest { down: Some(true), ..Default::default() };
             emulated(lab, link, down, output)
@@ -99,8 +107,9 @@ pub(super) fn list(lab: &Lab, output: &Output) -> Done {
 /// Changes the devices at a link's ends.
 fn cable(lab: &Lab, link: &str, change: Change, what: &str, output: &Output) -> Done {
     let ends = lab.change_link(link, change)?;
-    output.print(&json!({ "link": link, "changed": ends }), |_| {
-        format!("{link} is {what}, at {}", ends.join(" and "))
+    output.print(&json!({ "link": link, "changed": ends }), |_| match ends.len() {
+        0 => format!("{link} is {what}"),
+        _ => format!("{link} is {what}, at {}", ends.join(" and ")),
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
+mod attached;
 mod bad_files;
 mod emulated;
 mod faults;
@@ -11,6 +12,7 @@ mod rate;
 mod ring;
 mod srv6;
 mod topologies;
+mod virtual_routers;
 mod xdp;
 
 use testkit::Kaido;

@@ -130,6 +130,18 @@ fn given(
         }
     }
     for node in nodes {
+        for (index, prefix) in node.prefixes().iter().enumerate() {
+            let at = steps!["nodes", &node.name, "prefixes", index];
+            let taken = if prefix.addr().is_ipv4() { &mut *taken4 } else { &mut *taken6 };
+            let owner = format!("{prefix} behind {}", node.name);
+            if block.overlaps((*prefix).into()) && prefix.addr().is_ipv6() {
+                place.value(at, in_block(format!("`{prefix}`")), block_help);
+            } else if let Err(other) = taken.take((*prefix).into(), owner) {
+                place.value(at, format!("`{prefix}` overlaps {other}"), help);
+            }
+        }
+    }
+    for node in nodes {
         let Some(locator) = node.locator else { continue };
         let at = steps!["nodes", &node.name, "srv6", "locator"];
         let wanted = Block::from(locator.prefix());
@@ -186,7 +198,9 @@ fn routers(
         if node.loopback6.is_none() {
             node.loopback6 = loopbacks6.pick(turn, taken6, None).map(Ipv6Addr::from);
         }
-        let wanted = node.locator.is_none() && text.srv6 != Some(NodeSrv6::Switch(false));
+        let wanted = node.locator.is_none()
+            && node.has_namespace()
+            && text.srv6 != Some(NodeSrv6::Switch(false));
         if wanted {
             let picked = locators.pick(turn, taken6, None);
             let prefix = picked.map(|first| Ipv6Net::new_assert(first.into(), LOCATOR_LENGTH));

@@ -378,14 +378,6 @@ fn events_and_tests() {
 
 #[test]
 fn what_is_not_built_is_refused() {
-    expect(
-        &nodes("  x1: {router: virtual}\n  gw: {attach: eth0, via: nfqueue}"),
-        &[
-            ("3:8", "`router: virtual` is not built yet", "use frr or linux"),
-            ("4:8", "`attach` is not built yet", "remove it"),
-            ("4:22", "`via` is not built yet", "remove it"),
-        ],
-    );
     for protocol in ["isis", "rip", "ripng", "bgp"] {
         let message = format!("`{protocol}` is not built yet");
         expect(&lab(&format!("routing: [{protocol}]")), &[("3:11", &message, "use ospf, ospf6")]);
@@ -524,4 +516,55 @@ fn functions() {
         many.join(", ")
     );
     expect(&text, &[("5:40", "10 functions are too many segments", "write 9 at most")]);
+}
+
+#[test]
+fn attached_nodes_that_make_no_sense_are_refused() {
+    let attached = |options: &str| {
+        nodes(&format!("  gw: {{{options}}}\n  r1: {{router: linux}}\nlinks: [gw-r1]"))
+    };
+    for (options, place, message, help) in [
+        ("attach: lo", "3:16", "`lo` cannot be attached", "such as eth1"),
+        ("attach: a-name-too-long-for-linux", "3:16", "cannot be attached", "such as eth1"),
+        ("attach: eth/1", "3:16", "`eth/1` cannot be attached", "such as eth1"),
+        ("via: nfqueue", "3:8", "`via` is for attached interfaces", "add `attach: eth1`"),
+        ("attach: eth1, via: nfqueue", "3:22", "nobody knows what is behind", "prefixes: ["),
+        ("attach: eth1, bypass: true", "3:22", "`bypass` is for packets", "via: nfqueue"),
+        ("attach: eth1, router: linux", "3:22", "is attached, and a router", "remove it"),
+        ("attach: eth1, srv6: true", "3:22", "`srv6` needs a kernel", "router: linux"),
+    ] {
+        expect(&attached(options), &[(place, message, help)]);
+    }
+    let queued = "attach: eth1, via: nfqueue, prefixes: [10.0.1.0/28]";
+    expect(
+        &nodes(&format!(
+            "  gw: {{{queued}}}\n  r1: {{router: linux}}\nlinks: [{{gw-r1: {{ipv4: 10.0.1.0/24}}}}]"
+        )),
+        &[("5:24", "`10.0.1.0/24` overlaps 10.0.1.0/28 behind gw", "do not overlap")],
+    );
+    expect(
+        &nodes(
+            "  a: {attach: eth1}\n  b: {attach: eth1}\n  r1: {router: linux}\nlinks: [a-r1, b-r1]",
+        ),
+        &[("4:15", "`eth1` is attached as `a` already", "attach it once")],
+    );
+    expect(&nodes("  a: {attach: eth1}"), &[("3:7", "`a` has 0 links", "give it one")]);
+}
+
+#[test]
+fn virtual_routers_have_no_kernel() {
+    for (options, place, message) in [
+        ("srv6: {locator: fd00:0:9::/48}", "3:25", "`srv6` needs a kernel"),
+        ("routing: [ospf]", "3:25", "`routing` needs a kernel"),
+        ("config: x", "3:25", "`config` needs a kernel"),
+        ("dataplane: xdp", "3:25", "`dataplane` needs a kernel"),
+        ("functions: {fw: {mark: 1}}", "3:25", "`functions` needs a kernel"),
+    ] {
+        let file = nodes(&format!("  x1: {{router: virtual, {options}}}"));
+        expect(&file, &[(place, message, "use `router: linux`")]);
+    }
+    expect(
+        &nodes("  x1: {router: virtual}\ncontroller: true"),
+        &[("3:3", "no daemon can run on `x1`", "remove `controller: true`")],
+    );
 }

@@ -149,8 +149,12 @@ pub(super) struct Node {
     pub(super) config: Option<String>,
     /// The interface of this machine that the node stands for.
     pub(super) attach: Option<String>,
-    /// How the packets of an attached interface are taken.
+    /// How the packets of an attached interface are taken; as frames when absent.
     pub(super) via: Option<Via>,
+    /// What is behind an attached interface whose packets come by a netfilter queue.
+    pub(super) prefixes: Option<Items<Prefix>>,
+    /// Whether those packets pass by as if there were no lab while the emulator does not run.
+    pub(super) bypass: Option<bool>,
     /// Which data plane runs the node's SRv6.
     pub(super) dataplane: Option<Dataplane>,
     /// Service functions by name: the node's netfilter, which SRv6 packets are sent through.
@@ -174,7 +178,7 @@ pub(super) enum Router {
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Via {
-    /// By a netfilter queue.
+    /// As IP packets, by a netfilter queue.
     Nfqueue,
 }
 

@@ -163,6 +163,10 @@ fn may_have_functions(place: &mut Place<'_>, node: &Node, text: &NodeText) -> bo
         place.key(at, message, "add `router: linux`, or remove it");
         return false;
     }
+    if !node.has_namespace() {
+        // Said with the node's other keys.
+        return false;
+    }
     if text.srv6 == Some(NodeSrv6::Switch(false)) {
         let message = format!("`functions` is for SRv6, which `{}` does not speak", node.name);
         place.key(at, message, "remove it, or `srv6: false`");

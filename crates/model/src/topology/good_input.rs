@@ -320,3 +320,21 @@ fn links_with_nothing_but_a_rate_are_the_kernels() {
     let topology = parse("a.yaml", text).unwrap();
     assert!(!topology.is_emulated(&topology.segments[0]));
 }
+
+#[test]
+fn virtual_and_attached_nodes_are_the_emulators() {
+    let text = "name: lab\nnodes:\n  h: {}\n  x: {router: virtual}\n  a: {attach: eth1}\n  \
+                b: {attach: eth2, via: nfqueue, prefixes: [192.0.2.0/24, 2001:db8::/64]}\n\
+                links: [h-x, a-x, {b-x: {rate: 10mbit}}]";
+    let topology = super::parse("lab", text).unwrap();
+    let [h, x, a, b] = ["h", "x", "a", "b"].map(|name| topology.node(name).unwrap());
+    assert!(h.has_namespace());
+    for node in [x, a, b] {
+        assert!(!node.has_namespace() && node.locator.is_none());
+    }
+    assert!(x.is_virtual() && x.loopback4.is_some());
+    assert!(a.is_host() && a.takes_frames() && a.prefixes().is_empty());
+    assert!(b.is_virtual() && b.is_router() && b.prefixes().len() == 2);
+    assert!(topology.segments.iter().all(|segment| topology.is_emulated(segment)));
+    assert!(!topology.has_srv6());
+}

@@ -8,6 +8,7 @@
 
 mod addresses;
 mod applications;
+mod attachment;
 mod change;
 mod file;
 mod functions;
@@ -30,6 +31,7 @@ use crate::document::{self, Kind};
 use file::File;
 
 pub use crate::document::{Problem, Problems};
+pub use attachment::{Attachment, Means};
 pub use change::{Contradiction, LinkChange};
 pub use file::json_schema;
 pub use functions::Function;

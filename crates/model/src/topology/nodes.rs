@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::attachment::attachment;
 use super::file::{File, Node as NodeText, NodeSrv6, Router, Routing as RoutingText};
 use super::types::{Dataplane, Node, NodeKind, RouterKind, Routing};
 use crate::document::{Place, Step, steps};
@@ -32,24 +33,29 @@ fn node(
     if !is_node_name(name) {
         place.key(&at(""), format!("`{name}` cannot name a node"), NAME_HELP);
     }
+    let attachment = attachment(place, name, text);
     let kind = match text.router {
+        None if text.via.is_some() => NodeKind::Router(RouterKind::Virtual),
         None => NodeKind::Host,
         Some(Router::Frr) => NodeKind::Router(RouterKind::Frr),
         Some(Router::Linux) => NodeKind::Router(RouterKind::Linux),
-        Some(Router::Virtual) => {
-            let help = "use frr or linux: virtual routers come with the emulator";
-            place.not_built(&at("router"), "router: virtual", help);
-            NodeKind::Router(RouterKind::Linux)
-        }
+        Some(Router::Virtual) => NodeKind::Router(RouterKind::Virtual),
     };
-    let attached = "remove it: attached interfaces come with the emulator";
-    if text.attach.is_some() {
-        place.not_built(&at("attach"), "attach", attached);
-    }
-    if text.via.is_some() {
-        place.not_built(&at("via"), "via", attached);
-    }
-    if kind == NodeKind::Host {
+    let has_kernel = attachment.is_none() && kind != NodeKind::Router(RouterKind::Virtual);
+    if !has_kernel {
+        let only = [
+            ("srv6", !matches!(text.srv6, None | Some(NodeSrv6::Switch(false)))),
+            ("routing", text.routing.is_some()),
+            ("loopback", text.loopback.is_some() && attachment.is_some()),
+            ("config", text.config.is_some()),
+            ("dataplane", text.dataplane.is_some()),
+            ("functions", !text.functions.0.is_empty()),
+        ];
+        for (key, _) in only.into_iter().filter(|(_, given)| *given) {
+            let message = format!("`{key}` needs a kernel, which `{name}` has not");
+            place.key(&at(key), message, "use `router: linux` or `router: frr`, or remove it");
+        }
+    } else if kind == NodeKind::Host {
         let only = [
             ("srv6", !matches!(text.srv6, None | Some(NodeSrv6::Switch(false)))),
             ("routing", text.routing.is_some()),
@@ -64,8 +70,9 @@ fn node(
             place.key(&at(key), message, "add `router: frr`, or remove it");
         }
     }
-    let has_srv6 = kind != NodeKind::Host && text.srv6 != Some(NodeSrv6::Switch(false));
-    if text.dataplane == Some(Dataplane::Xdp) && kind != NodeKind::Host && !has_srv6 {
+    let has_srv6 =
+        has_kernel && kind != NodeKind::Host && text.srv6 != Some(NodeSrv6::Switch(false));
+    if text.dataplane == Some(Dataplane::Xdp) && has_kernel && kind != NodeKind::Host && !has_srv6 {
         let message = format!("`dataplane: xdp` is for SRv6, which `{name}` does not speak");
         place.key(&at("dataplane"), message, "remove it, or `srv6: false`");
     }
@@ -75,7 +82,9 @@ fn node(
     }
     let own = text.routing.as_ref().map(|list| routing(place, &at("routing"), list));
     let (ipv4_routing, ipv6_routing) = match kind {
-        NodeKind::Host => (Routing::Static, Routing::Static),
+        NodeKind::Host | NodeKind::Router(RouterKind::Virtual) => {
+            (Routing::Static, Routing::Static)
+        }
         NodeKind::Router(RouterKind::Linux) => {
             if own.is_some_and(|own| own != (Routing::Static, Routing::Static)) {
                 let message = format!("`{name}` runs no routing protocol: it has no FRR");
@@ -104,6 +113,7 @@ fn node(
     Node {
         name: name.into(),
         kind,
+        attachment,
         ipv4_routing,
         ipv6_routing,
         loopback4,

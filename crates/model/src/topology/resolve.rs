@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::addresses::{Pools, assign, member4, member6};
 use super::applications::{applications, events};
+use super::attachment;
 use super::file::File;
 use super::functions::functions;
 use super::links::{Plan, links};
@@ -60,7 +61,8 @@ pub(super) fn resolve<'a>(
         check_mtu(&mut place, &[plan.at.as_slice(), steps!["mtu"]].concat(), inner);
         let segment = topology.segments.len();
         let emulated = plan.body.engine.unwrap_or(false)
-            || plan.sides.iter().any(|side| !side.impairments.is_none());
+            || plan.sides.iter().any(|side| !side.impairments.is_none())
+            || plan.members.iter().any(|node| !topology.nodes[*node].has_namespace());
         let mut ends = Vec::with_capacity(plan.members.len());
         for (member, node) in plan.members.iter().copied().enumerate() {
             let side = &plan.sides[member];
@@ -90,6 +92,7 @@ pub(super) fn resolve<'a>(
     }
     adjacencies(&mut place, &plans, &mut topology);
     check_routing(&mut place, &plans, &topology);
+    attachment::check(&mut place, file, &topology);
     topology.applications = applications(&mut place, file, &topology);
     events(&mut place, file, &topology);
     topology.tests = tests(&mut place, file, &topology);

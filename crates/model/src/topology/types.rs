@@ -7,6 +7,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::attachment::{Attachment, Means};
 use super::functions::Function;
 use super::impairments::Impairments;
 use super::units::{Queue, Range, duration_text};
@@ -61,6 +62,8 @@ pub struct Node {
     pub name: String,
     /// What the node is.
     pub kind: NodeKind,
+    /// What of this machine it stands for.
+    pub attachment: Option<Attachment>,
     /// Where its IPv4 routes come from; `Static` for hosts.
     pub ipv4_routing: Routing,
     /// Where its IPv6 routes come from; `Static` for hosts.
@@ -85,9 +88,9 @@ pub struct Node {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeKind {
-    /// A plain namespace, which forwards nothing.
+    /// It forwards nothing: a plain namespace, or what is behind an attached interface.
     Host,
-    /// A namespace that forwards.
+    /// It forwards.
     Router(RouterKind),
 }
 
@@ -99,6 +102,8 @@ pub enum RouterKind {
     Frr,
     /// Nothing but the lab's static routes.
     Linux,
+    /// The same, in the emulator: the router has no namespace, and no kernel.
+    Virtual,
 }
 
 /// What forwards a node's SRv6 packets.
@@ -258,6 +263,29 @@ impl Node {
     /// Whether the node is a router.
     pub fn is_router(&self) -> bool {
         !self.is_host()
+    }
+
+    /// Whether the node is a namespace of this machine, where programs can run.
+    pub fn has_namespace(&self) -> bool {
+        self.attachment.is_none() && !self.is_virtual()
+    }
+
+    /// Whether the node is a router of the emulator's.
+    pub fn is_virtual(&self) -> bool {
+        self.kind == NodeKind::Router(RouterKind::Virtual)
+    }
+
+    /// Whether the node is an interface of this machine whose frames are taken.
+    pub fn takes_frames(&self) -> bool {
+        self.attachment.as_ref().is_some_and(|attachment| attachment.means == Means::Frames)
+    }
+
+    /// What is behind the node, beyond its links.
+    pub fn prefixes(&self) -> &[IpNet] {
+        match self.attachment.as_ref().map(|attachment| &attachment.means) {
+            Some(Means::Queue { prefixes, .. }) => prefixes,
+            _ => &[],
+        }
     }
 
     /// Whether FRR runs on the node.

@@ -1,0 +1,45 @@
+//! Where packets come into the network, and leave it.
+
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use emulator::{Nanos, Packet};
+use nix::sys::socket::SockFlag;
+
+use crate::{Error, Queue, Socket};
+
+/// Everything that the engine opens is its own, and never waits.
+pub(crate) const FLAGS: SockFlag = SockFlag::SOCK_CLOEXEC.union(SockFlag::SOCK_NONBLOCK);
+
+/// A way into the network, and out of it.
+pub enum Gate {
+    /// An interface, with all its frames.
+    Frames(Socket),
+    /// IP packets that this machine would forward.
+    Queue(Queue),
+}
+
+impl Gate {
+    /// What tells that packets have come.
+    pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
+        match self {
+            Self::Frames(socket) => vec![socket.as_fd()],
+            Self::Queue(queue) => queue.descriptors(),
+        }
+    }
+
+    /// Takes what has come in, up to a batch, each with the moment when the kernel had it.
+    pub(crate) fn receive(&mut self, each: impl FnMut(Nanos, Packet)) -> Result<(), Error> {
+        match self {
+            Self::Frames(socket) => socket.receive(each).map(drop),
+            Self::Queue(queue) => queue.receive(each),
+        }
+    }
+
+    /// Puts packets out. What the kernel does not take is counted and lost.
+    pub(crate) fn send(&mut self, packets: &[Packet]) -> Result<(), Error> {
+        match self {
+            Self::Frames(socket) => socket.send(packets),
+            Self::Queue(queue) => queue.send(packets),
+        }
+    }
+}

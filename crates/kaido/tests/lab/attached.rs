@@ -1,0 +1,314 @@
+//! Interfaces of a machine in a lab: hosts outside reach each other, and the lab's, through it. The machine
+//! is a namespace, and so are the hosts.
+
+use std::process::Command;
+
+use netlink::Namespace;
+use testkit::{Kaido, Said};
+
+use crate::kaido;
+
+/// A machine with a host behind each of its two interfaces.
+struct Outside {
+    machine: Namespace,
+    a: Namespace,
+    b: Namespace,
+}
+
+const MACHINE: &[&str] = &[
+    "link set lo up",
+    "link set out1 up",
+    "link set out2 up",
+    "addr add 192.0.2.1/24 dev out1",
+    "addr add 198.51.100.1/24 dev out2",
+    "addr add 2001:db8:a::1/64 dev out1 nodad",
+    "addr add 2001:db8:b::1/64 dev out2 nodad",
+];
+
+fn ip(namespace: &Namespace, lines: &[&str]) {
+    for line in lines {
+        run(namespace, &format!("ip {line}")).ok();
+    }
+}
+
+fn run(namespace: &Namespace, line: &str) -> Said {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    namespace.run(|| Said::of(Command::new(words[0]).args(&words[1..]))).unwrap()
+}
+
+impl Outside {
+    /// Both ends of its links are set up; addresses are the caller's.
+    fn new() -> Self {
+        let new = || Namespace::unnamed().unwrap();
+        let (machine, a, b) = (new(), new(), new());
+        for (host, name) in [(&a, "out1"), (&b, "out2")] {
+            let mut handle = netlink::Handle::within(&machine).unwrap();
+            let end = |name, namespace| netlink::VethEnd {
+                name,
+                namespace,
+                mtu: 1500,
+                mac: None,
+                index: None,
+            };
+            let veth = netlink::add_veth(&end(name, &machine), &end("eth0", host));
+            handle.request("the link", veth).unwrap();
+            ip(host, &["link set lo up", "link set eth0 up"]);
+        }
+        ip(&machine, &["link set out1 up", "link set out2 up"]);
+        Self { machine, a, b }
+    }
+
+    /// Each host has the machine for its router.
+    fn routed() -> Self {
+        let outside = Self::new();
+        ip(&outside.machine, MACHINE);
+        for (host, net, net6) in
+            [(&outside.a, "192.0.2", "2001:db8:a"), (&outside.b, "198.51.100", "2001:db8:b")]
+        {
+            ip(
+                host,
+                &[
+                    &format!("addr add {net}.2/24 dev eth0"),
+                    &format!("addr add {net6}::2/64 dev eth0 nodad"),
+                    &format!("route add default via {net}.1"),
+                    &format!("-6 route add default via {net6}::1"),
+                ],
+            );
+        }
+        // Before it knows that its addresses are its own, a machine asks nobody for others.
+        for (host, router) in [(&outside.a, "2001:db8:a::1"), (&outside.b, "2001:db8:b::1")] {
+            soon(|| answers(host, router), "a host reaches the machine");
+        }
+        outside
+    }
+
+    fn forward(&self) {
+        let forward = || {
+            for key in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+                netlink::sysctl::write(key, "1").unwrap();
+            }
+        };
+        self.machine.run(forward).unwrap();
+    }
+
+    /// Runs Kaido on the machine.
+    fn kaido(&self, kaido: &Kaido, arguments: &[&str]) -> Said {
+        self.machine.run(|| kaido.run(arguments)).unwrap()
+    }
+
+    /// The rules and devices that somebody might leave behind.
+    fn look(&self) -> String {
+        let rules = ["iptables -t mangle -S", "ip6tables -t mangle -S"];
+        let rules = rules.map(|line| run(&self.machine, line).ok());
+        let links = run(&self.machine, "ip -o link").ok();
+        let name = |line: &str| line.split(' ').nth(1).unwrap_or_default().to_owned() + "\n";
+        rules.concat() + &links.lines().map(name).collect::<String>()
+    }
+}
+
+fn soon(what: impl Fn() -> bool, words: &str) {
+    let missing = || format!("not so: {words}");
+    testkit::until(std::time::Duration::from_secs(10), || what().then_some(()), missing);
+}
+
+fn answers(host: &Namespace, to: &str) -> bool {
+    run(host, &format!("ping -n -c 1 -W 2 {to}")).code == Some(0)
+}
+
+const QUEUED: &str = "\
+name: wan
+nodes:
+  ga: {attach: out1, via: nfqueue, prefixes: ['192.0.2.0/24', '2001:db8:a::/64']}
+  gb: {attach: out2, via: nfqueue, prefixes: ['198.51.100.0/24', '2001:db8:b::/64']}
+  x1: {router: virtual}
+  x2: {router: virtual}
+  h: {}
+links:
+  - ga-x1: {delay: 10ms}
+  - x1-x2
+  - x2-gb
+  - x2-h
+";
+
+#[test]
+fn root_outside_hosts_go_through_the_lab_by_queues() {
+    let (kaido, outside) = (kaido(), Outside::routed());
+    let file = kaido.file("wan.yaml", QUEUED);
+    let up = |words: &[&str]| outside.kaido(&kaido, &[&["lab", "up", &file], words].concat());
+    up(&[]).failed(1, &["is not forwarded: `sysctl -w net.ipv4.ip_forward=1` for IPv4"]);
+    outside.forward();
+    let before = outside.look();
+    up(&[]).ok();
+    for to in ["198.51.100.2", "2001:db8:b::2", "10.0.4.2", "fd02:0:0:4::2"] {
+        assert!(answers(&outside.a, to), "{to}");
+    }
+    // Four routers of the lab's, and the machine where it forwards what comes out.
+    let said = run(&outside.a, "ping -n -c 1 -W 2 198.51.100.2");
+    assert!(said.stdout.contains("ttl=59"), "{said}");
+    let time = said.stdout.split("time=").nth(1).and_then(|text| text.split(' ').next());
+    assert!((20.0..200.0).contains(&time.unwrap().parse::<f64>().unwrap()), "{said}");
+    let said = run(&outside.b, "ping -n -c 1 -W 2 -t 2 192.0.2.2");
+    assert!(said.stdout.contains("From 10.0.3.1 icmp_seq=1 Time to live exceeded"), "{said}");
+    // The machine's own traffic is nobody else's.
+    assert!(answers(&outside.a, "192.0.2.1"));
+    up(&["--name", "other"]).failed(1, &["`out1` is attached to the lab wan"]);
+    let exec = kaido.run(&["lab", "exec", "ga", "--", "true"]);
+    exec.failed(2, &["ga stands for what is behind out1: no program can run there"]);
+    outside.kaido(&kaido, &["lab", "down", "wan"]).ok();
+    assert_eq!(outside.look(), before);
+    assert!(answers(&outside.a, "198.51.100.2"), "the machine is as it was");
+}
+
+/// Megabytes pass, in one piece, by queues.
+#[test]
+fn root_a_stream_passes_queues_whole() {
+    let (kaido, outside) = (kaido(), Outside::routed());
+    outside.forward();
+    let file = kaido.file("wan.yaml", &QUEUED.replace(": {delay: 10ms}", ""));
+    outside.kaido(&kaido, &["lab", "up", &file]).ok();
+    for (to, from) in [("198.51.100.2", "192.0.2.2"), ("2001:db8:b::2", "2001:db8:a::2")] {
+        let bytes = stream(&outside, to, from);
+        assert_eq!(bytes, STREAM, "{to}");
+    }
+    outside.kaido(&kaido, &["lab", "down", "wan"]).ok();
+}
+
+const STREAM: usize = 50_000_000;
+
+/// Sends a stream from host A to host B, which looks at every byte. Returns how many came.
+fn stream(outside: &Outside, to: &str, from: &str) -> usize {
+    use std::io::{Read as _, Write as _};
+    use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+    let address = SocketAddr::new(to.parse::<IpAddr>().unwrap(), 7000);
+    let listener = outside.b.run(|| TcpListener::bind(address).unwrap()).unwrap();
+    let byte = |at: usize| (at * 7 + at / 251) as u8;
+    std::thread::scope(|scope| {
+        let receiver = scope.spawn(move || {
+            let (mut stream, peer) = listener.accept().unwrap();
+            assert_eq!(peer.ip(), from.parse::<IpAddr>().unwrap());
+            let (mut buffer, mut came) = (vec![0; 1 << 16], 0);
+            loop {
+                let count = stream.read(&mut buffer).unwrap();
+                if count == 0 {
+                    return came;
+                }
+                let right = buffer[..count].iter().enumerate().all(|(n, b)| *b == byte(came + n));
+                assert!(right, "a byte behind {came} is wrong");
+                came += count;
+            }
+        });
+        let mut sender = outside.a.run(|| TcpStream::connect(address).unwrap()).unwrap();
+        let mut sent = 0;
+        while sent < STREAM {
+            let chunk: Vec<u8> = (sent..(sent + (1 << 16)).min(STREAM)).map(byte).collect();
+            sender.write_all(&chunk).unwrap();
+            sent += chunk.len();
+        }
+        drop(sender);
+        receiver.join().unwrap()
+    })
+}
+
+#[test]
+fn root_without_its_emulator_a_queue_is_open_or_closed_as_asked() {
+    for (bypass, passes) in [("false", false), ("true", true)] {
+        let (kaido, outside) = (kaido(), Outside::routed());
+        outside.forward();
+        let text = QUEUED.replace("::/64']}", &format!("::/64'], bypass: {bypass}}}"));
+        let file = kaido.file("wan.yaml", &text);
+        outside.kaido(&kaido, &["lab", "up", &file]).ok();
+        assert!(answers(&outside.a, "198.51.100.2"));
+        kill_emulator(&kaido);
+        if passes {
+            // The queue is gone when the last of its process's threads is.
+            soon(|| answers(&outside.a, "198.51.100.2"), "packets pass by the lab");
+        } else {
+            assert!(!answers(&outside.a, "198.51.100.2"), "the way is closed");
+        }
+        outside.kaido(&kaido, &["lab", "start", "emulator"]).ok();
+        let said = run(&outside.a, "ping -n -c 1 -W 2 198.51.100.2");
+        assert!(said.stdout.contains("ttl=59"), "through the lab again: {said}");
+        kill_emulator(&kaido);
+        outside.kaido(&kaido, &["lab", "down", "wan"]).ok();
+        assert!(!outside.look().contains("kaido"), "{}", outside.look());
+    }
+}
+
+fn kill_emulator(kaido: &Kaido) {
+    let pids = Command::new("pgrep").args(["-f", "emulator --config"]).output().unwrap();
+    let folder = kaido.run_folder();
+    let own = |pid: &&str| {
+        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.contains(folder.to_str().unwrap())
+    };
+    let pids = String::from_utf8(pids.stdout).unwrap();
+    let pid = pids.split_whitespace().find(own).expect("the emulator runs");
+    assert!(Command::new("kill").args(["-9", pid]).status().unwrap().success());
+    soon(|| !std::path::Path::new(&format!("/proc/{pid}/ns/net")).exists(), "it has ended");
+}
+
+const FRAMES: &str = "\
+name: lan
+nodes:
+  a: {attach: out1}
+  b: {attach: out2}
+  h: {}
+  x: {router: virtual}
+links:
+  - lan0: {nodes: [x, a, h], ipv4: 192.0.2.0/24, ipv6: '2001:db8:a::/64'}
+  - x-b: {ipv4: 198.51.100.0/24, ipv6: '2001:db8:b::/64'}
+";
+
+#[test]
+fn root_outside_hosts_are_on_the_labs_links() {
+    let (kaido, outside) = (kaido(), Outside::new());
+    for (host, own, own6, router, router6) in [
+        (&outside.a, "192.0.2.2/24", "2001:db8:a::2/64", "192.0.2.1", "2001:db8:a::1"),
+        (&outside.b, "198.51.100.2/24", "2001:db8:b::2/64", "198.51.100.1", "2001:db8:b::1"),
+    ] {
+        ip(
+            host,
+            &[
+                &format!("addr add {own} dev eth0"),
+                &format!("addr add {own6} dev eth0 nodad"),
+                &format!("route add default via {router}"),
+                &format!("-6 route add default via {router6}"),
+            ],
+        );
+    }
+    let before = outside.look();
+    let file = kaido.file("lan.yaml", FRAMES);
+    outside.kaido(&kaido, &["lab", "up", &file]).ok();
+    for to in ["198.51.100.2", "2001:db8:b::2", "192.0.2.3", "2001:db8:a::3"] {
+        assert!(answers(&outside.a, to), "{to}");
+    }
+    assert_eq!(stream(&outside, "198.51.100.2", "192.0.2.2"), STREAM);
+    // One that goes takes nothing else along.
+    ip(&outside.machine, &["link del out2"]);
+    assert!(!answers(&outside.a, "198.51.100.2"));
+    assert!(answers(&outside.a, "192.0.2.3"));
+    outside.kaido(&kaido, &["lab", "down", "lan"]).ok();
+    let now = outside.look();
+    assert!(before.lines().filter(|line| !line.contains("out2@")).eq(now.lines()), "{now}");
+}
+
+#[test]
+fn root_what_cannot_be_attached_is_refused() {
+    let (kaido, outside) = (kaido(), Outside::new());
+    let up = |text: &str, words: &[&str]| {
+        let file = kaido.file("lan.yaml", text);
+        outside.kaido(&kaido, &[&["lab", "up", &file], words].concat())
+    };
+    up(&FRAMES.replace("out2", "eth9"), &[])
+        .failed(2, &["b: this machine has no interface `eth9` to attach: there are out1, out2"]);
+    ip(
+        &outside.machine,
+        &["addr add 203.0.113.1/24 dev out1", "route add default via 203.0.113.9"],
+    );
+    up(FRAMES, &[]).failed(2, &["`out1` is this machine's only way out", "say --yes"]);
+    up(FRAMES, &["--yes"]).ok();
+    kaido.ok(&["lab", "down", "lan"]);
+    ip(&outside.machine, &["link set out2 down"]);
+    up(FRAMES, &["--yes"]).failed(1, &["`out2` to attach is down: `ip link set out2 up`"]);
+    assert!(kaido.labs().is_empty());
+}

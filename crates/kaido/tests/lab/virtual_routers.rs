@@ -1,0 +1,62 @@
+//! Routers without a namespace, between hosts that have one.
+
+use testkit::{Machine, Said};
+
+use crate::kaido;
+
+/// Two hosts, and so many virtual routers between them; behind the last one a LAN, on which a router of
+/// the kernel's is as well.
+fn chain(routers: usize) -> String {
+    let mut text = "name: chain\nnodes:\n  a: {}\n  b: {}\n  s: {router: linux}\n".to_owned();
+    for n in 1..=routers {
+        text += &format!("  x{n}: {{router: virtual}}\n");
+    }
+    text += "links:\n  - a-x1\n";
+    for n in 1..routers {
+        text += &format!("  - x{n}-x{}\n", n + 1);
+    }
+    text + &format!("  - lan: [x{routers}, s, b]\n")
+}
+
+#[test]
+fn root_traceroute_through_60_virtual_routers_reads_as_it_should() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let lab = kaido.lab_up(&chain(60));
+    lab.ping("a", &["10.0.61.3", "fd02:0:0:3d::3", "10.255.0.60", "fd01::3c"]);
+    for (ttl, router) in [(1, "10.0.1.2"), (2, "10.0.2.2"), (30, "10.0.30.2"), (60, "10.0.60.2")] {
+        let ttl = ttl.to_string();
+        let said = lab.run("a", &["ping", "-n", "-c", "1", "-W", "2", "-t", &ttl, "10.0.61.3"]);
+        let words = format!("From {router} icmp_seq=1 Time to live exceeded");
+        assert!(said.stdout.contains(&words), "{said}");
+    }
+    for (hops, router) in [(1, "fd02:0:0:1::2"), (60, "fd02:0:0:3c::2")] {
+        let hops = hops.to_string();
+        let said =
+            lab.run("a", &["ping", "-n", "-c", "1", "-W", "2", "-t", &hops, "fd02:0:0:3d::3"]);
+        let words = format!("From {router} icmp_seq=1 Time exceeded: Hop limit");
+        assert!(said.stdout.contains(&words), "{said}");
+    }
+    // Nobody has the address, and no route leads to the other.
+    let unreachable = |to: &str| lab.run("a", &["ping", "-n", "-c", "1", "-W", "5", to]).stdout;
+    assert!(unreachable("10.0.61.9").contains("Destination Host Unreachable"));
+    assert!(unreachable("192.0.2.1").contains("Destination Net Unreachable"));
+    lab.down();
+    before.assert_restored(&kaido);
+}
+
+#[test]
+fn root_a_link_of_virtual_routers_is_cut_and_mended() {
+    let kaido = kaido();
+    let lab = kaido.lab_up(&chain(2));
+    let ping = || -> Said { lab.run("a", &["ping", "-c", "1", "-W", "1", "10.0.3.3"]) };
+    assert!(ping().stdout.contains("1 received"));
+    kaido.ok(&["lab", "link", "x1-x2", "down"]);
+    assert!(ping().stdout.contains("0 received"));
+    kaido.ok(&["lab", "link", "x1-x2", "up"]);
+    assert!(ping().stdout.contains("1 received"));
+    let exec = kaido.run(&["lab", "exec", "x1", "--", "true"]);
+    exec.failed(2, &["x1 is a virtual router: no program can run there"]);
+    kaido.run(&["lab", "capture", "x1:a"]).failed(2, &["x1 is a virtual router"]);
+    lab.down();
+}

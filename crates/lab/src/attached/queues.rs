@@ -1,0 +1,153 @@
+//! Rules that send what this machine would forward from an interface into queues of the emulator's. Each
+//! interface has two chains in the table `mangle`, called after its first queue.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use model::topology::{Means, Topology};
+
+use super::{Queues, attachments};
+use crate::Error;
+
+/// The first number that a lab uses: others begin at 0.
+const FIRST: u16 = 16_384;
+/// How many an interface has: TCP's, and everybody else's.
+const EACH: u16 = 2;
+
+/// Whether packets are queued, and by whom.
+pub(super) fn check(topology: &Topology) -> Result<(), Error> {
+    let is_queue = |means: &Means| matches!(means, Means::Queue { .. });
+    if !attachments(topology).any(|(_, attachment)| is_queue(&attachment.means)) {
+        return Ok(());
+    }
+    for program in ["iptables-restore", "ip6tables-restore"] {
+        let found = Command::new(program).arg("--version").stdout(Stdio::null()).status();
+        found.map_err(|source| Error::NoIptables { program, source })?;
+    }
+    if !Path::new("/dev/net/tun").exists() {
+        return Err(Error::NoTun);
+    }
+    Ok(())
+}
+
+/// Numbers of queues that nobody has. `root`: where all labs are.
+pub(super) fn choose(topology: &Topology, root: &Path) -> Queues {
+    let mut taken: BTreeSet<u16> = BTreeSet::new();
+    let listed = std::fs::read_to_string("/proc/thread-self/net/netfilter/nfnetlink_queue");
+    let number = |line: &str| line.split_whitespace().next()?.parse::<u16>().ok();
+    taken.extend(listed.unwrap_or_default().lines().filter_map(number));
+    for entry in std::fs::read_dir(root.join("labs")).into_iter().flatten().flatten() {
+        let text = std::fs::read(crate::emulated::config(&entry.path())).unwrap_or_default();
+        if let Ok(other) = serde_json::from_slice::<crate::emulated::EmulatorConfig>(&text) {
+            taken.extend(other.queues.values().flat_map(|first| *first..first + EACH));
+        }
+    }
+    let mut free = (FIRST..u16::MAX - EACH)
+        .step_by(EACH.into())
+        .filter(|first| (*first..first + EACH).all(|number| !taken.contains(&number)));
+    attachments(topology)
+        .filter(|(_, attachment)| matches!(attachment.means, Means::Queue { .. }))
+        .filter_map(|(_, attachment)| Some((attachment.interface.clone(), free.next()?)))
+        .collect()
+}
+
+/// Adds the rules, of each family in one step.
+pub(crate) fn open(topology: &Topology, queues: &Queues) -> Result<(), Error> {
+    for ipv6 in [false, true] {
+        let mut text = String::from("*mangle\n");
+        for (_, attachment) in attachments(topology) {
+            let Means::Queue { prefixes, bypass } = &attachment.means else { continue };
+            let Some(first) = queues.get(&attachment.interface) else { continue };
+            let bypass = if *bypass { " --queue-bypass" } else { "" };
+            let (which, taken) = (format!("kaido-{first}"), format!("kaido-{first}-take"));
+            text += &format!(":{which} - [0:0]\n:{taken} - [0:0]\n");
+            for prefix in inside(topology, prefixes, ipv6) {
+                text += &format!("-A {which} -d {prefix} -j {taken}\n");
+            }
+            text += &format!("-A {taken} -p tcp -j NFQUEUE --queue-num {first}{bypass}\n");
+            text += &format!("-A {taken} -j NFQUEUE --queue-num {}{bypass}\n", first + 1);
+            text += &format!("-A PREROUTING -i {} -j {which}\n", attachment.interface);
+        }
+        text += "COMMIT\n";
+        if let Some(said) = restore(ipv6, &text)? {
+            return Err(Error::QueueRules(said));
+        }
+    }
+    Ok(())
+}
+
+/// The prefixes that packets from behind an interface go to the lab for: its own, and what is behind its
+/// other attached interfaces. `behind`: what is behind this one.
+fn inside(topology: &Topology, behind: &[IpNet], ipv6: bool) -> Vec<IpNet> {
+    let mut prefixes: Vec<IpNet> = Vec::new();
+    for segment in &topology.segments {
+        prefixes.extend([IpNet::V4(segment.ipv4), IpNet::V6(segment.ipv6)]);
+    }
+    for node in &topology.nodes {
+        prefixes.extend(node.loopback4.map(|address| IpNet::from(IpAddr::V4(address))));
+        prefixes.extend(node.loopback6.map(|address| IpNet::from(IpAddr::V6(address))));
+        prefixes.extend(node.locator.map(|locator| IpNet::V6(locator.prefix())));
+        prefixes.extend(node.prefixes().iter().filter(|prefix| !behind.contains(prefix)));
+    }
+    if ipv6 {
+        let all: Vec<Ipv6Net> = prefixes
+            .into_iter()
+            .filter_map(|prefix| if let IpNet::V6(net) = prefix { Some(net) } else { None })
+            .collect();
+        Ipv6Net::aggregate(&all).into_iter().map(IpNet::V6).collect()
+    } else {
+        let all: Vec<Ipv4Net> = prefixes
+            .into_iter()
+            .filter_map(|prefix| if let IpNet::V4(net) = prefix { Some(net) } else { None })
+            .collect();
+        Ipv4Net::aggregate(&all).into_iter().map(IpNet::V4).collect()
+    }
+}
+
+/// What iptables has against a text.
+fn restore(ipv6: bool, text: &str) -> Result<Option<String>, Error> {
+    let program = if ipv6 { "ip6tables-restore" } else { "iptables-restore" };
+    let failed = |source| Error::NoIptables { program, source };
+    let mut command = Command::new(program);
+    command.arg("--noflush");
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(failed)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that ends early says why.
+        let _ = stdin.write_all(text.as_bytes());
+    }
+    let done = child.wait_with_output().map_err(failed)?;
+    let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+    Ok((!done.status.success()).then_some(said))
+}
+
+/// Removes the rules that are there.
+pub(crate) fn close(queues: &Queues) -> Result<(), Error> {
+    for (interface, first) in queues {
+        let (which, taken) = (format!("kaido-{first}"), format!("kaido-{first}-take"));
+        for program in ["iptables", "ip6tables"] {
+            let run = |arguments: &[&str]| {
+                let mut command = Command::new(program);
+                command.args(["-w", "-t", "mangle"]).args(arguments);
+                command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+                command.status().is_ok_and(|status| status.success())
+            };
+            // Each may have gone already, or never have come.
+            while run(&["-D", "PREROUTING", "-i", interface, "-j", &which]) {}
+            for chain in [&which, &taken] {
+                run(&["-F", chain]);
+            }
+            for chain in [&which, &taken] {
+                run(&["-X", chain]);
+            }
+            if run(&["-S", &which]) || run(&["-S", &taken]) {
+                return Err(Error::QueueRules(format!("{program} does not remove {which}")));
+            }
+        }
+    }
+    Ok(())
+}
