@@ -26,14 +26,27 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// The daemons of a router; zebra first, the others talk to it.
 fn daemons(topology: &Topology, at: usize) -> Vec<&'static str> {
     let node = &topology.nodes[at];
-    let mut daemons = vec!["zebra", "staticd"];
-    if node.ipv4_routing == Routing::Ospf {
-        daemons.push("ospfd");
-    }
-    if node.ipv6_routing == Routing::Ospf {
-        daemons.push("ospf6d");
-    }
-    daemons
+    let [ipv4, ipv6] = [node.ipv4_routing, node.ipv6_routing];
+    let runs = |protocol| ipv4 == protocol || ipv6 == protocol;
+    let timers = &topology.timers;
+    let bfd = (runs(Routing::Ospf) && timers.ospf.bfd)
+        || (runs(Routing::Isis) && timers.isis.bfd)
+        || (runs(Routing::Bgp) && timers.bgp.bfd);
+    [
+        ("zebra", true),
+        ("staticd", true),
+        // Before those that ask it to watch their neighbours.
+        ("bfdd", bfd),
+        ("ospfd", ipv4 == Routing::Ospf),
+        ("ospf6d", ipv6 == Routing::Ospf),
+        ("isisd", runs(Routing::Isis)),
+        ("ripd", ipv4 == Routing::Rip),
+        ("ripngd", ipv6 == Routing::Rip),
+        ("bgpd", runs(Routing::Bgp)),
+    ]
+    .into_iter()
+    .filter_map(|(daemon, runs)| runs.then_some(daemon))
+    .collect()
 }
 
 /// FRR as it is installed.
@@ -44,14 +57,16 @@ pub(crate) struct Frr {
 }
 
 impl Frr {
-    /// Finds FRR, and makes the folder that the system makes at boot, where it did not.
-    pub(crate) fn find() -> Result<Self, Error> {
+    /// Finds FRR with the daemons that a topology needs, and makes the folder that the system
+    /// makes at boot, where it did not.
+    pub(crate) fn find(topology: &Topology) -> Result<Self, Error> {
         let programs = FOLDERS
             .iter()
             .map(PathBuf::from)
             .find(|folder| folder.join("zebra").exists())
             .ok_or_else(|| Error::NoFrr(Path::new(FOLDERS[0]).join("zebra")))?;
-        for daemon in ["staticd", "ospfd", "ospf6d"] {
+        let routers = (0..topology.nodes.len()).filter(|&at| topology.nodes[at].runs_frr());
+        for daemon in routers.flat_map(|at| daemons(topology, at)) {
             if !programs.join(daemon).exists() {
                 return Err(Error::NoFrr(programs.join(daemon)));
             }

@@ -16,14 +16,15 @@ use crate::{Cancel, Error};
 
 /// How often the routes are looked at.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// Routes that are all there, though not over the links that the topology's costs ask for, count
-/// after this time without a change: a node's own configuration may have other costs.
+/// Routes that are all there, though not over the links that the topology asks for, count after
+/// this time without a change: a node's own configuration may have other costs, and inside an
+/// autonomous system BGP counts otherwise.
 const STABLE: Duration = Duration::from_secs(3);
 
 /// What a router's kernel must have: by prefix, the interfaces' indexes.
 type Table = BTreeMap<IpNet, BTreeSet<u32>>;
 
-/// Waits until every router that runs an IGP has its routes, for at most `limit`.
+/// Waits until every router that runs a routing protocol has its routes, for at most `limit`.
 pub(crate) fn wait(
     folder: &Path,
     topology: &Topology,
@@ -81,13 +82,21 @@ pub(crate) fn wait(
     }
 }
 
-/// What the routers of an IGP must have, by node.
+/// The protocols that routes are waited for of.
+const PROTOCOLS: [Routing; 4] = [Routing::Ospf, Routing::Isis, Routing::Rip, Routing::Bgp];
+
+/// What the routers of routing protocols must have, by node.
 fn expected(topology: &Topology) -> BTreeMap<usize, Table> {
     let mut expected: BTreeMap<usize, Table> = BTreeMap::new();
-    for ipv6 in [false, true] {
-        let routes = Routes::of_ospf(topology, ipv6);
+    for (ipv6, protocol) in [false, true].iter().flat_map(|&ipv6| PROTOCOLS.map(|p| (ipv6, p))) {
         let nodes = topology.nodes.iter().enumerate();
-        for (at, _) in nodes.filter(|(_, n)| n.is_router() && routing(n, ipv6) == Routing::Ospf) {
+        let speakers: Vec<usize> =
+            nodes.filter(|(_, n)| routing(n, ipv6) == protocol).map(|(at, _)| at).collect();
+        if speakers.is_empty() {
+            continue;
+        }
+        let routes = Routes::of_protocol(topology, ipv6, protocol);
+        for at in speakers {
             let table = expected.entry(at).or_default();
             for (prefix, interfaces) in routes.from_node(at) {
                 table.insert(prefix, interfaces.into_iter().map(index_of).collect());

@@ -1,13 +1,13 @@
 //! Where routers should send what: the shortest paths of a topology.
 //!
-//! Static routes are these; with an IGP they are what its routes must become before a lab counts
-//! as converged.
+//! Static routes are these; with a routing protocol they are what its routes must become before a
+//! lab counts as converged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use model::topology::{Node, Routing, Topology};
+use model::topology::{Interface, Node, Routing, Topology};
 use pathfinder::{Graph, GraphArc, GraphNode, NodeId, PortId, igp};
 
 /// The interfaces, by index at their node, over which a prefix is reached.
@@ -26,20 +26,29 @@ pub struct Routes {
 impl Routes {
     /// All routers, as static routes see them.
     pub fn of_all(topology: &Topology, ipv6: bool) -> Self {
-        Self::of(topology, ipv6, |node| node.is_router())
+        Self::of(topology, ipv6, Metric::Cost, |node| node.is_router())
     }
 
-    /// Only the routers that run OSPF for the family.
-    pub fn of_ospf(topology: &Topology, ipv6: bool) -> Self {
-        Self::of(topology, ipv6, |node| routing(node, ipv6) == Routing::Ospf)
+    /// Only the routers that run a protocol for the family, as the protocol counts.
+    pub fn of_protocol(topology: &Topology, ipv6: bool, protocol: Routing) -> Self {
+        let metric = match protocol {
+            Routing::Static | Routing::Ospf | Routing::Isis => Metric::Cost,
+            Routing::Rip | Routing::Bgp => Metric::Hops,
+        };
+        Self::of(topology, ipv6, metric, |node| routing(node, ipv6) == protocol)
     }
 
-    fn of(topology: &Topology, ipv6: bool, takes_part: impl Fn(&Node) -> bool) -> Self {
-        let graph = graph(topology, &takes_part);
+    fn of(
+        topology: &Topology,
+        ipv6: bool,
+        metric: Metric,
+        takes_part: impl Fn(&Node) -> bool,
+    ) -> Self {
+        let graph = graph(topology, metric, &takes_part);
         let mut prefixes: BTreeMap<IpNet, Vec<(NodeId, u32)>> = BTreeMap::new();
         let routers = topology.nodes.iter().enumerate().filter(|(_, node)| takes_part(node));
         for (at, node) in routers {
-            for (prefix, cost) in own_prefixes(node, ipv6) {
+            for (prefix, cost) in own_prefixes(node, ipv6, metric) {
                 prefixes.entry(prefix).or_default().push((NodeId(at as u32), cost));
             }
         }
@@ -124,8 +133,26 @@ pub(crate) fn routing(node: &Node, ipv6: bool) -> Routing {
     if ipv6 { node.ipv6_routing } else { node.ipv4_routing }
 }
 
+/// What makes one path shorter than another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Metric {
+    /// The links' costs.
+    Cost,
+    /// Nothing but how many there are.
+    Hops,
+}
+
+impl Metric {
+    fn of(self, interface: &Interface) -> u32 {
+        match self {
+            Self::Cost => u32::from(interface.cost),
+            Self::Hops => 1,
+        }
+    }
+}
+
 /// The routers and the links between them; a port's number is its interface's index.
-fn graph(topology: &Topology, takes_part: &impl Fn(&Node) -> bool) -> Graph {
+fn graph(topology: &Topology, metric: Metric, takes_part: &impl Fn(&Node) -> bool) -> Graph {
     let nodes = topology
         .nodes
         .iter()
@@ -145,7 +172,7 @@ fn graph(topology: &Topology, takes_part: &impl Fn(&Node) -> bool) -> Graph {
                     from: NodeId(at as u32),
                     to: NodeId(peer as u32),
                     port: PortId(index as u32),
-                    cost: u32::from(interface.cost),
+                    cost: metric.of(interface),
                     capacity: None,
                     end_x: None,
                     usable: true,
@@ -157,14 +184,14 @@ fn graph(topology: &Topology, takes_part: &impl Fn(&Node) -> bool) -> Graph {
 }
 
 /// The prefixes that a router brings in: its links', its loopback's, its locator, those behind it.
-fn own_prefixes(node: &Node, ipv6: bool) -> Vec<(IpNet, u32)> {
+fn own_prefixes(node: &Node, ipv6: bool, metric: Metric) -> Vec<(IpNet, u32)> {
     let links = node.interfaces.iter().map(|interface| {
         let prefix = if ipv6 {
             IpNet::V6(interface.ipv6.trunc())
         } else {
             IpNet::V4(interface.ipv4.trunc())
         };
-        (prefix, u32::from(interface.cost))
+        (prefix, metric.of(interface))
     });
     let loopback = if ipv6 {
         node.loopback6.map(|address| IpNet::V6(Ipv6Net::from(address)))

@@ -333,7 +333,7 @@ fn check_machine(topology: &Topology) -> Result<Option<Frr>, Error> {
     functions::check_machine(topology)?;
     let needs_frr =
         topology.nodes.iter().any(|node| node.kind == NodeKind::Router(RouterKind::Frr));
-    needs_frr.then(Frr::find).transpose()
+    needs_frr.then(|| Frr::find(topology)).transpose()
 }
 
 #[cfg(test)]

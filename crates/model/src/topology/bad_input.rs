@@ -138,6 +138,13 @@ fn units_are_required() {
     expect(&lab("ospf: {hello: 1}"), &[("3:15", "`1` has no unit", "1s")]);
     expect(&lab("ospf: {hello: 500ms}"), &[("3:15", "whole seconds", "write whole seconds")]);
     expect(&lab("ospf: {hello: 4s, dead: 4s}"), &[("3:25", "longer than `hello`", "a few times")]);
+    expect(&lab("rip: {update: 1s}"), &[("3:15", "RIP counts in whole seconds", "from 5s")]);
+    expect(&lab("rip: {update: 9s, timeout: 9s}"), &[("3:28", "longer than `update`", "a few")]);
+    expect(&lab("isis: {hello: 2s, hold: 5s}"), &[("3:25", "2 to 100 times `hello`", "multiple")]);
+    expect(&lab("isis: {hello: 601s}"), &[("3:15", "IS-IS counts in whole", "from 1s to 600s")]);
+    expect(&lab("bgp: {keepalive: 1s, hold: 2s}"), &[("3:28", "BGP counts in whole", "from 3s")]);
+    expect(&lab("bgp: {keepalive: 9s, hold: 9s}"), &[("3:28", "longer than `keepalive`", "a few")]);
+    expect(&lab("bgp: {bfd: 1}"), &[("3:12", "expected", "")]);
 }
 
 #[test]
@@ -199,11 +206,21 @@ fn nodes_and_routing() {
     expect(&lab("routing: [ospf, ospf]"), &[("3:17", "`ospf` is listed twice", "remove one")]);
     expect(
         &lab("routing: [ospf, rip]"),
-        &[
-            ("3:17", "`rip` is not built yet", "come with the emulator"),
-            ("3:17", "`rip` and `ospf` both route IPv4", "one protocol per"),
-        ],
+        &[("3:17", "`rip` and `ospf` both route IPv4", "one protocol per")],
     );
+    expect(
+        &lab("routing: [isis, ripng]"),
+        &[("3:17", "`ripng` and `isis` both route IPv6", "one protocol per")],
+    );
+    expect(
+        &nodes("  r1: {router: frr, as: 65001}"),
+        &[("3:21", "`as` is for BGP, which `r1` does not run", "add `routing: [bgp]`")],
+    );
+    expect(
+        &nodes("  r1: {router: frr, routing: [bgp], as: 65535}"),
+        &[("3:41", "65535 is no autonomous system's number", "write 65001")],
+    );
+    expect(&nodes("  h1: {as: 65001}"), &[("3:8", "`as` is for routers", "add `router: frr`")]);
     expect(&lab("routing: [eigrp]"), &[("3:11", "`eigrp` is not known here", "static, ospf")]);
     expect(
         &nodes("  r1: {router: frr, loopback: [10.0.0.1, 10.0.0.2]}"),
@@ -377,11 +394,22 @@ fn events_and_tests() {
 }
 
 #[test]
-fn what_is_not_built_is_refused() {
-    for protocol in ["isis", "rip", "ripng", "bgp"] {
-        let message = format!("`{protocol}` is not built yet");
-        expect(&lab(&format!("routing: [{protocol}]")), &[("3:11", &message, "use ospf, ospf6")]);
-    }
+fn rip_reaches_fourteen_hops() {
+    let chain = |routers: usize, config: &str| {
+        let mut text = String::from("name: x\nrouting: [ospf6, rip]\nnodes:\n");
+        for n in 1..=routers {
+            text += &format!("  r{n}: {{router: frr{config}}}\n");
+        }
+        text += "links: [r1-r2";
+        for n in 2..routers {
+            text += &format!(", r{n}-r{}", n + 1);
+        }
+        text + "]\n"
+    };
+    assert!(parse("lab.yaml", &chain(15, "")).is_ok());
+    let message = "`r1` and `r16` are 15 hops apart, and RIP reaches no farther than 14";
+    expect(&chain(16, ""), &[("2:1", message, "use another protocol")]);
+    assert!(parse("lab.yaml", &chain(16, ", config: x")).is_ok());
 }
 
 #[test]

@@ -31,6 +31,12 @@ pub(super) struct File {
     pub(super) routing: Option<Vec<Routing>>,
     /// The timers of OSPF, for both families.
     pub(super) ospf: Option<Ospf>,
+    /// The timers of IS-IS.
+    pub(super) isis: Option<Isis>,
+    /// The timers of RIP and RIPng.
+    pub(super) rip: Option<Rip>,
+    /// The timers of BGP.
+    pub(super) bgp: Option<Bgp>,
     /// Segment routing.
     pub(super) srv6: Option<Srv6>,
     /// Which data plane runs the SRv6 of routers that do not say otherwise.
@@ -95,10 +101,6 @@ impl Routing {
     pub(super) fn is_ipv6(self) -> bool {
         matches!(self, Self::Ospf6 | Self::Ripng | Self::Isis | Self::Bgp)
     }
-
-    pub(super) fn is_built(self) -> bool {
-        matches!(self, Self::Static | Self::Ospf | Self::Ospf6)
-    }
 }
 
 /// The timers of OSPF.
@@ -109,6 +111,44 @@ pub(super) struct Ospf {
     pub(super) hello: Option<Time>,
     /// How long a silent neighbour counts as alive.
     pub(super) dead: Option<Time>,
+    /// Whether BFD watches neighbours; off when absent.
+    pub(super) bfd: Option<bool>,
+}
+
+/// The timers of IS-IS.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Isis {
+    /// How often a router says hello.
+    pub(super) hello: Option<Time>,
+    /// How long a silent neighbour counts as alive; a multiple of `hello`.
+    pub(super) hold: Option<Time>,
+    /// Whether BFD watches neighbours; off when absent.
+    pub(super) bfd: Option<bool>,
+}
+
+/// The timers of RIP and RIPng.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rip {
+    /// How often a router says all that it knows.
+    pub(super) update: Option<Time>,
+    /// How long a route holds that is not heard of.
+    pub(super) timeout: Option<Time>,
+    /// How long neighbours are told that a route is gone.
+    pub(super) garbage: Option<Time>,
+}
+
+/// The timers of BGP.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Bgp {
+    /// How often a neighbour hears something.
+    pub(super) keepalive: Option<Time>,
+    /// How long a silent neighbour counts as alive.
+    pub(super) hold: Option<Time>,
+    /// Whether BFD watches neighbours; on when absent.
+    pub(super) bfd: Option<bool>,
 }
 
 /// Segment routing, for the whole lab.
@@ -143,6 +183,10 @@ pub(super) struct Node {
     pub(super) srv6: Option<NodeSrv6>,
     /// This router's own routing protocols.
     pub(super) routing: Option<Vec<Routing>>,
+    /// The autonomous system of a BGP router; one of its own when absent.
+    #[serde(rename = "as")]
+    #[schemars(range(min = 1, max = 4_294_967_294_u32))]
+    pub(super) asn: Option<u32>,
     /// At most one address per family.
     pub(super) loopback: Option<Vec<Address>>,
     /// Lines that are added to FRR's configuration.

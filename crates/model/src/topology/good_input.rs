@@ -111,7 +111,7 @@ fn the_number_of_a_segment_is_in_its_prefixes() {
 #[test]
 fn the_whole_grammar() {
     let topology = good(EVERYTHING);
-    assert_eq!((topology.seed, topology.ospf.hello), (Some(42), Duration::from_secs(2)));
+    assert_eq!((topology.seed, topology.timers.ospf.hello), (Some(42), Duration::from_secs(2)));
     assert_eq!(
         lines(&topology),
         [
@@ -337,4 +337,48 @@ fn virtual_and_attached_nodes_are_the_emulators() {
     assert!(b.is_virtual() && b.is_router() && b.prefixes().len() == 2);
     assert!(topology.segments.iter().all(|segment| topology.is_emulated(segment)));
     assert!(!topology.has_srv6());
+}
+
+#[test]
+fn a_bgp_router_has_a_system_of_its_own_unless_it_says_another() {
+    let topology = good(
+        "name: x\nrouting: [bgp]\nnodes:\n  h1: {}\n  r1: {router: frr}\n  \
+         r2: {router: frr, as: 65001}\n  r3: {router: frr, routing: [ospf]}\n  \
+         r4: {router: frr}\n  r5: {router: linux}\n",
+    );
+    let systems: Vec<_> = topology.nodes.iter().map(|node| node.asn).collect();
+    assert_eq!(systems, [None, Some(4_200_000_001), Some(65_001), None, Some(4_200_000_004), None]);
+}
+
+#[test]
+fn protocols_route_the_families_that_they_are_for() {
+    use Routing::{Bgp, Isis, Ospf, Rip, Static};
+    for (list, families) in [
+        ("[rip, static]", (Rip, Static)),
+        ("[ripng]", (Static, Rip)),
+        ("[rip, ospf6]", (Rip, Ospf)),
+        ("[isis]", (Isis, Isis)),
+        ("[bgp, static]", (Bgp, Bgp)),
+        ("[]", (Static, Static)),
+    ] {
+        let text = format!("name: x\nrouting: {list}\nnodes: {{r1: {{router: frr}}}}\n");
+        let node = &good(&text).nodes[0];
+        assert_eq!((node.ipv4_routing, node.ipv6_routing), families, "{list}");
+    }
+}
+
+#[test]
+fn timers_have_the_proportions_of_their_protocols() {
+    let timers = |text: &str| good(&format!("name: x\n{text}\nnodes: {{h1: {{}}}}\n")).timers;
+    let seconds = |times: [Duration; 3]| times.map(|time| time.as_secs());
+    let rip = |text: &str| {
+        let rip = timers(text).rip;
+        seconds([rip.update, rip.timeout, rip.garbage])
+    };
+    assert_eq!(rip(""), [5, 30, 20]);
+    assert_eq!(rip("rip: {update: 30s}"), [30, 180, 120]);
+    let bgp = timers("bgp: {keepalive: 20s, bfd: false}").bgp;
+    assert_eq!((bgp.keepalive.as_secs(), bgp.hold.as_secs(), bgp.bfd), (20, 60, false));
+    let isis = timers("isis: {hello: 3s}").isis;
+    assert_eq!((isis.hello.as_secs(), isis.hold.as_secs(), isis.bfd), (3, 12, false));
 }

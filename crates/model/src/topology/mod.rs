@@ -12,6 +12,7 @@ mod attachment;
 mod change;
 mod file;
 mod functions;
+mod hops;
 mod impairments;
 mod link_text;
 mod links;
@@ -19,6 +20,7 @@ mod nodes;
 mod resolve;
 mod taken;
 mod tests_section;
+mod timers;
 mod types;
 mod units;
 
@@ -37,8 +39,9 @@ pub use file::json_schema;
 pub use functions::Function;
 pub use impairments::{Discipline, Filter, Impairments, Jitter, Loss, Shape, Share};
 pub use types::{
-    Adjacency, Dataplane, End, Interface, Node, NodeKind, OspfTimers, RouterKind, Routing,
-    SRV6_HEADROOM, Segment, SegmentKind, Test, TestDuration, Topology,
+    Adjacency, BgpTimers, Dataplane, End, Interface, IsisTimers, Node, NodeKind, OspfTimers,
+    RipTimers, RouterKind, Routing, SRV6_HEADROOM, Segment, SegmentKind, Test, TestDuration,
+    Timers, Topology,
 };
 pub use units::{Queue, Range};
 pub(crate) use units::{Time, duration_text};

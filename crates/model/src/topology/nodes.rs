@@ -19,7 +19,36 @@ pub(super) fn nodes(place: &mut Place<'_>, file: &File) -> Vec<Node> {
         place.key(steps!["nodes"], "there are no nodes", "write at least one, such as `h1: {}`");
     }
     let dataplane = file.dataplane.unwrap_or_default();
-    file.nodes.0.iter().map(|(name, text)| node(place, name, text, lab, dataplane)).collect()
+    let mut nodes: Vec<Node> =
+        file.nodes.0.iter().map(|(name, text)| node(place, name, text, lab, dataplane)).collect();
+    let routers = nodes.iter_mut().zip(&file.nodes.0).filter(|(node, _)| node.is_router());
+    for (ordinal, (node, (name, text))) in (1..).zip(routers) {
+        node.asn = autonomous_system(place, name, text, node, ordinal);
+    }
+    nodes
+}
+
+/// The autonomous system of a router that runs BGP: by default one of its own (RFC 7938 section
+/// 5.2.1), of the private numbers that there are enough of (RFC 6996).
+fn autonomous_system(
+    place: &mut Place<'_>,
+    name: &str,
+    text: &NodeText,
+    node: &Node,
+    ordinal: u32,
+) -> Option<u32> {
+    const FIRST_PRIVATE: u32 = 4_200_000_000;
+    let at = steps!["nodes", name, "as"];
+    let runs_bgp = [node.ipv4_routing, node.ipv6_routing].contains(&Routing::Bgp);
+    if let (Some(_), false) = (text.asn, runs_bgp) {
+        let message = format!("`as` is for BGP, which `{name}` does not run");
+        place.key(at, message, "add `routing: [bgp]`, or remove it");
+    }
+    // RFC 7607, RFC 6793 section 9, RFC 7300.
+    if let Some(asn @ (0 | 23_456 | 65_535 | u32::MAX)) = text.asn {
+        place.value(at, format!("{asn} is no autonomous system's number"), "write 65001, or so");
+    }
+    runs_bgp.then(|| text.asn.unwrap_or(FIRST_PRIVATE + ordinal))
 }
 
 fn node(
@@ -61,6 +90,7 @@ fn node(
             ("routing", text.routing.is_some()),
             ("loopback", text.loopback.is_some()),
             ("config", text.config.is_some()),
+            ("as", text.asn.is_some()),
             // XDP meets what arrives, and a host forwards nothing of that.
             ("dataplane: xdp", text.dataplane == Some(Dataplane::Xdp)),
         ];
@@ -116,6 +146,7 @@ fn node(
         attachment,
         ipv4_routing,
         ipv6_routing,
+        asn: None,
         loopback4,
         loopback6,
         locator,
@@ -140,10 +171,6 @@ fn routing(place: &mut Place<'_>, at: &[Step], list: &[RoutingText]) -> (Routing
             place.value(&item, format!("`{name}` is listed twice"), "remove one of the two");
             continue;
         }
-        if !protocol.is_built() {
-            let help = "use ospf, ospf6 or static: other protocols come with the emulator";
-            place.not_built(&item, name, help);
-        }
         let families =
             [(&mut ipv4, protocol.is_ipv4(), "IPv4"), (&mut ipv6, protocol.is_ipv6(), "IPv6")];
         for (held, wanted, family) in families {
@@ -158,11 +185,14 @@ fn routing(place: &mut Place<'_>, at: &[Step], list: &[RoutingText]) -> (Routing
             }
         }
     }
-    let built = |protocol: Option<RoutingText>| match protocol {
+    let of = |protocol: Option<RoutingText>| match protocol {
         Some(RoutingText::Ospf | RoutingText::Ospf6) => Routing::Ospf,
-        _ => Routing::Static,
+        Some(RoutingText::Isis) => Routing::Isis,
+        Some(RoutingText::Rip | RoutingText::Ripng) => Routing::Rip,
+        Some(RoutingText::Bgp) => Routing::Bgp,
+        Some(RoutingText::Static) | None => Routing::Static,
     };
-    (built(ipv4), built(ipv6))
+    (of(ipv4), of(ipv6))
 }
 
 impl Place<'_> {

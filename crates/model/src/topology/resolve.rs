@@ -1,16 +1,16 @@
 //! The grammar's values -> the network, with every rule checked.
 
-use std::time::Duration;
-
 use super::addresses::{Pools, assign, member4, member6};
 use super::applications::{applications, events};
 use super::attachment;
 use super::file::File;
 use super::functions::functions;
+use super::hops::check_hops;
 use super::links::{Plan, links};
 use super::nodes::nodes;
 use super::tests_section::tests;
-use super::types::{Adjacency, End, Interface, Node, OspfTimers, SRV6_HEADROOM, Segment, Topology};
+use super::timers::timers;
+use super::types::{Adjacency, End, Interface, Node, SRV6_HEADROOM, Segment, Topology};
 use crate::document::{Place, Report, Step, Tree, steps};
 use crate::{function, is_lab_name};
 
@@ -37,7 +37,7 @@ pub(super) fn resolve<'a>(
     }
     let mtu = file.mtu.unwrap_or(DEFAULT_MTU);
     check_mtu(&mut place, steps!["mtu"], mtu);
-    let ospf = ospf(&mut place, file);
+    let timers = timers(&mut place, file);
     let mut nodes = nodes(&mut place, file);
     let plans = links(&mut place, file, &nodes);
     let pools = Pools::new(&mut place, file);
@@ -47,7 +47,7 @@ pub(super) fn resolve<'a>(
         name: file.name.clone(),
         seed: file.seed,
         mtu,
-        ospf,
+        timers,
         srv6_block: pools.block,
         nodes,
         segments: Vec::with_capacity(plans.len()),
@@ -93,6 +93,7 @@ pub(super) fn resolve<'a>(
     adjacencies(&mut place, &plans, &mut topology);
     check_routing(&mut place, &plans, &topology);
     attachment::check(&mut place, file, &topology);
+    check_hops(&mut place, &topology);
     topology.applications = applications(&mut place, file, &topology);
     events(&mut place, file, &topology);
     topology.tests = tests(&mut place, file, &topology);
@@ -128,28 +129,6 @@ fn check_mtu(place: &mut Place<'_>, at: &[Step], mtu: u16) {
     if !(1280..=9000).contains(&mtu) {
         place.value(at, format!("an MTU of {mtu} is not possible"), "write 1280 to 9000");
     }
-}
-
-fn ospf(place: &mut Place<'_>, file: &File) -> OspfTimers {
-    let text = file.ospf.as_ref();
-    let hello = text.and_then(|text| text.hello).map_or(Duration::from_secs(1), |time| time.0);
-    let dead = text.and_then(|text| text.dead).map_or(hello * 4, |time| time.0);
-    for (key, timer) in [("hello", hello), ("dead", dead)] {
-        // The fields have 16 bits in OSPFv3's hello (RFC 5340 appendix A.3.2).
-        if timer.subsec_nanos() != 0 || !(1..=65_535).contains(&timer.as_secs()) {
-            let help = "write whole seconds, from 1s to 65535s";
-            place.value(steps!["ospf", key], "OSPF counts in whole seconds", help);
-        }
-    }
-    if dead <= hello {
-        let message = "`dead` must be longer than `hello`";
-        place.value(
-            steps!["ospf", "dead"],
-            message,
-            "write a few times `hello`, such as 4s for 1s",
-        );
-    }
-    OspfTimers { hello, dead }
 }
 
 /// Tells every router's interface which routers are behind it.

@@ -28,8 +28,9 @@ pub struct Topology {
     /// The inner MTU: the largest packet that hosts send, without SRv6's headers. Host routes
     /// carry it, so that encapsulation never fragments.
     pub mtu: u16,
-    /// The timers of OSPF, for both families.
-    pub ospf: OspfTimers,
+    /// The timers of routing protocols.
+    #[serde(flatten)]
+    pub timers: Timers,
     /// The block that all locators are in.
     pub srv6_block: Ipv6Net,
     /// The nodes, in the file's order; indices into this list name nodes elsewhere.
@@ -44,6 +45,59 @@ pub struct Topology {
     pub tests: Vec<Test>,
 }
 
+/// The timers of routing protocols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Timers {
+    /// OSPF, for both families.
+    pub ospf: OspfTimers,
+    /// IS-IS.
+    pub isis: IsisTimers,
+    /// RIP and RIPng.
+    pub rip: RipTimers,
+    /// BGP.
+    pub bgp: BgpTimers,
+}
+
+/// The timers of IS-IS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct IsisTimers {
+    /// How often a router says hello; whole seconds.
+    #[serde(serialize_with = "duration_text")]
+    pub hello: Duration,
+    /// How long a silent neighbour counts as alive: 2 to 100 times `hello`.
+    #[serde(serialize_with = "duration_text")]
+    pub hold: Duration,
+    /// Whether BFD watches neighbours.
+    pub bfd: bool,
+}
+
+/// The timers of RIP and RIPng; whole seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct RipTimers {
+    /// How often a router says all that it knows.
+    #[serde(serialize_with = "duration_text")]
+    pub update: Duration,
+    /// How long a route holds that is not heard of.
+    #[serde(serialize_with = "duration_text")]
+    pub timeout: Duration,
+    /// How long neighbours are told that a route is gone.
+    #[serde(serialize_with = "duration_text")]
+    pub garbage: Duration,
+}
+
+/// The timers of BGP; whole seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct BgpTimers {
+    /// How often a neighbour hears something.
+    #[serde(serialize_with = "duration_text")]
+    pub keepalive: Duration,
+    /// How long a silent neighbour counts as alive.
+    #[serde(serialize_with = "duration_text")]
+    pub hold: Duration,
+    /// Whether BFD watches neighbours.
+    pub bfd: bool,
+}
+
 /// The timers of OSPF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct OspfTimers {
@@ -53,6 +107,8 @@ pub struct OspfTimers {
     /// How long a silent neighbour counts as alive; whole seconds, more than `hello`.
     #[serde(serialize_with = "duration_text")]
     pub dead: Duration,
+    /// Whether BFD watches neighbours.
+    pub bfd: bool,
 }
 
 /// A node.
@@ -68,6 +124,8 @@ pub struct Node {
     pub ipv4_routing: Routing,
     /// Where its IPv6 routes come from; `Static` for hosts.
     pub ipv6_routing: Routing,
+    /// The autonomous system, where BGP runs.
+    pub asn: Option<u32>,
     /// A router's IPv4 address that no link's failure takes away.
     pub loopback4: Option<Ipv4Addr>,
     /// A router's IPv6 address that no link's failure takes away.
@@ -135,6 +193,12 @@ pub enum Routing {
     Static,
     /// From OSPFv2 (IPv4) or OSPFv3 (IPv6).
     Ospf,
+    /// From IS-IS, which routes both families.
+    Isis,
+    /// From RIP (IPv4) or RIPng (IPv6).
+    Rip,
+    /// From BGP, which routes both families.
+    Bgp,
 }
 
 /// A node's end of a segment.

@@ -1,0 +1,96 @@
+//! IS-IS: one area, level 2, one topology for both families.
+
+use std::fmt::{Result, Write};
+use std::net::Ipv4Addr;
+
+use model::topology::{Interface, Node, Routing, Topology};
+
+use super::{Router, is_passive};
+
+/// The process's name: what is configured on interfaces refers to it.
+const PROCESS: &str = "lab";
+
+/// What LSPs may be long, unless a link is shorter (ISO 10589 section 7.3.4.1 leaves 1,492; FRR's
+/// default).
+const LSP_MTU: u16 = 1497;
+/// The LLC header in front of an IS-IS packet.
+const LLC: u16 = 3;
+
+pub(super) fn loopback(text: &mut String, router: &Router<'_>) -> Result {
+    if runs(router.node) {
+        families(text)?;
+        writeln!(text, " isis passive")?;
+    }
+    Ok(())
+}
+
+pub(super) fn interface(text: &mut String, router: &Router<'_>, interface: &Interface) -> Result {
+    if !runs(router.node) {
+        return Ok(());
+    }
+    let timers = &router.topology.timers.isis;
+    let hello = timers.hello.as_secs().max(1);
+    families(text)?;
+    writeln!(text, " isis circuit-type level-2-only\n isis metric {}", interface.cost)?;
+    if router.is_point_to_point(interface) {
+        writeln!(text, " isis network point-to-point")?;
+    }
+    if is_passive(interface) {
+        return writeln!(text, " isis passive");
+    }
+    writeln!(text, " isis hello-interval {hello}")?;
+    writeln!(text, " isis hello-multiplier {}", timers.hold.as_secs() / hello)?;
+    if timers.bfd {
+        writeln!(text, " isis bfd")?;
+    }
+    Ok(())
+}
+
+pub(super) fn process(text: &mut String, router: &Router<'_>) -> Result {
+    let Some(id) = router.node.loopback4.filter(|_| runs(router.node)) else { return Ok(()) };
+    writeln!(text, "router isis {PROCESS}\n net {}", entity(id))?;
+    writeln!(text, " is-type level-2-only\n metric-style wide")?;
+    writeln!(text, " lsp-mtu {}", lsp_mtu(router.topology))?;
+    // As OSPF here: at once. The shortest that there is for LSPs is a second.
+    writeln!(text, " lsp-gen-interval 1\n spf-interval 1")?;
+    writeln!(
+        text,
+        " spf-delay-ietf init-delay 0 short-delay 50 long-delay 500 holddown 1000 time-to-learn 500"
+    )?;
+    if router.node.locator.is_some() {
+        writeln!(text, " redistribute ipv6 static level-2")?;
+    }
+    writeln!(text, "exit")
+}
+
+fn runs(node: &Node) -> bool {
+    node.ipv4_routing == Routing::Isis
+}
+
+fn families(text: &mut String) -> Result {
+    writeln!(text, " ip router isis {PROCESS}\n ipv6 router isis {PROCESS}")
+}
+
+/// The network entity title of a router: a private area, and the address's twelve digits.
+fn entity(id: Ipv4Addr) -> String {
+    let [a, b, c, d] = id.octets();
+    let digits = format!("{a:03}{b:03}{c:03}{d:03}");
+    format!("49.0001.{}.{}.{}.00", &digits[..4], &digits[4..8], &digits[8..])
+}
+
+/// All routers' LSPs cross all links: the shortest link's MTU is everybody's.
+fn lsp_mtu(topology: &Topology) -> u16 {
+    let routers = topology.nodes.iter().filter(|node| runs(node));
+    let shortest = routers.flat_map(|node| &node.interfaces).map(|interface| interface.mtu).min();
+    shortest.map_or(LSP_MTU, |mtu| LSP_MTU.min(mtu.saturating_sub(LLC)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_entity_title_is_the_loopbacks_digits() {
+        assert_eq!(entity(Ipv4Addr::new(10, 255, 0, 7)), "49.0001.0102.5500.0007.00");
+    }
+}

@@ -1,0 +1,64 @@
+//! Whether RIP reaches as far as the network is wide.
+
+use std::collections::VecDeque;
+
+use super::types::{Routing, Topology};
+use crate::document::{Place, Step, steps};
+
+/// The most hops between two routers: a metric of 16 is infinite (RFC 2453 section 3.6), a
+/// router's own prefix has 1, and every hop adds 1.
+const MOST: usize = 14;
+
+/// Reports the first two routers that RIP cannot tell of each other.
+pub(super) fn check_hops(place: &mut Place<'_>, topology: &Topology) {
+    for ipv6 in [false, true] {
+        let rip = |node: usize| {
+            let node = &topology.nodes[node];
+            let routing = if ipv6 { node.ipv6_routing } else { node.ipv4_routing };
+            routing == Routing::Rip
+        };
+        // A router with lines of its own may do it another way.
+        if topology.nodes.iter().any(|node| node.extra_config.is_some()) {
+            continue;
+        }
+        let routers = (0..topology.nodes.len()).filter(|&node| rip(node));
+        let mut far = routers.filter_map(|from| {
+            let (to, hops) = farthest(topology, from, &rip);
+            (hops > MOST).then_some((from, to, hops))
+        });
+        let Some((from, to, hops)) = far.next() else { continue };
+        let name = if ipv6 { "RIPng" } else { "RIP" };
+        let [one, other] = [from, to].map(|node| &topology.nodes[node]);
+        let message = format!(
+            "`{}` and `{}` are {hops} hops apart, and {name} reaches no farther than {MOST}",
+            one.name, other.name
+        );
+        let own = [Step::from("nodes"), Step::from(one.name.as_str()), Step::from("routing")];
+        let at = if place.tree.has(&own) { own.as_slice() } else { steps!["routing"] };
+        place.value(at, message, "use another protocol, or a smaller network");
+        return;
+    }
+}
+
+/// The node that is the most hops away over routers of the protocol.
+fn farthest(
+    topology: &Topology,
+    from: usize,
+    takes_part: &impl Fn(usize) -> bool,
+) -> (usize, usize) {
+    let mut hops = vec![None; topology.nodes.len()];
+    hops[from] = Some(0);
+    let (mut queue, mut last) = (VecDeque::from([from]), (from, 0));
+    while let Some(node) = queue.pop_front() {
+        let Some(so_far) = hops[node] else { continue };
+        last = (node, so_far);
+        let adjacencies = topology.nodes[node].interfaces.iter().flat_map(|i| &i.adjacencies);
+        for peer in adjacencies.map(|adjacency| adjacency.node).filter(|&peer| takes_part(peer)) {
+            if hops[peer].is_none() {
+                hops[peer] = Some(so_far + 1);
+                queue.push_back(peer);
+            }
+        }
+    }
+    last
+}
