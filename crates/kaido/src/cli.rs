@@ -252,6 +252,19 @@ pub(crate) enum LabCommand {
     },
     /// List the labs
     Ls,
+    /// Run the tests of a lab's file; the exit code is 1 if one fails
+    Test {
+        /// A lab that is up, or a topology file, whose lab is brought up and taken down again if it
+        /// is not up; not needed when there is only one lab
+        #[arg(value_name = "LAB or FILE")]
+        what: Option<String>,
+        /// Write the results as JUnit XML, too
+        #[arg(long, value_name = "FILE")]
+        junit: Option<PathBuf>,
+        /// How long routing may take to converge if the lab is brought up, in seconds
+        #[arg(long, default_value_t = 120, value_name = "SECONDS")]
+        limit: u64,
+    },
     /// Run a command on a node
     Exec {
         #[command(flatten)]

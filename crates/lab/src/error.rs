@@ -218,6 +218,17 @@ pub enum Error {
     /// FRR is not installed.
     #[error("FRR is not installed ({0} is missing): run `apt-get install frr`, or `make deps`")]
     NoFrr(PathBuf),
+    /// A test needs a program that is not there.
+    #[error("{program}, which a test needs, does not run: `apt-get install {package}`")]
+    NoTool {
+        /// The program.
+        program: &'static str,
+        /// The package that has it.
+        package: &'static str,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
     /// Service functions have rules, and nothing loads them.
     #[error(
         "nft, which loads the rules of service functions, does not run: `apt-get install nftables`"

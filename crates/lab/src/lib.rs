@@ -26,6 +26,7 @@ mod routes;
 mod state;
 mod teardown;
 mod up;
+mod verify;
 mod xdp;
 
 pub use announce::announcement;
@@ -41,3 +42,4 @@ pub use routes::{Destination, Routes, StaticRoute};
 pub use state::{Lab, Labs, Phase, Summary};
 pub use teardown::Collected;
 pub use up::{Options, Progress, Stage};
+pub use verify::{Outcome, check_tools};

@@ -39,6 +39,10 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             Ok(ExitCode::SUCCESS)
         }
         LabCommand::Ls => ls(&labs, output),
+        LabCommand::Test { what, junit, limit } => {
+            let limit = Duration::from_secs(limit);
+            super::test::run(&labs, what.as_deref(), junit.as_deref(), limit, output)
+        }
         LabCommand::Exec { which, node, command } => {
             let lab = labs.choose(which.lab.as_deref())?;
             lab.enter(&node)?;
@@ -127,7 +131,7 @@ fn check(file: &Path, output: &Output) -> Done {
     output.print(&topology, |topology| {
         let tests = match topology.tests.len() {
             0 => String::new(),
-            n => format!(", {n} tests (running them comes with the emulator)"),
+            n => format!(", {n} tests"),
         };
         format!(
             "{} is fine: lab {}, {} nodes, {} links and LANs, {} applications{tests}",
@@ -197,7 +201,7 @@ fn become_command(mut process: Command) -> Failure {
 }
 
 /// Kaido's own daemons for a lab.
-fn daemons() -> Result<Daemons, Failure> {
+pub(super) fn daemons() -> Result<Daemons, Failure> {
     let (missing, at_work) = (api::missing, api::dataplane_is_at_work);
     Ok(Daemons { program: program()?, missing, at_work })
 }

@@ -10,3 +10,4 @@ pub(crate) mod lab;
 mod link;
 pub(crate) mod manual;
 pub(crate) mod network;
+pub(crate) mod test;

@@ -13,6 +13,7 @@ mod rate;
 mod ring;
 mod srv6;
 mod topologies;
+mod verify;
 mod virtual_routers;
 mod xdp;
 

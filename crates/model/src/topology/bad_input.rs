@@ -380,7 +380,11 @@ fn events_and_tests() {
     expect(&tests("from: h1"), &[("5:5", "a test checks one thing", "write one of")]);
     expect(
         &tests("from: h1, ping: h2, present: true"),
-        &[("5:26", "`present` does not go with this test", "from, ping, rtt, within")],
+        &[(
+            "5:26",
+            "`present` does not go with this test",
+            "from, ping, rtt, loss, unreachable, count, family, within",
+        )],
     );
     expect(
         &tests("from: h1, ping: h2, rtt: 48ms..40ms"),
@@ -391,6 +395,26 @@ fn events_and_tests() {
         &[("5:36", "`90` has no unit", "write 90bit")],
     );
     expect(&tests("on: r1, route: 10.0.5.1/24"), &[("5:21", "bits set", "10.0.5.0/24")]);
+    expect(
+        &tests("from: h1, ping: h2, unreachable: true, rtt: 1ms..2ms"),
+        &[("5:45", "`rtt` is about answers", "remove it")],
+    );
+    expect(&tests("from: h1, ping: h2, loss: 5%"), &[("5:32", "no range", "0%..5%")]);
+    expect(&tests("from: h1, ping: h2, count: 0"), &[("5:33", "0 pings are not", "1 to 10000")]);
+    expect(&tests("from: h1, ping: h2, family: ipx"), &[("5:34", "not known", "ipv4, ipv6")]);
+    expect(&tests("from: h1, ping: h3"), &[("5:22", "`h3` has no link", "add a link")]);
+    expect(
+        &tests("from: h1, to: h1, throughput: 1mbit..2mbit"),
+        &[("5:20", "`h1` sends to itself", "two different nodes")],
+    );
+    expect(
+        &tests("on: r1, route: 10.0.5.0/24, via: h3"),
+        &[("5:39", "`h3` is no neighbour of `r1`", "name one of h1, h2")],
+    );
+    expect(
+        &tests("on: r1, route: 10.0.5.0/24, via: h1, present: false"),
+        &[("5:34", "leads to nobody", "remove `via`")],
+    );
 }
 
 #[test]

@@ -10,8 +10,9 @@ use serde::de::{self, MapAccess, Visitor};
 
 use super::functions::FunctionText;
 use super::link_text::{Direction, Link};
+use super::test::Family;
 use super::types::Dataplane;
-use super::units::{BandwidthRange, Time, TimeRange};
+use super::units::{BandwidthRange, PercentRange, Time, TimeRange};
 use crate::document::{Address, Entries, Items, Prefix, Prefix4, Prefix6};
 use crate::{Bandwidth, Class, Dscp, Locator, PortRange, Protocol};
 
@@ -323,8 +324,17 @@ pub(super) struct TestText {
     pub(super) from: Option<String>,
     /// The node that is pinged.
     pub(super) ping: Option<String>,
-    /// The round-trip time that a ping takes.
+    /// The round-trip time that a ping takes: the median's.
     pub(super) rtt: Option<TimeRange>,
+    /// How many pings may be lost.
+    pub(super) loss: Option<PercentRange>,
+    /// Whether no ping is to be answered.
+    pub(super) unreachable: Option<bool>,
+    /// How many pings are looked at together: 1, 5 for `rtt`, 100 for `loss` when absent.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub(super) count: Option<u32>,
+    /// Over which protocol; pings over both, throughput over IPv4 when absent.
+    pub(super) family: Option<Family>,
     /// The node that receives.
     pub(super) to: Option<String>,
     /// The throughput that is reached.
@@ -335,6 +345,8 @@ pub(super) struct TestText {
     pub(super) route: Option<Prefix>,
     /// Whether the route is to be there; true when absent.
     pub(super) present: Option<bool>,
+    /// The neighbour that one of its next hops leads to.
+    pub(super) via: Option<String>,
     /// How soon it must hold.
     pub(super) within: Option<Time>,
 }

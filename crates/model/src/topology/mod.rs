@@ -19,6 +19,7 @@ mod links;
 mod nodes;
 mod resolve;
 mod taken;
+mod test;
 mod tests_section;
 mod timers;
 mod types;
@@ -38,10 +39,10 @@ pub use change::{Contradiction, LinkChange};
 pub use file::json_schema;
 pub use functions::Function;
 pub use impairments::{Discipline, Filter, Impairments, Jitter, Loss, Shape, Share};
+pub use test::{Family, Ping, Test, TestDuration};
 pub use types::{
     Adjacency, BgpTimers, Dataplane, End, Interface, IsisTimers, Node, NodeKind, OspfTimers,
-    RipTimers, RouterKind, Routing, SRV6_HEADROOM, Segment, SegmentKind, Test, TestDuration,
-    Timers, Topology,
+    RipTimers, RouterKind, Routing, SRV6_HEADROOM, Segment, SegmentKind, Timers, Topology,
 };
 pub use units::{Queue, Range};
 pub(crate) use units::{Time, duration_text};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::applications::node;
 use super::file::{File, TestText};
-use super::types::{Test, TestDuration, Topology};
+use super::test::{Family, Ping, Test, TestDuration};
+use super::types::Topology;
 use super::units::{Range, Time};
 use crate::document::{Place, steps};
 
@@ -19,9 +20,9 @@ pub(super) fn tests(place: &mut Place<'_>, file: &File, topology: &Topology) -> 
 
 fn test(place: &mut Place<'_>, index: usize, text: &TestText, topology: &Topology) -> Option<Test> {
     let allowed: &[&str] = match (&text.ping, text.throughput, text.route) {
-        (Some(_), None, None) => &["from", "ping", "rtt"],
-        (None, Some(_), None) => &["from", "to", "throughput"],
-        (None, None, Some(_)) => &["on", "route", "present"],
+        (Some(_), None, None) => &["from", "ping", "rtt", "loss", "unreachable", "count", "family"],
+        (None, Some(_), None) => &["from", "to", "throughput", "family"],
+        (None, None, Some(_)) => &["on", "route", "present", "via"],
         _ => {
             let message = "a test checks one thing";
             let help = "write one of `ping:`, `throughput:` and `route:`";
@@ -33,20 +34,26 @@ fn test(place: &mut Place<'_>, index: usize, text: &TestText, topology: &Topolog
         ("from", text.from.is_some()),
         ("ping", text.ping.is_some()),
         ("rtt", text.rtt.is_some()),
+        ("loss", text.loss.is_some()),
+        ("unreachable", text.unreachable.is_some()),
+        ("count", text.count.is_some()),
+        ("family", text.family.is_some()),
         ("to", text.to.is_some()),
         ("throughput", text.throughput.is_some()),
         ("on", text.on.is_some()),
         ("route", text.route.is_some()),
         ("present", text.present.is_some()),
+        ("via", text.via.is_some()),
     ];
     for (key, _) in given.into_iter().filter(|(key, given)| *given && !allowed.contains(key)) {
         let message = format!("`{key}` does not go with this test");
         let help = format!("allowed here: {}, within", allowed.join(", "));
         place.key(steps!["tests", index, key], message, &help);
     }
+    let within = TestDuration(text.within.map_or(WITHIN, |within| within.0));
     let mut named = |key: &str, name: &Option<String>| match name {
         Some(name) => {
-            node(place, steps!["tests", index, key], name, topology, false);
+            node(place, steps!["tests", index, key], name, topology, key != "on" && key != "via");
             Some(name.clone())
         }
         None => {
@@ -55,18 +62,71 @@ fn test(place: &mut Place<'_>, index: usize, text: &TestText, topology: &Topolog
             None
         }
     };
-    let duration = |time: Time| TestDuration(time.0);
-    let within = TestDuration(text.within.map_or(WITHIN, |within| within.0));
     if text.ping.is_some() {
         let (from, to) = (named("from", &text.from), named("ping", &text.ping));
-        let rtt = text.rtt.map(|rtt| Range { from: duration(rtt.0.from), to: duration(rtt.0.to) });
-        return Some(Test::Ping { from: from?, to: to?, rtt, within });
+        return ping(place, index, text, [from?, to?], within);
     }
     if let Some(throughput) = text.throughput {
-        let (from, to) = (named("from", &text.from), named("to", &text.to));
-        return Some(Test::Throughput { from: from?, to: to?, throughput: throughput.0, within });
+        let (from, to) = (named("from", &text.from)?, named("to", &text.to)?);
+        if from == to {
+            let help = "name two different nodes";
+            place.value(steps!["tests", index, "to"], format!("`{to}` sends to itself"), help);
+        }
+        let (family, throughput) = (text.family.unwrap_or(Family::Ipv4), throughput.0);
+        return Some(Test::Throughput { from, to, family, throughput, within });
     }
     let on = named("on", &text.on)?;
+    let via = text.via.as_ref().and_then(|_| named("via", &text.via));
+    if let (Some(via), Some(at)) = (&via, topology.node_index(&on))
+        && topology.node(via).is_some()
+        && !topology.neighbours(at).any(|node| node.name == *via)
+    {
+        let message = format!("`{via}` is no neighbour of `{on}`");
+        let names: Vec<&str> = topology.neighbours(at).map(|node| node.name.as_str()).collect();
+        let help = format!("name one of {}", names.join(", "));
+        place.value(steps!["tests", index, "via"], message, &help);
+    }
     let present = text.present.unwrap_or(true);
-    Some(Test::Route { on, route: text.route?.0, present, within })
+    if !present && via.is_some() {
+        let message = "a route that is not there leads to nobody";
+        place.key(steps!["tests", index, "via"], message, "remove `via`, or `present: false`");
+    }
+    Some(Test::Route { on, route: text.route?.0, present, via, within })
+}
+
+fn ping(
+    place: &mut Place<'_>,
+    index: usize,
+    text: &TestText,
+    [from, to]: [String; 2],
+    within: TestDuration,
+) -> Option<Test> {
+    let unreachable = text.unreachable.unwrap_or(false);
+    for (key, given) in [("rtt", text.rtt.is_some()), ("loss", text.loss.is_some())] {
+        if given && unreachable {
+            let message = format!("`{key}` is about answers, and none is to come");
+            place.key(steps!["tests", index, key], message, "remove it, or `unreachable: true`");
+        }
+    }
+    let count = text.count.unwrap_or(match (text.loss, text.rtt, unreachable) {
+        (Some(_), _, _) => 100,
+        (None, Some(_), _) => 5,
+        (None, None, true) => 3,
+        (None, None, false) => 1,
+    });
+    if !(1..=10_000).contains(&count) {
+        let message = format!("{count} pings are not possible");
+        place.value(steps!["tests", index, "count"], message, "write 1 to 10000");
+    }
+    let duration = |time: Time| TestDuration(time.0);
+    Some(Test::Ping(Ping {
+        from,
+        to,
+        family: text.family,
+        unreachable,
+        rtt: text.rtt.map(|rtt| Range { from: duration(rtt.0.from), to: duration(rtt.0.to) }),
+        loss: text.loss.map(|loss| Range { from: loss.0.from.0, to: loss.0.to.0 }),
+        count,
+        within,
+    }))
 }

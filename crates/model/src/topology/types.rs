@@ -1,16 +1,17 @@
 //! A network that is fully known: every name, address, locator, cost and MTU.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use ipnet::{Ipv4Net, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attachment::{Attachment, Means};
 use super::functions::Function;
 use super::impairments::Impairments;
-use super::units::{Queue, Range, duration_text};
+use super::test::Test;
+use super::units::{Queue, duration_text};
 use crate::name::split_parallel;
 use crate::{Application, Bandwidth, Locator, SegmentList, Sid, function};
 
@@ -274,50 +275,6 @@ pub struct End {
     pub interface: usize,
 }
 
-/// Something that must hold in the running lab.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Test {
-    /// A ping is answered.
-    Ping {
-        /// The node that pings.
-        from: String,
-        /// The node that answers.
-        to: String,
-        /// The round-trip time, if it matters.
-        rtt: Option<Range<TestDuration>>,
-        /// How soon it must hold.
-        within: TestDuration,
-    },
-    /// A throughput is reached.
-    Throughput {
-        /// The node that sends.
-        from: String,
-        /// The node that receives.
-        to: String,
-        /// The throughput.
-        throughput: Range<Bandwidth>,
-        /// How soon it must hold.
-        within: TestDuration,
-    },
-    /// A node has a route, or does not.
-    Route {
-        /// The node.
-        on: String,
-        /// The route's destination.
-        route: IpNet,
-        /// Whether the route is to be there.
-        present: bool,
-        /// How soon it must hold.
-        within: TestDuration,
-    },
-}
-
-/// A duration of a test; written with its unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
-pub struct TestDuration(#[serde(serialize_with = "duration_text")] pub Duration);
-
 impl Node {
     /// Whether the node is a host.
     pub fn is_host(&self) -> bool {
@@ -360,6 +317,16 @@ impl Node {
     /// Whether XDP programs run the node's SRv6.
     pub fn runs_xdp(&self) -> bool {
         self.dataplane == Dataplane::Xdp
+    }
+
+    /// The address that others know the node by: a router's loopback, or that of its first link.
+    pub fn address(&self, ipv6: bool) -> Option<IpAddr> {
+        let loopback =
+            if ipv6 { self.loopback6.map(IpAddr::V6) } else { self.loopback4.map(IpAddr::V4) };
+        loopback.or_else(|| {
+            let interface = self.interfaces.first()?;
+            Some(if ipv6 { interface.ipv6.addr().into() } else { interface.ipv4.addr().into() })
+        })
     }
 
     /// The interface with this name.
@@ -410,6 +377,14 @@ impl Topology {
     /// Whether any segment's packets go through the emulator.
     pub fn has_emulated(&self) -> bool {
         self.segments.iter().any(|segment| self.is_emulated(segment))
+    }
+
+    /// The nodes at the other ends of a node's links, one for each link.
+    pub fn neighbours(&self, node: usize) -> impl Iterator<Item = &Node> {
+        let interfaces = self.nodes[node].interfaces.iter();
+        interfaces
+            .flat_map(move |interface| self.peers(interface, node))
+            .map(|end| &self.nodes[end.node])
     }
 
     /// The ends of a node's interface's segment, without that interface itself.

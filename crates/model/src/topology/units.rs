@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::impairments::{Discipline, Jitter, Shape, Share};
+use super::test::TestDuration;
 use crate::Bandwidth;
 use crate::document::from_text;
 
@@ -48,16 +49,22 @@ pub(crate) fn duration_text<S: serde::Serializer>(
     duration: &Duration,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let nanoseconds = duration.as_nanos();
-    let (unit, factor) = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)]
-        .into_iter()
-        .find(|(_, factor)| nanoseconds.is_multiple_of(*factor))
-        .unwrap_or(("ns", 1));
-    serializer.collect_str(&format_args!("{}{unit}", nanoseconds / factor))
+    serializer.collect_str(&TestDuration(*duration))
+}
+
+impl fmt::Display for TestDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanoseconds = self.0.as_nanos();
+        let (unit, factor) = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)]
+            .into_iter()
+            .find(|(_, factor)| nanoseconds.is_multiple_of(*factor))
+            .unwrap_or(("ns", 1));
+        write!(f, "{}{unit}", nanoseconds / factor)
+    }
 }
 
 /// A part of a hundred.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub(super) struct Percent(pub(super) Share);
 
 impl FromStr for Percent {
@@ -193,6 +200,19 @@ pub struct Range<T> {
     pub to: T,
 }
 
+impl<T: PartialOrd> Range<T> {
+    /// Whether a value is in the range.
+    pub fn contains(&self, value: &T) -> bool {
+        (&self.from..=&self.to).contains(&value)
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Range<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.from, self.to)
+    }
+}
+
 fn range<T: FromStr + PartialOrd>(text: &str, example: &str) -> Result<Range<T>, String>
 where
     T::Err: fmt::Display,
@@ -223,6 +243,23 @@ from_text!(
     TimeRange,
     "a range of durations such as 40ms..48ms",
     r"^[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h)\.\.[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h)$"
+);
+
+/// A range of percentages.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PercentRange(pub(super) Range<Percent>);
+
+impl FromStr for PercentRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        range(text, "0%..5%").map(Self)
+    }
+}
+from_text!(
+    PercentRange,
+    "a range of percentages such as 0%..5%",
+    r"^[0-9]+(\.[0-9]+)? *%\.\.[0-9]+(\.[0-9]+)? *%$"
 );
 
 /// A range of bandwidths.

@@ -1,0 +1,177 @@
+//! `kaido lab test`.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use lab::{Cancel, Lab, Labs, Options, Outcome};
+use model::topology::{Test, Topology};
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use serde_json::json;
+
+use super::lab::{daemons, progress_bar, read_topology};
+use crate::failure::{Done, Failure};
+use crate::output::{Output, table};
+use crate::runtime::cancellable;
+
+/// Runs the tests of a lab that is up, or of a file, whose lab is brought up if it is not.
+pub(crate) fn run(
+    labs: &Labs,
+    what: Option<&str>,
+    junit: Option<&Path>,
+    limit: Duration,
+    output: &Output,
+) -> Done {
+    let cancel = Cancel::default();
+    // What cannot be written is told before anything is done.
+    let junit = junit.map(Junit::create).transpose()?;
+    let (name, outcomes) = match what {
+        Some(file) if Path::new(file).is_file() => {
+            of_file(labs, Path::new(file), limit, &cancel, output)?
+        }
+        what => {
+            let lab = labs.choose(what)?;
+            let tests = lab.topology().tests.clone();
+            let outcomes = cancellable(&cancel, || all(&lab, &tests, &cancel, output))??;
+            (lab.name().to_owned(), outcomes)
+        }
+    };
+    if let Some(junit) = junit {
+        junit.write(&name, &outcomes)?;
+    }
+    let passed = outcomes.iter().filter(|outcome| outcome.passed).count();
+    let report = json!({ "lab": name, "passed": passed, "failed": outcomes.len() - passed, "tests": outcomes });
+    output.print(&report, |_| text(&outcomes, passed))?;
+    Ok(if passed == outcomes.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn of_file(
+    labs: &Labs,
+    file: &Path,
+    limit: Duration,
+    cancel: &Cancel,
+    output: &Output,
+) -> Result<(String, Vec<Outcome>), Failure> {
+    let (text, topology) = read_topology(file, output)?;
+    let (name, tests) = (topology.name.clone(), topology.tests.clone());
+    if labs.names()?.contains(&name) {
+        let lab = labs.open(&name)?;
+        let bare = |topology: &Topology| Topology { tests: Vec::new(), ..topology.clone() };
+        if bare(lab.topology()) != bare(&topology) {
+            let help =
+                format!("take it down with `kaido lab down {name}`, or name the lab instead");
+            return Err(Failure::usage(anyhow!(
+                "the lab {name} is up with another network than {}: {help}",
+                file.display()
+            )));
+        }
+        let outcomes = cancellable(cancel, || all(&lab, &tests, cancel, output))??;
+        return Ok((name, outcomes));
+    }
+    check(&tests, &file.display().to_string())?;
+    let options = Options { name: None, daemons: Some(daemons()?), limit };
+    let path: PathBuf = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
+    let bar = progress_bar(output);
+    let done = cancellable(cancel, || {
+        let mut progress = |stage: lab::Stage, done: usize, total: usize| {
+            bar.set_message(stage.words());
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+        };
+        let lab = labs.up(topology, &text, &path, &options, cancel, &mut progress)?;
+        bar.finish_and_clear();
+        let outcomes = all(&lab, &tests, cancel, output);
+        let down = labs.down(&name);
+        let outcomes = outcomes?;
+        down?;
+        Ok::<_, Failure>(outcomes)
+    })?;
+    Ok((name, done?))
+}
+
+/// Whether there is something to test, and to test with.
+fn check(tests: &[Test], whose: &str) -> Result<(), Failure> {
+    if tests.is_empty() {
+        return Err(Failure::usage(anyhow!("{whose} has no `tests:`")));
+    }
+    Ok(lab::check_tools(tests)?)
+}
+
+/// Runs tests in their order.
+fn all(
+    lab: &Lab,
+    tests: &[Test],
+    cancel: &Cancel,
+    output: &Output,
+) -> Result<Vec<Outcome>, Failure> {
+    check(tests, &format!("the lab {}", lab.name()))?;
+    let bar = progress_bar(output);
+    bar.set_length(tests.len() as u64);
+    bar.set_message("tests");
+    let mut outcomes = Vec::with_capacity(tests.len());
+    for test in tests {
+        outcomes.push(lab.verify(test, cancel)?);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(outcomes)
+}
+
+fn text(outcomes: &[Outcome], passed: usize) -> String {
+    let row = |outcome: &Outcome| {
+        let result = if outcome.passed { "PASS" } else { "FAIL" };
+        let after = outcome.after.map_or("-".into(), |after| format!("{after:.2} s"));
+        let words = [&outcome.test, &outcome.expected, &outcome.measured];
+        let mut row = vec![result.to_owned()];
+        row.extend(words.into_iter().cloned());
+        row.push(after);
+        row
+    };
+    let header = ["", "TEST", "EXPECTED", "MEASURED", "AFTER"];
+    let failed = outcomes.len() - passed;
+    format!("{}\n{passed} passed, {failed} failed", table(&header, outcomes.iter().map(row)))
+}
+
+/// The file that continuous integration reads.
+struct Junit {
+    path: PathBuf,
+    file: File,
+}
+
+impl Junit {
+    fn create(path: &Path) -> Result<Self, Failure> {
+        let file = File::create(path)
+            .with_context(|| format!("cannot write {}", path.display()))
+            .map_err(Failure::failed)?;
+        Ok(Self { path: path.into(), file })
+    }
+
+    fn write(self, lab: &str, outcomes: &[Outcome]) -> Result<(), Failure> {
+        let written = junit(lab, outcomes).serialize(self.file);
+        written
+            .with_context(|| format!("cannot write {}", self.path.display()))
+            .map_err(Failure::failed)
+    }
+}
+
+fn junit(lab: &str, outcomes: &[Outcome]) -> Report {
+    let mut suite = TestSuite::new(lab);
+    for outcome in outcomes {
+        let mut status = TestCaseStatus::success();
+        if !outcome.passed {
+            status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            let message = format!("expected {}, measured {}", outcome.expected, outcome.measured);
+            status.set_message(message);
+        }
+        let mut case = TestCase::new(outcome.test.as_str(), status);
+        case.set_classname(lab).set_time(Duration::from_secs_f64(outcome.seconds));
+        case.set_system_out(format!("{}: {}", outcome.expected, outcome.measured));
+        suite.add_test_case(case);
+    }
+    suite.set_time(Duration::from_secs_f64(outcomes.iter().map(|o| o.seconds).sum()));
+    let mut report = Report::new("kaido lab test");
+    report.add_test_suite(suite);
+    report
+}

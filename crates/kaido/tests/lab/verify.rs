@@ -1,0 +1,127 @@
+//! `kaido lab test`: what a file's `tests:` say of a lab.
+
+use testkit::Machine;
+
+use crate::kaido;
+
+/// Two hosts behind two routers with a second way between them.
+const LAB: &str = "\
+name: tested
+nodes: {h1: {}, h2: {}, r1: {router: linux}, r2: {router: linux}, r3: {router: linux}}
+links:
+  - h1-r1
+  - r1-r2: {delay: 20ms, cost: 1}
+  - r1-r3
+  - r3-r2
+  - r2-h2: {rate: 20mbit}
+tests:
+";
+
+/// What holds in it: 40 ms there and back.
+const GOOD: [&str; 8] = [
+    "{from: h1, ping: h2}",
+    "{from: h1, ping: h2, family: ipv6, rtt: 40ms..80ms}",
+    "{from: h1, ping: r3, rtt: 0ms..39ms}",
+    "{from: h1, ping: h2, loss: 0%..0%, count: 20}",
+    "{from: h1, to: h2, throughput: 15mbit..20mbit}",
+    "{on: r1, route: 10.255.0.3/32, via: r3}",
+    "{on: r1, route: 10.77.0.0/24, present: false}",
+    "{on: r1, route: 'fd01::3/128'}",
+];
+
+fn text(tests: &[&str]) -> String {
+    tests.iter().fold(LAB.to_owned(), |text, test| text + "  - " + test + "\n")
+}
+
+#[test]
+fn root_a_file_is_brought_up_tested_and_taken_down() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let file = kaido.file("lab.yaml", &text(&GOOD));
+    let said = kaido.run(&["lab", "test", &file]);
+    assert_eq!(said.code, Some(0), "{said}");
+    assert!(said.stdout.contains("8 passed, 0 failed"), "{said}");
+    assert_eq!(said.stdout.matches("PASS").count(), 8, "{said}");
+    before.assert_restored(&kaido);
+}
+
+#[test]
+fn root_what_does_not_hold_fails_with_what_was_measured() {
+    let kaido = kaido();
+    let tests = [
+        "{from: h1, ping: h2, rtt: 1ms..2ms, within: 1s}",
+        "{from: h1, ping: h2, unreachable: true, within: 1s}",
+        "{from: h1, ping: h2, loss: 10%..20%, count: 10, within: 1s}",
+        "{from: h1, to: h2, throughput: 100mbit..200mbit, within: 1s}",
+        "{on: r1, route: 10.255.0.3/32, via: r2, within: 100ms}",
+        "{on: r1, route: 10.255.0.3/32, present: false, within: 100ms}",
+        "{on: r1, route: 10.77.0.0/24, within: 100ms}",
+        "{from: h1, ping: h2}",
+    ];
+    let file = kaido.file("lab.yaml", &text(&tests));
+    let report = format!("{}/report.xml", kaido.folder().display());
+    let said = kaido.run(&["--json", "lab", "test", &file, "--junit", &report]);
+    assert_eq!(said.code, Some(1), "{said}");
+    let result: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!((&result["passed"], &result["failed"]), (&1.into(), &7.into()), "{said}");
+    let measured = |index: usize| result["tests"][index]["measured"].as_str().unwrap().to_owned();
+    for (index, words) in [
+        (0, "IPv4 4"),
+        (1, "; IPv6 4"),
+        (2, "0.0% of 10 lost"),
+        (3, "mbit"),
+        (4, "a route via r3"),
+        (5, "a route via r3"),
+        (6, "no route"),
+    ] {
+        assert!(measured(index).contains(words), "{index}: {said}");
+    }
+    let report = std::fs::read_to_string(&report).unwrap();
+    for words in ["tests=\"8\"", "failures=\"7\"", "h1 pings h2", "expected no answer within 1s"] {
+        assert!(report.contains(words), "{words}: {report}");
+    }
+}
+
+#[test]
+fn root_a_lab_that_is_up_stays_and_says_how_long_convergence_took() {
+    let kaido = kaido();
+    let routed = |tests: &[&str]| text(tests).replace("linux", "frr");
+    let file = kaido.file("lab.yaml", &routed(&["{from: h1, ping: h2}"]));
+    let lab = kaido.lab_up_file(&file, &[]);
+    kaido.ok(&["lab", "test"]);
+    kaido.ok(&["lab", "test", "tested"]);
+    // The lab's own file, with other tests.
+    lab.link("r1-r2", &["down", "--silent"]);
+    let test = "{from: h1, ping: h2, rtt: 0ms..39ms, within: 30s}";
+    let file = kaido.file("lab.yaml", &routed(&[test]));
+    let result = kaido.json(&["lab", "test", &file]);
+    let after = result["tests"][0]["after"].as_f64().unwrap();
+    // OSPF gives up a silent neighbour between three and four seconds after it was heard last.
+    assert!((1.0..30.0).contains(&after), "{result}");
+    assert_eq!(kaido.labs(), ["tested"]);
+    lab.link("r1-r3", &["down"]);
+    let file = kaido.file("lab.yaml", &routed(&["{from: h1, ping: h2, unreachable: true}"]));
+    kaido.ok(&["lab", "test", &file]);
+
+    let other = kaido.file("other.yaml", &routed(&[test]).replace("20ms", "30ms"));
+    let said = kaido.run(&["lab", "test", &other]);
+    said.failed(2, &["tested is up with another network", "kaido lab down tested"]);
+}
+
+#[test]
+fn root_tests_that_cannot_run_say_why_before_anything_is_done() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let file = kaido.file("none.yaml", LAB.trim_end_matches("tests:\n"));
+    kaido.run(&["lab", "test", &file]).failed(2, &["none.yaml has no `tests:`"]);
+    kaido.run(&["lab", "test", "nowhere"]).failed(2, &["there is no lab `nowhere`"]);
+    kaido.run(&["lab", "test"]).failed(2, &["lab"]);
+    let file = kaido.file("lab.yaml", &text(&GOOD));
+    let said = kaido.run(&["lab", "test", &file, "--junit", "/nowhere/report.xml"]);
+    said.failed(1, &["cannot write /nowhere/report.xml"]);
+    let hide = "empty=\"${KAIDO_RUN%/*}/empty\"; touch \"$empty\"
+        mount --bind \"$empty\" \"$(command -v iperf3)\"";
+    let said = kaido.script(&format!("{hide}\nexec \"$K\" lab test {file}"));
+    said.failed(1, &["iperf3, which a test needs", "apt-get install iperf3"]);
+    before.assert_restored(&kaido);
+}

@@ -1,0 +1,117 @@
+//! Running a file's `tests:` in a lab that is up.
+
+mod ping;
+mod route;
+mod throughput;
+mod window;
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use model::topology::Test;
+use serde::Serialize;
+
+use crate::state::Lab;
+use crate::{Cancel, Error};
+
+/// What came of a test.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// What was tested, in words.
+    pub test: String,
+    /// Whether it held in time.
+    pub passed: bool,
+    /// What was expected.
+    pub expected: String,
+    /// What was seen last.
+    pub measured: String,
+    /// How long it took until it held, in seconds: of something that has just been changed, the
+    /// time of convergence.
+    pub after: Option<f64>,
+    /// How long the test took, in seconds.
+    pub seconds: f64,
+}
+
+/// What a test has come to so far.
+struct Seen {
+    /// Since when it holds, if it does.
+    holds_since: Option<Instant>,
+    measured: String,
+}
+
+/// What the tests need and the machine lacks.
+pub fn check_tools<'t>(tests: impl IntoIterator<Item = &'t Test>) -> Result<(), Error> {
+    for test in tests {
+        let (program, package, argument) = match test {
+            Test::Ping(_) => ("ping", "iputils-ping", "-V"),
+            Test::Throughput { .. } => ("iperf3", "iperf3", "--version"),
+            Test::Route { .. } => continue,
+        };
+        let mut command = Command::new(program);
+        command.arg(argument).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().map_err(|source| Error::NoTool { program, package, source })?;
+    }
+    Ok(())
+}
+
+impl Lab {
+    /// Runs a test until it holds, or its time is over.
+    pub fn verify(&self, test: &Test, cancel: &Cancel) -> Result<Outcome, Error> {
+        let started = Instant::now();
+        let (words, expected, within, seen) = match test {
+            Test::Ping(ping) => {
+                let deadline = started + ping.within.0;
+                let seen = ping::run(self, ping, deadline, cancel)?;
+                (ping::words(ping), ping::expected(ping), ping.within, seen)
+            }
+            Test::Throughput { from, to, family, throughput, within } => {
+                let seen = throughput::run(
+                    self,
+                    [from, to],
+                    *family,
+                    throughput,
+                    started + within.0,
+                    cancel,
+                )?;
+                (format!("{from} sends to {to}"), throughput.to_string(), *within, seen)
+            }
+            Test::Route { on, route, present, via, within } => {
+                let wanted = route::Wanted { on, route: *route, present: *present, via };
+                let seen = route::run(self, &wanted, started + within.0, cancel)?;
+                (format!("{on} to {route}"), wanted.expected(), *within, seen)
+            }
+        };
+        Ok(Outcome {
+            test: words,
+            passed: seen.holds_since.is_some(),
+            expected: format!("{expected} within {within}"),
+            measured: seen.measured,
+            after: seen.holds_since.map(|since| (since - started.min(since)).as_secs_f64()),
+            seconds: started.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// A program on a node; it ends when it is dropped.
+    fn start(&self, node: &str, mut command: Command) -> Result<Running, Error> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let started = self.namespace(node)?.run(|| command.spawn())?;
+        Ok(Running(started.map_err(|source| Error::Command { command: program, source })?))
+    }
+}
+
+/// A program that ends with its owner.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A time as people read it.
+fn milliseconds(time: Duration) -> String {
+    format!("{:.2}ms", time.as_secs_f64() * 1e3)
+}
