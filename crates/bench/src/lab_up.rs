@@ -1,11 +1,12 @@
-//! How fast a lab comes up, against a shell script of `ip` commands that does the same.
+//! How fast a lab comes up, against a shell script of `ip` commands that does the same; and how
+//! fast a large one does.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use lab::{Options, Routes};
@@ -15,9 +16,53 @@ use crate::{Better, Context, Row};
 
 const NODES: usize = 100;
 const LAB: &str = "bench-lab";
+/// A fabric of 1,000 nodes.
+const FABRIC: &str = include_str!("../../../labs/leaf-spine-1000.yaml");
+/// The kernel destroys a lab's namespaces when it is down already, and others wait for that.
+const SETTLING: Duration = Duration::from_secs(30);
 
-/// Brings a ring of 100 static routers up and down, in turn with the script.
+/// Brings a ring of 100 static routers up and down, in turn with the script, and then a large
+/// fabric.
 pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
+    let mut rows = ring_and_script(context, quick)?;
+    rows.extend(fabric(context, if quick { 1 } else { 5 })?);
+    Ok(rows)
+}
+
+/// A leaf-spine fabric of 1,000 nodes: how long, and what the machine has less of meanwhile.
+fn fabric(context: &Context<'_>, runs: usize) -> Result<Vec<Row>> {
+    let topology = topology::parse("leaf-spine-1000", FABRIC)?;
+    let (mut up, mut down, mut memory) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 1..=runs {
+        (context.say)("the kernel destroys namespaces");
+        crate::tap::pause(SETTLING);
+        context.cancel.check()?;
+        (context.say)(&format!("a fabric of 1,000 nodes, run {number} of {runs}"));
+        let before = available_memory()?;
+        let started = Instant::now();
+        bring_up(context, &topology, FABRIC)?;
+        up.push(started.elapsed().as_secs_f64());
+        memory.push(before - available_memory()?);
+        let started = Instant::now();
+        context.labs.down(LAB)?;
+        down.push(started.elapsed().as_secs_f64());
+    }
+    Ok(vec![
+        Row::of("up/1000", "s", &up, Better::Less, None),
+        Row::of("down/1000", "s", &down, Better::Less, None),
+        Row::of("memory/1000", "MiB", &memory, Better::Less, None),
+    ])
+}
+
+/// What the kernel says is left, in MiB.
+fn available_memory() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    Ok(kib.context("/proc/meminfo does not say what is available")? / 1024.0)
+}
+
+fn ring_and_script(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     let runs = if quick { 3 } else { 7 };
     let text = ring(NODES);
     let topology = topology::parse("ring", &text)?;

@@ -19,6 +19,7 @@ mod frr;
 mod frr_config;
 mod functions;
 mod links;
+mod parallel;
 mod probe;
 mod processes;
 mod ready;

@@ -19,8 +19,25 @@ pub struct Routes {
     graph: Graph,
     /// Each node's prefixes: the prefix, and what its last link costs.
     prefixes: BTreeMap<IpNet, Vec<(NodeId, u32)>>,
-    /// `costs[to][from]`, where `to` owns a prefix.
-    costs: BTreeMap<NodeId, Vec<Option<u64>>>,
+    /// `costs[to][from]`; empty where `to` owns no prefix.
+    costs: Vec<Vec<Option<u64>>>,
+}
+
+/// Sets of interfaces: there are far fewer than prefixes, so each is there once and has a number.
+#[derive(Default)]
+struct Sets {
+    sets: Vec<BTreeSet<usize>>,
+    numbers: BTreeMap<BTreeSet<usize>, usize>,
+}
+
+impl Sets {
+    fn number(&mut self, set: BTreeSet<usize>) -> usize {
+        let Self { sets, numbers } = self;
+        *numbers.entry(set).or_insert_with_key(|set| {
+            sets.push(set.clone());
+            sets.len() - 1
+        })
+    }
 }
 
 impl Routes {
@@ -52,61 +69,95 @@ impl Routes {
                 prefixes.entry(prefix).or_default().push((NodeId(at as u32), cost));
             }
         }
-        let owners: BTreeSet<NodeId> =
-            prefixes.values().flatten().map(|&(owner, _)| owner).collect();
-        let costs = owners.into_iter().map(|owner| (owner, igp::costs_to(&graph, owner))).collect();
+        let mut costs = vec![Vec::new(); topology.nodes.len()];
+        for &(owner, _) in prefixes.values().flatten() {
+            let of_owner = &mut costs[owner.index()];
+            if of_owner.is_empty() {
+                *of_owner = igp::costs_to(&graph, owner);
+            }
+        }
         Self { ipv6, graph, prefixes, costs }
     }
 
     /// Every prefix that the node at `node` has to reach over others, with the interfaces of all
     /// its shortest paths.
     pub fn from_node(&self, node: usize) -> Vec<Destination> {
+        let mut sets = Sets::default();
+        let routes = self.numbered(node, &mut sets);
+        routes.into_iter().map(|(prefix, set)| (prefix, sets.sets[set].clone())).collect()
+    }
+
+    /// The same in the prefixes' order, with the numbers of the sets of interfaces.
+    fn numbered(&self, node: usize, sets: &mut Sets) -> Vec<(IpNet, usize)> {
         let from = NodeId(node as u32);
-        let interfaces = |&(owner, last): &(NodeId, u32)| {
-            let costs = &self.costs[&owner];
-            let cost = costs[node]? + u64::from(last);
-            let arcs = igp::next_arcs(&self.graph, from, owner, costs);
-            // A port's number is its interface's index, as `graph` gives it.
-            let ports: BTreeSet<usize> = arcs.map(|arc| self.graph.arc(arc).port.index()).collect();
-            Some((cost, ports))
-        };
-        let own = |owners: &[(NodeId, u32)]| owners.iter().any(|(owner, _)| *owner == from);
-        self.prefixes
-            .iter()
-            .filter(|(_, owners)| !own(owners))
-            .filter_map(|(prefix, owners)| {
-                let ways: Vec<_> = owners.iter().filter_map(interfaces).collect();
-                let cheapest = ways.iter().map(|(cost, _)| *cost).min()?;
-                let best = ways.into_iter().filter(|(cost, _)| *cost == cheapest);
-                Some((*prefix, best.flat_map(|(_, ports)| ports).collect()))
+        // Towards each owner of prefixes, once.
+        let mut towards: Vec<Option<Option<(u64, usize)>>> = vec![None; self.costs.len()];
+        let mut way = |owner: NodeId, sets: &mut Sets| {
+            *towards[owner.index()].get_or_insert_with(|| {
+                let costs = &self.costs[owner.index()];
+                let cost = costs[node]?;
+                let arcs = igp::next_arcs(&self.graph, from, owner, costs);
+                // A port's number is its interface's index, as `graph` gives it.
+                let ports = arcs.map(|arc| self.graph.arc(arc).port.index()).collect();
+                Some((cost, sets.number(ports)))
             })
-            .collect()
+        };
+        let mut routes = Vec::with_capacity(self.prefixes.len());
+        for (prefix, owners) in &self.prefixes {
+            if owners.iter().any(|(owner, _)| *owner == from) {
+                continue;
+            }
+            let mut best: Option<(u64, usize)> = None;
+            for &(owner, last) in owners {
+                let Some((cost, set)) = way(owner, sets) else { continue };
+                let cost = cost + u64::from(last);
+                best = match best {
+                    Some((least, _)) if least < cost => best,
+                    Some((least, other)) if least == cost && other != set => {
+                        let both = sets.sets[other].union(&sets.sets[set]).copied().collect();
+                        Some((cost, sets.number(both)))
+                    }
+                    _ => Some((cost, set)),
+                };
+            }
+            routes.extend(best.map(|(_, set)| (*prefix, set)));
+        }
+        routes
     }
 
     /// The static routes of a node: as [`Routes::from_node`], with neighbouring prefixes that go
     /// the same way merged. A merged prefix holds nothing that its parts did not.
     pub fn aggregated(&self, node: usize) -> Vec<Destination> {
-        let mut routes: BTreeMap<IpNet, BTreeSet<usize>> =
-            self.from_node(node).into_iter().collect();
+        let mut sets = Sets::default();
         let longest = if self.ipv6 { 128 } else { 32 };
+        let mut by_length: Vec<Vec<(IpNet, usize)>> = vec![Vec::new(); longest + 1];
+        for route in self.numbered(node, &mut sets) {
+            by_length[usize::from(route.0.prefix_len())].push(route);
+        }
+        let mut merged = Vec::new();
         for length in (1..=longest).rev() {
-            let of_length: Vec<IpNet> =
-                routes.keys().filter(|prefix| prefix.prefix_len() == length).copied().collect();
-            for prefix in of_length {
-                let Some(parent) = prefix.supernet() else { continue };
-                let sibling = sibling(prefix, parent);
-                // The lower half stands for both, once.
-                if prefix > sibling || routes.contains_key(&parent) {
-                    continue;
-                }
-                if routes.contains_key(&prefix) && routes.get(&prefix) == routes.get(&sibling) {
-                    let interfaces = routes.remove(&prefix).unwrap_or_default();
-                    routes.remove(&sibling);
-                    routes.insert(parent, interfaces);
+            let mut routes = std::mem::take(&mut by_length[length]);
+            routes.sort_unstable();
+            let given = by_length[length - 1].len();
+            let mut rest = routes.as_slice();
+            while let [route, behind @ ..] = rest {
+                rest = behind;
+                let parent = route.0.supernet().expect("it is longer than nothing");
+                // The two halves of a prefix are neighbours in their order.
+                let sibling = rest.first().filter(|next| next.0.supernet() == Some(parent));
+                let same = sibling.is_some_and(|sibling| sibling.1 == route.1);
+                let above = &mut by_length[length - 1];
+                if same && above[..given].binary_search_by_key(&parent, |route| route.0).is_err() {
+                    above.push((parent, route.1));
+                    rest = &rest[1..];
+                } else {
+                    merged.push(*route);
                 }
             }
         }
-        routes.into_iter().collect()
+        merged.append(&mut by_length[0]);
+        merged.sort_unstable();
+        merged.into_iter().map(|(prefix, set)| (prefix, sets.sets[set].clone())).collect()
     }
 }
 
@@ -202,12 +253,6 @@ fn own_prefixes(node: &Node, ipv6: bool, metric: Metric) -> Vec<(IpNet, u32)> {
     let behind = node.prefixes().iter().filter(|prefix| prefix.addr().is_ipv6() == ipv6);
     let own = loopback.into_iter().chain(locator).chain(behind.copied());
     links.chain(own.map(|prefix| (prefix, 0))).collect()
-}
-
-/// The other half of `parent`.
-fn sibling(prefix: IpNet, parent: IpNet) -> IpNet {
-    let halves = parent.subnets(prefix.prefix_len()).expect("the prefix is one of its halves");
-    halves.into_iter().find(|half| *half != prefix).expect("there are two halves")
 }
 
 #[cfg(test)]

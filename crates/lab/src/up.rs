@@ -15,6 +15,7 @@ use crate::daemons::{self, Daemons};
 use crate::emulated;
 use crate::frr::Frr;
 use crate::functions;
+use crate::parallel::in_parallel;
 use crate::processes::processes;
 use crate::ready;
 use crate::routes::Routes;
@@ -208,12 +209,14 @@ impl Lab {
         let topology = &self.topology;
         let total = topology.nodes.len();
         let infrastructure = build::infrastructure(&self.folder)?;
-        let mut namespaces = BTreeMap::new();
-        for (at, node) in topology.nodes.iter().enumerate().filter(|(_, n)| n.has_namespace()) {
+        let nodes = topology.nodes.iter().enumerate();
+        let with: Vec<usize> = nodes.filter(|(_, n)| n.has_namespace()).map(|(at, _)| at).collect();
+        let make = |at: usize| {
             cancel.check()?;
-            progress(Stage::Namespaces, at, total);
-            namespaces.insert(at, build::namespace(&self.folder, node)?);
-        }
+            Ok((with[at], build::namespace(&self.folder, &topology.nodes[with[at]])?))
+        };
+        let made = in_parallel(with.len(), make, |at| progress(Stage::Namespaces, at, with.len()))?;
+        let namespaces: BTreeMap<usize, Namespace> = made.into_iter().collect();
         progress(Stage::Links, 0, topology.segments.len());
         build::links(topology, &namespaces, &infrastructure)?;
         self.configure_all(&namespaces, cancel, progress)?;
@@ -261,10 +264,8 @@ impl Lab {
     ) -> Result<(), Error> {
         let topology = &self.topology;
         let routes = [Routes::of_all(topology, false), Routes::of_all(topology, true)];
-        let total = topology.nodes.len();
-        for (&at, namespace) in namespaces {
+        let devices = |(at, namespace): (usize, &Namespace)| {
             cancel.check()?;
-            progress(Stage::Nodes, at, total);
             let mut handle = Handle::within(namespace)?;
             build::devices(topology, at, &mut handle)?;
             if topology.has_srv6() {
@@ -273,14 +274,22 @@ impl Lab {
             if topology.nodes[at].runs_xdp() {
                 xdp::make_exits(&topology.nodes[at], namespace)?;
             }
-        }
+            Ok(())
+        };
+        let all: Vec<(usize, &Namespace)> = namespaces.iter().map(|(&at, n)| (at, n)).collect();
+        let total = all.len();
+        in_parallel(total, |at| devices(all[at]), |at| progress(Stage::Nodes, at / 2, total))?;
         // A route needs its neighbour's link to be up at both ends.
-        for (&at, namespace) in namespaces {
+        let install = |(at, namespace): (usize, &Namespace)| {
             cancel.check()?;
-            build::install_routes(topology, at, &mut Handle::within(namespace)?, &routes, |_| {
-                true
-            })?;
-        }
+            let mut handle = Handle::within(namespace)?;
+            build::install_routes(topology, at, &mut handle, &routes, |_| true)
+        };
+        in_parallel(
+            total,
+            |at| install(all[at]),
+            |at| progress(Stage::Nodes, (total + at) / 2, total),
+        )?;
         Ok(())
     }
 
