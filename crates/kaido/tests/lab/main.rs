@@ -8,6 +8,7 @@ mod emulated;
 mod faults;
 mod frr;
 mod kill;
+mod packs;
 mod protocols;
 mod rate;
 mod ring;

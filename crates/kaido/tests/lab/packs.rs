@@ -1,0 +1,54 @@
+//! The files in `labs/`: what they say of themselves holds.
+
+use std::process::Command;
+
+use testkit::Machine;
+
+use crate::{file_in_labs, kaido};
+
+fn holds(name: &str) {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let said = kaido.run(&["lab", "test", &file_in_labs(name)]);
+    assert_eq!(said.code, Some(0), "{said}");
+    before.assert_restored(&kaido);
+}
+
+#[test]
+fn root_the_papers_network_with_rip() {
+    holds("paper-rip.yaml");
+}
+
+#[test]
+fn root_an_ospf_fabric() {
+    holds("ospf-fabric.yaml");
+}
+
+#[test]
+fn root_an_srv6_core() {
+    holds("srv6-core.yaml");
+}
+
+#[test]
+fn root_a_cellular_trace() {
+    holds("cellular.yaml");
+}
+
+#[test]
+fn root_a_fabric_of_a_thousand_nodes() {
+    holds("leaf-spine-1000.yaml");
+}
+
+#[test]
+fn the_fabrics_script_writes_the_fabrics_file() {
+    let script = file_in_labs("leaf-spine.sh");
+    let arguments = ["10", "90", "10", "leaf-spine-1000"];
+    let output = Command::new(&script).args(arguments).output().unwrap();
+    let file = std::fs::read(file_in_labs("leaf-spine-1000.yaml")).unwrap();
+    assert!(output.stdout == file, "run {script} {arguments:?} again");
+    let small = Command::new(&script).args(["2", "3", "1"]).output().unwrap();
+    let text = String::from_utf8(small.stdout).unwrap();
+    let topology = model::topology::parse("small.yaml", &text).unwrap();
+    assert_eq!((topology.nodes.len(), topology.segments.len()), (8, 9));
+    assert_eq!(Command::new(&script).output().unwrap().status.code(), Some(2));
+}
