@@ -71,7 +71,7 @@ fn of_file(
         return Ok((name, outcomes));
     }
     check(&tests, &file.display().to_string())?;
-    let options = Options { name: None, daemons: Some(daemons()?), limit };
+    let options = Options { daemons: Some(daemons()?), limit, ..Options::default() };
     let path: PathBuf = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
     let bar = progress_bar(output);
     let done = cancellable(cancel, || {

@@ -402,6 +402,9 @@ fn events_and_tests() {
     expect(&tests("from: h1, ping: h2, loss: 5%"), &[("5:32", "no range", "0%..5%")]);
     expect(&tests("from: h1, ping: h2, count: 0"), &[("5:33", "0 pings are not", "1 to 10000")]);
     expect(&tests("from: h1, ping: h2, family: ipx"), &[("5:34", "not known", "ipv4, ipv6")]);
+    let emulated =
+        tests("from: r1, ping: h1").replace("r1: {router: frr}", "r1: {router: virtual}");
+    expect(&emulated, &[("5:12", "no program can run on `r1`", "not virtual")]);
     expect(&tests("from: h1, ping: h3"), &[("5:22", "`h3` has no link", "add a link")]);
     expect(
         &tests("from: h1, to: h1, throughput: 1mbit..2mbit"),

@@ -54,6 +54,12 @@ fn test(place: &mut Place<'_>, index: usize, text: &TestText, topology: &Topolog
     let mut named = |key: &str, name: &Option<String>| match name {
         Some(name) => {
             node(place, steps!["tests", index, key], name, topology, key != "on" && key != "via");
+            let works = key != "ping" && key != "via";
+            if works && topology.node(name).is_some_and(|node| !node.has_namespace()) {
+                let message = format!("no program can run on `{name}`");
+                let help = "name a node that is not virtual, and not attached";
+                place.value(steps!["tests", index, key], message, help);
+            }
             Some(name.clone())
         }
         None => {
