@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The proofs that take long: 500 kills of `up` and of `down`, ten million packets through kernel and
 # XDP, two thousand million through XDP while everything changes, 100 GB through three service
-# functions, the moves ten times, five minutes without one. A summary goes to docs/soak/, the raw figures to bench/results/.
+# functions, a wide area of BGP, the moves ten times, five minutes without one. A summary goes to
+# docs/soak/, the raw figures to bench/results/.
 set -uo pipefail
 . "$(dirname "$0")/env.sh"
 exec </dev/null
@@ -64,6 +65,7 @@ function_chain() {
     section "10,000,000 random packets, kernel and XDP" random_packets
     section "2,000,000,000 packets while everything changes" changing_stream
     section "An hour and 100 GB through a filter, NAT and a queue" function_chain
+    section "31 autonomous systems" scripts/as-root "$TARGET/release/kaido" lab test labs/bgp-wan.yaml
     section "kaido bench lab" bench lab
     section "kaido bench path" bench path
     section "kaido bench dataplane" bench dataplane
