@@ -12,6 +12,9 @@ pub(crate) enum Use {
     Reorder,
     Jitter,
     Discipline,
+    Gap,
+    On,
+    Off,
 }
 
 /// The dice of one direction of a link. The same seed and the same name always give the same numbers,
@@ -28,6 +31,11 @@ impl Dice {
     pub fn new(seed: u64, name: &str) -> Self {
         let each = |state: u64, byte: u8| mix((state ^ u64::from(byte)).wrapping_add(STEP));
         Self(name.bytes().fold(mix(seed.wrapping_add(STEP)), each))
+    }
+
+    /// Dice that are independent of these, and as reproducible.
+    pub(crate) fn others(self) -> Self {
+        Self(mix(self.0 ^ STEP))
     }
 
     /// The number of the n-th packet for this use.

@@ -54,6 +54,11 @@ impl Fates {
         self.next
     }
 
+    /// The number for the queue's discipline of the packet that is next.
+    pub(crate) fn discipline(&self) -> u64 {
+        self.dice.roll(Use::Discipline, self.next)
+    }
+
     /// The next packet's, on a link that does this now.
     pub fn next(&mut self, link: &Impairments) -> Fate {
         let (dice, n) = (self.dice, self.next);

@@ -19,6 +19,7 @@ mod packet;
 pub mod queue;
 pub mod router;
 mod switch;
+mod traffic;
 
 pub use chance::Chance;
 pub use dice::Dice;
@@ -32,6 +33,7 @@ pub use opportunities::{BadTrace, Opportunities};
 pub use packet::{BadPacket, Cut, Packet, Segments, Unfinished};
 
 pub use switch::{Switch, SwitchCounts};
+pub use traffic::{CrossCounts, NoTraffic, Pattern, Traffic};
 
 /// A moment, or a span of time, in nanoseconds.
 pub type Nanos = u64;

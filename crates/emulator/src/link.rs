@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::dice::Use;
 use crate::opportunities::Place;
 use crate::queue::{Discipline, Limit, Queue, Refusal, Sender};
 use crate::{Chance, Dice, Fates, Impairments, Loss, Nanos, Opportunities};
@@ -12,6 +11,11 @@ use crate::{Chance, Dice, Fates, Impairments, Loss, Nanos, Opportunities};
 pub trait Frame: Clone {
     /// Bytes of layer 2.
     fn length(&self) -> u32;
+
+    /// Whether it is cross traffic: its fate is of other dice, so that everybody else's is not changed.
+    fn is_cross(&self) -> bool {
+        false
+    }
 
     /// Turns one of its bits over: this one, modulo as many as it has.
     fn flip(&mut self, bit: u64);
@@ -139,8 +143,9 @@ struct Charged<P> {
 #[derive(Debug, Clone)]
 pub struct Link<P> {
     settings: Settings,
-    dice: Dice,
     fates: Fates,
+    /// Of cross traffic.
+    others: Fates,
     queue: Queue<Charged<P>>,
     sending: Option<Sending<P>>,
     place: Place,
@@ -158,8 +163,8 @@ impl<P: Frame> Link<P> {
         Self {
             queue: Queue::new(settings.limit, &settings.discipline),
             settings,
-            dice,
             fates: Fates::new(dice),
+            others: Fates::new(dice.others()),
             sending: None,
             place: Place::default(),
             flying: VecDeque::new(),
@@ -192,8 +197,9 @@ impl<P: Frame> Link<P> {
     /// Takes a packet. Whoever calls has called [`Link::advance`] for everything before `now`.
     pub fn receive(&mut self, now: Nanos, mut packet: P) {
         self.counts.received += 1;
-        let number = self.fates.count();
-        let fate = self.fates.next(&self.settings.impairments);
+        let fates = if packet.is_cross() { &mut self.others } else { &mut self.fates };
+        let roll = fates.discipline();
+        let fate = fates.next(&self.settings.impairments);
         if self.settings.is_down {
             return self.drop(1, Cause::Down);
         }
@@ -207,21 +213,20 @@ impl<P: Frame> Link<P> {
             packet.flip(bit);
         }
         let charged = |packet| Charged { packet, delay: fate.delay, overtakes: fate.overtakes };
-        self.admit(now, charged(packet), number);
+        self.admit(now, charged(packet), roll);
         if let Some(copy) = copy {
             self.counts.copied += 1;
-            self.admit(now, charged(copy), number);
+            self.admit(now, charged(copy), roll);
         }
     }
 
     /// Into the queue; without a rate, straight on.
-    fn admit(&mut self, now: Nanos, packet: Charged<P>, number: u64) {
+    fn admit(&mut self, now: Nanos, packet: Charged<P>, roll: u64) {
         if self.settings.rate == Rate::Unlimited && self.sending.is_none() {
             return self.fly(now, packet);
         }
         let sender = Sender { bps: self.bps(), is_idle: self.sending.is_none() };
         let bytes = packet.packet.length();
-        let roll = self.dice.roll(Use::Discipline, number);
         match self.queue.offer(now, packet, bytes, sender, roll) {
             Ok(()) => self.send_next(now),
             Err((_, Refusal::Full)) => self.drop(1, Cause::Full),

@@ -4,7 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::router::Router;
-use crate::{Dice, Filter, Link, Nanos, Packet, Settings, Switch};
+use crate::traffic::Source;
+use crate::{
+    CrossCounts, Dice, Filter, Frame as _, Link, Nanos, NoTraffic, Packet, Settings, Switch,
+    Traffic,
+};
 
 /// A node of a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,6 +46,10 @@ struct Node {
 #[derive(Debug, Clone)]
 struct Direction {
     link: Link<Packet>,
+    /// What its cross traffic's dice are made of, and how much traffic there was.
+    name: String,
+    sources: u64,
+    cross: CrossCounts,
     filters: Vec<Filter>,
     filtered: u64,
     /// Where it ends: a node and its interface.
@@ -54,6 +62,7 @@ struct Direction {
 enum Who {
     Link(LinkId),
     Node(NodeId),
+    Source(usize),
 }
 
 /// What leaves the network: by which port, when, and the packet.
@@ -65,6 +74,8 @@ pub struct Network {
     seed: u64,
     nodes: Vec<Node>,
     links: Vec<Direction>,
+    /// Who sends cross traffic, and where; those that have ended leave their places.
+    sources: Vec<Option<(LinkId, Source)>>,
     agenda: BinaryHeap<Reverse<(Nanos, Who)>>,
     out: Vec<(usize, Packet)>,
 }
@@ -76,6 +87,7 @@ impl Network {
             seed,
             nodes: Vec::new(),
             links: Vec::new(),
+            sources: Vec::new(),
             agenda: BinaryHeap::new(),
             out: Vec::new(),
         }
@@ -113,6 +125,9 @@ impl Network {
         let id = LinkId(self.links.len());
         self.links.push(Direction {
             link: Link::new(Dice::new(self.seed, name), settings),
+            name: name.into(),
+            sources: 0,
+            cross: CrossCounts::default(),
             filters: Vec::new(),
             filtered: 0,
             end: to,
@@ -135,6 +150,33 @@ impl Network {
     /// Changes which packets do not pass a link.
     pub fn set_filters(&mut self, id: LinkId, filters: Vec<Filter>) {
         self.links[id.0].filters = filters;
+    }
+
+    /// Adds cross traffic to a link, from `now` on. Filters do not stop it, and no node sees it.
+    pub fn add_traffic(
+        &mut self,
+        now: Nanos,
+        id: LinkId,
+        traffic: Traffic,
+    ) -> Result<(), NoTraffic> {
+        let direction = &mut self.links[id.0];
+        let name = format!("{} cross {}", direction.name, direction.sources);
+        let source = Source::new(Dice::new(self.seed, &name), traffic, now)?;
+        direction.sources += 1;
+        let Some(next) = source.next() else { return Ok(()) };
+        let free = self.sources.iter().position(Option::is_none);
+        let place = free.unwrap_or_else(|| {
+            self.sources.push(None);
+            self.sources.len() - 1
+        });
+        self.sources[place] = Some((id, source));
+        self.agenda.push(Reverse((next, Who::Source(place))));
+        Ok(())
+    }
+
+    /// What cross traffic has done on a link.
+    pub fn cross(&self, id: LinkId) -> &CrossCounts {
+        &self.links[id.0].cross
     }
 
     /// A link.
@@ -193,6 +235,7 @@ impl Network {
                     }
                     self.send_all(at, id, out);
                 }
+                Who::Source(place) => self.send_cross(at, place),
                 // It has changed its mind since.
                 _ => {}
             }
@@ -205,13 +248,32 @@ impl Network {
         let mut out = std::mem::take(&mut self.out);
         let kind = &mut self.nodes[node.0].kind;
         // Nothing is earlier than `at`, and nothing later arrives.
+        let cross = &mut direction.cross;
         direction.link.advance(at, |_, packet| match kind {
+            _ if packet.is_cross() => {
+                cross.arrived += 1;
+                cross.arrived_bytes += u64::from(packet.length());
+            }
             Kind::Port => leaves(PortId(node), at, packet),
             Kind::Switch(switch) => switch.receive(at, interface, packet, &mut out),
             Kind::Router(router) => router.receive(at, interface, packet, &mut out),
         });
         self.schedule_link(id);
         self.send_all(at, node, out);
+    }
+
+    fn send_cross(&mut self, now: Nanos, place: usize) {
+        let Some((id, source)) = &mut self.sources[place] else { return };
+        let (id, packet) = (*id, source.send());
+        match source.next() {
+            Some(next) => self.agenda.push(Reverse((next, Who::Source(place)))),
+            None => self.sources[place] = None,
+        }
+        let Direction { link, cross, .. } = &mut self.links[id.0];
+        cross.sent += 1;
+        cross.sent_bytes += u64::from(packet.length());
+        link.receive(now, packet);
+        self.schedule_link(id);
     }
 
     /// What a node sends, and when it wants to be woken.

@@ -51,6 +51,8 @@ pub struct Packet {
     segments: Option<Segments>,
     /// On the wire, with the headers of every segment.
     length: u32,
+    /// Whether it is cross traffic.
+    is_cross: bool,
 }
 
 /// Why bytes are no packet.
@@ -91,7 +93,7 @@ impl Packet {
             let more = layout.count().saturating_sub(1) * layout.headers();
             length += more as u32;
         }
-        Ok(Self { bytes: Buffer::of(bytes), unfinished, segments, length })
+        Ok(Self { bytes: Buffer::of(bytes), unfinished, segments, length, is_cross: false })
     }
 
     /// The frame's bytes; of many segments the headers once.
@@ -102,6 +104,11 @@ impl Packet {
     /// The same, to be changed without changing its length or where its headers are.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
+    }
+
+    /// Makes it one of cross traffic's.
+    pub(crate) fn make_cross(&mut self) {
+        self.is_cross = true;
     }
 
     /// Bytes of its headers, if it is more than one.
@@ -151,6 +158,10 @@ impl Packet {
 impl Frame for Packet {
     fn length(&self) -> u32 {
         self.length
+    }
+
+    fn is_cross(&self) -> bool {
+        self.is_cross
     }
 
     /// Behind the Ethernet header: what is wrong there, cards drop.

@@ -24,7 +24,8 @@ pub(super) fn split(packet: Packet, mut each: impl FnMut(Packet)) {
         bytes.extend(part);
         adapt(&mut bytes, &layout, number, size, number + 1 == count);
         let length = bytes.len() as u32;
-        each(Packet { bytes, unfinished: packet.unfinished, segments: None, length });
+        let is_cross = packet.is_cross;
+        each(Packet { bytes, unfinished: packet.unfinished, segments: None, length, is_cross });
     }
 }
 

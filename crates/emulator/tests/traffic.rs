@@ -1,0 +1,210 @@
+//! Cross traffic is as much as it says, at the times that it says, and changes nobody's fate.
+#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
+
+use emulator::queue::Limit;
+use emulator::{
+    Chance, Impairments, LinkId, Loss, Nanos, Network, Packet, Pattern, PortId, Rate, Settings,
+    Traffic,
+};
+
+const SECOND: Nanos = 1_000_000_000;
+const MBIT: u64 = 1_000_000;
+
+/// A link between two ports, one direction.
+struct Line {
+    network: Network,
+    from: PortId,
+    link: LinkId,
+    now: Nanos,
+    /// What has left at the other end.
+    left: Vec<(Nanos, Packet)>,
+}
+
+impl Line {
+    fn new(seed: u64, settings: Settings) -> Self {
+        let mut network = Network::new(seed);
+        let (from, to) = (network.port(), network.port());
+        let link = network.link("a-b from a", (from.into(), 0), (to.into(), 0), settings);
+        Self { network, from, link, now: 0, left: Vec::new() }
+    }
+
+    fn add(&mut self, traffic: Traffic) {
+        self.network.add_traffic(self.now, self.link, traffic).unwrap();
+    }
+
+    /// When something happened until then.
+    fn run(&mut self, until: Nanos) -> Vec<Nanos> {
+        let mut moments = Vec::new();
+        while let Some(next) = self.network.next().filter(|next| *next <= until) {
+            moments.push(next);
+            let left = &mut self.left;
+            self.network.advance(next, &mut |_, at, packet| left.push((at, packet)));
+        }
+        self.now = until;
+        moments
+    }
+}
+
+fn traffic(pattern: Pattern) -> Traffic {
+    Traffic { bps: 10 * MBIT, duration: 10 * SECOND, pattern, size: 1000, ipv6: false }
+}
+
+/// Gaps between packets, in seconds, of a link that is nothing but a way.
+fn gaps(pattern: Pattern, duration: Nanos) -> Vec<f64> {
+    let mut line = Line::new(5, Settings::default());
+    line.add(Traffic { duration, ..traffic(pattern) });
+    let mut moments = line.run(duration);
+    // Each is sent and arrives at the same moment.
+    moments.dedup();
+    moments.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e9).collect()
+}
+
+/// Kolmogorov's distance of samples from a distribution, in units of what one in a hundred exceeds.
+fn distance(mut samples: Vec<f64>, expected: impl Fn(f64) -> f64) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    let n = samples.len() as f64;
+    let far = samples.iter().zip(0..).fold(0.0_f64, |far, (sample, k)| {
+        let p = expected(*sample);
+        far.max((p - f64::from(k) / n).abs()).max((f64::from(k + 1) / n - p).abs())
+    });
+    far * n.sqrt() / 1.628
+}
+
+#[test]
+fn gaps_of_a_poisson_stream_are_exponentially_distributed() {
+    let gaps = gaps(Pattern::Poisson, 100 * SECOND);
+    // 10 Mbit/s in packets of 8,000 bits.
+    let exponential = |x: f64| 1.0 - (-x * 1250.0).exp();
+    assert!(gaps.len() > 120_000);
+    let far = distance(gaps.clone(), exponential);
+    assert!(far < 1.0, "{far}");
+    // And it would be noticed: a rate that is 2 % too low.
+    let slower = gaps.iter().map(|gap| gap * 1.02).collect();
+    assert!(distance(slower, exponential) > 1.0);
+    // One gap says nothing of the next.
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    let of = |pairs: &mut dyn Iterator<Item = (f64, f64)>| {
+        pairs.map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>()
+    };
+    let own = of(&mut gaps.iter().map(|gap| (*gap, *gap)));
+    let next = of(&mut gaps.windows(2).map(|pair| (pair[0], pair[1])));
+    assert!((next / own).abs() < 0.01, "{}", next / own);
+}
+
+#[test]
+fn constant_traffic_does_not_drift() {
+    let mut line = Line::new(1, Settings::default());
+    // A gap of no whole number of nanoseconds.
+    line.add(Traffic { bps: 7 * MBIT, duration: 3600 * SECOND, ..traffic(Pattern::Constant) });
+    line.run(3600 * SECOND);
+    let packets = 7 * MBIT * 3600 / 8000;
+    assert_eq!(line.network.cross(line.link).sent, packets);
+    assert_eq!(line.network.cross(line.link).arrived, packets);
+    assert_eq!(line.network.next(), None, "nothing is left of it");
+    assert!(line.left.is_empty(), "no node sees it");
+}
+
+#[test]
+fn on_off_traffic_is_on_and_off_as_long_as_it_says() {
+    let (on, off) = (SECOND / 10, SECOND * 3 / 10);
+    let gaps = gaps(Pattern::OnOff { on, off }, 10_000 * SECOND);
+    let even = 0.0008;
+    let pauses: Vec<f64> =
+        gaps.iter().map(|gap| gap - even).filter(|pause| *pause > 1e-6).collect();
+    // A quarter of the time, at 1,250 packets a second: within 2 %.
+    let part = gaps.len() as f64 / (10_000.0 * 1250.0);
+    assert!((part - 0.25).abs() < 0.005, "{part}");
+    // Two pauses with no packet between them look like one: 1 % are, since a phase of 100 ms is longer
+    // than a gap but for so many.
+    assert!((24_000..26_000).contains(&pauses.len()), "{}", pauses.len());
+    let far = distance(pauses, |x| 1.0 - (-x / 0.3).exp());
+    assert!(far < 1.6, "{far}");
+}
+
+/// The table of the published experiment: 10 Mbit/s from 30 to 40 s, 20 from 60 to 70 s, on a link of 30.
+#[test]
+fn cross_traffic_takes_its_part_of_a_link() {
+    let settings = Settings {
+        rate: Rate::Constant(30 * MBIT),
+        limit: Limit::Bytes(128 * 1024),
+        ..Settings::default()
+    };
+    for pattern in [Pattern::Constant, Pattern::Poisson] {
+        let mut line = Line::new(9, settings.clone());
+        // Somebody who sends more than there is room for, 1500 bytes at 31 Mbit/s.
+        let mut frame = vec![0; 1500];
+        frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+        let packet = Packet::new(&frame).unwrap();
+        let gap = 12_000 * SECOND / (31 * MBIT);
+        let (mut real, mut others) = ([0_u64; 101], [0_u64; 101]);
+        for n in 0.. {
+            let at = n * gap;
+            if at > 100 * SECOND {
+                break;
+            }
+            for (start, bps) in [(30, 10), (60, 20)] {
+                if line.now < start * SECOND && at >= start * SECOND {
+                    line.run(start * SECOND);
+                    line.add(Traffic { bps: bps * MBIT, ..traffic(pattern) });
+                }
+            }
+            line.run(at);
+            line.network.receive(at, line.from, packet.clone());
+            for (at, packet) in line.left.drain(..) {
+                real[(at / SECOND) as usize] += packet.bytes().len() as u64 * 8;
+            }
+            others[(at / SECOND) as usize] = line.network.cross(line.link).arrived_bytes * 8;
+        }
+        let cross = *line.network.cross(line.link);
+        let offered = cross.sent_bytes as f64 * 8.0 / 300e6;
+        assert!((offered - 1.0).abs() < 0.02, "{pattern:?}: {offered}");
+        for (from, to, offered) in
+            [(1, 29, 0), (31, 39, 10), (41, 59, 0), (61, 69, 20), (72, 99, 0)]
+        {
+            let mean = |bits: u64| bits as f64 / (to - from) as f64 / 1e6;
+            let got = mean(real[from + 1..=to].iter().sum());
+            let other = mean(others[to] - others[from]);
+            assert!(
+                ((got + other) / 30.0 - 1.0).abs() < 0.005,
+                "{pattern:?} {from}: {got} {other}"
+            );
+            // Both suffer from the full queue; the smaller packets less.
+            let least = f64::from(offered) * 30.0 / (31.0 + f64::from(offered)) * 0.8;
+            assert!((least..=f64::from(offered) * 1.02).contains(&other), "{pattern:?}: {other}");
+        }
+        // Nothing is unaccounted for.
+        let link = line.network.get(line.link);
+        let counts = link.counts();
+        assert_eq!(counts.received, counts.arrived + counts.all_dropped() + link.inside() as u64);
+    }
+}
+
+/// The n-th real packet has the same fate, however many others come between.
+#[test]
+fn cross_traffic_changes_nobodys_fate_and_has_the_same_every_time() {
+    let impairments =
+        Impairments { loss: Loss::Independent(Chance::of(0.3)), ..Impairments::default() };
+    let lossy = Settings { impairments, ..Settings::default() };
+    let run = |cross: bool| {
+        let mut line = Line::new(3, lossy.clone());
+        if cross {
+            line.add(traffic(Pattern::Poisson));
+        }
+        for n in 0..1000_u16 {
+            let at = Nanos::from(n) * SECOND / 200;
+            line.run(at);
+            let mut frame = vec![0; 64];
+            frame[20..22].copy_from_slice(&n.to_be_bytes());
+            line.network.receive(at, line.from, Packet::new(&frame).unwrap());
+        }
+        line.run(20 * SECOND);
+        let left: Vec<Vec<u8>> = line.left.iter().map(|(_, p)| p.bytes().to_vec()).collect();
+        (left, *line.network.cross(line.link))
+    };
+    let (plain, none) = run(false);
+    let (beside, cross) = run(true);
+    assert_eq!(plain, beside);
+    assert_eq!((none.sent, run(true).1), (0, cross));
+    let lost = 1.0 - cross.arrived as f64 / cross.sent as f64;
+    assert!((lost - 0.3).abs() < 0.02, "{lost}");
+}
