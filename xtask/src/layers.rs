@@ -13,7 +13,7 @@ const FLOORS: [&[&str]; 7] = [
     &["bpf", "netlink", "capture"],
     &["emulator", "pathfinder"],
     &["api", "dataplane", "lab", "store", "telemetry"],
-    &["node", "controller", "engine", "forwarder", "bench"],
+    &["node", "controller", "engine", "forwarder", "bench", "supervisor"],
     &["kaido"],
 ];
 

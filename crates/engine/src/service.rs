@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use api::v1;
 use api::v1::emulator_server::Emulator;
-use emulator::{Cause, Network};
-use model::topology::LinkChange;
+use emulator::{Cause, Nanos, Network, Pattern, Traffic};
+use model::topology::{self, LinkChange};
 use tonic::{Request, Response, Status};
 
 use crate::Remote;
@@ -86,12 +87,55 @@ impl Service {
         });
         counted.map_err(|gone| Status::unavailable(gone.to_string()))
     }
+
+    fn add_traffic(
+        &self,
+        request: v1::AddCrossTrafficRequest,
+    ) -> Result<v1::EmulatedDirection, Status> {
+        let v1::AddCrossTrafficRequest { link, from, traffic } = request;
+        let wrong = |text: String| Status::invalid_argument(text);
+        let given = traffic.ok_or_else(|| wrong("`traffic` is missing".into()))?;
+        let given = topology::Traffic::try_from(given).map_err(|e| wrong(e.to_string()))?;
+        let directions = self.directions.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_meant = |one: &&Direction| one.link == link && one.from == from;
+        let direction = directions.iter().find(is_meant).cloned().ok_or_else(|| {
+            Status::not_found(format!("no emulated link `{link}` is sent on by `{from}`"))
+        })?;
+        if let Some((key, message, help)) = given.fault(direction.side.mtu) {
+            return Err(wrong(format!("{key}: {message}: {help}")));
+        }
+        let made = self.remote.with(move |network, now| {
+            let added = network.add_traffic(now, direction.id, self::traffic(&given));
+            added.map(|()| counted(&direction, network))
+        });
+        made.map_err(|gone| Status::unavailable(gone.to_string()))?
+            .map_err(|_| wrong("there is no such traffic".into()))
+    }
+}
+
+/// Cross traffic as the emulator has it.
+fn traffic(traffic: &topology::Traffic) -> Traffic {
+    use topology::{Family, Pattern as Given};
+    let nanos = |time: Duration| Nanos::try_from(time.as_nanos()).unwrap_or(Nanos::MAX);
+    Traffic {
+        bps: traffic.rate.bps(),
+        duration: nanos(traffic.duration),
+        pattern: match traffic.pattern {
+            Given::Constant => Pattern::Constant,
+            Given::Poisson => Pattern::Poisson,
+            Given::OnOff { on, off } => Pattern::OnOff { on: nanos(on), off: nanos(off) },
+        },
+        // It is no more than a packet, or `fault` has said so.
+        size: traffic.size.try_into().unwrap_or(u16::MAX),
+        ipv6: traffic.family == Family::Ipv6,
+    }
 }
 
 /// What a direction does and has done.
 fn counted(direction: &Direction, network: &Network) -> v1::EmulatedDirection {
     let link = network.get(direction.id);
     let counts = link.counts();
+    let cross = network.cross(direction.id);
     let (waiting, waiting_bytes) = link.waiting();
     let drops = [
         ("down", Cause::Down),
@@ -114,6 +158,10 @@ fn counted(direction: &Direction, network: &Network) -> v1::EmulatedDirection {
         waiting: waiting as u64,
         waiting_bytes,
         filtered: network.filtered(direction.id),
+        cross_sent: cross.sent,
+        cross_sent_bytes: cross.sent_bytes,
+        cross_arrived: cross.arrived,
+        cross_arrived_bytes: cross.arrived_bytes,
         dropped: drops
             .map(|(cause, which)| v1::EmulatedDrops {
                 cause: cause.into(),
@@ -149,5 +197,14 @@ impl Emulator for Service {
         let service = self.clone();
         let directions = wait(move || service.change(request.get_ref())).await?;
         Ok(Response::new(v1::ChangeEmulatedLinkResponse { directions }))
+    }
+
+    async fn add_cross_traffic(
+        &self,
+        request: Request<v1::AddCrossTrafficRequest>,
+    ) -> Result<Response<v1::AddCrossTrafficResponse>, Status> {
+        let service = self.clone();
+        let direction = wait(move || service.add_traffic(request.into_inner())).await?;
+        Ok(Response::new(v1::AddCrossTrafficResponse { direction: Some(direction) }))
     }
 }

@@ -58,6 +58,12 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
+    /// Run a lab's supervisor in the foreground: it carries out events, and sees when the emulator ends
+    Supervisor {
+        /// Its configuration (JSON)
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+    },
     /// Print completions for a shell
     Completions {
         /// Which shell
@@ -304,6 +310,24 @@ pub(crate) enum LabCommand {
         #[command(flatten)]
         which: WhichLab,
     },
+    /// Let an emulated link carry packets of others as well
+    Traffic {
+        #[command(flatten)]
+        which: WhichLab,
+        /// The link, such as r1-r2
+        link: String,
+        /// The node that sends
+        #[arg(long, value_name = "NODE")]
+        from: String,
+        /// Such as rate=10mbit for=10s pattern=poisson size=1000b family=ipv6; `on-off` needs on= and off=
+        #[arg(required = true, value_name = "KEY=VALUE")]
+        settings: Vec<String>,
+    },
+    /// Show a lab's events: what has happened, and what is to come
+    Events {
+        #[command(flatten)]
+        which: WhichLab,
+    },
     /// Capture on a node's interface with tcpdump
     Capture {
         #[command(flatten)]
@@ -319,7 +343,7 @@ pub(crate) enum LabCommand {
     Start {
         #[command(flatten)]
         which: WhichLab,
-        /// `controller`, `emulator`, or the node whose daemons are meant
+        /// `controller`, `emulator`, `supervisor`, or the node whose daemons are meant
         daemon: String,
     },
     /// Remove what commands that were killed have left behind

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => commands::experiments::demo(options, &output),
         Command::Bench(options) => commands::experiments::bench(options, &output),
         Command::Node { config } => commands::daemon::node(&config),
+        Command::Supervisor { config } => commands::daemon::supervisor(&config),
         Command::Emulator { config } => commands::daemon::emulator(&config),
         Command::Controller { config } => commands::daemon::controller(&config),
         Command::Completions { shell } => commands::manual::completions(shell),

@@ -17,7 +17,7 @@ use crate::enter::enter;
 use crate::frr::tail;
 use crate::processes::{pause, processes};
 use crate::state::{INFRASTRUCTURE, Lab, Lock, SOCKET, is_lab, lock, node_folder};
-use crate::{Cancel, Error, xdp};
+use crate::{Cancel, Error, supervised, xdp};
 
 /// The configuration of `kaido node`, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,16 +149,41 @@ impl Lab {
         wait_for_socket(&self.controller_socket(), &mut controller, &Cancel::default())
     }
 
-    /// Starts the lab's emulator again after it has ended: its links are as in the file.
+    /// Starts the lab's emulator again after it has ended: its links are as in the file and its events.
     pub fn start_emulator(&self, daemons: &Daemons) -> Result<(), Error> {
         if !self.topology.has_emulated() {
             return Err(Error::NoEmulator(self.name.clone()));
         }
-        let _lock = self.lock_to_start()?;
+        let lock = self.lock_to_start()?;
         if self.runs(CONFIG, &emulated::config(&self.folder)) {
             return Err(Error::Running("emulator".into()));
         }
-        emulated::run(&self.folder, daemons, &Cancel::default())
+        self.supervise(daemons)?;
+        emulated::run(&self.folder, daemons, &Cancel::default())?;
+        // What is due meanwhile may need it.
+        drop(lock);
+        supervised::wait_until_mended(&self.folder)
+    }
+
+    /// Starts the lab's supervisor again after it has ended: it goes on where it was.
+    pub fn start_supervisor(&self, daemons: &Daemons) -> Result<(), Error> {
+        if !supervised::is_needed(&self.topology) {
+            return Err(Error::NoSupervisor(self.name.clone()));
+        }
+        let _lock = self.lock_to_start()?;
+        if !self.supervise(daemons)? {
+            return Err(Error::Running("supervisor".into()));
+        }
+        Ok(())
+    }
+
+    /// Starts the supervisor unless it runs. Returns whether it did.
+    fn supervise(&self, daemons: &Daemons) -> Result<bool, Error> {
+        if self.runs(CONFIG, &supervised::config(&self.folder)) {
+            return Ok(false);
+        }
+        supervised::run(&self.folder, daemons, &Cancel::default())?;
+        Ok(true)
     }
 
     /// Starts those of a node's daemons again that have ended.
@@ -185,7 +210,7 @@ impl Lab {
     }
 
     /// The lab's lock; whoever else is starting a daemon is soon done.
-    fn lock_to_start(&self) -> Result<Lock, Error> {
+    pub(crate) fn lock_to_start(&self) -> Result<Lock, Error> {
         const LIMIT: Duration = Duration::from_secs(15);
         let since = Instant::now();
         loop {
@@ -205,8 +230,21 @@ impl Lab {
     /// and is one of the lab's processes before it does: one that has just been started must not
     /// find the lock taken by this look at it.
     fn runs(&self, flag: &str, path: &Path) -> bool {
-        processes(&self.folder).iter().any(|&pid| has_argument(pid, flag, path))
-            || (path.is_file() && lock(path).is_none())
+        // Who has just been killed has no arguments any more, and the lock for a moment longer.
+        const DYING: Duration = Duration::from_millis(500);
+        let since = Instant::now();
+        loop {
+            if processes(&self.folder).iter().any(|&pid| has_argument(pid, flag, path)) {
+                return true;
+            }
+            if !path.is_file() || lock(path).is_some() {
+                return false;
+            }
+            if since.elapsed() > DYING {
+                return true;
+            }
+            pause(Duration::from_millis(10));
+        }
     }
 }
 

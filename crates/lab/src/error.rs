@@ -59,6 +59,9 @@ pub enum Error {
     /// A lab without emulated links.
     #[error("the lab {0} has no emulated link, and no emulator")]
     NoEmulator(String),
+    /// A lab without emulated links and without events.
+    #[error("the lab {0} has no emulated link and no events, and no supervisor")]
+    NoSupervisor(String),
     /// A link that is the kernel's own, and a change that only the emulator makes.
     #[error(
         "{link} is a link of the kernel's own, which has a rate and nothing else: put `engine: true` \
@@ -339,6 +342,7 @@ impl Error {
                 | Self::Inside(_)
                 | Self::NoController(_)
                 | Self::NoEmulator(_)
+                | Self::NoSupervisor(_)
                 | Self::NotEmulated { .. }
                 | Self::NoNode { .. }
                 | Self::Virtual(_)

@@ -30,8 +30,20 @@ impl Lab {
         Ok(ends.all(|end| self.topology.nodes[end.node].has_namespace()))
     }
 
-    /// Changes what is named about a link or a LAN, and nothing else.
+    /// Changes what is named about a link or a LAN, and nothing else; waits until no other command works
+    /// on the lab.
     pub fn change_link(&self, name: &str, change: Change) -> Result<Ends, Error> {
+        let _lock = self.lock_to_start()?;
+        self.change(name, change)
+    }
+
+    /// The same, or an error at once if another command works on the lab.
+    pub fn change_link_now(&self, name: &str, change: Change) -> Result<Ends, Error> {
+        let _lock = lock(&self.folder).ok_or_else(|| Error::Busy(self.name.clone()))?;
+        self.change(name, change)
+    }
+
+    fn change(&self, name: &str, change: Change) -> Result<Ends, Error> {
         let segment = self.segment(name)?;
         if let Change::Rate(_) = change {
             for end in &segment.ends {
@@ -42,7 +54,6 @@ impl Lab {
                 }
             }
         }
-        let _lock = lock(&self.folder).ok_or_else(|| Error::Busy(self.name.clone()))?;
         let mut changed = Vec::new();
         let has_namespace = |end: &&End| self.topology.nodes[end.node].has_namespace();
         for end in segment.ends.iter().filter(has_namespace) {

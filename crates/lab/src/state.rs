@@ -9,6 +9,7 @@ use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::supervised::troubles;
 
 /// What a lab is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,8 @@ pub enum Phase {
     Starting,
     /// Up, converged.
     Ready,
+    /// Up, and something that it needs has ended since.
+    Degraded,
     /// Going down.
     Stopping,
     /// Left behind by a command that was killed; `gc` removes it.
@@ -30,6 +33,7 @@ impl Phase {
         match self {
             Self::Starting => "starting",
             Self::Ready => "ready",
+            Self::Degraded => "degraded",
             Self::Stopping => "stopping",
             Self::Broken => "broken",
         }
@@ -51,6 +55,8 @@ pub struct Summary {
     pub xdp: usize,
     /// When it was started, seconds since the Unix epoch.
     pub started: u64,
+    /// What is wrong with it, in words.
+    pub troubles: Vec<String>,
 }
 
 /// What is written down about a lab beside its topology.
@@ -59,6 +65,9 @@ pub(crate) struct State {
     pub(crate) phase: Phase,
     pub(crate) file: PathBuf,
     pub(crate) started: u64,
+    /// When it became ready, in nanoseconds since the machine started.
+    #[serde(default)]
+    pub(crate) ready_ns: Option<u64>,
 }
 
 /// All labs of this machine.
@@ -131,13 +140,20 @@ impl Labs {
         let summary = |name: String| {
             let folder = self.folder(&name);
             let state = State::read(&folder);
-            let (nodes, xdp) = read_topology(&folder).map_or((0, 0), |topology| {
+            let topology = read_topology(&folder);
+            let (nodes, xdp) = topology.as_ref().map_or((0, 0), |topology| {
                 let xdp = topology.nodes.iter().filter(|node| node.runs_xdp()).count();
                 (topology.nodes.len(), xdp)
             });
-            let phase = self.phase(&name);
+            let (phase, troubles) = match (self.phase(&name), &topology) {
+                (Phase::Ready, Some(topology)) => match troubles(&folder, topology) {
+                    none if none.is_empty() => (Phase::Ready, none),
+                    troubles => (Phase::Degraded, troubles),
+                },
+                (phase, _) => (phase, Vec::new()),
+            };
             let (file, started) = state.map_or_else(Default::default, |s| (s.file, s.started));
-            Summary { name, phase, file, nodes, xdp, started }
+            Summary { name, phase, file, nodes, xdp, started, troubles }
         };
         Ok(self.names()?.into_iter().map(summary).collect())
     }
@@ -274,7 +290,7 @@ pub(crate) fn node_folder(folder: &Path, node: &str) -> PathBuf {
     nodes_folder(folder).join(node)
 }
 
-fn read_topology(folder: &Path) -> Option<Topology> {
+pub(crate) fn read_topology(folder: &Path) -> Option<Topology> {
     let text = fs::read_to_string(folder.join("lab.yaml")).ok()?;
     topology::parse("lab.yaml", &text).ok()
 }
@@ -284,7 +300,7 @@ impl State {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // JSON has no other text than UTF-8, and the path is only shown.
         let file = file.to_string_lossy().into_owned().into();
-        Self { phase: Phase::Starting, file, started: now.as_secs() }
+        Self { phase: Phase::Starting, file, started: now.as_secs(), ready_ns: None }
     }
 
     pub(crate) fn read(folder: &Path) -> Option<Self> {

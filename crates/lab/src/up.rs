@@ -15,12 +15,13 @@ use crate::daemons::{self, Daemons};
 use crate::emulated;
 use crate::frr::Frr;
 use crate::functions;
+use crate::journal;
 use crate::parallel::in_parallel;
 use crate::processes::processes;
 use crate::ready;
 use crate::routes::Routes;
 use crate::state::{Lab, Labs, Lock, MARKER, Phase, SOCKET, State, UNNAMED};
-use crate::{Cancel, Error, xdp};
+use crate::{Cancel, Error, supervised, xdp};
 
 /// How a lab is brought up.
 #[derive(Debug, Clone)]
@@ -225,6 +226,10 @@ impl Lab {
             // Nothing passes an emulated link before.
             emulated::start(&self.folder, file, (topology, queues), daemons, cancel)?;
         }
+        if supervised::is_needed(topology) {
+            let daemons = options.daemons.as_ref().ok_or(Error::NoProgram)?;
+            supervised::start(&self.name, &self.folder, daemons, cancel)?;
+        }
         for (&at, namespace) in &namespaces {
             functions::load_rules(&topology.nodes[at], namespace, file)?;
         }
@@ -253,6 +258,7 @@ impl Lab {
         let mut state =
             State::read(&self.folder).ok_or_else(|| Error::Damaged { name: self.name.clone() })?;
         state.phase = Phase::Ready;
+        state.ready_ns = u64::try_from(journal::now().as_nanos()).ok();
         state.write(&self.folder)
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
-use lab::{ControllerConfig, EmulatorConfig, NodeConfig};
+use lab::{ControllerConfig, EmulatorConfig, NodeConfig, SupervisorConfig};
 use nix::fcntl::{Flock, FlockArg};
 use serde::de::DeserializeOwned;
 
@@ -59,6 +59,15 @@ pub(crate) fn emulator(config: &Path) -> Done {
     let machine = "/proc/self/fd/0".into();
     let config = engine::Config { socket, plan, base, machine, queues };
     block_on(engine::run(config, asked_to_end()))?.map_err(Failure::failed)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn supervisor(config: &Path) -> Done {
+    start_tracing();
+    let SupervisorConfig { lab, folder } = read(config)?;
+    let _lock = lock(config)?;
+    let lab = lab::Lab::of_folder(&lab, &folder)?;
+    supervisor::run(lab).map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }
 

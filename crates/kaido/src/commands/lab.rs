@@ -66,6 +66,13 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         LabCommand::Links { which } => {
             super::link::list(&labs.choose(which.lab.as_deref())?, output)
         }
+        LabCommand::Traffic { which, link, from, settings } => {
+            let lab = labs.choose(which.lab.as_deref())?;
+            super::link::traffic(&lab, &link, from, &settings, output)
+        }
+        LabCommand::Events { which } => {
+            super::events::list(&labs.choose(which.lab.as_deref())?, output)
+        }
         LabCommand::Capture { which, place, arguments } => {
             let Some((node, interface)) = place.split_once(':') else {
                 return Err(Failure::usage(anyhow!(
@@ -85,6 +92,8 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
                 lab.start_controller(&daemons.program)?;
             } else if daemon == "emulator" {
                 lab.start_emulator(&daemons)?;
+            } else if daemon == "supervisor" {
+                lab.start_supervisor(&daemons)?;
             } else {
                 lab.start_node(&daemon, &daemons)?;
             }
@@ -178,7 +187,13 @@ fn ls(labs: &Labs, output: &Output) -> Done {
             let (nodes, xdp) = (lab.nodes.to_string(), lab.xdp.to_string());
             vec![lab.name.clone(), lab.phase.word().into(), nodes, xdp, file]
         };
-        table(&["LAB", "STATE", "NODES", "XDP", "FILE"], list.iter().map(row))
+        let mut text = table(&["LAB", "STATE", "NODES", "XDP", "FILE"], list.iter().map(row));
+        for lab in list {
+            for trouble in &lab.troubles {
+                text.push_str(&format!("\n{}: {trouble}", lab.name));
+            }
+        }
+        text
     })?;
     Ok(ExitCode::SUCCESS)
 }

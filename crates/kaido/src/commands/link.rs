@@ -77,6 +77,12 @@ pub(super) fn list(lab: &Lab, output: &Output) -> Done {
             "waiting": one.waiting,
             "waiting_bytes": one.waiting_bytes,
             "filtered": one.filtered,
+            "cross": {
+                "sent": one.cross_sent,
+                "sent_bytes": one.cross_sent_bytes,
+                "arrived": one.cross_arrived,
+                "arrived_bytes": one.cross_arrived_bytes,
+            },
             "dropped": dropped,
         })
     };
@@ -100,6 +106,34 @@ pub(super) fn list(lab: &Lab, output: &Output) -> Done {
         };
         let header = ["LINK", "FROM", "IN", "OUT", "INSIDE", "DROPPED", "DOES"];
         table(&header, answer.directions.iter().map(row))
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lets a link carry packets of others as well.
+pub(super) fn traffic(
+    lab: &Lab,
+    link: &str,
+    from: String,
+    settings: &[String],
+    output: &Output,
+) -> Done {
+    let wrong = |text: String| Failure::usage(anyhow!(text));
+    let traffic: topology::Traffic = settings.join(" ").parse().map_err(wrong)?;
+    let (socket, link) = lab.emulator(link)?;
+    lab.node(&from)?;
+    let request = v1::AddCrossTrafficRequest {
+        link: link.clone(),
+        from: from.clone(),
+        traffic: Some(traffic.into()),
+    };
+    block_on(async {
+        let mut client = api::connect_emulator(&socket).await?;
+        Ok::<_, Failure>(client.add_cross_traffic(request).await?)
+    })??;
+    let words = traffic.to_string();
+    output.print(&json!({ "link": link, "from": from, "traffic": words }), |_| {
+        format!("{link} from {from}: {words}")
     })?;
     Ok(ExitCode::SUCCESS)
 }

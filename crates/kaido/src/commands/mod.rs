@@ -4,6 +4,7 @@ pub(crate) mod app;
 pub(crate) mod daemon;
 pub(crate) mod dataplane;
 pub(crate) mod doctor;
+mod events;
 pub(crate) mod experiments;
 pub(crate) mod function;
 pub(crate) mod lab;

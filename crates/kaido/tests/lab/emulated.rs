@@ -1,7 +1,5 @@
 //! Emulated links: what the file says of them happens to packets, and changes alone.
 
-use std::process::Command;
-
 use serde_json::Value;
 use testkit::{Kaido, Lab, Machine};
 
@@ -98,30 +96,6 @@ fn root_packets_are_copied_and_silently_lost() {
     kaido.ok(&["lab", "link", "r1-r2", "up"]);
     assert!(ping(&lab, H2[0], "-c 2 -i 0.05").contains("2 received"));
     lab.down();
-}
-
-#[test]
-fn root_without_its_emulator_a_link_carries_nothing_and_the_lab_goes() {
-    let kaido = kaido();
-    let before = Machine::now(&kaido);
-    let lab = kaido.lab_up(WAN);
-    ping(&lab, H2[0], "-c 1");
-    let pids = Command::new("pgrep").args(["-f", "emulator --config"]).output().unwrap();
-    let folder = kaido.run_folder();
-    let own = |pid: &&str| {
-        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.contains(folder.to_str().unwrap())
-    };
-    let pids = String::from_utf8(pids.stdout).unwrap();
-    let pid = pids.split_whitespace().find(own).expect("the emulator runs");
-    assert!(Command::new("kill").args(["-9", pid]).status().unwrap().success());
-    assert!(ping(&lab, H2[0], "-c 2 -i 0.05").contains("100% packet loss"));
-    kaido.run(&["lab", "link", "r1-r2", "set", "delay=1ms"]).failed(1, &["no emulator answers"]);
-    kaido.ok(&["lab", "start", "emulator"]);
-    assert!(ping(&lab, H2[0], "-c 2 -i 0.05").contains("2 received"));
-    kaido.run(&["lab", "start", "emulator"]).failed(2, &["is running already"]);
-    lab.down();
-    before.assert_restored(&kaido);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 mod attached;
 mod bad_files;
 mod emulated;
+mod events;
 mod faults;
 mod frr;
 mod kill;

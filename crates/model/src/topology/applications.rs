@@ -1,9 +1,9 @@
-//! Applications and events: what they name must be there.
+//! Applications: what they name must be there.
 
 use super::file::{ApplicationText, File};
 use super::functions;
-use super::types::{SegmentName, Topology};
-use crate::document::{Place, Step, split_help, steps};
+use super::types::Topology;
+use crate::document::{Place, Step, split_help};
 use crate::{Application, ApplicationError, Bandwidth, Destination};
 
 /// The applications; those that make no sense are reported.
@@ -99,33 +99,5 @@ pub(super) fn node(
             place.value(at, format!("`{name}` has no link"), help);
         }
         Some(_) => {}
-    }
-}
-
-/// Checks the events, which are not run yet.
-pub(super) fn events(place: &mut Place<'_>, file: &File, topology: &Topology) {
-    for (index, event) in file.events.iter().enumerate() {
-        let wanted = SegmentName::of(&event.link);
-        let known = topology.segments.iter().any(|s| SegmentName::of(&s.name) == wanted);
-        if !known {
-            let names = topology.segments.iter().map(|segment| segment.name.as_str());
-            let near = place.near(&event.link, names);
-            let help = near.map_or("name a link under `links:`".into(), |near| {
-                format!("did you mean `{near}`?")
-            });
-            let message = format!("no link is called `{}`", event.link);
-            place.value(steps!["events", index, "link"], message, &help);
-        }
-        if event.down.is_some() == event.set.is_some() {
-            let message = "an event does one thing";
-            place.value(steps!["events", index], message, "write either `down:` or `set:`");
-        }
-        if event.set.as_ref().is_some_and(|set| set.cost == Some(0)) {
-            let help = "write a cost from 1 to 65535";
-            place.value(steps!["events", index, "set", "cost"], "a cost is at least 1", help);
-        }
-    }
-    if !file.events.is_empty() {
-        place.not_built(steps!["events"], "events", "remove them: events come with the emulator");
     }
 }

@@ -18,7 +18,8 @@ pub enum LinkChange {
     Delay(std::time::Duration),
     /// `jitter=2ms normal`, or `jitter=none`
     Jitter(Option<Jitter>),
-    /// `loss=1%`; `loss=0.1%/20%` for bursts, good to bad and back
+    /// `loss=1%`; `loss=0.1%/20%` for bursts, good to bad and back; `loss=0.1%/20%/50%/1%` where not all
+    /// is lost in the bad state, and something in the good one
     Loss(Loss),
     /// `reorder=1%`
     Reorder(Share),
@@ -52,18 +53,26 @@ impl FromStr for LinkChange {
             "delay" => value.parse::<Time>().map(|time| Self::Delay(time.0)),
             "jitter" if value == "none" => Ok(Self::Jitter(None)),
             "jitter" => value.parse::<JitterText>().map(|jitter| Self::Jitter(Some(jitter.0))),
-            "loss" => match value.split_once('/') {
-                None => share(value).map(|share| Self::Loss(Loss::Independent(share))),
-                Some((p, r)) => {
-                    let (bad, good) = (Share::ALL, Share::NONE);
-                    Ok(Self::Loss(Loss::GilbertElliott { p: share(p)?, r: share(r)?, bad, good }))
-                }
-            },
+            "loss" => loss(value).map(Self::Loss),
             "reorder" => share(value).map(Self::Reorder),
             "duplicate" => share(value).map(Self::Duplicate),
             "corrupt" => share(value).map(Self::Corrupt),
             other => Err(format!("a link has no `{other}`: there are {KEYS}")),
         }
+    }
+}
+
+fn loss(value: &str) -> Result<Loss, String> {
+    let shares: Vec<Share> = value
+        .split('/')
+        .map(|text| text.parse::<Percent>().map(|percent| percent.0))
+        .collect::<Result<_, _>>()?;
+    let (all, none) = (Share::ALL, Share::NONE);
+    match *shares {
+        [share] => Ok(Loss::Independent(share)),
+        [p, r] => Ok(Loss::GilbertElliott { p, r, bad: all, good: none }),
+        [p, r, bad, good] => Ok(Loss::GilbertElliott { p, r, bad, good }),
+        _ => Err(format!("`{value}` is no loss: write 1%, or bursts as 0.1%/20%")),
     }
 }
 
@@ -88,7 +97,12 @@ impl fmt::Display for LinkChange {
                 write!(f, "jitter={}ns {}", jitter.spread.as_nanos(), jitter.shape.name())
             }
             Self::Loss(Loss::Independent(share)) => write!(f, "loss={share}"),
-            Self::Loss(Loss::GilbertElliott { p, r, .. }) => write!(f, "loss={p}/{r}"),
+            Self::Loss(Loss::GilbertElliott { p, r, bad: Share::ALL, good: Share::NONE }) => {
+                write!(f, "loss={p}/{r}")
+            }
+            Self::Loss(Loss::GilbertElliott { p, r, bad, good }) => {
+                write!(f, "loss={p}/{r}/{bad}/{good}")
+            }
             Self::Reorder(share) => write!(f, "reorder={share}"),
             Self::Duplicate(share) => write!(f, "duplicate={share}"),
             Self::Corrupt(share) => write!(f, "corrupt={share}"),
@@ -96,7 +110,25 @@ impl fmt::Display for LinkChange {
     }
 }
 
+impl serde::Serialize for LinkChange {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl LinkChange {
+    /// As people read it: `delay 40ms`.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Rate(rate) => format!("rate {rate}"),
+            Self::Delay(delay) => format!("delay {delay:?}"),
+            Self::Jitter(Some(jitter)) => {
+                format!("jitter {:?} {}", jitter.spread, jitter.shape.name())
+            }
+            other => other.to_string().replacen('=', " ", 1),
+        }
+    }
+
     /// Changes that one thing. The rate and the queue's limit are not among impairments.
     pub fn apply(self, to: &mut Impairments) {
         match self {
@@ -190,6 +222,7 @@ mod tests {
             "jitter=2ms pareto",
             "jitter=none",
             "loss=0.1%/20%",
+            "loss=0.1%/20%/50%/0.5%",
             "loss=0.0000001%",
             "reorder=1%",
             "duplicate=33.3%",
@@ -207,6 +240,7 @@ mod tests {
             ("delay=20", "has no unit"),
             ("rate=7bit", "at least 8bit, and 7bit is less"),
             ("loss=1%/x", "no percentage"),
+            ("loss=1%/2%/3%", "write 1%, or bursts"),
             ("colour=red", "a link has no `colour`: there are rate"),
             ("queue=0p", "is no queue"),
         ] {

@@ -8,8 +8,9 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 
+use super::event_text::Event;
 use super::functions::FunctionText;
-use super::link_text::{Direction, Link};
+use super::link_text::Link;
 use super::test::Family;
 use super::types::Dataplane;
 use super::units::{BandwidthRange, PercentRange, Time, TimeRange};
@@ -299,21 +300,6 @@ pub(super) struct ApplicationText {
     /// The service functions that its packets pass, in this order.
     #[serde(default)]
     pub(super) functions: Items<String>,
-}
-
-/// Something that happens to a link.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Event {
-    /// When, counted from the moment the lab is ready.
-    #[expect(dead_code, reason = "timed events are validated, not run")]
-    pub(super) at: Time,
-    /// Which link.
-    pub(super) link: String,
-    /// For how long the link is down.
-    pub(super) down: Option<Time>,
-    /// What the link's options become.
-    pub(super) set: Option<Direction>,
 }
 
 /// Something that must hold in the running lab: a ping, a throughput, or a route.

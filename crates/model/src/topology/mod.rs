@@ -10,6 +10,8 @@ mod addresses;
 mod applications;
 mod attachment;
 mod change;
+mod event_text;
+mod events;
 mod file;
 mod functions;
 mod hops;
@@ -22,6 +24,7 @@ mod taken;
 mod test;
 mod tests_section;
 mod timers;
+mod traffic;
 mod types;
 mod units;
 
@@ -36,10 +39,12 @@ use file::File;
 pub use crate::document::{Problem, Problems};
 pub use attachment::{Attachment, Means};
 pub use change::{Contradiction, LinkChange};
+pub use events::{Action, Event};
 pub use file::json_schema;
 pub use functions::Function;
 pub use impairments::{Discipline, Filter, Impairments, Jitter, Loss, Shape, Share};
 pub use test::{Family, Ping, Test, TestDuration};
+pub use traffic::{Pattern, Traffic};
 pub use types::{
     Adjacency, BgpTimers, Dataplane, End, Interface, IsisTimers, Node, NodeKind, OspfTimers,
     RipTimers, RouterKind, Routing, SRV6_HEADROOM, Segment, SegmentKind, Timers, Topology,

@@ -1,8 +1,9 @@
 //! The grammar's values -> the network, with every rule checked.
 
 use super::addresses::{Pools, assign, member4, member6};
-use super::applications::{applications, events};
+use super::applications::applications;
 use super::attachment;
+use super::events::events;
 use super::file::File;
 use super::functions::functions;
 use super::hops::check_hops;
@@ -53,6 +54,7 @@ pub(super) fn resolve<'a>(
         segments: Vec::with_capacity(plans.len()),
         controller: file.controller.unwrap_or(!file.applications.0.is_empty()),
         applications: Vec::new(),
+        events: Vec::new(),
         tests: Vec::new(),
     };
     let headroom = if topology.has_srv6() { SRV6_HEADROOM } else { 0 };
@@ -95,7 +97,7 @@ pub(super) fn resolve<'a>(
     attachment::check(&mut place, file, &topology);
     check_hops(&mut place, &topology);
     topology.applications = applications(&mut place, file, &topology);
-    events(&mut place, file, &topology);
+    topology.events = events(&mut place, file, &topology);
     topology.tests = tests(&mut place, file, &topology);
     if place.report.is_empty() { Ok(topology) } else { Err(place.report) }
 }

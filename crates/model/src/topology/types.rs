@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attachment::{Attachment, Means};
+use super::events::Event;
 use super::functions::Function;
 use super::impairments::Impairments;
 use super::test::Test;
@@ -42,6 +43,8 @@ pub struct Topology {
     pub controller: bool,
     /// The applications, in the file's order.
     pub applications: Vec<Application>,
+    /// What happens to links, in the file's order.
+    pub events: Vec<Event>,
     /// What must hold in the running lab, in the file's order.
     pub tests: Vec<Test>,
 }

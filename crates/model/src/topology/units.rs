@@ -12,7 +12,7 @@ use crate::Bandwidth;
 use crate::document::from_text;
 
 /// `12.5mbit` -> (12.5, "mbit").
-fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+pub(super) fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     Some((text[..split].parse().ok()?, text[split..].trim()))
 }

@@ -1,0 +1,98 @@
+//! What has happened to a running lab: its events, and what nobody asked for.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// Something that has happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Seconds since the lab was ready; none before that.
+    pub at: Option<f64>,
+    /// What it was.
+    #[serde(flatten)]
+    pub what: Happening,
+}
+
+/// What can happen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "what")]
+pub enum Happening {
+    /// A step of the file's timeline is done, or has failed.
+    Step {
+        /// Its number, from 0.
+        number: usize,
+        /// Why it failed, if it did.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// The emulator has ended, and its links are down.
+    EmulatorEnded,
+    /// There is an emulator again, and its links are up.
+    EmulatorStarted,
+    /// An interface of an emulated link is gone, and the link is down.
+    InterfaceGone {
+        /// The node.
+        node: String,
+        /// The interface.
+        interface: String,
+    },
+    /// The supervisor itself has begun to watch.
+    Watching,
+}
+
+/// The time that the lab's moments are measured in: of the machine, since it started.
+pub fn now() -> Duration {
+    // This clock is always there.
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
+}
+
+fn path(folder: &Path) -> PathBuf {
+    folder.join("journal.jsonl")
+}
+
+/// Writes an entry behind the others: whole, whatever happens to the writer.
+pub(crate) fn append(folder: &Path, entry: &Entry) -> Result<(), Error> {
+    let path = path(folder);
+    let mut line = serde_json::to_vec(entry).expect("an entry is numbers and texts");
+    line.push(b'\n');
+    let file = File::options().create(true).append(true).open(&path);
+    file.and_then(|mut file| file.write_all(&line)).map_err(Error::file("write", path))
+}
+
+/// All entries, in order. A line that somebody was killed in the middle of is none.
+pub(crate) fn read(folder: &Path) -> Vec<Entry> {
+    let text = fs::read_to_string(path(folder)).unwrap_or_default();
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_read_as_they_were_written_and_half_ones_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(read(folder.path()), []);
+        let (node, interface) = ("r1".to_owned(), "r2".to_owned());
+        let all = [
+            (None, Happening::Watching),
+            (Some(1.5), Happening::Step { number: 0, error: None }),
+            (Some(2.0), Happening::Step { number: 1, error: Some("no".into()) }),
+            (Some(2.5), Happening::InterfaceGone { node, interface }),
+        ]
+        .map(|(at, what)| Entry { at, what });
+        for entry in &all {
+            append(folder.path(), entry).unwrap();
+        }
+        let file = File::options().append(true).open(path(folder.path()));
+        file.unwrap().write_all(b"{\"at\": 3.0, \"what\": \"st").unwrap();
+        assert_eq!(read(folder.path()), all);
+    }
+}

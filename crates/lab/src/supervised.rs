@@ -1,0 +1,210 @@
+//! The lab's supervisor: the process that carries out its events, and sees when its emulator ends.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use netlink::{Batch, Handle, Namespace};
+use serde::{Deserialize, Serialize};
+
+use crate::daemons::{Daemons, Started, spawn, wait_for_socket, write};
+use crate::emulated;
+use crate::processes::pause;
+use crate::state::{INFRASTRUCTURE, Lab, namespace_path, read_topology};
+use crate::{Cancel, Error};
+
+/// The configuration of `kaido supervisor`, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SupervisorConfig {
+    /// The lab's name.
+    pub lab: String,
+    /// The lab's folder.
+    pub folder: PathBuf,
+}
+
+pub(crate) fn socket(folder: &Path) -> PathBuf {
+    folder.join("supervisor.sock")
+}
+
+pub(crate) fn config(folder: &Path) -> PathBuf {
+    folder.join("supervisor.json")
+}
+
+/// There while the emulator's links are down since it has ended.
+pub(crate) fn ended(folder: &Path) -> PathBuf {
+    folder.join("emulator.ended")
+}
+
+/// Writes the configuration, starts the supervisor, and waits until it watches.
+pub(crate) fn start(
+    lab: &str,
+    folder: &Path,
+    daemons: &Daemons,
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    let config = SupervisorConfig { lab: lab.into(), folder: folder.into() };
+    write(&self::config(folder), &config)?;
+    run(folder, daemons, cancel)
+}
+
+/// Starts the supervisor with the configuration that is there.
+pub(crate) fn run(folder: &Path, daemons: &Daemons, cancel: &Cancel) -> Result<(), Error> {
+    let (path, log) = (config(folder), folder.join("supervisor.log"));
+    let arguments = ["supervisor".as_ref(), "--config".as_ref(), path.as_os_str()];
+    let nothing = std::process::Stdio::null();
+    let process = spawn(folder, INFRASTRUCTURE, &log, &daemons.program, &arguments, nothing)?;
+    let mut started = Started { daemon: "the supervisor".into(), log, process };
+    wait_for_socket(&socket(folder), &mut started, cancel)
+}
+
+/// Waits until the supervisor has mended the links of an emulator that was started again.
+pub(crate) fn wait_until_mended(folder: &Path) -> Result<(), Error> {
+    const LIMIT: Duration = Duration::from_secs(10);
+    let since = Instant::now();
+    while ended(folder).exists() {
+        if since.elapsed() > LIMIT {
+            let log = crate::frr::tail(&folder.join("supervisor.log"), 5);
+            let (daemon, what) = ("the supervisor".into(), "does not mend the links".into());
+            return Err(Error::Daemon { daemon, what, log });
+        }
+        pause(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+/// What is wrong with a lab that was ready, in words; nothing if all of it is at work.
+pub(crate) fn troubles(folder: &Path, topology: &model::topology::Topology) -> Vec<String> {
+    let answers = |socket: &Path| std::os::unix::net::UnixStream::connect(socket).is_ok();
+    let mut troubles = Vec::new();
+    if topology.has_emulated() && !answers(&emulated::socket(folder)) {
+        let links = if ended(folder).exists() { "down" } else { "dead" };
+        troubles.push(format!(
+            "the emulator has ended and its links are {links}: `kaido lab start emulator`"
+        ));
+    }
+    if is_needed(topology) && !answers(&socket(folder)) {
+        let events = if topology.events.is_empty() { "" } else { ", and events wait" };
+        troubles.push(format!(
+            "the supervisor has ended, so that nobody sees when the emulator \
+             does{events}: `kaido lab start supervisor`"
+        ));
+    }
+    if let Ok(gone) = gone(folder, topology) {
+        let word = |(node, interface): (String, String)| {
+            format!("{node}:{interface} is gone, and its link is down")
+        };
+        troubles.extend(gone.into_iter().map(word));
+    }
+    troubles
+}
+
+/// Whether a lab has a supervisor.
+pub(crate) fn is_needed(topology: &model::topology::Topology) -> bool {
+    topology.has_emulated() || !topology.events.is_empty()
+}
+
+/// The emulator's devices that are not there any more, as node and interface at the other end.
+fn gone(
+    folder: &Path,
+    topology: &model::topology::Topology,
+) -> Result<Vec<(String, String)>, Error> {
+    if !topology.has_emulated() {
+        return Ok(Vec::new());
+    }
+    let namespace = Namespace::open(namespace_path(folder, INFRASTRUCTURE))?;
+    let links = Handle::within(&namespace)?.links()?;
+    let there: std::collections::HashSet<&str> =
+        links.iter().map(|link| link.name.as_str()).collect();
+    let devices = devices(topology).into_iter();
+    let missing = devices.filter(|device| !there.contains(device.name.as_str()));
+    Ok(missing.map(|device| (device.node, device.interface)).collect())
+}
+
+/// A device of the emulator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// Its name.
+    pub name: String,
+    /// The number of its link.
+    pub segment: usize,
+    /// The node at its other end.
+    pub node: String,
+    /// The interface there.
+    pub interface: String,
+}
+
+/// All devices of a network's emulator.
+pub fn devices(topology: &model::topology::Topology) -> Vec<Device> {
+    let segments = topology.segments.iter().enumerate();
+    let emulated = segments.filter(|(_, segment)| topology.is_emulated(segment));
+    let of_one = |(number, segment): (usize, &model::topology::Segment)| {
+        let ends: Vec<Device> = segment
+            .ends
+            .iter()
+            .enumerate()
+            // What has no namespace has no device: it is the emulator's own, or another one's.
+            .filter(|(_, end)| topology.nodes[end.node].has_namespace())
+            .map(|(at, end)| {
+                let node = &topology.nodes[end.node];
+                Device {
+                    name: emulated::device(number, at),
+                    segment: number,
+                    node: node.name.clone(),
+                    interface: node.interfaces[end.interface].name.clone(),
+                }
+            })
+            .collect();
+        ends
+    };
+    emulated.flat_map(of_one).collect()
+}
+
+impl Lab {
+    /// The lab in a folder, whatever it is doing: for its own processes.
+    pub fn of_folder(name: &str, folder: &Path) -> Result<Self, Error> {
+        let damaged = || Error::Damaged { name: name.into() };
+        let topology = read_topology(folder).ok_or_else(damaged)?;
+        Ok(Self { name: name.into(), folder: folder.into(), topology })
+    }
+
+    /// The socket that the lab's supervisor holds as long as it lives.
+    pub fn supervisor_socket(&self) -> PathBuf {
+        socket(&self.folder)
+    }
+
+    /// The namespace where the emulator's devices are.
+    pub fn infrastructure(&self) -> Result<Namespace, Error> {
+        Ok(Namespace::open(namespace_path(&self.folder, INFRASTRUCTURE))?)
+    }
+
+    /// Sets devices of the emulator up or down; at the nodes' ends carriers come or go with them.
+    pub fn set_devices(&self, indexes: &[u32], up: bool) -> Result<(), Error> {
+        let mut batch = Batch::new();
+        for index in indexes {
+            let request = if up { netlink::set_up(*index) } else { netlink::set_down(*index) };
+            // One that has gone meanwhile is as down as it can be.
+            batch.push("a device of the emulator", request.tolerate(netlink::Errno::ENODEV));
+        }
+        Ok(Handle::within(&self.infrastructure()?)?.commit(batch)?)
+    }
+
+    /// Writes down, for those who look, whether the emulator's links are down since it has ended.
+    pub fn mark_ended(&self, ended: bool) -> Result<(), Error> {
+        let path = self::ended(&self.folder);
+        let done = if ended { std::fs::write(&path, "") } else { std::fs::remove_file(&path) };
+        match done {
+            Err(error) if !ended && error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            done => done.map_err(Error::file("write", path)),
+        }
+    }
+
+    /// Whether the emulator's links are down since it has ended.
+    pub fn is_marked_ended(&self) -> bool {
+        ended(&self.folder).exists()
+    }
+
+    /// What is wrong with it, in words; nothing if all of it is at work.
+    pub fn troubles(&self) -> Vec<String> {
+        troubles(&self.folder, &self.topology)
+    }
+}

@@ -1,0 +1,101 @@
+//! Carrying out steps of the timeline.
+
+use std::time::Duration;
+
+use api::v1;
+use lab::{Change, Deed, Lab, Step};
+use model::topology::Traffic;
+use tokio::runtime::Runtime;
+
+use crate::Error;
+
+/// Does what is done to links and to the emulator.
+pub(crate) struct Deeds {
+    runtime: Runtime,
+}
+
+impl Deeds {
+    pub(crate) fn new() -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        Ok(Self { runtime: runtime.map_err(Error::refused("start a runtime"))? })
+    }
+
+    /// Carries out a step.
+    pub(crate) fn run(&self, lab: &Lab, step: &Step) -> Result<(), Error> {
+        let cable = |change| lab.change_link_now(&step.link, change).map(drop);
+        match &step.deed {
+            Deed::Down { silent: false } => {
+                self.tell(lab, step, Duration::ZERO)?;
+                cable(Change::Down)?;
+            }
+            Deed::Up { silent: false } => {
+                self.tell(lab, step, Duration::ZERO)?;
+                cable(Change::Up)?;
+            }
+            Deed::Rate(rate) => cable(Change::Rate(*rate))?,
+            _ => self.tell(lab, step, Duration::ZERO)?,
+        }
+        Ok(())
+    }
+
+    /// Tells an emulator that has begun anew what a step of the past has changed in the old one.
+    pub(crate) fn repeat(&self, lab: &Lab, step: &Step, ago: Duration) -> Result<(), Error> {
+        if step.emulated { self.tell(lab, step, ago) } else { Ok(()) }
+    }
+
+    fn tell(&self, lab: &Lab, step: &Step, ago: Duration) -> Result<(), Error> {
+        let change = |change: v1::ChangeEmulatedLinkRequest| {
+            let link = step.link.clone();
+            let from = step.from.clone().unwrap_or_default();
+            self.change(lab, v1::ChangeEmulatedLinkRequest { link, from, ..change })
+        };
+        let nothing = v1::ChangeEmulatedLinkRequest::default;
+        // An end without a namespace has no carrier to lose: there the emulator itself is told.
+        let is_its =
+            |silent| silent || (step.emulated && !lab.has_cable(&step.link).unwrap_or(true));
+        match &step.deed {
+            Deed::Down { silent } if is_its(*silent) => {
+                change(v1::ChangeEmulatedLinkRequest { down: Some(true), ..nothing() })
+            }
+            Deed::Up { silent } if is_its(*silent) => {
+                change(v1::ChangeEmulatedLinkRequest { down: Some(false), ..nothing() })
+            }
+            Deed::Set(changes) => {
+                let changes = changes.iter().map(ToString::to_string).collect();
+                change(v1::ChangeEmulatedLinkRequest { changes, ..nothing() })
+            }
+            Deed::Traffic(traffic) => {
+                let left = traffic.duration.saturating_sub(ago);
+                if left.is_zero() {
+                    return Ok(());
+                }
+                self.add_traffic(lab, step, Traffic { duration: left, ..*traffic })
+            }
+            // The devices at the ends are not the emulator's.
+            Deed::Down { .. } | Deed::Up { .. } | Deed::Rate(_) => Ok(()),
+        }
+    }
+
+    fn change(&self, lab: &Lab, request: v1::ChangeEmulatedLinkRequest) -> Result<(), Error> {
+        let socket = lab.emulator_socket()?;
+        self.runtime.block_on(async {
+            let mut client = api::connect_emulator(&socket).await?;
+            client.change_emulated_link(request).await?;
+            Ok(())
+        })
+    }
+
+    fn add_traffic(&self, lab: &Lab, step: &Step, traffic: Traffic) -> Result<(), Error> {
+        let socket = lab.emulator_socket()?;
+        let request = v1::AddCrossTrafficRequest {
+            link: step.link.clone(),
+            from: step.from.clone().unwrap_or_default(),
+            traffic: Some(traffic.into()),
+        };
+        self.runtime.block_on(async {
+            let mut client = api::connect_emulator(&socket).await?;
+            client.add_cross_traffic(request).await?;
+            Ok(())
+        })
+    }
+}

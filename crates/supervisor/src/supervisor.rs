@@ -1,0 +1,161 @@
+//! The supervisor's one loop.
+
+use std::io::ErrorKind;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixListener;
+use std::time::Duration;
+
+use lab::{Happening, Lab, Step, StepProgress};
+
+use crate::Error;
+use crate::deeds::Deeds;
+use crate::devices::Devices;
+use crate::watch::{Emulator, Folder, sleep};
+
+/// How long it waits for another command that works on the lab.
+const BUSY: Duration = Duration::from_millis(10);
+
+pub(crate) struct Supervisor {
+    lab: Lab,
+    /// Who connects sees that it lives; nothing is said.
+    callers: UnixListener,
+    folder: Folder,
+    emulator: Emulator,
+    /// None in a lab without emulated links.
+    devices: Option<Devices>,
+    steps: Vec<Step>,
+    /// The first that is to come.
+    next: usize,
+    ready: Option<Duration>,
+    deeds: Deeds,
+}
+
+impl Supervisor {
+    pub(crate) fn new(lab: Lab) -> Result<Self, Error> {
+        let folder = Folder::watch(lab.folder())?;
+        let devices = Devices::of(&lab)?;
+        // The lock on the configuration is this process's: a socket that is there is a dead one's.
+        let socket = lab.supervisor_socket();
+        match std::fs::remove_file(&socket) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(Error::refused("remove the old socket")(error));
+            }
+            _ => {}
+        }
+        let history = lab.history();
+        let is_done = |(_, progress): &(Step, StepProgress)| *progress != StepProgress::ToCome;
+        let next = history.steps.iter().rposition(is_done).map_or(0, |last| last + 1);
+        let steps: Vec<Step> = history.steps.into_iter().map(|(step, _)| step).collect();
+        let mut supervisor = Self {
+            emulator: Emulator::new(lab.folder().join("emulator.sock")),
+            ready: lab.ready_since(),
+            folder,
+            devices,
+            steps,
+            next,
+            deeds: Deeds::new()?,
+            callers: UnixListener::bind(&socket).map_err(Error::refused("listen"))?,
+            lab,
+        };
+        let nonblocking = supervisor.callers.set_nonblocking(true);
+        nonblocking.map_err(Error::refused("listen"))?;
+        supervisor.lab.record(Happening::Watching)?;
+        if supervisor.devices.is_some() {
+            if supervisor.emulator.connect() {
+                supervisor.emulator_started()?;
+            } else {
+                supervisor.emulator_ended()?;
+            }
+        }
+        let (steps, next) = (supervisor.steps.len(), supervisor.next);
+        tracing::info!("watching; {steps} steps, {next} of them done");
+        Ok(supervisor)
+    }
+
+    pub(crate) fn run(mut self) -> Result<(), Error> {
+        loop {
+            let due = self.do_what_is_due()?;
+            let time = [due, self.emulator.again()].into_iter().flatten().min();
+            let links = self.devices.as_ref().map(|devices| devices.monitor().as_fd());
+            sleep(&self.folder, &self.emulator, &self.callers, links, time)?;
+            while self.callers.accept().is_ok() {}
+            if self.emulator.has_ended() {
+                self.emulator_ended()?;
+            }
+            if self.folder.has_come("emulator.sock") {
+                self.emulator.expect();
+            }
+            if !self.lab.folder().exists() {
+                return Ok(());
+            }
+            self.ready = self.ready.or_else(|| self.lab.ready_since());
+            if self.devices.is_some() && self.emulator.again().is_some() && self.emulator.connect()
+            {
+                self.emulator_started()?;
+            }
+            if let Some(devices) = &mut self.devices {
+                devices.take_note(&self.lab)?;
+            }
+        }
+    }
+
+    /// Its links go down at once: a link without anybody behind it must not look like one.
+    fn emulator_ended(&mut self) -> Result<(), Error> {
+        if let Some(devices) = &self.devices {
+            devices.set(&self.lab, false)?;
+        }
+        tracing::warn!("the emulator has ended: its links are down");
+        self.lab.mark_ended(true)?;
+        Ok(self.lab.record(Happening::EmulatorEnded)?)
+    }
+
+    /// If it is a new one, it is told what has changed since the beginning; then its links go up.
+    fn emulator_started(&mut self) -> Result<(), Error> {
+        if !self.lab.is_marked_ended() {
+            return Ok(());
+        }
+        let now = self.now();
+        for step in &self.steps[..self.next] {
+            let ago = now.saturating_sub(step.at);
+            if let Err(error) = self.deeds.repeat(&self.lab, step, ago) {
+                tracing::warn!("{} again: {}", step.deed.words(), api::in_one_line(&error));
+            }
+        }
+        if let Some(devices) = &self.devices {
+            devices.set(&self.lab, true)?;
+        }
+        tracing::info!("the emulator is there again: its links are up");
+        self.lab.record(Happening::EmulatorStarted)?;
+        Ok(self.lab.mark_ended(false)?)
+    }
+
+    /// Since the lab was ready.
+    fn now(&self) -> Duration {
+        self.ready.map_or(Duration::ZERO, |ready| lab::now().saturating_sub(ready))
+    }
+
+    /// Carries out the steps whose time has come. Returns how long it is to the next.
+    fn do_what_is_due(&mut self) -> Result<Option<Duration>, Error> {
+        if self.ready.is_none() {
+            return Ok(None);
+        }
+        while let Some(step) = self.steps.get(self.next) {
+            let left = step.at.saturating_sub(self.now());
+            if !left.is_zero() {
+                return Ok(Some(left));
+            }
+            let error = match self.deeds.run(&self.lab, step) {
+                Ok(()) => None,
+                Err(error) if error.passes() => return Ok(Some(BUSY)),
+                Err(error) => Some(api::in_one_line(&error)),
+            };
+            match &error {
+                None => tracing::info!("{}: {}", step.link, step.deed.words()),
+                Some(error) => tracing::warn!("{}: {}: {error}", step.link, step.deed.words()),
+            }
+            self.lab.record(Happening::Step { number: self.next, error })?;
+            self.next += 1;
+        }
+        Ok(None)
+    }
+}
