@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod chance;
+mod course;
 mod dice;
 mod fate;
 mod filter;
@@ -22,6 +23,7 @@ mod switch;
 mod traffic;
 
 pub use chance::Chance;
+pub use course::{Course, Moment};
 pub use dice::Dice;
 pub use fate::{Fate, Fates, Impairments};
 pub use filter::Filter;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::opportunities::Place;
 use crate::queue::{Discipline, Limit, Queue, Refusal, Sender};
-use crate::{Chance, Dice, Fates, Impairments, Loss, Nanos, Opportunities};
+use crate::{Chance, Course, Dice, Fates, Impairments, Loss, Nanos, Opportunities};
 
 /// What goes over a link.
 pub trait Frame: Clone {
@@ -27,7 +27,7 @@ pub enum Rate {
     /// At once.
     #[default]
     Unlimited,
-    /// So many bits of layer 2 per second, more than none.
+    /// So many bits of layer 2 per second; with none, what is there waits.
     Constant(u64),
     /// As somebody recorded it.
     Recorded(Arc<Opportunities>),
@@ -44,6 +44,8 @@ pub struct Settings {
     pub limit: Limit,
     /// What is dropped of it before.
     pub discipline: Discipline,
+    /// What of that changes over time.
+    pub course: Option<Course>,
     /// Whether it is cut: what comes, waits or flies is lost.
     pub is_down: bool,
 }
@@ -55,6 +57,7 @@ impl Default for Settings {
             rate: Rate::Unlimited,
             limit: Limit::Packets(1000),
             discipline: Discipline::DropTail,
+            course: None,
             is_down: false,
         }
     }
@@ -68,7 +71,7 @@ impl Settings {
         let never =
             [reorder, duplicate, corrupt].into_iter().all(|chance| *chance == Chance::NEVER);
         let delays_alone = never && jitter.is_none() && *loss == Loss::default();
-        !delays_alone || self.rate != Rate::Unlimited
+        !delays_alone || self.rate != Rate::Unlimited || self.course.is_some()
     }
 }
 
@@ -142,7 +145,14 @@ struct Charged<P> {
 /// One direction of a link.
 #[derive(Debug, Clone)]
 pub struct Link<P> {
+    /// What it was told to do.
+    told: Settings,
+    /// What it does now.
     settings: Settings,
+    /// When its course and its trace began.
+    origin: Nanos,
+    /// When its course goes on.
+    turn: Option<Nanos>,
     fates: Fates,
     /// Of cross traffic.
     others: Fates,
@@ -160,9 +170,12 @@ pub struct Link<P> {
 impl<P: Frame> Link<P> {
     /// An empty one.
     pub fn new(dice: Dice, settings: Settings) -> Self {
-        Self {
+        let mut link = Self {
             queue: Queue::new(settings.limit, &settings.discipline),
+            told: settings.clone(),
             settings,
+            origin: 0,
+            turn: None,
             fates: Fates::new(dice),
             others: Fates::new(dice.others()),
             sending: None,
@@ -171,12 +184,14 @@ impl<P: Frame> Link<P> {
             last: 0,
             counts: Counts::default(),
             refused: Vec::new(),
-        }
+        };
+        link.follow(0);
+        link
     }
 
-    /// What it does.
+    /// What it was told to do.
     pub fn settings(&self) -> &Settings {
-        &self.settings
+        &self.told
     }
 
     /// What it has done so far.
@@ -196,6 +211,7 @@ impl<P: Frame> Link<P> {
 
     /// Takes a packet. Whoever calls has called [`Link::advance`] for everything before `now`.
     pub fn receive(&mut self, now: Nanos, mut packet: P) {
+        self.follow(now);
         self.counts.received += 1;
         let fates = if packet.is_cross() { &mut self.others } else { &mut self.fates };
         let roll = fates.discipline();
@@ -238,15 +254,20 @@ impl<P: Frame> Link<P> {
     pub fn next(&self) -> Option<Nanos> {
         let sent = self.sending.as_ref().map(|sending| sending.until);
         let arrives = self.flying.front().map(|(at, _)| *at);
-        sent.into_iter().chain(arrives).min()
+        // Who is empty finds out where its course is when a packet comes.
+        let turn = self.turn.filter(|_| self.sending.is_some());
+        sent.into_iter().chain(arrives).chain(turn).min()
     }
 
     /// Lets time pass until `now`: what arrives goes to `arrived`, with the moment when it did.
     pub fn advance(&mut self, now: Nanos, mut arrived: impl FnMut(Nanos, P)) {
-        while let Some(sending) = self.sending.take_if(|sending| sending.until <= now) {
-            self.fly(sending.until, sending.packet);
-            self.send_next(sending.until);
+        while self.sending.is_some()
+            && let Some(turn) = self.turn.filter(|turn| *turn <= now)
+        {
+            self.send_until(turn);
+            self.follow(turn);
         }
+        self.send_until(now);
         while self.flying.front().is_some_and(|(at, _)| *at <= now) {
             let (at, packet) = self.flying.pop_front().expect("there is a first one");
             self.counts.arrived += 1;
@@ -255,9 +276,43 @@ impl<P: Frame> Link<P> {
         }
     }
 
+    fn send_until(&mut self, now: Nanos) {
+        while let Some(sending) = self.sending.take_if(|sending| sending.until <= now) {
+            self.fly(sending.until, sending.packet);
+            self.send_next(sending.until);
+        }
+    }
+
+    /// Does what its course says now.
+    fn follow(&mut self, now: Nanos) {
+        let Some(course) = &self.told.course else { return };
+        if self.turn.is_some_and(|turn| turn > now) {
+            return;
+        }
+        let (settings, next) = course.apply(&self.told, now.saturating_sub(self.origin));
+        self.turn = Some(next.map_or(Nanos::MAX, |next| next.saturating_add(self.origin)));
+        self.become_now(now, settings);
+    }
+
+    /// Says when its course and its trace have begun.
+    pub fn begin(&mut self, now: Nanos, origin: Nanos) {
+        self.origin = origin;
+        self.turn = None;
+        self.follow(now);
+    }
+
     /// Changes what it does from `now` on. A packet that is being sent goes on at the new rate; those on
     /// their way arrive when they would have.
     pub fn change(&mut self, now: Nanos, settings: Settings) {
+        self.told = settings;
+        self.turn = None;
+        match self.told.course {
+            Some(_) => self.follow(now),
+            None => self.become_now(now, self.told.clone()),
+        }
+    }
+
+    fn become_now(&mut self, now: Nanos, settings: Settings) {
         if (settings.limit, &settings.discipline)
             != (self.settings.limit, &self.settings.discipline)
         {
@@ -304,7 +359,9 @@ impl<P: Frame> Link<P> {
             Rate::Unlimited => now,
             Rate::Constant(bps) => now.saturating_add(time_of(bits, *bps)),
             Rate::Recorded(trace) => {
-                trace.send(&mut self.place, now, bits.div_ceil(8).max(1) as u32)
+                let (bytes, since) =
+                    (bits.div_ceil(8).max(1) as u32, now.saturating_sub(self.origin));
+                trace.send(&mut self.place, since, bytes).saturating_add(self.origin)
             }
         };
         Sending { packet, until, since: now, bits }

@@ -147,6 +147,14 @@ impl Network {
         self.schedule_link(id);
     }
 
+    /// Says when the courses and traces of all links have begun.
+    pub fn begin(&mut self, now: Nanos, origin: Nanos) {
+        for number in 0..self.links.len() {
+            self.links[number].link.begin(now, origin);
+            self.schedule_link(LinkId(number));
+        }
+    }
+
     /// Changes which packets do not pass a link.
     pub fn set_filters(&mut self, id: LinkId, filters: Vec<Filter>) {
         self.links[id.0].filters = filters;

@@ -215,7 +215,14 @@ fn settings() -> impl Strategy<Value = Settings> {
         )| {
             let jitter = varies.then(|| jitter.clone());
             let impairments = Impairments { delay, jitter, loss, reorder, duplicate, corrupt };
-            Settings { impairments, rate, limit: Limit::Packets(most), discipline, is_down }
+            Settings {
+                impairments,
+                rate,
+                limit: Limit::Packets(most),
+                discipline,
+                course: None,
+                is_down,
+            }
         },
     )
 }

@@ -70,6 +70,8 @@ impl Engine {
 
     /// Runs until nobody has a [`Remote`] any more, and gives the network back.
     pub fn run(mut self) -> Result<Network, Error> {
+        let now = clock::now();
+        self.network.begin(now, now);
         let numbers = self.numbers();
         let mut ready = [EpollEvent::empty(); READY];
         let mut came: Vec<(Nanos, PortId, Packet)> = Vec::new();

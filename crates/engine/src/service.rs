@@ -199,6 +199,17 @@ impl Emulator for Service {
         Ok(Response::new(v1::ChangeEmulatedLinkResponse { directions }))
     }
 
+    async fn begin_traces(
+        &self,
+        request: Request<v1::BeginTracesRequest>,
+    ) -> Result<Response<v1::BeginTracesResponse>, Status> {
+        let (remote, at) = (self.remote.clone(), request.get_ref().at_ns);
+        let begin = move |network: &mut Network, now: Nanos| network.begin(now, at.min(now));
+        let begun = move || remote.with(begin).map_err(|e| Status::unavailable(e.to_string()));
+        wait(begun).await?;
+        Ok(Response::new(v1::BeginTracesResponse {}))
+    }
+
     async fn add_cross_traffic(
         &self,
         request: Request<v1::AddCrossTrafficRequest>,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use emulator::queue::{CoDel, Discipline, Limit, Pie, Red};
-use emulator::{BadTrace, Chance, Filter, Nanos, Opportunities, Rate, Settings, Shape};
+use emulator::{
+    BadTrace, Chance, Course, Filter, Moment, Nanos, Opportunities, Rate, Settings, Shape,
+};
 use model::Bandwidth;
 use model::topology::{self, Impairments, Interface, Queue, Share};
 
@@ -28,7 +30,7 @@ pub struct Side {
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// The file cannot be read.
-    #[error("cannot read the trace {}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -43,6 +45,14 @@ pub enum TraceError {
         path: PathBuf,
         /// Why.
         why: BadTrace,
+    },
+    /// A file has a line that means nothing.
+    #[error("{}: {why}", path.display())]
+    BadLine {
+        /// The file.
+        path: PathBuf,
+        /// Which, and why.
+        why: topology::BadLine,
     },
 }
 
@@ -65,19 +75,21 @@ impl Side {
     /// The same as the emulator has it. `base`: the folder that traces' files are in.
     pub fn settings(&self, base: &Path) -> Result<Settings, TraceError> {
         let Impairments { delay, jitter, loss, reorder, duplicate, corrupt, .. } = self.impairments;
+        let course = self.course(base)?;
         let rate = self.rate(base)?;
-        let limit = self.limit(&rate);
+        let limit = self.limit(&rate, course.as_ref());
+        let samples = self.samples(base)?;
         Ok(Settings {
             impairments: emulator::Impairments {
                 delay: nanos(delay),
-                jitter: jitter.map(|jitter| emulator::Jitter {
+                jitter: samples.or(jitter.map(|jitter| emulator::Jitter {
                     spread: nanos(jitter.spread),
                     shape: match jitter.shape {
                         topology::Shape::Normal => Shape::Normal,
                         topology::Shape::Pareto => Shape::Pareto,
                         topology::Shape::Uniform => Shape::Uniform,
                     },
-                }),
+                })),
                 loss: match loss {
                     topology::Loss::Independent(share) => {
                         emulator::Loss::Independent(chance(share))
@@ -94,6 +106,7 @@ impl Side {
             rate,
             discipline: self.discipline(limit),
             limit,
+            course,
             is_down: self.is_down,
         })
     }
@@ -116,20 +129,47 @@ impl Side {
     }
 
     fn rate(&self, base: &Path) -> Result<Rate, TraceError> {
-        let Some(file) = &self.impairments.trace else {
+        let file = self.impairments.trace.as_ref().filter(|file| !topology::is_course(file));
+        let Some(file) = file else {
             return Ok(self.rate.map_or(Rate::Unlimited, |rate| Rate::Constant(rate.bps())));
         };
-        let path = base.join(file);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|source| TraceError::Read { path: path.clone(), source })?;
+        let (path, text) = read(base, file)?;
         // An opportunity is for a full packet.
         let trace = Opportunities::parse(&text, u32::from(self.mtu) + ETHERNET)
             .map_err(|why| TraceError::Bad { path, why })?;
         Ok(Rate::Recorded(Arc::new(trace)))
     }
 
-    fn limit(&self, rate: &Rate) -> Limit {
+    /// What it does over time.
+    fn course(&self, base: &Path) -> Result<Option<Course>, TraceError> {
+        let file = self.impairments.trace.as_ref().filter(|file| topology::is_course(file));
+        let Some(file) = file else { return Ok(None) };
+        let (path, text) = read(base, file)?;
+        let found =
+            topology::Course::parse(&text).map_err(|why| TraceError::BadLine { path, why })?;
+        let moment = |moment: topology::Moment| Moment {
+            at: nanos(moment.at),
+            delay: moment.delay.map(nanos),
+            loss: moment.loss.map(|share| emulator::Loss::Independent(chance(share))),
+            rate: moment.rate,
+        };
+        let moments = found.moments.into_iter().map(moment).collect();
+        Ok(Some(Course::new(moments, found.period.map(nanos))))
+    }
+
+    /// The jitter of a file.
+    fn samples(&self, base: &Path) -> Result<Option<emulator::Jitter>, TraceError> {
+        let Some(file) = &self.impairments.samples else { return Ok(None) };
+        let (path, text) = read(base, file)?;
+        let samples = topology::samples(&text).map_err(|why| TraceError::BadLine { path, why })?;
+        let quantiles = samples.into_iter().map(|sample| nanos(sample) as f64).collect();
+        Ok(Some(emulator::Jitter { spread: 1, shape: Shape::Quantiles(quantiles) }))
+    }
+
+    fn limit(&self, rate: &Rate, course: Option<&Course>) -> Limit {
+        let most = course.and_then(Course::most_bps);
         let bps = match rate {
+            _ if most.is_some() => most.unwrap_or(0),
             Rate::Unlimited => 0,
             Rate::Constant(bps) => *bps,
             Rate::Recorded(trace) => trace.mean_bps(),
@@ -157,6 +197,14 @@ impl Side {
                 }))
             }
         }
+    }
+}
+
+fn read(base: &Path, file: &str) -> Result<(PathBuf, String), TraceError> {
+    let path = base.join(file);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok((path, text)),
+        Err(source) => Err(TraceError::Read { path, source }),
     }
 }
 

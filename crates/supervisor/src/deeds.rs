@@ -76,6 +76,17 @@ impl Deeds {
         }
     }
 
+    /// Tells the emulator when traces have begun.
+    pub(crate) fn begin_traces(&self, lab: &Lab, at: Duration) -> Result<(), Error> {
+        let at_ns = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
+        let socket = lab.emulator_socket()?;
+        self.runtime.block_on(async {
+            let mut client = api::connect_emulator(&socket).await?;
+            client.begin_traces(v1::BeginTracesRequest { at_ns }).await?;
+            Ok(())
+        })
+    }
+
     fn change(&self, lab: &Lab, request: v1::ChangeEmulatedLinkRequest) -> Result<(), Error> {
         let socket = lab.emulator_socket()?;
         self.runtime.block_on(async {

@@ -88,7 +88,10 @@ impl Supervisor {
             if !self.lab.folder().exists() {
                 return Ok(());
             }
-            self.ready = self.ready.or_else(|| self.lab.ready_since());
+            if self.ready.is_none() {
+                self.ready = self.lab.ready_since();
+                self.begin_traces();
+            }
             if self.devices.is_some() && self.emulator.again().is_some() && self.emulator.connect()
             {
                 self.emulator_started()?;
@@ -114,6 +117,7 @@ impl Supervisor {
         if !self.lab.is_marked_ended() {
             return Ok(());
         }
+        self.begin_traces();
         let now = self.now();
         for step in &self.steps[..self.next] {
             let ago = now.saturating_sub(step.at);
@@ -127,6 +131,14 @@ impl Supervisor {
         tracing::info!("the emulator is there again: its links are up");
         self.lab.record(Happening::EmulatorStarted)?;
         Ok(self.lab.mark_ended(false)?)
+    }
+
+    /// With the lab's events, and not with the emulator.
+    fn begin_traces(&self) {
+        let (Some(ready), Some(_)) = (self.ready, &self.devices) else { return };
+        if let Err(error) = self.deeds.begin_traces(&self.lab, ready) {
+            tracing::warn!("traces begin with the emulator: {}", api::in_one_line(&error));
+        }
     }
 
     /// Since the lab was ready.

@@ -119,3 +119,28 @@ fn root_a_trace_says_when_packets_leave() {
     assert!(slowest > 150.0, "{said}");
     lab.down();
 }
+
+#[test]
+fn root_what_a_link_does_over_time_and_how_its_delays_are_spread_is_in_files() {
+    let kaido = kaido();
+    let traced =
+        WAN.replace("{delay: 5ms, rate: 100mbit}", "{trace: hill.csv, jitter: {file: far.txt}}");
+    let file = kaido.file("wan.yaml", &traced);
+    let before = Machine::now(&kaido);
+    kaido.file("far.txt", "70ms\n60ms\n");
+    kaido.file("hill.csv", "time (s),delay (ms)\n1,10\n0,20\n");
+    kaido.run(&["lab", "up", &file]).failed(1, &["hill.csv: line 3: 0ns is earlier"]);
+    kaido.file("hill.csv", "time (s),delay (ms)\n0,100\n600,20\n");
+    kaido.file("far.txt", "70ms\n-60ms\n");
+    kaido.run(&["lab", "up", &file]).failed(1, &["far.txt: line 2: `-60ms` is negative"]);
+    before.assert_restored(&kaido);
+    kaido.file("far.txt", "70ms\n60ms\n");
+    let lab = kaido.lab_up_file(&file, &[]);
+    ping(&lab, H2[0], "-c 1");
+    // 30 ms of the other link, and of this one 100 and 60 to 70 each way.
+    let time = least(&ping(&lab, H2[0], "-c 5 -i 0.2"));
+    assert!((350.0..390.0).contains(&time), "{time} ms");
+    let said = kaido.ok(&["lab", "links"]);
+    assert!(said.contains("trace hill.csv, jitter of far.txt"), "{said}");
+    lab.down();
+}

@@ -382,7 +382,7 @@ fn events_say_what_happens_to_which_link() {
     expect(&one("set: {}"), &[("5:27", "nothing to change", "{delay: 40ms}")]);
     expect(
         &one("set: {cost: 5, delay: 9ms}"),
-        &[("5:33", "an event cannot change `cost`", "remove it")],
+        &[("5:33", "an event cannot give this `cost`", "remove it")],
     );
     expect(
         &lab(

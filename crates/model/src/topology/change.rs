@@ -135,7 +135,10 @@ impl LinkChange {
             Self::Rate(_) => {}
             Self::Queue(_, discipline) => to.discipline = discipline,
             Self::Delay(delay) => to.delay = delay,
-            Self::Jitter(jitter) => to.jitter = jitter,
+            Self::Jitter(jitter) => {
+                to.jitter = jitter;
+                to.samples = None;
+            }
             Self::Loss(loss) => to.loss = loss,
             Self::Reorder(share) => to.reorder = share,
             Self::Duplicate(share) => to.duplicate = share,

@@ -8,7 +8,7 @@ use super::change::LinkChange;
 use super::event_text::{Event as EventText, PatternText, TrafficText};
 use super::file::File;
 use super::impairments::Impairments;
-use super::link_text::Direction;
+use super::link_text::{Direction, JitterOption};
 use super::test::Family;
 use super::traffic::{Pattern, Traffic};
 use super::types::{Interface, Segment, Topology};
@@ -153,9 +153,10 @@ fn changes(
         ("cost", set.cost.is_some()),
         ("trace", set.trace.is_some()),
         ("filter", set.filter.is_some()),
+        ("jitter", matches!(set.jitter, Some(JitterOption::File(_)))),
     ];
     for (key, _) in fixed.into_iter().filter(|(_, given)| *given) {
-        place.key(&at(key), format!("an event cannot change `{key}`"), "remove it");
+        place.key(&at(key), format!("an event cannot give this `{key}`"), "remove it");
     }
     let shares = [
         set.reorder.map(|share| ("reorder", LinkChange::Reorder(share.0))),
@@ -166,7 +167,10 @@ fn changes(
         set.rate.map(|rate| ("rate", LinkChange::Rate(rate))),
         set.queue.as_ref().map(|q| ("queue", LinkChange::Queue(q.limit, q.discipline))),
         set.delay.map(|delay| ("delay", LinkChange::Delay(delay.0))),
-        set.jitter.map(|jitter| ("jitter", LinkChange::Jitter(Some(jitter.0)))),
+        set.jitter
+            .as_ref()
+            .and_then(JitterOption::spread)
+            .map(|jitter| ("jitter", LinkChange::Jitter(Some(jitter)))),
         set.loss.map(|loss| ("loss", LinkChange::Loss(loss.0))),
     ]
     .into_iter()
@@ -295,7 +299,7 @@ fn refuse_contradictions(place: &mut Place<'_>, events: &[&(usize, Event)], topo
                     has_rate |= matches!(change, LinkChange::Rate(_));
                     change.apply(&mut now);
                 }
-                let has_trace = now.trace.is_some();
+                let has_trace = now.has_opportunities();
                 let said = if has_trace && has_rate {
                     Some("a rate and a trace contradict each other".to_owned())
                 } else {

@@ -142,6 +142,8 @@ pub struct Impairments {
     pub delay: Duration,
     /// By how much that varies.
     pub jitter: Option<Jitter>,
+    /// A file of delays that come on top, in the place of a jitter.
+    pub samples: Option<String>,
     /// Which packets are lost.
     pub loss: Loss,
     /// How many packets overtake others.
@@ -152,7 +154,8 @@ pub struct Impairments {
     pub corrupt: Share,
     /// What is dropped of the queue in front of the rate before it is full.
     pub discipline: Discipline,
-    /// A file of times at which packets leave, in the place of a rate.
+    /// A file of times at which packets leave, in the place of a rate; or, as CSV, of what the link does
+    /// over time.
     pub trace: Option<String>,
     /// The packets that do not pass.
     pub filters: Vec<Filter>,
@@ -161,8 +164,8 @@ pub struct Impairments {
 /// In the topology file's words: `delay 20ms, jitter 2ms normal, loss 1%`; nothing if there are none.
 impl fmt::Display for Impairments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { delay, jitter, loss, reorder, duplicate, corrupt, discipline, trace, filters } =
-            self;
+        let Self { delay, jitter, samples, loss, reorder, duplicate, corrupt, .. } = self;
+        let Self { discipline, trace, filters, .. } = self;
         let mut parts = Vec::new();
         parts.extend(trace.as_ref().map(|file| format!("trace {file}")));
         if *discipline != Discipline::DropTail {
@@ -172,6 +175,7 @@ impl fmt::Display for Impairments {
             parts.push(format!("delay {delay:?}"));
         }
         parts.extend(jitter.map(|j| format!("jitter {:?} {}", j.spread, j.shape.name())));
+        parts.extend(samples.as_ref().map(|file| format!("jitter of {file}")));
         parts.extend(match loss {
             Loss::Independent(Share::NONE) => None,
             Loss::Independent(share) => Some(format!("loss {share}")),
@@ -191,8 +195,18 @@ impl fmt::Display for Impairments {
 }
 
 impl Impairments {
+    /// Whether it has a trace that says when packets leave, and leaves no room for a rate.
+    pub fn has_opportunities(&self) -> bool {
+        self.trace.as_ref().is_some_and(|file| !is_course(file))
+    }
+
     /// Whether there are any: what there is none of, the kernel's own links do.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// Whether a trace's file is CSV.
+pub fn is_course(file: &str) -> bool {
+    file.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("csv"))
 }

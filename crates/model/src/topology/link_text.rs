@@ -27,7 +27,7 @@ pub(super) struct Direction {
     /// How much later packets arrive.
     pub(super) delay: Option<Time>,
     /// By how much the delay varies.
-    pub(super) jitter: Option<JitterText>,
+    pub(super) jitter: Option<JitterOption>,
     /// Which packets are lost.
     pub(super) loss: Option<Loss>,
     /// How many packets overtake others.
@@ -54,6 +54,74 @@ pub(super) struct Filter {
     pub(super) protocol: Option<Protocol>,
     /// Packets to these ports.
     pub(super) ports: Option<PortRange>,
+}
+
+/// By how much a delay varies: `2ms normal`, or what a file says.
+#[derive(Debug, Clone)]
+pub(super) enum JitterOption {
+    /// A distribution that has a name.
+    Spread(impairments::Jitter),
+    /// A file of delays that come on top.
+    File(String),
+}
+
+impl JitterOption {
+    pub(super) fn spread(&self) -> Option<impairments::Jitter> {
+        match self {
+            Self::Spread(jitter) => Some(*jitter),
+            Self::File(_) => None,
+        }
+    }
+
+    pub(super) fn file(&self) -> Option<String> {
+        match self {
+            Self::Spread(_) => None,
+            Self::File(file) => Some(file.clone()),
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct JitterFile {
+    /// Delays that come on top, one a line with its unit.
+    file: String,
+}
+
+impl<'de> Deserialize<'de> for JitterOption {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = JitterOption;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a jitter such as `2ms normal`, or {file: delays.txt}")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<JitterOption, E> {
+                let jitter = text.parse::<JitterText>().map_err(E::custom)?;
+                Ok(JitterOption::Spread(jitter.0))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<JitterOption, A::Error> {
+                let map = JitterFile::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(JitterOption::File(map.file))
+            }
+        }
+        deserializer.deserialize_any(V)
+    }
+}
+
+impl JsonSchema for JitterOption {
+    fn schema_name() -> Cow<'static, str> {
+        "JitterOption".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let text = generator.subschema_for::<JitterText>();
+        let map = generator.subschema_for::<JitterFile>();
+        json_schema!({"oneOf": [text, map]})
+    }
 }
 
 /// Which packets are lost: a part of all, or bursts (Gilbert, Elliott).
@@ -142,7 +210,7 @@ pub(super) struct LinkBody {
     /// How much later packets arrive.
     pub(super) delay: Option<Time>,
     /// By how much the delay varies.
-    pub(super) jitter: Option<JitterText>,
+    pub(super) jitter: Option<JitterOption>,
     /// Which packets are lost.
     pub(super) loss: Option<Loss>,
     /// How many packets overtake others.
@@ -169,7 +237,7 @@ impl LinkBody {
             queue: self.queue.clone(),
             cost: self.cost,
             delay: self.delay,
-            jitter: self.jitter,
+            jitter: self.jitter.clone(),
             loss: self.loss,
             reorder: self.reorder,
             duplicate: self.duplicate,

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::change::Contradiction;
 use super::file::File;
 use super::impairments::{Filter, Impairments, Share};
-use super::link_text::{Direction, Link, LinkBody};
+use super::link_text::{Direction, JitterOption, Link, LinkBody};
 use super::nodes::NAME_HELP;
 use super::types::{Node, SegmentKind};
 use super::units::{Percent, Queue};
@@ -227,7 +227,7 @@ fn direction(
         place.value(&at("cost"), "a cost is at least 1", "write a cost from 1 to 65535");
     }
     let impairments = impairments(place, options, &same.impairments, at);
-    if rate.is_some() && impairments.trace.is_some() {
+    if rate.is_some() && impairments.has_opportunities() {
         let (key, other) =
             if options.trace.is_some() { ("trace", "rate") } else { ("rate", "trace") };
         let message = "a rate and a trace contradict each other";
@@ -255,10 +255,11 @@ fn impairments(
         protocol: filter.protocol,
         ports: filter.ports,
     };
-    let filters = options.filter.as_ref();
+    let (filters, jitter) = (options.filter.as_ref(), options.jitter.as_ref());
     let result = Impairments {
         delay: options.delay.map_or(same.delay, |delay| delay.0),
-        jitter: options.jitter.map_or(same.jitter, |jitter| Some(jitter.0)),
+        jitter: jitter.map_or(same.jitter, JitterOption::spread),
+        samples: jitter.map_or_else(|| same.samples.clone(), JitterOption::file),
         loss: options.loss.map_or(same.loss, |loss| loss.0),
         reorder: share(options.reorder, same.reorder),
         duplicate: share(options.duplicate, same.duplicate),
