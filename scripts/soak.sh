@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The proofs that take long: 500 kills of `up` and of `down`, ten million packets through kernel and
 # XDP, two thousand million through XDP while everything changes, 100 GB through three service
-# functions, a wide area of BGP, the moves ten times, five minutes without one. A summary goes to
-# docs/soak/, the raw figures to bench/results/.
+# functions, 72 simulated hours of an emulated network, a wide area of BGP, the moves ten times, five
+# minutes without one. A summary goes to docs/soak/, the raw figures to bench/results/.
 set -uo pipefail
 . "$(dirname "$0")/env.sh"
 exec </dev/null
@@ -52,6 +52,11 @@ changing_stream() {
     return "$failed"
 }
 
+# An emulated network in which everything changes.
+emulated_days() {
+    KAIDO_HOURS=72 as_user cargo test --release --package kaido-emulator --test soak -- --nocapture
+}
+
 # Half of it there, and half of it back, for an hour at least.
 function_chain() {
     KAIDO_BYTES=${KAIDO_BYTES:-50000000000} KAIDO_SECONDS=${KAIDO_SECONDS:-3600} cargo_test_as_root --package kaido --test dataplane -- \
@@ -65,6 +70,7 @@ function_chain() {
     section "10,000,000 random packets, kernel and XDP" random_packets
     section "2,000,000,000 packets while everything changes" changing_stream
     section "An hour and 100 GB through a filter, NAT and a queue" function_chain
+    section "72 simulated hours of an emulated network that changes" emulated_days
     section "31 autonomous systems" scripts/as-root "$TARGET/release/kaido" lab test labs/bgp-wan.yaml
     section "kaido bench lab" bench lab
     section "kaido bench path" bench path
