@@ -4,13 +4,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::opportunities::Place;
-use crate::queue::{Discipline, Limit, Queue, Refusal, Sender};
+use crate::queue::{Discipline, Limit, Mark, Queue, Refusal, Sender};
 use crate::{Chance, Course, Dice, Fates, Impairments, Loss, Nanos, Opportunities};
 
 /// What goes over a link.
 pub trait Frame: Clone {
     /// Bytes of layer 2.
     fn length(&self) -> u32;
+
+    /// Says that it met congestion, if its ends heed that (RFC 3168). Returns whether it does now.
+    fn mark(&mut self) -> bool {
+        false
+    }
 
     /// Whether it is cross traffic: its fate is of other dice, so that everybody else's is not changed.
     fn is_cross(&self) -> bool {
@@ -44,6 +49,8 @@ pub struct Settings {
     pub limit: Limit,
     /// What is dropped of it before.
     pub discipline: Discipline,
+    /// Whether the discipline marks packets instead of dropping them, where their ends heed that.
+    pub ecn: bool,
     /// What of that changes over time.
     pub course: Option<Course>,
     /// Whether it is cut: what comes, waits or flies is lost.
@@ -57,6 +64,7 @@ impl Default for Settings {
             rate: Rate::Unlimited,
             limit: Limit::Packets(1000),
             discipline: Discipline::DropTail,
+            ecn: false,
             course: None,
             is_down: false,
         }
@@ -86,10 +94,12 @@ pub enum Cause {
     Full,
     /// Its queue's discipline dropped it.
     Early,
+    /// There was no room left in the whole network.
+    Backlog,
 }
 
 /// How many causes there are.
-const CAUSES: usize = 4;
+const CAUSES: usize = 5;
 
 /// What a link has done so far. `received + copied` is what arrived, what was dropped and what is
 /// still there.
@@ -142,13 +152,19 @@ struct Charged<P> {
     overtakes: bool,
 }
 
+impl<P: Frame> Mark for Charged<P> {
+    fn mark(&mut self) -> bool {
+        self.packet.mark()
+    }
+}
+
 /// One direction of a link.
 #[derive(Debug, Clone)]
 pub struct Link<P> {
     /// What it was told to do.
-    told: Settings,
-    /// What it does now.
     settings: Settings,
+    /// What it does now.
+    now: Settings,
     /// When its course and its trace began.
     origin: Nanos,
     /// When its course goes on.
@@ -165,14 +181,16 @@ pub struct Link<P> {
     last: Nanos,
     counts: Counts,
     refused: Vec<Charged<P>>,
+    /// What is on its way, in memory.
+    flying_bytes: u64,
 }
 
 impl<P: Frame> Link<P> {
     /// An empty one.
     pub fn new(dice: Dice, settings: Settings) -> Self {
         let mut link = Self {
-            queue: Queue::new(settings.limit, &settings.discipline),
-            told: settings.clone(),
+            queue: Queue::new(settings.limit, &settings.discipline, settings.ecn),
+            now: settings.clone(),
             settings,
             origin: 0,
             turn: None,
@@ -184,6 +202,7 @@ impl<P: Frame> Link<P> {
             last: 0,
             counts: Counts::default(),
             refused: Vec::new(),
+            flying_bytes: 0,
         };
         link.follow(0);
         link
@@ -191,12 +210,17 @@ impl<P: Frame> Link<P> {
 
     /// What it was told to do.
     pub fn settings(&self) -> &Settings {
-        &self.told
+        &self.settings
     }
 
     /// What it has done so far.
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    /// Packets that its queue's discipline marked instead of dropping them.
+    pub fn marked(&self) -> u64 {
+        self.queue.marked()
     }
 
     /// Packets and bytes that wait; the one that is being sent is none of them.
@@ -209,14 +233,30 @@ impl<P: Frame> Link<P> {
         self.queue.packets() + usize::from(self.sending.is_some()) + self.flying.len()
     }
 
+    /// Bytes of memory that the packets inside take, about.
+    pub fn memory(&self) -> u64 {
+        // Small packets take as much as full ones.
+        let waiting = self.queue.bytes().max(self.queue.packets() as u64 * PACKET);
+        let sending = self.sending.as_ref().map_or(0, |sending| memory_of(&sending.packet.packet));
+        waiting + sending + self.flying_bytes
+    }
+
+    /// A packet for which there is no room left in the network: it has its number, and goes no further.
+    pub fn refuse(&mut self, packet: &P) {
+        self.counts.received += 1;
+        let fates = if packet.is_cross() { &mut self.others } else { &mut self.fates };
+        fates.next(&self.now.impairments);
+        self.drop(1, Cause::Backlog);
+    }
+
     /// Takes a packet. Whoever calls has called [`Link::advance`] for everything before `now`.
     pub fn receive(&mut self, now: Nanos, mut packet: P) {
         self.follow(now);
         self.counts.received += 1;
         let fates = if packet.is_cross() { &mut self.others } else { &mut self.fates };
         let roll = fates.discipline();
-        let fate = fates.next(&self.settings.impairments);
-        if self.settings.is_down {
+        let fate = fates.next(&self.now.impairments);
+        if self.now.is_down {
             return self.drop(1, Cause::Down);
         }
         if fate.lost {
@@ -238,7 +278,7 @@ impl<P: Frame> Link<P> {
 
     /// Into the queue; without a rate, straight on.
     fn admit(&mut self, now: Nanos, packet: Charged<P>, roll: u64) {
-        if self.settings.rate == Rate::Unlimited && self.sending.is_none() {
+        if self.now.rate == Rate::Unlimited && self.sending.is_none() {
             return self.fly(now, packet);
         }
         let sender = Sender { bps: self.bps(), is_idle: self.sending.is_none() };
@@ -270,6 +310,7 @@ impl<P: Frame> Link<P> {
         self.send_until(now);
         while self.flying.front().is_some_and(|(at, _)| *at <= now) {
             let (at, packet) = self.flying.pop_front().expect("there is a first one");
+            self.flying_bytes -= memory_of(&packet);
             self.counts.arrived += 1;
             self.counts.arrived_bytes += u64::from(packet.length());
             arrived(at, packet);
@@ -285,11 +326,11 @@ impl<P: Frame> Link<P> {
 
     /// Does what its course says now.
     fn follow(&mut self, now: Nanos) {
-        let Some(course) = &self.told.course else { return };
+        let Some(course) = &self.settings.course else { return };
         if self.turn.is_some_and(|turn| turn > now) {
             return;
         }
-        let (settings, next) = course.apply(&self.told, now.saturating_sub(self.origin));
+        let (settings, next) = course.apply(&self.settings, now.saturating_sub(self.origin));
         self.turn = Some(next.map_or(Nanos::MAX, |next| next.saturating_add(self.origin)));
         self.become_now(now, settings);
     }
@@ -304,29 +345,29 @@ impl<P: Frame> Link<P> {
     /// Changes what it does from `now` on. A packet that is being sent goes on at the new rate; those on
     /// their way arrive when they would have.
     pub fn change(&mut self, now: Nanos, settings: Settings) {
-        self.told = settings;
+        self.settings = settings;
         self.turn = None;
-        match self.told.course {
+        match self.settings.course {
             Some(_) => self.follow(now),
-            None => self.become_now(now, self.told.clone()),
+            None => self.become_now(now, self.settings.clone()),
         }
     }
 
     fn become_now(&mut self, now: Nanos, settings: Settings) {
-        if (settings.limit, &settings.discipline)
-            != (self.settings.limit, &self.settings.discipline)
-        {
+        if (settings.limit, &settings.discipline) != (self.now.limit, &self.now.discipline) {
             self.queue.change(settings.limit, &settings.discipline);
         }
-        let old = std::mem::replace(&mut self.settings, settings);
-        if self.settings.is_down {
+        self.queue.set_ecn(settings.ecn);
+        let old = std::mem::replace(&mut self.now, settings);
+        if self.now.is_down {
             let inside = self.inside() as u64;
             self.queue.clear().for_each(drop);
             self.flying.clear();
+            self.flying_bytes = 0;
             self.sending = None;
             self.drop(inside, Cause::Down);
         }
-        if old.rate == self.settings.rate {
+        if old.rate == self.now.rate {
             return;
         }
         self.place = Place::default();
@@ -355,7 +396,7 @@ impl<P: Frame> Link<P> {
     }
 
     fn sending_of(&mut self, now: Nanos, packet: Charged<P>, bits: u64) -> Sending<P> {
-        let until = match &self.settings.rate {
+        let until = match &self.now.rate {
             Rate::Unlimited => now,
             Rate::Constant(bps) => now.saturating_add(time_of(bits, *bps)),
             Rate::Recorded(trace) => {
@@ -374,12 +415,13 @@ impl<P: Frame> Link<P> {
             at = at.max(self.last);
             self.last = at;
         }
+        self.flying_bytes += memory_of(&packet.packet);
         let place = self.flying.iter().rposition(|(before, _)| *before <= at);
         self.flying.insert(place.map_or(0, |place| place + 1), (at, packet.packet));
     }
 
     fn bps(&self) -> u64 {
-        match &self.settings.rate {
+        match &self.now.rate {
             Rate::Unlimited => u64::MAX,
             Rate::Constant(bps) => *bps,
             Rate::Recorded(trace) => trace.mean_bps(),
@@ -389,6 +431,13 @@ impl<P: Frame> Link<P> {
     fn drop(&mut self, packets: u64, cause: Cause) {
         self.counts.dropped[cause as usize] += packets;
     }
+}
+
+/// What a small packet's buffer takes.
+const PACKET: u64 = 2048;
+
+fn memory_of(packet: &impl Frame) -> u64 {
+    u64::from(packet.length()).max(PACKET)
 }
 
 const SECOND: u128 = 1_000_000_000;

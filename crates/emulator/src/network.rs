@@ -55,6 +55,8 @@ struct Direction {
     /// Where it ends: a node and its interface.
     end: (NodeId, usize),
     scheduled: Option<Nanos>,
+    /// Its part of what is inside.
+    memory: u64,
 }
 
 /// Who wants to be woken, in the order of who is first at the same time.
@@ -68,6 +70,9 @@ enum Who {
 /// What leaves the network: by which port, when, and the packet.
 pub type Leaves<'a> = dyn FnMut(PortId, Nanos, Packet) + 'a;
 
+/// Bytes of packets that a network has room for, unless it is given another: a second of 8 Gbit/s.
+const ROOM: u64 = 1 << 30;
+
 /// A network. The same packets at the same times always come to the same.
 #[derive(Debug, Clone)]
 pub struct Network {
@@ -76,6 +81,9 @@ pub struct Network {
     links: Vec<Direction>,
     /// Who sends cross traffic, and where; those that have ended leave their places.
     sources: Vec<Option<(LinkId, Source)>>,
+    /// Bytes of memory of the packets on links, and how many there may be.
+    memory: u64,
+    room: u64,
     agenda: BinaryHeap<Reverse<(Nanos, Who)>>,
     out: Vec<(usize, Packet)>,
 }
@@ -88,9 +96,21 @@ impl Network {
             nodes: Vec::new(),
             links: Vec::new(),
             sources: Vec::new(),
+            memory: 0,
+            room: ROOM,
             agenda: BinaryHeap::new(),
             out: Vec::new(),
         }
+    }
+
+    /// Gives it room for so many bytes of packets; what comes when it is full is dropped.
+    pub fn set_room(&mut self, bytes: u64) {
+        self.room = bytes;
+    }
+
+    /// Bytes of memory that the packets on its links take, about.
+    pub fn memory(&self) -> u64 {
+        self.memory
     }
 
     /// Adds an edge, with one interface.
@@ -132,6 +152,7 @@ impl Network {
             filtered: 0,
             end: to,
             scheduled: None,
+            memory: 0,
         });
         let links = &mut self.nodes[from.0.0].links;
         if links.len() <= from.1 {
@@ -280,7 +301,11 @@ impl Network {
         let Direction { link, cross, .. } = &mut self.links[id.0];
         cross.sent += 1;
         cross.sent_bytes += u64::from(packet.length());
-        link.receive(now, packet);
+        if self.memory >= self.room {
+            link.refuse(&packet);
+        } else {
+            link.receive(now, packet);
+        }
         self.schedule_link(id);
     }
 
@@ -306,16 +331,24 @@ impl Network {
             *filtered += 1;
             return;
         }
-        if packet.segments().is_some() && link.settings().tells_packets_apart() {
-            packet.split(|piece| link.receive(now, piece));
+        let is_many = packet.segments().is_some() && link.settings().tells_packets_apart();
+        let has_room = self.memory < self.room;
+        let mut receive = |packet| match has_room {
+            true => link.receive(now, packet),
+            false => link.refuse(&packet),
+        };
+        if is_many {
+            packet.split(receive);
         } else {
-            link.receive(now, packet);
+            receive(packet);
         }
         self.schedule_link(id);
     }
 
     fn schedule_link(&mut self, id: LinkId) {
-        let Direction { link, scheduled, .. } = &mut self.links[id.0];
+        let Direction { link, scheduled, memory, .. } = &mut self.links[id.0];
+        self.memory = self.memory - *memory + link.memory();
+        *memory = link.memory();
         let next = link.next();
         if next != *scheduled {
             *scheduled = next;

@@ -205,13 +205,13 @@ fn settings() -> impl Strategy<Value = Settings> {
         (chances(), chances()).prop_map(|(p, r)| Loss::bursts(p, r)),
     ];
     let parts = (losses, chances(), chances(), chances(), 0..20 * MILLISECOND, rates());
-    (parts, disciplines, 1..50_u32, prop::bool::weighted(0.1), any::<bool>()).prop_map(
+    (parts, disciplines, 1..50_u32, prop::bool::weighted(0.1), any::<(bool, bool)>()).prop_map(
         move |(
             (loss, reorder, duplicate, corrupt, delay, rate),
             discipline,
             most,
             is_down,
-            varies,
+            (varies, ecn),
         )| {
             let jitter = varies.then(|| jitter.clone());
             let impairments = Impairments { delay, jitter, loss, reorder, duplicate, corrupt };
@@ -221,6 +221,7 @@ fn settings() -> impl Strategy<Value = Settings> {
                 limit: Limit::Packets(most),
                 discipline,
                 course: None,
+                ecn,
                 is_down,
             }
         },

@@ -84,6 +84,7 @@ impl Random {
                 2 => Discipline::Pie(Pie::default()),
                 _ => Discipline::DropTail,
             },
+            ecn: self.one_in(2),
             course,
             is_down: self.one_in(10),
         }

@@ -1,11 +1,12 @@
 //! Cross traffic is as much as it says, at the times that it says, and changes nobody's fate.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
-use emulator::queue::Limit;
+use emulator::queue::{CoDel, Discipline, Limit, Pie, Red};
 use emulator::{
-    Chance, Impairments, LinkId, Loss, Nanos, Network, Packet, Pattern, PortId, Rate, Settings,
-    Traffic,
+    Cause, Chance, Impairments, LinkId, Loss, Nanos, Network, Packet, Pattern, PortId, Rate,
+    Settings, Traffic,
 };
+use wire::{Ethernet, Ipv4, Mac, ethertype};
 
 const SECOND: Nanos = 1_000_000_000;
 const MBIT: u64 = 1_000_000;
@@ -207,4 +208,72 @@ fn cross_traffic_changes_nobodys_fate_and_has_the_same_every_time() {
     assert_eq!((none.sent, run(true).1), (0, cross));
     let lost = 1.0 - cross.arrived as f64 / cross.sent as f64;
     assert!((lost - 0.3).abs() < 0.02, "{lost}");
+}
+
+/// A network whose packets take all the room that it has drops what comes, by a cause of its own.
+#[test]
+fn a_network_has_room_for_so_much_and_no_more() {
+    let impairments = Impairments { delay: 10 * SECOND, ..Impairments::default() };
+    let mut line = Line::new(1, Settings { impairments, ..Settings::default() });
+    line.network.set_room(100_000);
+    let frame = Packet::new(&[0; 1000]).unwrap();
+    for n in 0..200 {
+        line.network.receive(n, line.from, frame.clone());
+    }
+    // 2 KiB each, however small they are.
+    let link = line.network.get(line.link);
+    assert_eq!((link.inside(), link.counts().dropped(Cause::Backlog)), (49, 151));
+    assert_eq!(line.network.memory(), 49 * 2048);
+    line.run(11 * SECOND);
+    assert_eq!((line.left.len(), line.network.memory()), (49, 0));
+    line.network.receive(line.now, line.from, frame);
+    assert_eq!(line.network.get(line.link).inside(), 1);
+}
+
+/// Who says that marks are heeded is marked.
+#[test]
+fn disciplines_mark_whom_they_would_drop() {
+    let frame = |ecn| {
+        let ip = Ipv4 { ecn, ..Ipv4::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 6) };
+        let mut frame = Vec::new();
+        let (dst, src) = (Mac([2; 6]), Mac([4; 6]));
+        Ethernet { dst, src, ethertype: ethertype::IPV4 }.emit(&mut frame);
+        frame.extend(ip.around(&[0; 960]).unwrap());
+        Packet::new(&frame).unwrap()
+    };
+    for discipline in [
+        Discipline::Red(Red::for_limit(400_000)),
+        Discipline::CoDel(CoDel::default()),
+        Discipline::Pie(Pie::default()),
+    ] {
+        let run = |ecn: bool, kind: u8| {
+            let settings = Settings {
+                rate: Rate::Constant(8 * MBIT),
+                limit: Limit::Packets(100_000),
+                discipline: discipline.clone(),
+                ecn,
+                ..Settings::default()
+            };
+            let mut line = Line::new(4, settings);
+            // 1 % more than goes.
+            for n in 0..20_000 {
+                line.run(n * 984_158);
+                line.network.receive(n * 984_158, line.from, frame(kind));
+            }
+            line.run(line.now + 10 * SECOND);
+            let is_marked = |(_, packet): &&(Nanos, Packet)| packet.bytes()[15] & 3 == 3;
+            let marked = line.left.iter().filter(is_marked).count() as u64;
+            let link = line.network.get(line.link);
+            assert_eq!(marked, link.marked());
+            (marked, link.counts().all_dropped())
+        };
+        let (none, dropped) = run(false, 2);
+        assert!(none == 0 && dropped > 20, "{discipline:?}: {dropped}");
+        // Senders that do not heed are dropped as before.
+        assert_eq!(run(true, 0), (0, dropped), "{discipline:?}");
+        let (marked, dropped) = run(true, 1);
+        // PIE drops whom marks do not slow down.
+        let most = if matches!(discipline, Discipline::Pie(_)) { marked / 4 } else { 0 };
+        assert!(marked > 20 && dropped <= most, "{discipline:?}: {marked} {dropped}");
+    }
 }

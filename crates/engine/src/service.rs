@@ -57,7 +57,7 @@ impl Service {
             for change in &changes {
                 match *change {
                     LinkChange::Rate(rate) => side.rate = Some(rate),
-                    LinkChange::Queue(queue, _) => side.queue = queue,
+                    LinkChange::Queue(queue, ..) => side.queue = queue,
                     _ => {}
                 }
                 change.apply(&mut side.impairments);
@@ -142,6 +142,7 @@ fn counted(direction: &Direction, network: &Network) -> v1::EmulatedDirection {
         ("loss", Cause::Loss),
         ("full", Cause::Full),
         ("early", Cause::Early),
+        ("backlog", Cause::Backlog),
     ];
     v1::EmulatedDirection {
         link: direction.link.clone(),
@@ -158,6 +159,7 @@ fn counted(direction: &Direction, network: &Network) -> v1::EmulatedDirection {
         waiting: waiting as u64,
         waiting_bytes,
         filtered: network.filtered(direction.id),
+        marked: link.marked(),
         cross_sent: cross.sent,
         cross_sent_bytes: cross.sent_bytes,
         cross_arrived: cross.arrived,

@@ -105,6 +105,7 @@ impl Side {
             },
             rate,
             discipline: self.discipline(limit),
+            ecn: self.impairments.ecn,
             limit,
             course,
             is_down: self.is_down,

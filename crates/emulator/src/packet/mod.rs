@@ -2,6 +2,7 @@
 //! checksum that is still to be made.
 
 mod buffer;
+mod ecn;
 mod headers;
 mod segments;
 
@@ -156,6 +157,10 @@ impl Packet {
 }
 
 impl Frame for Packet {
+    fn mark(&mut self) -> bool {
+        ecn::mark(&mut self.bytes)
+    }
+
     fn length(&self) -> u32 {
         self.length
     }

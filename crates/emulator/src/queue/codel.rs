@@ -1,6 +1,6 @@
 //! Controlled delay (RFC 8289).
 
-use super::{Queue, Waiting};
+use super::{Mark, Queue, Waiting};
 use crate::Nanos;
 
 /// How long packets may wait.
@@ -42,7 +42,7 @@ impl State {
     }
 
     /// `dodequeue`: a packet, and whether the delay has been too long for too long.
-    fn look<P>(&mut self, now: Nanos, queue: &mut Queue<P>) -> (Option<Waiting<P>>, bool) {
+    fn look<P: Mark>(&mut self, now: Nanos, queue: &mut Queue<P>) -> (Option<Waiting<P>>, bool) {
         let Some(packet) = queue.pop() else {
             self.above_until = None;
             return (None, false);
@@ -63,7 +63,7 @@ impl State {
     }
 
     /// `dequeue`.
-    pub(super) fn take<P>(
+    pub(super) fn take<P: Mark>(
         &mut self,
         now: Nanos,
         queue: &mut Queue<P>,
@@ -73,8 +73,12 @@ impl State {
         if self.is_dropping {
             self.is_dropping = is_late;
             while self.is_dropping && now >= self.next {
-                dropped.extend(packet.map(|packet| packet.packet));
                 self.count = self.count.saturating_add(1);
+                if packet.as_mut().is_some_and(|waiting| queue.marks(&mut waiting.packet)) {
+                    self.next = self.after(self.next);
+                    break;
+                }
+                dropped.extend(packet.map(|packet| packet.packet));
                 (packet, is_late) = self.look(now, queue);
                 self.is_dropping = is_late;
                 if is_late {
@@ -82,8 +86,10 @@ impl State {
                 }
             }
         } else if is_late {
-            dropped.extend(packet.map(|packet| packet.packet));
-            (packet, _) = self.look(now, queue);
+            if !packet.as_mut().is_some_and(|waiting| queue.marks(&mut waiting.packet)) {
+                dropped.extend(packet.map(|packet| packet.packet));
+                (packet, _) = self.look(now, queue);
+            }
             self.is_dropping = true;
             // Not from the beginning where it has been dropping lately.
             let delta = self.count.saturating_sub(self.last_count);

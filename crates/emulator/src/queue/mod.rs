@@ -44,12 +44,27 @@ pub enum Refusal {
     Early,
 }
 
+/// What waits and can say that it had to (RFC 3168).
+pub trait Mark {
+    /// Says that it met congestion, if its ends heed that. Returns whether it does now.
+    fn mark(&mut self) -> bool;
+}
+
 /// A packet that waits.
 #[derive(Debug, Clone)]
 struct Waiting<P> {
     packet: P,
     bytes: u32,
     since: Nanos,
+}
+
+/// What a discipline says of a packet that comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Pass,
+    /// It is to be slower: a mark does, or a drop.
+    Tell,
+    Drop,
 }
 
 /// What empties a queue.
@@ -77,12 +92,16 @@ pub struct Queue<P> {
     bytes: u64,
     limit: Limit,
     state: State,
+    /// Whether disciplines mark what they can instead of dropping it.
+    ecn: bool,
+    marked: u64,
 }
 
-impl<P> Queue<P> {
+impl<P: Mark> Queue<P> {
     /// An empty one.
-    pub fn new(limit: Limit, discipline: &Discipline) -> Self {
-        Self { waiting: VecDeque::new(), bytes: 0, limit, state: State::new(discipline) }
+    pub fn new(limit: Limit, discipline: &Discipline, ecn: bool) -> Self {
+        let state = State::new(discipline);
+        Self { waiting: VecDeque::new(), bytes: 0, limit, state, ecn, marked: 0 }
     }
 
     /// Changes the limit and the discipline, which begins anew if it is another one. What waits stays,
@@ -90,6 +109,16 @@ impl<P> Queue<P> {
     pub fn change(&mut self, limit: Limit, discipline: &Discipline) {
         self.limit = limit;
         self.state = State::new(discipline);
+    }
+
+    /// Lets disciplines mark packets instead of dropping them, where these can be marked.
+    pub fn set_ecn(&mut self, ecn: bool) {
+        self.ecn = ecn;
+    }
+
+    /// How many packets were marked.
+    pub fn marked(&self) -> u64 {
+        self.marked
     }
 
     /// How many packets wait.
@@ -107,7 +136,7 @@ impl<P> Queue<P> {
     pub fn offer(
         &mut self,
         now: Nanos,
-        packet: P,
+        mut packet: P,
         bytes: u32,
         link: Sender,
         roll: u64,
@@ -119,10 +148,15 @@ impl<P> Queue<P> {
         };
         // What is sent at once does not wait.
         let is_full = is_above && !is_idle;
-        let is_early = match &mut self.state {
-            State::DropTail | State::CoDel(_) => false,
-            State::Red(red) => red.drops(now, self.bytes, bps, roll),
-            State::Pie(pie) => pie.drops(now, self.bytes, bps, bytes, roll),
+        let verdict = match &mut self.state {
+            State::DropTail | State::CoDel(_) => Verdict::Pass,
+            State::Red(red) => red.judge(now, self.bytes, bps, roll),
+            State::Pie(pie) => pie.judge(now, self.bytes, bps, bytes, roll),
+        };
+        let is_early = match verdict {
+            Verdict::Pass => false,
+            Verdict::Tell => is_full || !self.marks(&mut packet),
+            Verdict::Drop => true,
         };
         if is_full || is_early {
             return Err((packet, if is_full { Refusal::Full } else { Refusal::Early }));
@@ -153,6 +187,13 @@ impl<P> Queue<P> {
     pub fn clear(&mut self) -> impl Iterator<Item = P> {
         self.bytes = 0;
         self.waiting.drain(..).map(|waiting| waiting.packet)
+    }
+
+    /// Marks a packet, if that is done here and can be done to it.
+    fn marks(&mut self, packet: &mut P) -> bool {
+        let marks = self.ecn && packet.mark();
+        self.marked += u64::from(marks);
+        marks
     }
 
     fn pop(&mut self) -> Option<Waiting<P>> {

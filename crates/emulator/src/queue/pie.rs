@@ -1,6 +1,6 @@
 //! The proportional integral controller, enhanced (RFC 8033).
 
-use super::time_of;
+use super::{Verdict, time_of};
 use crate::{Chance, Nanos};
 
 /// How long packets may wait.
@@ -42,15 +42,15 @@ impl State {
         Self { settings, chance: 0.0, delay_before: 0, burst_left: settings.burst, updated: 0 }
     }
 
-    /// Whether the packet that comes is dropped (section 4.1).
-    pub(super) fn drops(
+    /// What becomes of the packet that comes (section 4.1).
+    pub(super) fn judge(
         &mut self,
         now: Nanos,
         queued: u64,
         bps: u64,
         bytes: u32,
         roll: u64,
-    ) -> bool {
+    ) -> Verdict {
         let delay = time_of(queued, bps);
         let every = self.settings.every.max(1);
         let missed = now.saturating_sub(self.updated) / every;
@@ -59,13 +59,18 @@ impl State {
         }
         self.updated += missed * every;
         if self.burst_left > 0 {
-            return false;
+            return Verdict::Pass;
         }
         let is_short = self.delay_before < self.settings.target / 2 && self.chance < 0.2;
         if is_short || queued <= SMALL || bytes == 0 {
-            return false;
+            return Verdict::Pass;
         }
-        Chance::of(self.chance).happens(roll)
+        match Chance::of(self.chance).happens(roll) {
+            false => Verdict::Pass,
+            // Marks help while few are needed (section 5.1).
+            true if self.chance < 0.1 => Verdict::Tell,
+            true => Verdict::Drop,
+        }
     }
 
     /// Every `T_UPDATE` (section 4.2), with the bursts of section 4.4.

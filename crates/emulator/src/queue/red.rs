@@ -1,6 +1,6 @@
 //! Random early detection (Floyd, Jacobson 1993), gentle.
 
-use super::time_of;
+use super::{Verdict, time_of};
 use crate::{Chance, Nanos};
 
 /// From when on packets are dropped, and how many.
@@ -46,8 +46,8 @@ impl State {
         self.empty = Some(now);
     }
 
-    /// Whether the packet that comes is dropped.
-    pub(super) fn drops(&mut self, now: Nanos, bytes: u64, bps: u64, roll: u64) -> bool {
+    /// What becomes of the packet that comes.
+    pub(super) fn judge(&mut self, now: Nanos, bytes: u64, bps: u64, roll: u64) -> Verdict {
         let Red { least, full, most, weight } = self.settings;
         match self.empty.take().filter(|_| bytes == 0) {
             Some(since) => {
@@ -59,7 +59,7 @@ impl State {
         let (least, full) = (least as f64, full as f64);
         let chance = if self.average < least {
             self.since = None;
-            return false;
+            return Verdict::Pass;
         } else if self.average < full {
             most * (self.average - least) / (full - least)
         } else {
@@ -70,6 +70,11 @@ impl State {
         let left = 1.0 - f64::from(since) * chance;
         let drops = left <= 0.0 || Chance::of(chance / left).happens(roll);
         self.since = Some(if drops { 0 } else { since });
-        drops
+        match drops {
+            false => Verdict::Pass,
+            // Who is as late as that does not heed marks (RFC 3168 section 7).
+            true if chance >= 1.0 => Verdict::Drop,
+            true => Verdict::Tell,
+        }
     }
 }

@@ -77,6 +77,7 @@ pub(super) fn list(lab: &Lab, output: &Output) -> Done {
             "waiting": one.waiting,
             "waiting_bytes": one.waiting_bytes,
             "filtered": one.filtered,
+            "marked": one.marked,
             "cross": {
                 "sent": one.cross_sent,
                 "sent_bytes": one.cross_sent_bytes,

@@ -12,8 +12,8 @@ use crate::Bandwidth;
 pub enum LinkChange {
     /// `rate=100mbit`
     Rate(Bandwidth),
-    /// `queue=250p codel`
-    Queue(Queue, Discipline),
+    /// `queue=250p codel`; `queue=250p codel ecn` to mark packets
+    Queue(Queue, Discipline, bool),
     /// `delay=20ms`
     Delay(std::time::Duration),
     /// `jitter=2ms normal`, or `jitter=none`
@@ -47,9 +47,9 @@ impl FromStr for LinkChange {
                 }
                 Ok(Self::Rate(rate))
             }
-            "queue" => {
-                value.parse::<QueueText>().map(|queue| Self::Queue(queue.limit, queue.discipline))
-            }
+            "queue" => value
+                .parse::<QueueText>()
+                .map(|queue| Self::Queue(queue.limit, queue.discipline, queue.ecn)),
             "delay" => value.parse::<Time>().map(|time| Self::Delay(time.0)),
             "jitter" if value == "none" => Ok(Self::Jitter(None)),
             "jitter" => value.parse::<JitterText>().map(|jitter| Self::Jitter(Some(jitter.0))),
@@ -82,14 +82,14 @@ impl fmt::Display for LinkChange {
         match self {
             // To the bit: the short form is rounded.
             Self::Rate(rate) => write!(f, "rate={}bit", rate.bps()),
-            Self::Queue(queue, discipline) => {
+            Self::Queue(queue, discipline, ecn) => {
                 let limit = match queue {
                     Queue::Packets(packets) => format!("{packets}p"),
                     Queue::Bytes(bytes) => format!("{bytes}b"),
                     // The file's default is not written.
                     Queue::Auto => return Ok(()),
                 };
-                write!(f, "queue={limit} {}", discipline.name())
+                write!(f, "queue={limit} {}{}", discipline.name(), if *ecn { " ecn" } else { "" })
             }
             Self::Delay(delay) => write!(f, "delay={}ns", delay.as_nanos()),
             Self::Jitter(None) => f.write_str("jitter=none"),
@@ -133,7 +133,10 @@ impl LinkChange {
     pub fn apply(self, to: &mut Impairments) {
         match self {
             Self::Rate(_) => {}
-            Self::Queue(_, discipline) => to.discipline = discipline,
+            Self::Queue(_, discipline, ecn) => {
+                to.discipline = discipline;
+                to.ecn = ecn;
+            }
             Self::Delay(delay) => to.delay = delay,
             Self::Jitter(jitter) => {
                 to.jitter = jitter;
@@ -220,6 +223,7 @@ mod tests {
         for text in [
             "rate=12.345678mbit",
             "queue=250p codel",
+            "queue=64kb pie ecn",
             "queue=64kb",
             "delay=1.5ms",
             "jitter=2ms pareto",

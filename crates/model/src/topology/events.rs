@@ -165,7 +165,7 @@ fn changes(
     ];
     let changes: Vec<(&str, LinkChange)> = [
         set.rate.map(|rate| ("rate", LinkChange::Rate(rate))),
-        set.queue.as_ref().map(|q| ("queue", LinkChange::Queue(q.limit, q.discipline))),
+        set.queue.as_ref().map(|q| ("queue", LinkChange::Queue(q.limit, q.discipline, q.ecn))),
         set.delay.map(|delay| ("delay", LinkChange::Delay(delay.0))),
         set.jitter
             .as_ref()

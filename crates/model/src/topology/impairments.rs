@@ -154,6 +154,8 @@ pub struct Impairments {
     pub corrupt: Share,
     /// What is dropped of the queue in front of the rate before it is full.
     pub discipline: Discipline,
+    /// Whether packets are marked instead, where their ends heed that.
+    pub ecn: bool,
     /// A file of times at which packets leave, in the place of a rate; or, as CSV, of what the link does
     /// over time.
     pub trace: Option<String>,
@@ -165,11 +167,12 @@ pub struct Impairments {
 impl fmt::Display for Impairments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { delay, jitter, samples, loss, reorder, duplicate, corrupt, .. } = self;
-        let Self { discipline, trace, filters, .. } = self;
+        let Self { discipline, ecn, trace, filters, .. } = self;
         let mut parts = Vec::new();
         parts.extend(trace.as_ref().map(|file| format!("trace {file}")));
         if *discipline != Discipline::DropTail {
-            parts.push(discipline.name().into());
+            let ecn = if *ecn { " ecn" } else { "" };
+            parts.push(format!("{}{ecn}", discipline.name()));
         }
         if !delay.is_zero() {
             parts.push(format!("delay {delay:?}"));

@@ -265,6 +265,7 @@ fn impairments(
         duplicate: share(options.duplicate, same.duplicate),
         corrupt: share(options.corrupt, same.corrupt),
         discipline: options.queue.as_ref().map_or(same.discipline, |queue| queue.discipline),
+        ecn: options.queue.as_ref().map_or(same.ecn, |queue| queue.ecn),
         trace: options.trace.clone().or_else(|| same.trace.clone()),
         filters: filters
             .map_or_else(|| same.filters.clone(), |all| all.iter().map(filter).collect()),

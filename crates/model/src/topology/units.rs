@@ -146,6 +146,7 @@ impl Queue {
 pub(super) struct QueueText {
     pub(super) limit: Queue,
     pub(super) discipline: Discipline,
+    pub(super) ecn: bool,
 }
 
 impl FromStr for QueueText {
@@ -172,7 +173,14 @@ impl FromStr for QueueText {
         }
         let size = size as u32;
         let limit = if unit == "p" { Queue::Packets(size) } else { Queue::Bytes(size) };
-        let discipline = match discipline.trim() {
+        let (discipline, ecn) = match discipline.trim().rsplit_once(' ') {
+            Some((discipline, "ecn")) => (discipline.trim(), true),
+            _ => (discipline.trim(), false),
+        };
+        let discipline = match discipline {
+            "drop-tail" | "ecn" if ecn || discipline == "ecn" => {
+                return Err("`ecn` needs something that marks: write red, codel or pie".into());
+            }
             "drop-tail" => Discipline::DropTail,
             "codel" => Discipline::Codel,
             "red" => Discipline::Red,
@@ -182,13 +190,13 @@ impl FromStr for QueueText {
                 return Err(format!("`{other}` is no queue discipline: {known}"));
             }
         };
-        Ok(Self { limit, discipline })
+        Ok(Self { limit, discipline, ecn })
     }
 }
 from_text!(
     QueueText,
-    "a queue such as 250p, 64kb or `250p codel`",
-    r"^[0-9]+(\.[0-9]+)?(p|b|kb|mb)( +(drop-tail|codel|red|pie))?$"
+    "a queue such as 250p, 64kb or `250p codel ecn`",
+    r"^[0-9]+(\.[0-9]+)?(p|b|kb|mb)( +(drop-tail|(codel|red|pie)( +ecn)?))?$"
 );
 
 /// A range of values, both ends included: `40ms..48ms`.
@@ -302,11 +310,23 @@ mod tests {
         let queue = |text: &str| text.parse::<QueueText>().unwrap();
         assert_eq!(
             queue("250p"),
-            QueueText { limit: Queue::Packets(250), discipline: Discipline::DropTail }
+            QueueText { limit: Queue::Packets(250), discipline: Discipline::DropTail, ecn: false }
         );
         assert_eq!(queue("64kb").limit, Queue::Bytes(65536));
         assert_eq!(queue("250p codel").discipline, Discipline::Codel);
-        for bad in ["250", "1.5p", "0p", "9999mb", "250p magic", "250parsecs", "p"] {
+        let marks = queue("250p  red  ecn");
+        assert!(marks.ecn && marks.discipline == Discipline::Red && !queue("250p red").ecn);
+        for bad in [
+            "250",
+            "1.5p",
+            "0p",
+            "9999mb",
+            "250p magic",
+            "250p ecn",
+            "250p drop-tail ecn",
+            "250p red red",
+            "p",
+        ] {
             assert!(bad.parse::<QueueText>().is_err(), "{bad}");
         }
     }
