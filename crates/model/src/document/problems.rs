@@ -163,11 +163,6 @@ impl Place<'_> {
     pub(crate) fn searches(&self) -> bool {
         self.report.found.len() < MAX_SHOWN
     }
-
-    /// A key or value that a later version of the product builds.
-    pub(crate) fn not_built(&mut self, path: &[Step], what: &str, help: &str) {
-        self.key(path, format!("`{what}` is not built yet"), help);
-    }
 }
 
 /// A path as a slice of steps: `steps!["links", 3, "r1-r2"]`.
