@@ -1,9 +1,11 @@
 //! iperf3 between the lab's hosts.
 
+use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
-use lab::Lab;
+use lab::{Cancel, Lab};
+use netlink::Namespace;
 use serde::Deserialize;
 
 use crate::bed::Bed;
@@ -63,7 +65,7 @@ impl Transfer {
         let mut server = Command::new("iperf3");
         server.args(["-s", "-1", "-J", "-i", &interval, "-p", &port]);
         let server = spawn(&bed.lab, crate::bed::SINK, server)?;
-        wait_for_port(bed, &port)?;
+        wait_for_port(&bed.lab.namespace(crate::bed::SINK)?, &bed.context.cancel, &port)?;
         let mut client = Command::new("iperf3");
         client.args(["-J", "-i", &interval, "-p", &port, "-t", &seconds.to_string()]);
         client.args(["-c", &bed.sink.to_string(), "--connect-timeout", "5000"]);
@@ -101,20 +103,78 @@ impl Transfer {
     }
 }
 
+/// What came of a stream between two namespaces.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Streamed {
+    /// Mbit/s of payload, at the receiver.
+    pub(crate) mbit: f64,
+}
+
+/// Sends as much as fits from one namespace to another for so many seconds.
+pub(crate) fn stream(
+    cancel: &Cancel,
+    (from, to): (&Namespace, &Namespace),
+    address: IpAddr,
+    seconds: u64,
+    udp: bool,
+) -> Result<Streamed> {
+    const PORT: &str = "5201";
+    let mut server = Command::new("iperf3");
+    server.args(["-s", "-1", "-J", "-p", PORT]);
+    let mut server = spawn_in(to, server)?;
+    wait_for_port(to, cancel, PORT)?;
+    let mut client = Command::new("iperf3");
+    client.args(["-J", "-p", PORT, "-t", &seconds.to_string(), "-O", "1"]);
+    client.args(["-c", &address.to_string(), "--connect-timeout", "5000"]);
+    if udp {
+        client.args(["-u", "-b", "0", "-l", &UDP_PAYLOAD.to_string()]);
+    }
+    let done = spawn_in(from, client)?.wait_with_output()?;
+    let report: Whole = serde_json::from_slice(&done.stdout).context("iperf3's report")?;
+    if let Some(error) = report.error {
+        // It waits for a client that will not come.
+        let _ = server.kill();
+        let _ = server.wait();
+        bail!("iperf3: {error}");
+    }
+    server.wait()?;
+    let end = report.end;
+    let sum = end.sum_received.or(end.sum).context("iperf3 reports no sum")?;
+    Ok(Streamed { mbit: sum.bits_per_second / 1e6 })
+}
+
+#[derive(Deserialize)]
+struct Whole {
+    #[serde(default)]
+    end: End,
+    error: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+struct End {
+    sum_received: Option<Sum>,
+    sum: Option<Sum>,
+}
+
 /// Starts a program on a node.
-pub(crate) fn spawn(lab: &Lab, node: &str, mut command: Command) -> Result<Child> {
+pub(crate) fn spawn(lab: &Lab, node: &str, command: Command) -> Result<Child> {
+    spawn_in(&lab.namespace(node)?, command)
+}
+
+/// Starts a program in a namespace.
+pub(crate) fn spawn_in(namespace: &Namespace, mut command: Command) -> Result<Child> {
     let program = command.get_program().to_string_lossy().into_owned();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let started = lab.namespace(node)?.run(|| command.spawn())?;
+    let started = namespace.run(|| command.spawn())?;
     started.with_context(|| format!("cannot run {program}: is it installed? See kaido doctor"))
 }
 
 /// A server that has just been started is not listening yet.
-fn wait_for_port(bed: &Bed<'_>, port: &str) -> Result<()> {
+fn wait_for_port(namespace: &Namespace, cancel: &Cancel, port: &str) -> Result<()> {
     let wanted = format!(":{:04X}", port.parse::<u16>()?);
     for _ in 0..500 {
-        bed.context.cancel.check()?;
-        let listening = bed.lab.namespace(crate::bed::SINK)?.run(|| {
+        cancel.check()?;
+        let listening = namespace.run(|| {
             ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"]
                 .iter()
                 .filter_map(|path| std::fs::read_to_string(path).ok())

@@ -4,6 +4,7 @@
 mod bed;
 pub mod dataplane;
 pub mod demo;
+pub mod emulator;
 mod iperf;
 pub mod lab_up;
 mod numbered;

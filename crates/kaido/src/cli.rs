@@ -524,6 +524,8 @@ pub(crate) enum BenchName {
     Scale,
     /// What netfilter on inner packets (End.AN.NF) takes, beside what the kernel has
     Function,
+    /// How fast and how exact emulated networks are
+    Emulator,
     /// What SRv6 takes of a guest's instructions: see `make bench-guest`; never run by itself
     Instructions,
 }

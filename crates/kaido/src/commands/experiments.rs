@@ -69,6 +69,9 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
         if matches!(options.name, Some(BenchName::Function) | None) {
             rows.extend(bench::dataplane::function(context, options.quick)?);
         }
+        if matches!(options.name, Some(BenchName::Emulator) | None) {
+            rows.extend(bench::emulator::bench(context, options.quick)?);
+        }
         if matches!(options.name, Some(BenchName::Dataplane) | None) {
             rows.extend(bench::dataplane::bench(context, options.quick)?);
         }

@@ -148,13 +148,14 @@ impl Node {
 /// What the node says of itself: neighbour discovery, ARP, group membership. And that a neighbour
 /// does not answer, which comes seconds later, between other packets: Linux 6.1 looks for
 /// link-local next segments on the link. And that there is a shorter way (RFC 4861 section 8): the kernel
-/// says so at times, and no setting keeps it from that.
+/// says so at times, in a header like any other packet's, and no setting keeps it from that.
 fn is_noise(frame: &[u8]) -> bool {
     let from_node = frame[6..12] == NODE_LEFT || frame[6..12] == NODE_RIGHT;
     let of_neighbour =
         is_error(frame) && frame[12..14] == [0x86, 0xdd] && frame.get(54..56) == Some(&[1, 3]);
-    let redirects =
-        frame[12..14] == [0x86, 0xdd] && frame.get(20) == Some(&58) && frame.get(54) == Some(&137);
+    // Next header ICMPv6, hop limit 255, from an address of the link's; type 137.
+    let from_link = |at: &[u8]| at[..4] == [58, 255, 0xfe, 0x80] && at[34] == 137;
+    let redirects = frame.windows(35).any(from_link);
     from_node && (frame[0] & 1 == 1 || of_neighbour || redirects)
 }
 

@@ -1,0 +1,163 @@
+//! Whether links do what the file says of them.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use netlink::Namespace;
+
+use super::hosts::Hosts;
+use super::load::Load;
+use super::port::Port;
+use crate::iperf::spawn_in;
+use crate::{Better, Context, Row, median};
+
+pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
+    let mut rows = vec![delay(context, quick)?, loss(context, quick)?];
+    rows.extend(rates(context, quick)?);
+    Ok(rows)
+}
+
+/// The paper's network: seven namespaces in a row, with something on each of three links.
+fn three(each: [&str; 3]) -> String {
+    let [one, two, three] = each;
+    format!(
+        "name: three\nseed: 1\nrouting: [static]\nnodes:\n  n0: {{}}\n  n3: {{}}\n\
+         {}links:\n  - n0-n4: {{engine: true}}\n  - n4-n5: {{engine: true, {one}}}\n  \
+         - n5-n6: {{engine: true, {two}}}\n  - n6-n7: {{engine: true, {three}}}\n  \
+         - n7-n8: {{engine: true}}\n  - n8-n3: {{engine: true}}\n",
+        [4, 5, 6, 7, 8].map(|n| format!("  n{n}: {{router: linux, srv6: false}}\n")).concat()
+    )
+}
+
+fn address(lab: &Hosts<'_>, node: &str) -> Result<IpAddr> {
+    Ok(lab.lab.node(node)?.interfaces[0].ipv4.addr().into())
+}
+
+/// 600 ms over three links, less what the same network takes without.
+fn delay(context: &Context<'_>, quick: bool) -> Result<Row> {
+    const PAPER: f64 = 606.599;
+    const SET: f64 = 600.0;
+    let (runs, pings) = if quick { (1, 6) } else { (5, 20) };
+    let with = [100, 200, 300].map(|ms| format!("delay: {ms}ms, reverse: {{delay: 0ms}}"));
+    let [one, two, last] = &with;
+    let mut all = Vec::new();
+    for run in 1..=runs {
+        (context.say)(&format!("600 ms over three links, run {run} of {runs}"));
+        let time = |each: [&str; 3]| -> Result<f64> {
+            let lab = Hosts::up(context, &three(each), None)?;
+            let to = address(&lab, "n3")?;
+            let mut ping = Command::new("ping");
+            ping.args(["-n", "-i", "0.2", "-c", &pings.to_string(), "-W", "3", &to.to_string()]);
+            let output = spawn_in(&lab.at("n0")?, ping)?.wait_with_output()?;
+            let text = String::from_utf8_lossy(&output.stdout);
+            let time = |line: &str| line.split_once("time=")?.1.split(' ').next()?.parse().ok();
+            // The first one finds neighbours.
+            let times: Vec<f64> = text.lines().filter_map(time).skip(1).collect();
+            if times.len() + 2 < pings {
+                bail!("{} of {pings} pings were answered", times.len() + 1);
+            }
+            Ok(median(&times))
+        };
+        all.push(time([one, two, last])? - time(["", "", ""])?);
+    }
+    let mut row = Row::of("delay/600ms", "ms", &all, Better::Less, Some(PAPER));
+    // What is better here is to be nearer to what was asked for.
+    let error = (row.value - SET).abs();
+    row.ratio = (error > 0.0).then(|| (PAPER - SET) / error);
+    Ok(row)
+}
+
+/// Three links that lose 10 % each.
+fn loss(context: &Context<'_>, quick: bool) -> Result<Row> {
+    const PAPER: f64 = 26.3;
+    const EXPECTED: f64 = 27.1;
+    let count = if quick { 100_000 } else { 1_000_000 };
+    (context.say)(&format!("{count} packets over three links that lose 10 % each"));
+    let lab = Hosts::up(context, &three(["loss: 10%"; 3]), None)?;
+    let (from, to) = (lab.at("n0")?, lab.at("n3")?);
+    let _listener = warm_up(&lab, &from, &to)?;
+    let mut port = Port::of(&to, "n8")?;
+    let before = port.look()?;
+    let load = Load {
+        to: SocketAddr::new(address(&lab, "n3")?, PORT),
+        frame: 100,
+        rate: Some(50_000.0),
+        count,
+    };
+    let sent = load.send(&from, &context.cancel)?;
+    settle(&mut port)?;
+    let lost = 100.0 * (1.0 - port.since(before)?.packets as f64 / sent as f64);
+    let mut row = Row::of("loss/3x10%", "%", &[lost], Better::Less, Some(PAPER));
+    let error = (row.value - EXPECTED).abs();
+    row.ratio = (error > 0.0).then(|| (EXPECTED - PAPER) / error);
+    Ok(row)
+}
+
+const PORT: u16 = 7000;
+
+/// Has somebody listen, who reads nothing, and neighbours find each other.
+fn warm_up(lab: &Hosts<'_>, from: &Namespace, to: &Namespace) -> Result<UdpSocket> {
+    let to_address = address(lab, "n3")?;
+    let listener = to.run(|| UdpSocket::bind(("0.0.0.0", PORT)))??;
+    let mut ping = Command::new("ping");
+    ping.args(["-n", "-i", "0.1", "-c", "10", "-W", "2", &to_address.to_string()]);
+    spawn_in(from, ping)?.wait()?;
+    Ok(listener)
+}
+
+/// Waits until nothing more arrives.
+fn settle(port: &mut Port) -> Result<()> {
+    for _ in 0..50 {
+        let before = port.look()?;
+        crate::tap::pause(std::time::Duration::from_millis(200));
+        if port.since(before)?.packets == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What a link's rate is at the receiving port, with more than that to send.
+fn rates(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
+    let (runs, seconds) = if quick { (1, 1.0) } else { (5, 5.0) };
+    let (mut rows, cancel) = (Vec::new(), &context.cancel);
+    for (set, paper) in [(10.0, 9.6), (20.0, 19.1), (1000.0, 39.6)] {
+        let text = format!(
+            "name: rate\nnodes: {{a: {{}}, n3: {{}}}}\nlinks: [a-n3: {{rate: {set}mbit, engine: true}}]\n"
+        );
+        let lab = Hosts::up(context, &text, None)?;
+        let (from, to) = (lab.at("a")?, lab.at("n3")?);
+        let _listener = warm_up(&lab, &from, &to)?;
+        let frame = 1514;
+        let rate = set * 1e6 * 1.2 / 8.0 / frame as f64;
+        let mut all = Vec::new();
+        for run in 1..=runs {
+            (context.say)(&format!("{set} Mbit/s, run {run} of {runs}"));
+            let load = Load {
+                to: SocketAddr::new(address(&lab, "n3")?, PORT),
+                frame,
+                rate: Some(rate),
+                count: (rate * (seconds + 1.0)) as u64,
+            };
+            let mut port = Port::of(&to, "a")?;
+            let arrived = std::thread::scope(|scope| {
+                let sending = scope.spawn(|| load.send(&from, cancel));
+                crate::tap::pause(std::time::Duration::from_millis(500));
+                let before = port.look()?;
+                crate::tap::pause(std::time::Duration::from_secs_f64(seconds));
+                let arrived = port.since(before)?;
+                sending.join().expect("sending does not panic").context("the load")?;
+                anyhow::Ok(arrived)
+            })?;
+            all.push(arrived.mbit());
+            settle(&mut port)?;
+        }
+        let name = format!("rate/{set}mbit");
+        let mut row = Row::of(&name, "Mbit/s", &all, Better::More, Some(paper));
+        let error = (row.value - set).abs();
+        row.ratio = (error > 0.0).then(|| (set - paper).abs() / error);
+        rows.push(row);
+    }
+    Ok(rows)
+}

@@ -1,0 +1,94 @@
+//! A lab of hosts and routers that are namespaces, joined by emulated links.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use api::v1;
+use lab::{Lab, Options};
+use model::topology;
+use netlink::Namespace;
+
+use super::LAB;
+use crate::Context;
+
+/// A lab that goes down with the value.
+pub(super) struct Hosts<'c> {
+    pub(super) lab: Lab,
+    context: &'c Context<'c>,
+    /// Where attached interfaces are.
+    machine: Option<Namespace>,
+}
+
+impl<'c> Hosts<'c> {
+    /// Brings a lab up, from the namespace that its attached interfaces are in.
+    pub(super) fn up(
+        context: &'c Context<'c>,
+        text: &str,
+        machine: Option<&Namespace>,
+    ) -> Result<Self> {
+        context.cancel.check()?;
+        let topology = topology::parse("bench.yaml", text)?;
+        let daemons = Some(context.daemons());
+        let options = Options { name: Some(LAB.into()), daemons, ..Options::default() };
+        let (labs, cancel) = (&context.labs, &context.cancel);
+        let up = || {
+            let mut silent = |_: lab::Stage, _: usize, _: usize| {};
+            labs.up(topology, text, Path::new("bench.yaml"), &options, cancel, &mut silent)
+        };
+        let lab = match machine {
+            Some(machine) => machine.run(up)??,
+            None => up()?,
+        };
+        Ok(Self { lab, context, machine: machine.cloned() })
+    }
+
+    /// A node's namespace.
+    pub(super) fn at(&self, node: &str) -> Result<Namespace> {
+        Ok(self.lab.namespace(node)?)
+    }
+
+    /// Layer-2 bytes that a direction has carried so far. What went another way was not emulated.
+    pub(super) fn carried(&self, link: &str, from: &str) -> Result<u64> {
+        let socket = self.lab.emulator_socket()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let answer = runtime.block_on(async {
+            let mut client = api::connect_emulator(&socket).await?;
+            anyhow::Ok(
+                client.get_emulated_links(v1::GetEmulatedLinksRequest {}).await?.into_inner(),
+            )
+        })?;
+        let mut directions = answer.directions.into_iter();
+        let found = directions.find(|one| one.link == link && one.from == from);
+        Ok(found.with_context(|| format!("{link} is no emulated link"))?.arrived_bytes)
+    }
+
+    /// The emulator's time on processors so far, in seconds.
+    pub(super) fn emulator_seconds(&self) -> Result<f64> {
+        use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+        let socket = std::os::unix::net::UnixStream::connect(self.lab.emulator_socket()?)?;
+        let pid = getsockopt(&socket, PeerCredentials)?.pid();
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        // Behind the name, which may hold anything: state is the third field of proc(5), user time
+        // the 14th, system time the 15th.
+        let fields: Vec<&str> = text.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+        let [Some(user), Some(system)] = [11, 12].map(|at: usize| fields.get(at)) else {
+            bail!("/proc/{pid}/stat is cut off");
+        };
+        Ok((user.parse::<f64>()? + system.parse::<f64>()?) / TICKS)
+    }
+}
+
+/// Clock ticks in a second (`getconf CLK_TCK`): what Linux tells programs everywhere.
+const TICKS: f64 = 100.0;
+
+impl Drop for Hosts<'_> {
+    fn drop(&mut self) {
+        let labs = &self.context.labs;
+        let down = || labs.down(LAB).is_ok();
+        // The next `up` of this name says what is still there.
+        let _ = match &self.machine {
+            Some(machine) => machine.run(down).unwrap_or(false),
+            None => down(),
+        };
+    }
+}

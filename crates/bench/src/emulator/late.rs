@@ -1,0 +1,114 @@
+//! How late a link's delay is, by the kernel's timestamps on either side of the emulator; and what the
+//! emulator takes while nothing happens.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use capture::Tap;
+use netlink::Namespace;
+
+use super::hosts::Hosts;
+use super::load::{HEADERS, Load};
+use crate::{Better, Context, Row};
+
+/// The link's delay.
+const DELAY_NS: f64 = 10e6;
+const LAB: &str = "name: late\nnodes: {a: {}, b: {}}\nlinks: [a-b: {delay: 10ms}]\n";
+const RATE: f64 = 10_000.0;
+const FRAME: usize = 100;
+const PORT: u16 = 7000;
+/// Where a numbered datagram's number is.
+const NUMBER: std::ops::Range<usize> = HEADERS..HEADERS + 8;
+
+pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
+    let (runs, seconds) = if quick { (2, 1.0) } else { (5, 5.0) };
+    let lab = Hosts::up(context, LAB, None)?;
+    let (mut medians, mut tails, mut stolen) = (Vec::new(), Vec::new(), Vec::new());
+    for run in 1..=runs {
+        (context.say)(&format!("how late a delay is, run {run} of {runs}"));
+        let before = Processors::now()?;
+        let mut late = lateness(context, &lab, seconds)?;
+        stolen.push(before.stolen_since()?);
+        late.sort_by(f64::total_cmp);
+        let at = |part: f64| late[((late.len() - 1) as f64 * part) as usize];
+        medians.push(at(0.5));
+        tails.push(at(0.99));
+    }
+    (context.say)("what the emulator takes while nothing happens");
+    let (before, idle) = (lab.emulator_seconds()?, if quick { 3.0 } else { 20.0 });
+    crate::tap::pause(Duration::from_secs_f64(idle));
+    let taken = (lab.emulator_seconds()? - before) * 100.0 / idle;
+    Ok(vec![
+        Row::of("late/p50", "us", &medians, Better::Less, None),
+        Row::of("late/p99", "us", &tails, Better::Less, None),
+        Row::of("late/stolen", "%", &stolen, Better::Less, None),
+        Row::of("idle/processor", "%", &[taken], Better::Less, None),
+    ])
+}
+
+/// How late each packet was, in microseconds.
+fn lateness(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<Vec<f64>> {
+    let (a, b) = (lab.at("a")?, lab.at("b")?);
+    let emulator = Namespace::open(lab.lab.infrastructure())?;
+    let to: IpAddr = lab.lab.node("b")?.interfaces[0].ipv4.addr().into();
+    let _listener = b.run(|| UdpSocket::bind((to, PORT)))??;
+    let warm = Load { to: SocketAddr::new(to, PORT), frame: FRAME, rate: Some(100.0), count: 20 };
+    warm.send(&a, &context.cancel)?;
+    crate::tap::pause(Duration::from_millis(200));
+    // Read afterwards: whoever reads meanwhile takes the processors from what is measured.
+    let snap = NUMBER.end;
+    let into = emulator.run(|| Tap::open(&lab::emulator_device(0, 0), snap))??;
+    let out = b.run(|| Tap::open("a", snap))??;
+    let count = (RATE * seconds) as u64;
+    let load = Load { rate: Some(RATE), count, ..warm };
+    load.send(&a, &context.cancel)?;
+    crate::tap::pause(Duration::from_millis(200));
+    let (into, out) = (stamps(&into, count)?, stamps(&out, count)?);
+    let late = |(came, left): (&Option<u64>, &Option<u64>)| {
+        Some((left.as_ref()?.wrapping_sub(*came.as_ref()?).cast_signed() as f64 - DELAY_NS) / 1e3)
+    };
+    let late: Vec<f64> = into.iter().zip(&out).filter_map(late).collect();
+    if (late.len() as f64) < count as f64 * 0.99 {
+        bail!("{} of {count} packets were seen on both sides", late.len());
+    }
+    Ok(late)
+}
+
+/// When each numbered datagram came in by an interface.
+fn stamps(tap: &Tap, count: u64) -> Result<Vec<Option<u64>>> {
+    let mut stamps = vec![None; count as usize];
+    while let Some(frame) = tap.next(Duration::from_millis(20))? {
+        let number = frame.bytes.get(NUMBER).and_then(|bytes| bytes.try_into().ok());
+        let is_udp = frame.bytes.get(12..14) == Some(&[8, 0]) && frame.bytes.get(23) == Some(&17);
+        if let Some(number) = number.map(u64::from_be_bytes).filter(|_| is_udp && !frame.outgoing)
+            && let Some(stamp) = stamps.get_mut(number as usize)
+        {
+            *stamp = Some(frame.at_ns);
+        }
+    }
+    Ok(stamps)
+}
+
+/// The time of all processors so far.
+struct Processors {
+    all: f64,
+    stolen: f64,
+}
+
+impl Processors {
+    fn now() -> Result<Self> {
+        let text = std::fs::read_to_string("/proc/stat")?;
+        let first = text.lines().next().unwrap_or("");
+        let times: Vec<f64> =
+            first.split_whitespace().skip(1).filter_map(|time| time.parse().ok()).collect();
+        // The eighth of proc(5): what the machine below gave to others.
+        Ok(Self { all: times.iter().take(8).sum(), stolen: times.get(7).copied().unwrap_or(0.0) })
+    }
+
+    /// How much of a hundred others had since.
+    fn stolen_since(&self) -> Result<f64> {
+        let now = Self::now()?;
+        Ok((now.stolen - self.stolen) * 100.0 / (now.all - self.all).max(1.0))
+    }
+}

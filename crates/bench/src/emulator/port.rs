@@ -1,0 +1,66 @@
+//! What has arrived at a receiving port, and at the socket behind it.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use netlink::{Handle, Namespace};
+
+/// A port's counters at a moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    at: Instant,
+    bytes: u64,
+    packets: u64,
+}
+
+/// What arrived between two moments.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrived {
+    pub(super) seconds: f64,
+    /// Layer-2 bytes.
+    pub(super) bytes: u64,
+    pub(super) packets: u64,
+}
+
+impl Arrived {
+    /// Layer-2 Mbit/s.
+    pub(super) fn mbit(&self) -> f64 {
+        self.bytes as f64 * 8.0 / 1e6 / self.seconds
+    }
+}
+
+/// A port to look at.
+pub(super) struct Port {
+    handle: Handle,
+    name: String,
+}
+
+impl Port {
+    pub(super) fn of(namespace: &Namespace, name: &str) -> Result<Self> {
+        Ok(Self { handle: Handle::within(namespace)?, name: name.into() })
+    }
+
+    pub(super) fn look(&mut self) -> Result<Seen> {
+        let stats = self.handle.link(&self.name)?.stats;
+        Ok(Seen { at: Instant::now(), bytes: stats.rx_bytes, packets: stats.rx_packets })
+    }
+
+    pub(super) fn since(&mut self, before: Seen) -> Result<Arrived> {
+        let now = self.look()?;
+        Ok(Arrived {
+            seconds: (now.at - before.at).as_secs_f64(),
+            bytes: now.bytes - before.bytes,
+            packets: now.packets - before.packets,
+        })
+    }
+}
+
+/// Datagrams that a namespace's sockets had no room for.
+pub(super) fn socket_drops(namespace: &Namespace) -> Result<u64> {
+    let text = namespace.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp"))??;
+    let mut lines = text.lines().filter(|line| line.starts_with("Udp:"));
+    let (names, values) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
+    let mut columns = names.split_whitespace().zip(values.split_whitespace());
+    let found = columns.find(|(name, _)| *name == "RcvbufErrors").map(|(_, value)| value);
+    Ok(found.unwrap_or("0").parse()?)
+}

@@ -1,0 +1,181 @@
+//! How much TCP and UDP an emulated network carries.
+
+use std::net::IpAddr;
+
+use anyhow::{Result, bail};
+use netlink::Namespace;
+
+use super::hosts::Hosts;
+use super::outside::{B, By, Outside, chain, set_segments};
+use super::port::{Port, socket_drops};
+use crate::iperf::stream;
+use crate::{Better, Context, Row};
+
+/// What the paper reached, in Mbit/s: through routers, and over one link and six of namespaces.
+const ROUTERS: f64 = 700.0;
+const LINKS: [(usize, f64, f64); 2] = [(1, 161.0, 146.0), (6, 35.0, 28.0)];
+/// The index of a node's first interface in its namespace.
+const FIRST: u32 = 10;
+
+/// One path through an emulated network.
+struct Path<'p, 'c> {
+    name: &'p str,
+    lab: &'p Hosts<'c>,
+    ends: (&'p Namespace, &'p Namespace),
+    /// Of the sender's and of the receiver's interface.
+    devices: (&'p str, &'p str),
+    to: IpAddr,
+    /// A direction that every packet crosses.
+    crosses: (&'p str, &'p str),
+}
+
+pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (by, udp_name, tcp_name) in
+        [(By::Frames, "udp", "tcp"), (By::Queues, "nfqueue-udp", "nfqueue")]
+    {
+        let outside = Outside::new(by)?;
+        for routers in [1, 60] {
+            let lab = Hosts::up(context, &chain(routers, by), Some(&outside.machine))?;
+            let name = if routers == 1 { "1-router".into() } else { format!("{routers}-routers") };
+            let last = format!("x{routers}-b");
+            let path = Path {
+                name: &name,
+                lab: &lab,
+                ends: (&outside.a, &outside.b),
+                devices: ("eth0", "eth0"),
+                to: IpAddr::from(B),
+                crosses: (&last, &format!("x{routers}")),
+            };
+            let set = |many| outside.set_segments(many);
+            rows.extend(path.rows(context, quick, (tcp_name, udp_name), [ROUTERS; 2], &set)?);
+        }
+    }
+    for (links, tcp, udp) in LINKS {
+        let lab = Hosts::up(context, &line(links), None)?;
+        let last = format!("n{links}");
+        let (from, to) = (lab.at("n0")?, lab.at(&last)?);
+        let (before, name) = (format!("n{}", links - 1), format!("{links}-hop{}", plural(links)));
+        let address = lab.lab.node(&last)?.interfaces[0].ipv4.addr();
+        let path = Path {
+            name: &name,
+            lab: &lab,
+            ends: (&from, &to),
+            devices: ("n1", &before),
+            to: address.into(),
+            crosses: (&format!("{before}-{last}"), &before),
+        };
+        let set = |many| [&from, &to].into_iter().try_for_each(|at| set_segments(at, FIRST, many));
+        rows.extend(path.rows(context, quick, ("tcp", "udp"), [tcp, udp], &set)?);
+    }
+    Ok(rows)
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// Namespaces in a row, joined by emulated links.
+fn line(links: usize) -> String {
+    let mut text = "name: line\nrouting: [static]\nnodes:\n  n0: {}\n".to_owned();
+    for n in 1..links {
+        text += &format!("  n{n}: {{router: linux, srv6: false}}\n");
+    }
+    text += &format!("  n{links}: {{}}\nlinks:\n");
+    for n in 0..links {
+        text += &format!("  - n{n}-n{}: {{engine: true}}\n", n + 1);
+    }
+    text
+}
+
+impl Path<'_, '_> {
+    /// TCP with many segments in one and without, and UDP.
+    fn rows(
+        &self,
+        context: &Context<'_>,
+        quick: bool,
+        (tcp, udp): (&str, &str),
+        [tcp_baseline, udp_baseline]: [f64; 2],
+        set_segments: &dyn Fn(bool) -> Result<()>,
+    ) -> Result<Vec<Row>> {
+        let (runs, seconds) = if quick { (1, 1) } else { (5, 5) };
+        let mut rows = Vec::new();
+        for (many, what) in [(true, ""), (false, "-no-gso")] {
+            set_segments(many)?;
+            let name = format!("{tcp}/{}{what}", self.name);
+            let mut all = Vec::new();
+            for run in 1..=runs {
+                context.cancel.check()?;
+                (context.say)(&format!("{name}, run {run} of {runs}"));
+                all.push(self.tcp(context, seconds)?);
+            }
+            rows.push(Row::of(&name, "Mbit/s", &all, Better::More, Some(tcp_baseline)));
+        }
+        set_segments(true)?;
+        let (mut rates, mut drops) = (Vec::new(), Vec::new());
+        let name = format!("{udp}/{}", self.name);
+        for run in 1..=runs {
+            context.cancel.check()?;
+            (context.say)(&format!("{name}, run {run} of {runs}"));
+            let (rate, dropped) = self.udp(context, seconds)?;
+            rates.push(rate);
+            drops.push(dropped);
+        }
+        rows.push(Row::of(&name, "Mbit/s", &rates, Better::More, Some(udp_baseline)));
+        let name = format!("{udp}-socket-drops/{}", self.name);
+        rows.push(Row::of(&name, "%", &drops, Better::Less, None));
+        Ok(rows)
+    }
+
+    /// Mbit/s of payload. What passes by the emulator is no result.
+    fn tcp(&self, context: &Context<'_>, seconds: u64) -> Result<f64> {
+        let before = self.carried()?;
+        let mbit = stream(&context.cancel, self.ends, self.to, seconds, false)?.mbit;
+        let carried = (self.carried()? - before) as f64 * 8.0 / 1e6;
+        if carried < mbit * seconds as f64 {
+            bail!("{}: {carried:.0} of {mbit:.0} Mbit/s went through the emulator", self.name);
+        }
+        Ok(mbit)
+    }
+
+    /// Mbit/s of layer 2 at the receiving port, and how many of a hundred datagrams the receiver's socket
+    /// had no room for.
+    fn udp(&self, context: &Context<'_>, seconds: u64) -> Result<(f64, f64)> {
+        let (before, dropped) = (self.carried()?, socket_drops(self.ends.1)?);
+        let mut port = Port::of(self.ends.1, self.devices.1)?;
+        let seen = port.look()?;
+        let (cancel, ends, to) = (&context.cancel, self.ends, self.to);
+        let watched = std::thread::scope(|scope| {
+            let streaming = scope.spawn(|| stream(cancel, ends, to, seconds, true));
+            // In the middle of it: connecting and ending take their time.
+            crate::tap::pause(std::time::Duration::from_millis(700));
+            let from = port.look()?;
+            crate::tap::pause(std::time::Duration::from_secs(seconds));
+            let watched = port.since(from)?;
+            streaming.join().expect("streaming does not panic")?;
+            anyhow::Ok(watched)
+        })?;
+        let all = port.since(seen)?;
+        if self.carried()? - before < all.bytes / 10 * 9 {
+            bail!("{}: packets went by the emulator", self.name);
+        }
+        let dropped = socket_drops(self.ends.1)? - dropped;
+        Ok((watched.mbit(), dropped as f64 * 100.0 / all.packets.max(1) as f64))
+    }
+
+    fn carried(&self) -> Result<u64> {
+        self.lab.carried(self.crosses.0, self.crosses.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn lines_are_emulated() {
+        for links in [1, 6] {
+            let topology = model::topology::parse("line", &super::line(links)).unwrap();
+            assert_eq!(topology.segments.len(), links);
+            assert!(topology.segments.iter().all(|segment| topology.is_emulated(segment)));
+        }
+    }
+}
