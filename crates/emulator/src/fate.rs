@@ -59,11 +59,18 @@ impl Fates {
         self.dice.roll(Use::Discipline, self.next)
     }
 
+    /// The next packet's, on a link that does nothing to it.
+    pub(crate) fn skip(&mut self) {
+        self.next += 1;
+    }
+
     /// The next packet's, on a link that does this now.
     pub fn next(&mut self, link: &Impairments) -> Fate {
         let (dice, n) = (self.dice, self.next);
         self.next += 1;
-        let happens = |chance: Chance, of| chance.happens(dice.roll(of, n));
+        // Nobody throws for what never happens: that is most of what most links do.
+        let happens =
+            |chance: Chance, of| chance != Chance::NEVER && chance.happens(dice.roll(of, n));
         if link.loss.takes(dice, n, &mut self.is_bad) {
             return Fate { lost: true, ..Fate::default() };
         }

@@ -43,7 +43,7 @@ impl Loss {
                 if *is_bad { bad } else { good }
             }
         };
-        chance.happens(dice.roll(Use::Loss, n))
+        chance != Chance::NEVER && chance.happens(dice.roll(Use::Loss, n))
     }
 
     /// The part of packets that are lost in the long run.

@@ -208,7 +208,7 @@ impl Soak {
     /// In = out, and what is dropped by each cause, and what is inside: of each part, and of all.
     fn check(&mut self) {
         let (mut made, mut gone) = (self.came, self.left);
-        let mut inside = 0;
+        let mut inside = self.network.carried() as u64;
         for link in &self.links {
             let (cross, filtered) = (self.network.cross(*link), self.network.filtered(*link));
             let link = self.network.get(*link);

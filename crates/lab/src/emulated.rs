@@ -86,11 +86,6 @@ pub(crate) fn run(folder: &Path, daemons: &Daemons, cancel: &Cancel) -> Result<(
 }
 
 impl Lab {
-    /// The path of the namespace of bridges, of the emulator's devices and of the controller.
-    pub fn infrastructure(&self) -> PathBuf {
-        crate::state::namespace_path(&self.folder, INFRASTRUCTURE)
-    }
-
     /// The socket of the lab's emulator.
     pub fn emulator_socket(&self) -> Result<PathBuf, Error> {
         if !self.topology.has_emulated() {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use capture::Tap;
-use netlink::Namespace;
 
 use super::hosts::Hosts;
 use super::load::{HEADERS, Load};
@@ -50,7 +49,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
 /// How late each packet was, in microseconds.
 fn lateness(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<Vec<f64>> {
     let (a, b) = (lab.at("a")?, lab.at("b")?);
-    let emulator = Namespace::open(lab.lab.infrastructure())?;
+    let emulator = lab.lab.infrastructure()?;
     let to: IpAddr = lab.lab.node("b")?.interfaces[0].ipv4.addr().into();
     let _listener = b.run(|| UdpSocket::bind((to, PORT)))??;
     let warm = Load { to: SocketAddr::new(to, PORT), frame: FRAME, rate: Some(100.0), count: 20 };

@@ -99,6 +99,8 @@ pub struct Router {
     interfaces: Vec<Interface>,
     routes: Vec<Route>,
     prefixes: Prefixes,
+    /// Ways that were found lately: with routes of ten lengths a look costs ten of them.
+    ways: [Option<(IpAddr, (usize, IpAddr))>; WAYS],
     neighbours: Neighbours,
     counts: RouterCounts,
     /// Packets that wait for their neighbours.
@@ -115,6 +117,7 @@ impl Router {
             interfaces,
             routes: Vec::new(),
             prefixes: Prefixes::default(),
+            ways: [None; WAYS],
             neighbours: Neighbours::default(),
             counts: RouterCounts::default(),
             waiting: 0,
@@ -134,6 +137,7 @@ impl Router {
         });
         self.routes = next_to.chain(routes).collect();
         self.prefixes = Prefixes::new(self.routes.iter().map(|route| route.prefix));
+        self.ways = [None; WAYS];
     }
 
     /// What it has done so far.
@@ -219,9 +223,17 @@ impl Router {
     }
 
     /// The interface and the neighbour on the way to an address.
-    fn way(&self, to: IpAddr) -> Option<(usize, IpAddr)> {
+    fn way(&mut self, to: IpAddr) -> Option<(usize, IpAddr)> {
+        let place = place_of(to);
+        if let Some((known, way)) = self.ways[place]
+            && known == to
+        {
+            return Some(way);
+        }
         let route = &self.routes[self.prefixes.find(to)?];
-        Some((route.interface, route.via.unwrap_or(to)))
+        let way = (route.interface, route.via.unwrap_or(to));
+        self.ways[place] = Some((to, way));
+        Some(way)
     }
 
     /// Sends an IP packet that the router has made.
@@ -298,6 +310,22 @@ impl Router {
         let packet = Packet::new(&frame).expect("it has an Ethernet header");
         self.put(interface, to, packet, out);
     }
+}
+
+/// How many ways a router remembers.
+const WAYS: usize = 64;
+
+/// Where the way to an address is remembered, if it is.
+fn place_of(address: IpAddr) -> usize {
+    let bits = match address {
+        IpAddr::V4(address) => u64::from(address.to_bits()),
+        IpAddr::V6(address) => {
+            let bits = address.to_bits();
+            bits as u64 ^ (bits >> 64) as u64
+        }
+    };
+    // Fibonacci hashing: the high bits depend on all of them.
+    (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
 }
 
 /// How a packet came.

@@ -46,14 +46,29 @@ pub(super) enum Turn {
 
 /// The neighbours of a router.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Neighbours(BTreeMap<Key, Neighbour>);
+pub(super) struct Neighbours {
+    all: BTreeMap<Key, Neighbour>,
+    /// How many have been asked for and have not answered.
+    asked: usize,
+    /// The last one that a packet went to, of each interface: as a rule it is the next one, too.
+    last: Vec<Option<(IpAddr, Mac, Nanos)>>,
+}
 
 impl Neighbours {
     /// Whom a packet goes to.
     pub(super) fn send(&mut self, now: Nanos, key: Key, packet: Packet) -> Next {
-        match self.0.get_mut(&key) {
+        let (interface, address) = key;
+        if let Some(Some((last, mac, since))) = self.last.get(interface)
+            && *last == address
+            && now.saturating_sub(*since) < FRESH
+        {
+            return Next::To(*mac, packet);
+        }
+        match self.all.get_mut(&key) {
             Some(Neighbour::Known { mac, since }) if now.saturating_sub(*since) < FRESH => {
-                Next::To(*mac, packet)
+                let (mac, since) = (*mac, *since);
+                self.remember(key, mac, since);
+                Next::To(mac, packet)
             }
             Some(Neighbour::Asked { waiting, .. }) => {
                 if waiting.len() >= WAITING {
@@ -64,7 +79,8 @@ impl Neighbours {
             }
             _ => {
                 let waiting = VecDeque::from([packet]);
-                self.0.insert(key, Neighbour::Asked { times: 1, again: now + PAUSE, waiting });
+                self.all.insert(key, Neighbour::Asked { times: 1, again: now + PAUSE, waiting });
+                self.asked += 1;
                 Next::Waits { ask: true }
             }
         }
@@ -79,28 +95,42 @@ impl Neighbours {
         mac: Mac,
         answers: bool,
     ) -> VecDeque<Packet> {
-        if !answers && !self.0.contains_key(&key) {
+        if !answers && !self.all.contains_key(&key) {
             return VecDeque::new();
         }
-        match self.0.insert(key, Neighbour::Known { mac, since: now }) {
-            Some(Neighbour::Asked { waiting, .. }) => waiting,
+        self.remember(key, mac, now);
+        match self.all.insert(key, Neighbour::Known { mac, since: now }) {
+            Some(Neighbour::Asked { waiting, .. }) => {
+                self.asked -= 1;
+                waiting
+            }
             _ => VecDeque::new(),
         }
     }
 
+    fn remember(&mut self, (interface, address): Key, mac: Mac, since: Nanos) {
+        if self.last.len() <= interface {
+            self.last.resize(interface + 1, None);
+        }
+        self.last[interface] = Some((address, mac, since));
+    }
+
     /// When a question is asked again or given up.
     pub(super) fn next(&self) -> Option<Nanos> {
+        if self.asked == 0 {
+            return None;
+        }
         let asked = |neighbour: &Neighbour| match neighbour {
             Neighbour::Asked { again, .. } => Some(*again),
             Neighbour::Known { .. } => None,
         };
-        self.0.values().filter_map(asked).min()
+        self.all.values().filter_map(asked).min()
     }
 
     /// The questions that are due.
     pub(super) fn turns(&mut self, now: Nanos) -> Vec<Turn> {
         let mut turns = Vec::new();
-        self.0.retain(|key, neighbour| {
+        self.all.retain(|key, neighbour| {
             let Neighbour::Asked { times, again, waiting } = neighbour else { return true };
             if *again > now {
                 return true;
@@ -111,6 +141,7 @@ impl Neighbours {
                 return true;
             }
             turns.push(Turn::Lost(*key, std::mem::take(waiting)));
+            self.asked -= 1;
             false
         });
         turns
