@@ -14,7 +14,8 @@ export RUSTFLAGS="--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-co
 as_user cargo build --quiet --release --manifest-path fuzz/Cargo.toml --target "$host" \
     --target-dir "$folder"
 failed=0
-for job in headers:fuzz/seeds/headers dataplane_file:labs/dataplane topology_file:labs; do
+for job in headers:fuzz/seeds/headers dataplane_file:labs/dataplane topology_file:labs \
+    imports:crates/import/tests/files; do
     target=${job%%:*} seeds=${job#*:}
     echo "== $target, $seconds s"
     as_user mkdir -p "$folder/corpus/$target" "fuzz/artifacts/$target"

@@ -73,3 +73,20 @@ pub fn topology_file(input: &[u8]) {
         assert!(!problems.to_string().is_empty());
     }
 }
+
+/// A lab of another program, as each of them: refused in words, or a topology file that is accepted
+/// and has every note in it.
+pub fn imports(input: &[u8]) {
+    use import::Format::{Containerlab, Kathara, Miniedit};
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let beside = import::Beside { name: "a.startup".into(), text: text.into() };
+    for format in [Containerlab, Kathara, Miniedit] {
+        match import::import(format, "fuzz", "fuzz", text, std::slice::from_ref(&beside)) {
+            Ok(imported) => {
+                assert!(model::topology::parse("made", &imported.topology).is_ok());
+                assert!(imported.notes.iter().all(|note| imported.topology.contains(&note.text)));
+            }
+            Err(problems) => assert!(!problems.to_string().is_empty()),
+        }
+    }
+}

@@ -94,3 +94,8 @@ fn dataplane_files() {
 fn topology_files() {
     check(kaido_fuzz::topology_file, &seeds("../labs"), 20_000);
 }
+
+#[test]
+fn imports() {
+    check(kaido_fuzz::imports, &seeds("../crates/import/tests/files"), 20_000);
+}

@@ -11,7 +11,7 @@ const FLOORS: [&[&str]; 7] = [
     &["wire"],
     &["model"],
     &["bpf", "netlink", "capture"],
-    &["emulator", "pathfinder"],
+    &["emulator", "import", "pathfinder"],
     &["api", "dataplane", "lab", "store", "telemetry"],
     &["node", "controller", "engine", "forwarder", "bench", "supervisor"],
     &["kaido"],

@@ -288,6 +288,19 @@ pub(crate) enum LabCommand {
         /// The node
         node: String,
     },
+    /// Make a topology file of another program's lab: containerlab, Kathará, MiniEdit
+    ///
+    /// What has no place in a topology file is listed on standard error, and at the file's top.
+    Import {
+        /// A containerlab file, a Kathará folder or its lab.conf, or a MiniEdit file
+        file: PathBuf,
+        /// Where the topology file goes; standard output when absent
+        #[arg(short, long = "out", value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Whose file it is; when absent, its name and what is in it say so
+        #[arg(long, value_enum, value_name = "PROGRAM")]
+        from: Option<ImportFormat>,
+    },
     /// Draw a topology as text
     Graph {
         #[command(flatten)]
@@ -348,6 +361,16 @@ pub(crate) enum LabCommand {
     },
     /// Remove what commands that were killed have left behind
     Gc,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum ImportFormat {
+    /// YAML with `topology:`
+    Containerlab,
+    /// A lab.conf
+    Kathara,
+    /// JSON, .mn
+    Miniedit,
 }
 
 #[derive(Debug, Subcommand)]

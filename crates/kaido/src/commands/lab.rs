@@ -17,7 +17,7 @@ use crate::output::{Output, table};
 use crate::runtime::cancellable;
 
 /// A topology file is small.
-const LARGEST_FILE: u64 = 5 << 20;
+pub(super) const LARGEST_FILE: u64 = 5 << 20;
 
 pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
     let labs = Labs::default();
@@ -60,6 +60,9 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         }
         // A lab's name may stand without --lab, too.
         LabCommand::Graph { which, file } => graph(&labs, file.or(which.lab).as_deref(), output),
+        LabCommand::Import { file, out, from } => {
+            super::import::run(&file, out.as_deref(), from, output)
+        }
         LabCommand::Link { which, link, change } => {
             super::link::change(&labs.choose(which.lab.as_deref())?, &link, change, output)
         }

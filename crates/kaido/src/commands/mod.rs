@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 mod events;
 pub(crate) mod experiments;
 pub(crate) mod function;
+mod import;
 pub(crate) mod lab;
 mod link;
 pub(crate) mod manual;

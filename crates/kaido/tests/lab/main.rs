@@ -8,6 +8,7 @@ mod emulated;
 mod events;
 mod faults;
 mod frr;
+mod import;
 mod kill;
 mod packs;
 mod protocols;

@@ -21,7 +21,6 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use de::{De, split_help};
 pub(crate) use entries::{Entries, Items};
-#[cfg(test)]
 pub(crate) use load::load;
 pub use nearest::suggest;
 pub(crate) use problems::{Place, Report, steps};

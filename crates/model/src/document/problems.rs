@@ -42,6 +42,17 @@ const MAX_SHOWN: usize = 50;
 const MAX_EXCERPT: usize = 400;
 
 impl Problems {
+    /// One problem with a line of a text that has no grammar here; lines count from 1.
+    pub fn at_line(file: &str, text: &str, line: usize, message: &str, help: &str) -> Self {
+        let before = text.split_inclusive('\n').take(line.saturating_sub(1));
+        let start = before.map(|line| line.chars().count()).sum::<usize>() as u32;
+        let length = text.lines().nth(line.saturating_sub(1)).map_or(0, |l| l.chars().count());
+        let end = start + length.max(1) as u32;
+        let mut report = Report::new(text);
+        report.add(Span { start, end, line: line as u32 }, message, Some(help.into()));
+        report.finish(file)
+    }
+
     /// The problems as text, each with its place, its line and its fix.
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };

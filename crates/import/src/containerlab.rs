@@ -1,0 +1,209 @@
+//! containerlab's YAML.
+
+use std::collections::HashMap;
+
+use model::topology::Problems;
+use model::{Outline, OutlineValue, outline, suggest};
+
+use crate::draft::{Draft, Kind, Lan, Link, Node, Source};
+
+/// Kinds that are a layer-2 switch.
+const BRIDGES: [&str; 2] = ["bridge", "ovs-bridge"];
+/// What an end of a link may name in a node's place: something of the machine.
+const OUTSIDE: [&str; 3] = ["host", "mgmt-net", "macvlan"];
+/// What the groups and defaults of a lab may say of nodes.
+const SECTIONS: [&str; 3] = ["defaults", "kinds", "groups"];
+
+/// What a name stands for.
+#[derive(Clone, Copy)]
+enum Place {
+    Node(usize),
+    Lan(usize),
+}
+
+pub(crate) fn read(file: &str, text: &str) -> Result<Draft, Problems> {
+    let source = Source { file, text };
+    let root = outline(file, text)?;
+    let mut draft = Draft::default();
+    let Some(topology) = root.get("topology") else {
+        let near = suggest("topology", root.entries().iter().map(|(key, _)| key.as_str()));
+        let help = near.map_or_else(
+            || "containerlab's files have `topology:` with `nodes:` and `links:`".to_owned(),
+            |near| format!("did you mean `topology` with `{near}`?"),
+        );
+        return Err(source.wrong(root.line, "this file has no `topology:`", &help));
+    };
+    draft.name = root.get("name").and_then(Outline::word).map(Into::into);
+    for (key, value) in root.entries() {
+        if !["name", "topology"].contains(&key.as_str()) {
+            draft.left_out(&format!("`{key}`"), value);
+        }
+    }
+    for (key, value) in topology.entries() {
+        match key.as_str() {
+            "nodes" | "links" => {}
+            key if SECTIONS.contains(&key) => section(&mut draft, key, value),
+            key => draft.left_out(&format!("`{key}`"), value),
+        }
+    }
+    let Some(nodes) = topology.get("nodes").filter(|nodes| !nodes.entries().is_empty()) else {
+        let help = "write at least one node below `topology: nodes:`";
+        return Err(source.wrong(topology.line, "the topology has no nodes", help));
+    };
+    let mut places = HashMap::new();
+    for (name, node) in nodes.entries() {
+        places.insert(name.as_str(), add(&mut draft, topology, name, node));
+    }
+    if let Some(links) = topology.get("links") {
+        if !matches!(links.value, OutlineValue::List(_)) && !links.is_nothing() {
+            let help = "write a list: `- endpoints: [\"a:eth1\", \"b:eth1\"]`";
+            return Err(source.wrong(links.line, "`links` is no list", help));
+        }
+        for link in links.items() {
+            connect(&mut draft, &source, &places, link)?;
+        }
+    }
+    many_links(&mut draft);
+    Ok(draft)
+}
+
+/// What is said of many nodes: their kinds and images count, the rest is listed once.
+fn section(draft: &mut Draft, name: &str, value: &Outline) {
+    if name == "defaults" {
+        return settings(draft, "`defaults`", value);
+    }
+    for (kind, value) in value.entries() {
+        settings(draft, &format!("`{name}: {kind}`"), value);
+    }
+}
+
+fn settings(draft: &mut Draft, whose: &str, value: &Outline) {
+    for (key, value) in value.entries() {
+        if !["kind", "image", "group"].contains(&key.as_str()) {
+            draft.left_out(&format!("`{key}` of {whose}"), value);
+        }
+    }
+}
+
+/// A node's own value of a key, or that of its group, its kind or the defaults.
+fn inherited<'o>(topology: &'o Outline, node: &'o Outline, key: &str) -> Option<&'o str> {
+    let word = |from: Option<&'o Outline>| from.and_then(|of| of.get(key)).and_then(Outline::word);
+    let within = |section: &str, name: Option<&str>| {
+        name.and_then(|name| word(topology.get(section).and_then(|of| of.get(name))))
+    };
+    let group = || within("groups", node.get("group").and_then(Outline::word));
+    let kind = || match key {
+        "kind" => None,
+        _ => within("kinds", inherited(topology, node, "kind")),
+    };
+    word(Some(node)).or_else(group).or_else(kind).or_else(|| word(topology.get("defaults")))
+}
+
+fn add(draft: &mut Draft, topology: &Outline, name: &str, node: &Outline) -> Place {
+    let kind = inherited(topology, node, "kind").unwrap_or("linux");
+    let image = inherited(topology, node, "image").unwrap_or_default();
+    settings(draft, name, node);
+    let line = node.line;
+    if BRIDGES.contains(&kind) {
+        let lan = Lan { name: name.into(), members: Vec::new(), options: Vec::new(), line };
+        draft.lans.push(lan);
+        return Place::Lan(draft.lans.len() - 1);
+    }
+    let is_frr = image.to_ascii_lowercase().contains("frr");
+    let becomes = match kind {
+        "linux" if !is_frr => Kind::Host,
+        _ => Kind::Frr,
+    };
+    if kind != "linux" {
+        draft.note(line, format!("{name} is an FRR router; it was of the kind {kind}"));
+    } else if !is_frr && !image.is_empty() {
+        draft.note(line, format!("{name} is a host with this machine's programs, not {image}"));
+    }
+    draft.nodes.push(Node { name: name.into(), kind: becomes, line });
+    Place::Node(draft.nodes.len() - 1)
+}
+
+fn connect(
+    draft: &mut Draft,
+    source: &Source<'_>,
+    places: &HashMap<&str, Place>,
+    link: &Outline,
+) -> Result<(), Problems> {
+    let line = link.line;
+    let kind = link.get("type").and_then(Outline::word).unwrap_or("veth");
+    if kind != "veth" {
+        draft.note(line, format!("a link of the type {kind} is not carried over"));
+        return Ok(());
+    }
+    for (key, value) in link.entries() {
+        if !["type", "endpoints"].contains(&key.as_str()) {
+            draft.left_out(&format!("`{key}` of a link"), value);
+        }
+    }
+    let ends = link.get("endpoints").map(Outline::items).unwrap_or_default();
+    let [a, b] = ends else {
+        let help = "write `endpoints: [\"a:eth1\", \"b:eth1\"]`";
+        return Err(source.wrong(line, "a link has two endpoints", help));
+    };
+    let (Some(a), Some(b)) = (place(draft, source, places, a)?, place(draft, source, places, b)?)
+    else {
+        return Ok(());
+    };
+    match (a, b) {
+        (Place::Node(a), Place::Node(b)) => {
+            draft.links.push(Link { ends: [a, b], options: Vec::new(), line });
+        }
+        (Place::Node(node), Place::Lan(lan)) | (Place::Lan(lan), Place::Node(node)) => {
+            draft.lans[lan].members.push(node);
+        }
+        (Place::Lan(a), Place::Lan(b)) => {
+            let (a, b) = (&draft.lans[a].name, &draft.lans[b].name);
+            let text = format!("the link between the bridges {a} and {b} is not carried over");
+            draft.note(line, text);
+        }
+    }
+    Ok(())
+}
+
+/// What one end of a link is: `node:interface`, or a map with `node`. None if it is outside.
+fn place(
+    draft: &mut Draft,
+    source: &Source<'_>,
+    places: &HashMap<&str, Place>,
+    end: &Outline,
+) -> Result<Option<Place>, Problems> {
+    let name = match end.word() {
+        Some(word) => word.split_once(':').map_or(word, |(node, _)| node),
+        None => end.get("node").and_then(Outline::word).unwrap_or_default(),
+    };
+    if let Some(place) = places.get(name) {
+        return Ok(Some(*place));
+    }
+    if OUTSIDE.contains(&name) {
+        draft.note(end.line, format!("a link to this machine ({name}) is not carried over"));
+        return Ok(None);
+    }
+    let help = match suggest(name, places.keys().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "write it below `nodes:`, or remove the link".into(),
+    };
+    Err(source.wrong(end.line, &format!("there is no node `{name}`"), &help))
+}
+
+/// Hosts do not forward, and containers may.
+fn many_links(draft: &mut Draft) {
+    let mut links = vec![0_usize; draft.nodes.len()];
+    let ends = draft.links.iter().flat_map(|link| link.ends);
+    ends.chain(draft.lans.iter().flat_map(|lan| lan.members.iter().copied()))
+        .for_each(|node| links[node] += 1);
+    for (at, count) in links.into_iter().enumerate() {
+        let node = &draft.nodes[at];
+        if node.kind == Kind::Host && count > 1 {
+            let text = format!(
+                "{} has {count} links and is a host; if it forwards, write `router: linux`",
+                node.name
+            );
+            draft.note(node.line, text);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What all importers have in common: a lab with the names of the other program.
+
+use model::Outline;
+use model::topology::Problems;
+
+use crate::Note;
+
+/// What a node becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Host,
+    Frr,
+    Linux,
+}
+
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) line: usize,
+}
+
+/// Options of a link, in the topology file's words.
+pub(crate) type Options = Vec<(&'static str, String)>;
+
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) ends: [usize; 2],
+    pub(crate) options: Options,
+    pub(crate) line: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Lan {
+    pub(crate) name: String,
+    pub(crate) members: Vec<usize>,
+    pub(crate) options: Options,
+    pub(crate) line: usize,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub(crate) name: Option<String>,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) lans: Vec<Lan>,
+    pub(crate) notes: Vec<Note>,
+}
+
+impl Draft {
+    pub(crate) fn note(&mut self, line: impl Into<Option<usize>>, text: impl Into<String>) {
+        self.notes.push(Note { line: line.into(), text: text.into() });
+    }
+
+    /// A key that has no place in a topology file, with as much of its value as fits a line.
+    pub(crate) fn left_out(&mut self, what: &str, value: &Outline) {
+        if !value.is_nothing() {
+            let text = format!("{what} is not carried over{}", shown(value));
+            self.note(value.line, text);
+        }
+    }
+}
+
+/// ` (value)` of a word; of something larger nothing.
+fn shown(value: &Outline) -> String {
+    match value.word() {
+        Some(word) if word.len() <= 60 && !word.contains('\n') => format!(" ({word})"),
+        _ => String::new(),
+    }
+}
+
+/// The file that is being read, for its problems.
+pub(crate) struct Source<'a> {
+    pub(crate) file: &'a str,
+    pub(crate) text: &'a str,
+}
+
+impl Source<'_> {
+    pub(crate) fn wrong(&self, line: usize, message: &str, help: &str) -> Problems {
+        Problems::at_line(self.file, self.text, line, message, help)
+    }
+}

@@ -1,0 +1,184 @@
+//! A draft -> a topology file.
+
+use std::fmt::Write;
+
+use model::topology::{self, Problems};
+
+use crate::draft::{Draft, Kind, Options};
+use crate::names::{Names, lab_name};
+use crate::{Imported, Note};
+
+pub(crate) fn write(file: &str, lab: &str, mut draft: Draft) -> Result<Imported, Problems> {
+    let lab = name_lab(lab, &mut draft);
+    let (nodes, lans) = rename(&mut draft);
+    drop_impossible(&mut draft);
+    if draft.nodes.iter().any(|node| node.kind == Kind::Frr) {
+        same_routing(&mut draft);
+        draft.note(
+            None,
+            "what the FRR routers are configured with is not known: they speak OSPF (`routing:`)",
+        );
+    }
+    draft.notes.iter_mut().for_each(|note| note.text = plain(&note.text));
+    draft.notes.sort_by_key(|note| note.line.unwrap_or(usize::MAX));
+    let mut topology = String::new();
+    // Writing to a string cannot fail.
+    let _ = header(&mut topology, file, &draft.notes);
+    let _ = body(&mut topology, &lab, &draft, &nodes, &lans);
+    // What Kaido refuses (too many nodes, say) is refused here already.
+    topology::parse(&format!("{file}, as a topology"), &topology)?;
+    Ok(Imported { lab, topology, notes: draft.notes })
+}
+
+/// The lab's own name, or the one that is given.
+fn name_lab(given: &str, draft: &mut Draft) -> String {
+    let Some(wanted) = draft.name.take() else { return lab_name(given) };
+    let name = lab_name(&wanted);
+    if name != wanted {
+        draft.note(None, format!("the lab `{wanted}` is called {name}"));
+    }
+    name
+}
+
+/// The names of nodes and LANs. Those that are right as they are come first.
+fn rename(draft: &mut Draft) -> (Vec<String>, Vec<String>) {
+    let mut names = Names::default();
+    let wanted: Vec<(String, usize)> = draft
+        .nodes
+        .iter()
+        .map(|node| (node.name.clone(), node.line))
+        .chain(draft.lans.iter().map(|lan| (lan.name.clone(), lan.line)))
+        .collect();
+    let mut given = vec![None; wanted.len()];
+    for (given, (name, _)) in given.iter_mut().zip(&wanted) {
+        if names.is_free(name) {
+            *given = Some(names.give(name));
+        }
+    }
+    let mut all = Vec::with_capacity(wanted.len());
+    for (at, (given, (wanted, line))) in given.into_iter().zip(wanted).enumerate() {
+        all.push(given.unwrap_or_else(|| {
+            let name = names.give(&wanted);
+            let what = if at < draft.nodes.len() { "node" } else { "LAN" };
+            draft.note(line, format!("the {what} `{wanted}` is called {name}"));
+            name
+        }));
+    }
+    let lans = all.split_off(draft.nodes.len());
+    (all, lans)
+}
+
+/// Routers that are neighbours speak one protocol: beside FRR routers, all are.
+fn same_routing(draft: &mut Draft) {
+    let mut notes = Vec::new();
+    for node in draft.nodes.iter_mut().filter(|node| node.kind == Kind::Linux) {
+        node.kind = Kind::Frr;
+        let text = format!("{} is an FRR router, since there are others", node.name);
+        notes.push(Note { line: Some(node.line), text });
+    }
+    draft.notes.extend(notes);
+}
+
+/// Links to oneself, a LAN's second port at one node, LANs of one node.
+fn drop_impossible(draft: &mut Draft) {
+    let mut notes = Vec::new();
+    draft.links.retain(|link| {
+        let stays = link.ends[0] != link.ends[1];
+        if !stays {
+            let name = &draft.nodes[link.ends[0]].name;
+            let text = format!("a link of {name} to itself is not carried over");
+            notes.push(Note { line: Some(link.line), text });
+        }
+        stays
+    });
+    for lan in &mut draft.lans {
+        let mut known = std::collections::HashSet::new();
+        let before = lan.members.len();
+        lan.members.retain(|member| known.insert(*member));
+        if lan.members.len() < before {
+            let text = format!("on the LAN {} nodes have one interface, not more", lan.name);
+            notes.push(Note { line: Some(lan.line), text });
+        }
+        if lan.members.len() < 2 {
+            let text = format!("the LAN {} has fewer than two nodes and is left out", lan.name);
+            notes.push(Note { line: Some(lan.line), text });
+        }
+    }
+    draft.notes.extend(notes);
+}
+
+fn header(out: &mut String, file: &str, notes: &[Note]) -> std::fmt::Result {
+    writeln!(out, "# Imported from {}.", plain(file))?;
+    if !notes.is_empty() {
+        writeln!(out, "# Not carried over, or assumed:")?;
+    }
+    for note in notes {
+        match note.line {
+            Some(line) => writeln!(out, "#   line {line}: {}", note.text)?,
+            None => writeln!(out, "#   {}", note.text)?,
+        }
+    }
+    Ok(())
+}
+
+fn body(
+    out: &mut String,
+    lab: &str,
+    draft: &Draft,
+    nodes: &[String],
+    lans: &[String],
+) -> std::fmt::Result {
+    writeln!(out, "name: {}", quoted(lab))?;
+    if draft.nodes.iter().any(|node| node.kind == Kind::Frr) {
+        writeln!(out, "routing: [ospf, ospf6]")?;
+    }
+    writeln!(out, "nodes:")?;
+    for (node, name) in draft.nodes.iter().zip(nodes) {
+        let what = match node.kind {
+            Kind::Host => "{}",
+            Kind::Frr => "{router: frr}",
+            Kind::Linux => "{router: linux}",
+        };
+        writeln!(out, "  {name}: {what}")?;
+    }
+    let lans: Vec<_> =
+        draft.lans.iter().zip(lans).filter(|(lan, _)| lan.members.len() > 1).collect();
+    if draft.links.is_empty() && lans.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "links:")?;
+    for link in &draft.links {
+        let [a, b] = link.ends.map(|end| &nodes[end]);
+        match options(&link.options) {
+            text if text.is_empty() => writeln!(out, "  - {a}-{b}")?,
+            text => writeln!(out, "  - {a}-{b}: {{{text}}}")?,
+        }
+    }
+    for (lan, name) in lans {
+        let members: Vec<String> = lan.members.iter().map(|&at| quoted(&nodes[at])).collect();
+        let members = members.join(", ");
+        match options(&lan.options) {
+            text if text.is_empty() => writeln!(out, "  - {name}: [{members}]")?,
+            text => writeln!(out, "  - {name}: {{nodes: [{members}], {text}}}")?,
+        }
+    }
+    Ok(())
+}
+
+fn options(options: &Options) -> String {
+    let texts: Vec<String> = options.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    texts.join(", ")
+}
+
+/// Names that YAML would take for something else stand in quotes.
+fn quoted(name: &str) -> String {
+    const WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
+    let is_word = WORDS.iter().any(|word| word.eq_ignore_ascii_case(name));
+    if is_word { format!("'{name}'") } else { name.to_owned() }
+}
+
+/// A text that stays within its comment, and means nothing to a terminal.
+fn plain(text: &str) -> String {
+    let is_odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
+    text.chars().map(|c| if is_odd(c) { ' ' } else { c }).collect()
+}

@@ -1,0 +1,121 @@
+//! `kaido lab import`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use import::{Beside, Format};
+use serde_json::json;
+
+use super::lab::LARGEST_FILE;
+use crate::cli::ImportFormat;
+use crate::failure::{Done, Failure};
+use crate::input;
+use crate::output::Output;
+
+/// A startup file is a few commands.
+const LARGEST_STARTUP: u64 = 1 << 20;
+/// A lab with more devices is too large anyway.
+const MOST_STARTUPS: usize = 2000;
+
+pub(crate) fn run(
+    path: &Path,
+    out: Option<&Path>,
+    from: Option<ImportFormat>,
+    output: &Output,
+) -> Done {
+    let file = if path.is_dir() { path.join("lab.conf") } else { path.to_owned() };
+    let text = input::read(&file, "lab", LARGEST_FILE)?;
+    // A folder's own name is the lab's, even if it was called `.`.
+    let full = std::fs::canonicalize(&file).unwrap_or_else(|_| file.clone());
+    let full = full.display().to_string();
+    let format = from.map(Format::from).or_else(|| Format::recognise(&full, &text));
+    let Some(format) = format else {
+        let name = file.display();
+        let what = "is not recognised: say --from containerlab, kathara or miniedit";
+        return Err(Failure::usage(anyhow!("{name} {what}")));
+    };
+    let beside = match format {
+        Format::Kathara => startups(&file)?,
+        _ => Vec::new(),
+    };
+    let shown = file.display().to_string();
+    let lab = Format::lab_of(&full);
+    let imported = import::import(format, &shown, &lab, &text, &beside).map_err(|problems| {
+        let details = json!({ "problems": &problems.problems });
+        let text = match output.is_json() {
+            true => anyhow!("{shown} cannot be imported"),
+            false => anyhow!("{shown} cannot be imported\n{problems}"),
+        };
+        Failure::usage(text).with_details(details)
+    })?;
+    if let Some(out) = out {
+        write_new(out, &imported.topology)?;
+    }
+    if !output.is_json() {
+        let mut errors = std::io::stderr();
+        for note in &imported.notes {
+            let place = note.line.map(|line| format!(":{line}")).unwrap_or_default();
+            // The notes are in the topology file as well.
+            let _ = writeln!(errors, "{shown}{place}: {}", note.text);
+        }
+    }
+    let value = json!({
+        "lab": imported.lab, "file": out, "topology": imported.topology, "notes": imported.notes,
+    });
+    output.print(&value, |_| match out {
+        Some(out) => format!("lab {} is in {}", imported.lab, out.display()),
+        None => imported.topology.clone(),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The startup files beside a lab.conf, by name.
+fn startups(file: &Path) -> Result<Vec<Beside>, Failure> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let cannot = || format!("cannot read {}", folder.display());
+    let entries = std::fs::read_dir(folder).with_context(cannot).map_err(Failure::usage)?;
+    let mut paths: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|end| end == "startup") && path.is_file())
+        .collect();
+    paths.sort();
+    if paths.len() > MOST_STARTUPS {
+        let text = format!("{} has more than {MOST_STARTUPS} startup files", folder.display());
+        return Err(Failure::usage(anyhow!(text)));
+    }
+    let read = |path: PathBuf| {
+        let text = input::read(&path, "startup file", LARGEST_STARTUP)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Beside { name, text })
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// What is there may have been edited: it stays.
+fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+    use std::io::ErrorKind;
+    let written =
+        std::fs::File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::usage(anyhow!(
+            "{} is there already: remove it, or name another file",
+            path.display()
+        )),
+        _ => Failure::failed(
+            anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
+        ),
+    })
+}
+
+impl From<ImportFormat> for Format {
+    fn from(format: ImportFormat) -> Self {
+        match format {
+            ImportFormat::Containerlab => Self::Containerlab,
+            ImportFormat::Kathara => Self::Kathara,
+            ImportFormat::Miniedit => Self::Miniedit,
+        }
+    }
+}

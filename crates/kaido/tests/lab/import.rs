@@ -1,0 +1,58 @@
+//! Labs of other programs, brought up.
+
+use testkit::Machine;
+
+use crate::kaido;
+
+fn foreign(name: &str) -> String {
+    format!("{}/../import/tests/files/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn each_program_is_imported_and_checked() {
+    let kaido = kaido();
+    for (name, lab) in [
+        ("leaves.clab.yml", "two-leaves"),
+        ("campus", "campus"),
+        ("campus/lab.conf", "campus"),
+        ("office.mn", "office"),
+    ] {
+        let out = kaido.folder().join(name.replace('/', "_")).with_extension("yaml");
+        let out = out.to_str().unwrap();
+        let said = kaido.run(&["lab", "import", &foreign(name), "-o", out]);
+        assert!(said.stderr.contains("not carried over"), "{}", said.stderr);
+        assert!(said.ok().contains(&format!("lab {lab} is in {out}")));
+        assert!(kaido.ok(&["lab", "check", out]).contains(&format!("lab {lab},")));
+        // What may have been edited is not written over.
+        let again = kaido.run(&["lab", "import", &foreign(name), "-o", out]);
+        again.failed(2, &[out, "is there already"]);
+    }
+    let campus = kaido.json(&["lab", "import", &foreign("campus")]);
+    let notes = campus["notes"].as_array().unwrap();
+    let has = |words: &str| notes.iter().any(|n| n["text"].as_str().unwrap().contains(words));
+    assert!(has("pc1.startup") && has("kathara/frr"), "{notes:?}");
+    assert!(campus["topology"].as_str().unwrap().contains("core: {router: frr}"));
+}
+
+#[test]
+fn what_is_none_of_them_is_refused() {
+    let kaido = kaido();
+    let odd = kaido.file("odd.txt", "hello\n");
+    kaido.run(&["lab", "import", &odd]).failed(2, &["odd.txt", "--from"]);
+    let from = ["lab", "import", &odd, "--from", "kathara"];
+    kaido.run(&from).failed(2, &["odd.txt", "no line of a lab.conf", "pc1[0]"]);
+    kaido.run(&["lab", "import", "/dev/zero"]).failed(2, &["neither a file nor a pipe"]);
+}
+
+#[test]
+fn root_an_imported_lab_comes_up() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let office = kaido.ok(&["lab", "import", &foreign("office.mn")]);
+    let lab = kaido.lab_up(&office);
+    // Behind two switches and two routers; 1% of the packets between these is lost.
+    let said = lab.exec("h1", "ping -c 3 -W 2 10.0.3.2");
+    assert!(said.contains("bytes from"), "{said}");
+    lab.down();
+    before.assert_restored(&kaido);
+}
