@@ -301,10 +301,13 @@ pub(crate) enum LabCommand {
         #[arg(long, value_enum, value_name = "PROGRAM")]
         from: Option<ImportFormat>,
     },
-    /// Draw a topology as text
+    /// Draw a topology as text, or as SVG
     Graph {
         #[command(flatten)]
         which: WhichLab,
+        /// Print an SVG file
+        #[arg(long)]
+        svg: bool,
         /// A topology file, in place of a lab that is up
         #[arg(conflicts_with = "lab")]
         file: Option<String>,

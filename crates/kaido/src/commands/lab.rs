@@ -59,7 +59,9 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             Err(become_command(process))
         }
         // A lab's name may stand without --lab, too.
-        LabCommand::Graph { which, file } => graph(&labs, file.or(which.lab).as_deref(), output),
+        LabCommand::Graph { which, svg, file } => {
+            graph(&labs, file.or(which.lab).as_deref(), svg, output)
+        }
         LabCommand::Import { file, out, from } => {
             super::import::run(&file, out.as_deref(), from, output)
         }
@@ -201,12 +203,17 @@ fn ls(labs: &Labs, output: &Output) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn graph(labs: &Labs, what: Option<&str>, output: &Output) -> Done {
+fn graph(labs: &Labs, what: Option<&str>, svg: bool, output: &Output) -> Done {
     let topology = match what {
         Some(file) if Path::new(file).is_file() => read_topology(Path::new(file), output)?.1,
         what => labs.choose(what)?.topology().clone(),
     };
-    output.print(&topology, lab::draw)?;
+    if svg {
+        let drawing = lab::draw_svg(&topology);
+        output.print(&json!({ "svg": drawing }), |_| drawing.clone())?;
+    } else {
+        output.print(&topology, lab::draw)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
