@@ -124,7 +124,11 @@ pub(crate) fn stream(
     let mut server = spawn_in(to, server)?;
     wait_for_port(to, cancel, PORT)?;
     let mut client = Command::new("iperf3");
-    client.args(["-J", "-p", PORT, "-t", &seconds.to_string(), "-O", "1"]);
+    client.args(["-J", "-p", PORT, "-t", &seconds.to_string()]);
+    if seconds > 1 {
+        // TCP's first second is its slow start.
+        client.args(["-O", "1"]);
+    }
     client.args(["-c", &address.to_string(), "--connect-timeout", "5000"]);
     if udp {
         client.args(["-u", "-b", "0", "-l", &UDP_PAYLOAD.to_string()]);

@@ -101,7 +101,7 @@ fn warm_up(lab: &Hosts<'_>, from: &Namespace, to: &Namespace) -> Result<UdpSocke
     let to_address = address(lab, "n3")?;
     let listener = to.run(|| UdpSocket::bind(("0.0.0.0", PORT)))??;
     let mut ping = Command::new("ping");
-    ping.args(["-n", "-i", "0.1", "-c", "10", "-W", "2", &to_address.to_string()]);
+    ping.args(["-n", "-i", "0.1", "-c", "3", "-W", "2", &to_address.to_string()]);
     spawn_in(from, ping)?.wait()?;
     Ok(listener)
 }

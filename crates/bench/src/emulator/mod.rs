@@ -1,5 +1,5 @@
-//! How fast and how exact emulated networks are, beside the experiments of GINE's authors: *GINE*, an
-//! emulator of wide-area networks with netfilter queues and network namespaces.
+//! How fast and how exact emulated networks are, beside the published experiments of GINE, an emulator of
+//! wide-area networks with netfilter queues and network namespaces.
 
 mod exact;
 mod hosts;
