@@ -1,6 +1,8 @@
 //! Taps on interfaces of the calling thread's network namespace: AF_PACKET with the kernel's own
 //! timestamps.
 
+pub mod pcapng;
+
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;

@@ -49,6 +49,16 @@ impl Fates {
         Self { dice, next: 0, is_bad: false }
     }
 
+    /// Those from a packet on. `is_bad`: whether a burst of losses is on before it.
+    pub(crate) fn at(dice: Dice, next: u64, is_bad: bool) -> Self {
+        Self { dice, next, is_bad }
+    }
+
+    /// Whether a burst of losses is on.
+    pub(crate) fn is_bad(&self) -> bool {
+        self.is_bad
+    }
+
     /// How many packets have had theirs.
     pub fn count(&self) -> u64 {
         self.next

@@ -18,8 +18,10 @@ mod network;
 mod opportunities;
 mod packet;
 pub mod queue;
+mod replay;
 pub mod router;
 mod switch;
+mod tap;
 mod traffic;
 
 pub use chance::Chance;
@@ -33,8 +35,9 @@ pub use loss::Loss;
 pub use network::{Leaves, LinkId, Network, NodeId, PortId};
 pub use opportunities::{BadTrace, Opportunities};
 pub use packet::{BadPacket, Cut, Packet, Segments, Unfinished};
-
+pub use replay::{Difference, Event, Outcome, Replay, Report};
 pub use switch::{Switch, SwitchCounts};
+pub use tap::{Deed, Gap, Position, Seen, Tapped};
 pub use traffic::{CrossCounts, NoTraffic, Pattern, Traffic};
 
 /// A moment, or a span of time, in nanoseconds.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::opportunities::Place;
 use crate::queue::{Discipline, Limit, Mark, Queue, Refusal, Sender};
+use crate::tap::{Deed, Gap, Position, Tap, Tapped};
 use crate::{Chance, Course, Dice, Fates, Impairments, Loss, Nanos, Opportunities};
 
 /// What goes over a link.
@@ -195,6 +196,8 @@ pub struct Link<P> {
     refused: Vec<Charged<P>>,
     /// What is on its way, in memory.
     flying_bytes: u64,
+    /// Who watches it.
+    tap: Option<Box<Tap<P>>>,
 }
 
 impl<P: Frame> Link<P> {
@@ -216,9 +219,70 @@ impl<P: Frame> Link<P> {
             counts: Counts::default(),
             refused: Vec::new(),
             flying_bytes: 0,
+            tap: None,
         };
         link.follow(0);
         link
+    }
+
+    /// One that goes on from where another one was.
+    pub fn at(dice: Dice, settings: Settings, position: Position) -> Self {
+        let mut link = Self::new(dice, settings);
+        link.fates = Fates::at(dice, position.number, position.is_bad);
+        link.others = Fates::at(dice.others(), position.cross_number, position.cross_is_bad);
+        (link.origin, link.turn, link.last) = (position.origin, None, position.last);
+        link.place = Place { number: position.opportunity, used: position.opportunity_used };
+        link
+    }
+
+    /// Where it is; what waits and flies is not in it.
+    fn position(&self) -> Position {
+        Position {
+            number: self.fates.count(),
+            cross_number: self.others.count(),
+            is_bad: self.fates.is_bad(),
+            cross_is_bad: self.others.is_bad(),
+            origin: self.origin,
+            last: self.last,
+            opportunity: self.place.number,
+            opportunity_used: self.place.used,
+        }
+    }
+
+    /// Lets somebody watch it, with room for so many bytes of packets; one at a time. Returns whether
+    /// nobody did.
+    pub fn watch(&mut self, room: u64) -> bool {
+        let is_free = self.tap.is_none();
+        self.tap.get_or_insert_with(|| Box::new(Tap::new(room)));
+        is_free
+    }
+
+    /// Nobody watches it any more.
+    pub fn unwatch(&mut self) {
+        self.tap = None;
+    }
+
+    /// What has been seen since the last call, if somebody watches.
+    pub fn seen(&mut self) -> Option<Tapped<P>> {
+        self.tap.as_mut().map(|tap| tap.take())
+    }
+
+    fn see(&mut self, at: Nanos, deed: Deed, packet: &P) {
+        if self.tap.is_some() {
+            self.tell(at, deed, packet);
+        }
+    }
+
+    #[cold]
+    fn tell(&mut self, at: Nanos, deed: Deed, packet: &P) {
+        let Some(mut tap) = self.tap.take() else { return };
+        let waits = self.sending.is_some() || self.queue.packets() > 0;
+        if !tap.has_begun() && deed != Deed::Left && !waits {
+            let flying = self.flying.iter().map(|(at, _)| *at);
+            tap.begin(self.position(), flying.collect());
+        }
+        tap.see(at, deed, packet, memory_of(packet));
+        self.tap = Some(tap);
     }
 
     /// What it was told to do.
@@ -255,17 +319,19 @@ impl<P: Frame> Link<P> {
     }
 
     /// A packet for which there is no room left in the network: it has its number, and goes no further.
-    pub fn refuse(&mut self, packet: &P) {
+    pub fn refuse(&mut self, now: Nanos, packet: &P) {
+        self.see(now, Deed::Refused, packet);
         self.counts.received += 1;
         let fates = if packet.is_cross() { &mut self.others } else { &mut self.fates };
         fates.next(&self.now.impairments);
         self.drop(1, Cause::Backlog);
     }
 
-    /// Carries a packet to its end at once, if the link does nothing to packets and none is on it. Returns
-    /// whether it has.
+    /// Carries a packet to its end at once, if the link does nothing to packets, none is on it, and nobody
+    /// watches. Returns whether it has.
     pub(crate) fn carry(&mut self, packet: &P) -> bool {
-        if !self.is_plain || !self.flying.is_empty() || self.sending.is_some() {
+        let is_busy = !self.flying.is_empty() || self.sending.is_some();
+        if !self.is_plain || is_busy || self.tap.is_some() {
             return false;
         }
         self.fates.skip();
@@ -278,6 +344,7 @@ impl<P: Frame> Link<P> {
     /// Takes a packet. Whoever calls has called [`Link::advance`] for everything before `now`.
     pub fn receive(&mut self, now: Nanos, mut packet: P) {
         self.follow(now);
+        self.see(now, Deed::Came, &packet);
         self.counts.received += 1;
         let fates = if packet.is_cross() { &mut self.others } else { &mut self.fates };
         let roll = fates.discipline();
@@ -339,6 +406,7 @@ impl<P: Frame> Link<P> {
             self.flying_bytes -= memory_of(&packet);
             self.counts.arrived += 1;
             self.counts.arrived_bytes += u64::from(packet.length());
+            self.see(at, Deed::Left, &packet);
             arrived(at, packet);
         }
     }
@@ -363,6 +431,7 @@ impl<P: Frame> Link<P> {
 
     /// Says when its course and its trace have begun.
     pub fn begin(&mut self, now: Nanos, origin: Nanos) {
+        self.say_changed();
         self.origin = origin;
         self.turn = None;
         self.follow(now);
@@ -371,11 +440,18 @@ impl<P: Frame> Link<P> {
     /// Changes what it does from `now` on. A packet that is being sent goes on at the new rate; those on
     /// their way arrive when they would have.
     pub fn change(&mut self, now: Nanos, settings: Settings) {
+        self.say_changed();
         self.settings = settings;
         self.turn = None;
         match self.settings.course {
             Some(_) => self.follow(now),
             None => self.become_now(now, self.settings.clone()),
+        }
+    }
+
+    fn say_changed(&mut self) {
+        if let Some(tap) = &mut self.tap {
+            tap.breaks(Gap::Changed);
         }
     }
 

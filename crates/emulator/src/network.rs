@@ -6,8 +6,8 @@ use std::collections::{BinaryHeap, VecDeque};
 use crate::router::Router;
 use crate::traffic::Source;
 use crate::{
-    CrossCounts, Dice, Filter, Frame as _, Link, Nanos, NoTraffic, Packet, Settings, Switch,
-    Traffic,
+    CrossCounts, Dice, Filter, Frame as _, Link, Nanos, NoTraffic, Packet, Position, Replay,
+    Settings, Switch, Traffic,
 };
 
 /// A node of a network.
@@ -221,6 +221,17 @@ impl Network {
         self.carried.len()
     }
 
+    /// A link, to be watched.
+    pub fn get_mut(&mut self, id: LinkId) -> &mut Link<Packet> {
+        &mut self.links[id.0].link
+    }
+
+    /// The same packets again, on a link that does what this one was told to do.
+    pub fn replay(&self, id: LinkId, position: Position) -> Replay {
+        let Direction { link, name, .. } = &self.links[id.0];
+        Replay::new(Dice::new(self.seed, name), link.settings().clone(), position)
+    }
+
     /// Packets that a link's filters have stopped: they did not come to it.
     pub fn filtered(&self, id: LinkId) -> u64 {
         self.links[id.0].filtered
@@ -330,7 +341,7 @@ impl Network {
         cross.sent += 1;
         cross.sent_bytes += u64::from(packet.length());
         if self.memory >= self.room {
-            link.refuse(&packet);
+            link.refuse(now, &packet);
         } else {
             link.receive(now, packet);
         }
@@ -367,7 +378,7 @@ impl Network {
         let has_room = self.memory < self.room;
         let mut receive = |packet| match has_room {
             true => link.receive(now, packet),
-            false => link.refuse(&packet),
+            false => link.refuse(now, &packet),
         };
         if is_many {
             packet.split(receive);

@@ -49,9 +49,9 @@ impl std::error::Error for BadTrace {}
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Place {
     /// The opportunity, counted over all periods.
-    number: u64,
+    pub(crate) number: u64,
     /// How many of its bytes are used.
-    used: u32,
+    pub(crate) used: u32,
 }
 
 impl Opportunities {

@@ -13,7 +13,7 @@ use model::topology::Attachment;
 use netlink::Namespace;
 use nix::net::if_::if_nametoindex;
 use tokio::net::UnixListener;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_stream::wrappers::UnixListenerStream;
 
 use crate::plan::{Outlet, Plan};
@@ -123,13 +123,16 @@ pub async fn run(
     let listener = UnixListener::bind(&socket).map_err(bind)?;
     tracing::info!("{} directions, listening on {}", directions.len(), socket.display());
     let (stopped, stopping) = oneshot::channel::<()>();
+    let (ends, ending) = watch::channel(false);
     let server = tonic::transport::Server::builder()
-        .add_service(EmulatorServer::new(Service::new(remote, directions, base)))
+        .add_service(EmulatorServer::new(Service::new(remote, directions, base, ending)))
         .serve_with_incoming_shutdown(UnixListenerStream::new(listener), async move {
             tokio::select! {
                 () = stop => {}
                 _ = stopping => {}
             }
+            // The server waits for its calls.
+            let _ = ends.send(true);
         });
     tokio::pin!(server);
     let done = tokio::select! {

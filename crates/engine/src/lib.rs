@@ -4,6 +4,7 @@
 //! them, lets the network's time pass, and puts out what leaves. Deadlines count from those moments, so
 //! what it is late once does not make the next link late.
 
+mod capture;
 mod clock;
 mod daemon;
 mod describe;

@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use model::topology::{Attachment, Means, Node, Segment, SegmentKind, Topology};
 use wire::Mac;
 
+use crate::describe::describe;
 use crate::settings::{Side, TraceError};
 
 /// What a lab's links start from where its file says no seed.
@@ -27,6 +28,13 @@ pub struct Direction {
     pub side: Side,
     /// Where it is in the network.
     pub id: LinkId,
+}
+
+impl Direction {
+    /// What it does, as the topology file writes it.
+    pub fn does(&self) -> String {
+        describe(&self.side)
+    }
 }
 
 /// What is at an edge of the network.

@@ -8,24 +8,33 @@ use api::v1;
 use api::v1::emulator_server::Emulator;
 use emulator::{Cause, Nanos, Network, Pattern, Traffic};
 use model::topology::{self, LinkChange};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use crate::Remote;
 use crate::describe::describe;
 use crate::plan::Direction;
+use crate::{Remote, capture};
 
 /// Answers for a running engine.
 #[derive(Clone)]
 pub(crate) struct Service {
-    remote: Remote,
+    pub(crate) remote: Remote,
     /// What the directions do now: whoever changes one holds it until the engine has done so.
-    directions: Arc<Mutex<Vec<Direction>>>,
+    pub(crate) directions: Arc<Mutex<Vec<Direction>>>,
     base: PathBuf,
+    /// Whether the emulator ends: what goes on for ever goes on till then.
+    ending: watch::Receiver<bool>,
 }
 
 impl Service {
-    pub(crate) fn new(remote: Remote, directions: Vec<Direction>, base: PathBuf) -> Self {
-        Self { remote, directions: Arc::new(Mutex::new(directions)), base }
+    pub(crate) fn new(
+        remote: Remote,
+        directions: Vec<Direction>,
+        base: PathBuf,
+        ending: watch::Receiver<bool>,
+    ) -> Self {
+        Self { remote, directions: Arc::new(Mutex::new(directions)), base, ending }
     }
 
     fn get(&self) -> Result<Vec<v1::EmulatedDirection>, Status> {
@@ -174,7 +183,7 @@ fn counted(direction: &Direction, network: &Network) -> v1::EmulatedDirection {
 }
 
 /// On a thread that may wait for the engine.
-async fn wait<T: Send + 'static>(
+pub(crate) async fn wait<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Status> + Send + 'static,
 ) -> Result<T, Status> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -219,5 +228,20 @@ impl Emulator for Service {
         let service = self.clone();
         let direction = wait(move || service.add_traffic(request.into_inner())).await?;
         Ok(Response::new(v1::AddCrossTrafficResponse { direction: Some(direction) }))
+    }
+
+    type CaptureEmulatedLinkStream = ReceiverStream<Result<v1::CapturedFrames, Status>>;
+
+    async fn capture_emulated_link(
+        &self,
+        request: Request<v1::CaptureEmulatedLinkRequest>,
+    ) -> Result<Response<Self::CaptureEmulatedLinkStream>, Status> {
+        let (sink, stream) = mpsc::channel(capture::WAITING);
+        let (started, begun) = oneshot::channel();
+        let (service, ending) = (self.clone(), self.ending.clone());
+        // By itself: a call that is given up leaves nothing behind.
+        tokio::spawn(capture::run(service, request.into_inner(), started, sink, ending));
+        begun.await.map_err(|_| Status::internal("the emulator has panicked: see its log"))??;
+        Ok(Response::new(ReceiverStream::new(stream)))
     }
 }

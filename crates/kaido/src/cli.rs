@@ -344,16 +344,38 @@ pub(crate) enum LabCommand {
         #[command(flatten)]
         which: WhichLab,
     },
-    /// Capture on a node's interface with tcpdump
+    /// Capture on a node's interface with tcpdump, or what enters and leaves an emulated link
     Capture {
         #[command(flatten)]
         which: WhichLab,
         /// The node and its interface, such as r1:r2
-        #[arg(value_name = "NODE:INTERFACE")]
-        place: String,
+        #[arg(value_name = "NODE:INTERFACE", required_unless_present = "link")]
+        place: Option<String>,
+        /// The emulated link instead, with the emulator's own times; the file can be replayed
+        #[arg(long, value_name = "LINK", conflicts_with_all = ["place", "arguments"], requires = "write")]
+        link: Option<String>,
+        /// The node whose sending is meant; by default the one that is named first
+        #[arg(long, value_name = "NODE", requires = "link")]
+        from: Option<String>,
+        /// The pcapng file that is written, with an interface for what enters and one for what leaves
+        #[arg(short, long, value_name = "FILE", requires = "link")]
+        write: Option<PathBuf>,
+        /// End when so many packets have entered
+        #[arg(long, value_name = "PACKETS", requires = "link", value_parser = clap::value_parser!(u64).range(1..))]
+        count: Option<u64>,
+        /// End after so many seconds
+        #[arg(long, value_name = "SECONDS", requires = "link", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+        seconds: Option<u64>,
         /// More arguments for tcpdump, behind --
         #[arg(last = true, value_name = "ARGUMENTS")]
         arguments: Vec<String>,
+    },
+    /// Let the packets of a captured link come again, without waiting, and compare what leaves
+    Replay {
+        /// The topology file
+        file: PathBuf,
+        /// What `lab capture --link` has written
+        capture: PathBuf,
     },
     /// Start daemons of a lab again that have ended
     Start {

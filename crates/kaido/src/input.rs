@@ -11,6 +11,16 @@ use crate::failure::Failure;
 
 /// The text of a file that is `what`, and has `largest` bytes at most: something else may be endless.
 pub(crate) fn read(path: &Path, what: &str, largest: u64) -> Result<String, Failure> {
+    let bytes = read_bytes(path, what, largest)?;
+    let cannot = || format!("cannot read {}", path.display());
+    let no_text = |error: std::string::FromUtf8Error| {
+        std::io::Error::new(std::io::ErrorKind::InvalidData, error.utf8_error())
+    };
+    String::from_utf8(bytes).map_err(no_text).with_context(cannot).map_err(Failure::usage)
+}
+
+/// The same, of a file that need not be text.
+pub(crate) fn read_bytes(path: &Path, what: &str, largest: u64) -> Result<Vec<u8>, Failure> {
     let name = path.display();
     let cannot = || format!("cannot read {name}");
     let is_none = |why: &str| Failure::usage(anyhow!("{name} is no {what}: {why}"));
@@ -25,13 +35,13 @@ pub(crate) fn read(path: &Path, what: &str, largest: u64) -> Result<String, Fail
     if found.len() > largest {
         return Err(too_large());
     }
-    let mut text = String::with_capacity(found.len() as usize);
-    let read = file.take(largest + 1).read_to_string(&mut text);
-    if text.len() as u64 > largest {
+    let mut bytes = Vec::with_capacity(found.len() as usize);
+    let read = file.take(largest + 1).read_to_end(&mut bytes);
+    if bytes.len() as u64 > largest {
         return Err(too_large());
     }
     read.with_context(cannot).map_err(Failure::usage)?;
-    Ok(text)
+    Ok(bytes)
 }
 
 #[cfg(test)]

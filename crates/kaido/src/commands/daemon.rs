@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
 use lab::{ControllerConfig, EmulatorConfig, NodeConfig, SupervisorConfig};
+use model::topology::Topology;
 use nix::fcntl::{Flock, FlockArg};
 use serde::de::DeserializeOwned;
 
@@ -43,9 +44,19 @@ pub(crate) fn emulator(config: &Path) -> Done {
     let text = crate::input::read(&topology, "topology file", LARGEST_FILE)?;
     let topology = model::topology::parse(&topology.to_string_lossy(), &text)
         .map_err(|problems| Failure::usage(anyhow!("{problems}")))?;
-    let shortest = [false, true].map(|ipv6| lab::Routes::of_all(&topology, ipv6));
+    let plan = plan(&topology, &base)?;
+    // Whoever starts it is in the machine's namespace, and hands that over as standard input.
+    let machine = "/proc/self/fd/0".into();
+    let config = engine::Config { socket, plan, base, machine, queues };
+    block_on(engine::run(config, asked_to_end()))?.map_err(Failure::failed)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The emulated network of a lab. `base`: the folder of the files that its topology names.
+pub(super) fn plan(topology: &Topology, base: &Path) -> Result<engine::Plan, Failure> {
+    let shortest = [false, true].map(|ipv6| lab::Routes::of_all(topology, ipv6));
     let routes = |node: usize| {
-        let routes = shortest.iter().flat_map(|family| family.static_routes(&topology, node));
+        let routes = shortest.iter().flat_map(|family| family.static_routes(topology, node));
         // Of several ways a virtual router takes the first.
         let first = |(prefix, hops): lab::StaticRoute| {
             hops.first().map(|(interface, via)| (prefix, *interface, *via))
@@ -53,13 +64,8 @@ pub(crate) fn emulator(config: &Path) -> Done {
         routes.filter_map(first).collect()
     };
     let surroundings =
-        engine::Surroundings { base: &base, device: &lab::emulator_device, routes: &routes };
-    let plan = engine::Plan::of(&topology, &surroundings).map_err(Failure::usage)?;
-    // Whoever starts it is in the machine's namespace, and hands that over as standard input.
-    let machine = "/proc/self/fd/0".into();
-    let config = engine::Config { socket, plan, base, machine, queues };
-    block_on(engine::run(config, asked_to_end()))?.map_err(Failure::failed)?;
-    Ok(ExitCode::SUCCESS)
+        engine::Surroundings { base, device: &lab::emulator_device, routes: &routes };
+    engine::Plan::of(topology, &surroundings).map_err(Failure::usage)
 }
 
 pub(crate) fn supervisor(config: &Path) -> Done {

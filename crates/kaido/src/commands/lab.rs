@@ -78,7 +78,15 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         LabCommand::Events { which } => {
             super::events::list(&labs.choose(which.lab.as_deref())?, output)
         }
-        LabCommand::Capture { which, place, arguments } => {
+        LabCommand::Capture { which, link: Some(link), from, write, count, seconds, .. } => {
+            let lab = labs.choose(which.lab.as_deref())?;
+            // clap has seen to it.
+            let file = write.unwrap_or_default();
+            let ends = super::capture::Ends { count, after: seconds.map(Duration::from_secs) };
+            super::capture::run(&lab, &link, from, &file, ends, output)
+        }
+        LabCommand::Capture { which, place, arguments, .. } => {
+            let place = place.unwrap_or_default();
             let Some((node, interface)) = place.split_once(':') else {
                 return Err(Failure::usage(anyhow!(
                     "`{place}` names no interface: write NODE:INTERFACE, such as r1:r2"
@@ -90,6 +98,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             lab.enter(node)?;
             Err(become_command(process))
         }
+        LabCommand::Replay { file, capture } => super::replay::run(&file, &capture, output),
         LabCommand::Start { which, daemon } => {
             let lab = labs.choose(which.lab.as_deref())?;
             let daemons = daemons()?;

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod app;
+mod capture;
 pub(crate) mod daemon;
 pub(crate) mod dataplane;
 pub(crate) mod doctor;
@@ -12,4 +13,5 @@ pub(crate) mod lab;
 mod link;
 pub(crate) mod manual;
 pub(crate) mod network;
+mod replay;
 pub(crate) mod test;

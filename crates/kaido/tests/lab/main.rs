@@ -4,6 +4,7 @@
 
 mod attached;
 mod bad_files;
+mod capture;
 mod emulated;
 mod events;
 mod faults;

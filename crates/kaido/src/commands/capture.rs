@@ -1,0 +1,212 @@
+//! `kaido lab capture --link`: what enters and what leaves an emulated link.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use ::capture::pcapng::{Interface, Writer};
+use anyhow::{Context, anyhow};
+use api::v1;
+use api::v1::captured_frame::{Deed, Gap};
+use lab::Lab;
+use nix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::failure::{Done, Failure};
+use crate::output::Output;
+use crate::runtime::{asked_to_end, block_on};
+
+/// What is said of a packet, beside its bytes.
+pub(super) const CROSS: &str = "cross traffic";
+pub(super) const REFUSED: &str = "no room in the emulator";
+pub(super) const CHANGED: &str = "the link was changed before";
+pub(super) const MISSED: &str = "packets are missing before";
+/// The numbers of the file's interfaces.
+pub(super) const IN: u32 = 0;
+pub(super) const OUT: u32 = 1;
+
+/// When it is over, unless it is asked to end before.
+pub(super) struct Ends {
+    /// So many packets have entered.
+    pub(super) count: Option<u64>,
+    /// So long after its beginning.
+    pub(super) after: Option<Duration>,
+}
+
+/// What a replay has to know: the comment of the first interface, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Origin {
+    pub(super) link: String,
+    pub(super) from: String,
+    pub(super) does: String,
+    /// What has been added to the emulator's clock.
+    pub(super) clock_offset_s: i64,
+    pub(super) number: u64,
+    pub(super) cross_number: u64,
+    pub(super) is_bad: bool,
+    pub(super) cross_is_bad: bool,
+    pub(super) origin_ns: u64,
+    pub(super) last_ns: u64,
+    pub(super) opportunity: u64,
+    pub(super) opportunity_used: u32,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Counts {
+    entered: u64,
+    left: u64,
+    missed: u64,
+}
+
+/// A file that is being written.
+struct Recording<'a> {
+    link: &'a str,
+    from: &'a str,
+    /// Until it is known where the link is, and so what the file begins with.
+    waiting: Option<BufWriter<File>>,
+    writer: Option<Writer<BufWriter<File>>>,
+    counts: Counts,
+    most: u64,
+}
+
+pub(super) fn run(
+    lab: &Lab,
+    link: &str,
+    from: Option<String>,
+    path: &Path,
+    ends: Ends,
+    output: &Output,
+) -> Done {
+    let (socket, link) = lab.emulator(link)?;
+    let first = || {
+        let end = lab.segment(&link).ok()?.ends.first()?;
+        Some(lab.topology().nodes[end.node].name.clone())
+    };
+    let from = from.or_else(first).unwrap_or_default();
+    lab.node(&from)?;
+    let cannot = || format!("cannot write {}", path.display());
+    let file = File::create(path).with_context(cannot).map_err(Failure::failed)?;
+    let mut recording = Recording {
+        link: &link,
+        from: &from,
+        waiting: Some(BufWriter::new(file)),
+        writer: None,
+        counts: Counts::default(),
+        most: ends.count.unwrap_or(u64::MAX),
+    };
+    block_on(async {
+        let request = v1::CaptureEmulatedLinkRequest { link: link.clone(), from: from.clone() };
+        let mut client = api::connect_emulator(&socket).await?;
+        let mut stream = client.capture_emulated_link(request).await?.into_inner();
+        let time = async {
+            match ends.after {
+                Some(after) => tokio::time::sleep(after).await,
+                None => std::future::pending().await,
+            }
+        };
+        let asked = asked_to_end();
+        tokio::pin!(time, asked);
+        loop {
+            let message = tokio::select! {
+                message = stream.message() => message?,
+                () = &mut time => return Ok(()),
+                () = &mut asked => return Ok(()),
+            };
+            let Some(message) = message else {
+                return Err(Failure::failed(anyhow!("the emulator has ended")));
+            };
+            if !recording.take(message).with_context(cannot).map_err(Failure::failed)? {
+                return Ok(());
+            }
+        }
+    })
+    // What there is until then is in the file, whatever has ended it.
+    .and_then(|done| {
+        recording.finish().with_context(cannot).map_err(Failure::failed)?;
+        done
+    })?;
+    let Counts { entered, left, missed } = recording.counts;
+    let said = json!({
+        "link": link, "from": from, "file": path.display().to_string(),
+        "entered": entered, "left": left, "missed": missed,
+    });
+    output.print(&said, |_| {
+        let lost = if missed == 0 { String::new() } else { format!(", {missed} missed") };
+        let of = format!("{link} from {from}");
+        format!("{of}: {entered} packets entered, {left} left{lost}: {}", path.display())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Recording<'_> {
+    /// Returns whether there is room for more.
+    fn take(&mut self, message: v1::CapturedFrames) -> std::io::Result<bool> {
+        self.counts.missed = message.missed;
+        if let Some(position) = message.position {
+            self.begin(Some(position))?;
+        }
+        let Some(writer) = &mut self.writer else { return Ok(true) };
+        for frame in message.frames {
+            let mut words = Vec::new();
+            words.extend(frame.is_cross.then_some(CROSS));
+            words.extend((frame.deed() == Deed::Refused).then_some(REFUSED));
+            words.extend(match frame.gap() {
+                Gap::Unspecified => None,
+                Gap::Changed => Some(CHANGED),
+                Gap::Missed => Some(MISSED),
+            });
+            let (interface, count) = match frame.deed() {
+                Deed::Left => (OUT, &mut self.counts.left),
+                _ => (IN, &mut self.counts.entered),
+            };
+            writer.packet(interface, frame.at_ns, &frame.bytes, &words.join(", "))?;
+            *count += 1;
+            if self.counts.entered >= self.most {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn begin(&mut self, position: Option<v1::LinkPosition>) -> std::io::Result<()> {
+        let Some(file) = self.waiting.take() else { return Ok(()) };
+        let offset = clock_offset();
+        let (link, from) = (self.link, self.from);
+        let origin = position.map(|position| Origin {
+            link: link.into(),
+            from: from.into(),
+            does: position.does,
+            clock_offset_s: offset,
+            number: position.number,
+            cross_number: position.cross_number,
+            is_bad: position.is_bad,
+            cross_is_bad: position.cross_is_bad,
+            origin_ns: position.origin_ns,
+            last_ns: position.last_ns,
+            opportunity: position.opportunity,
+            opportunity_used: position.opportunity_used,
+        });
+        let comment = origin.map(|origin| json!(origin).to_string()).unwrap_or_default();
+        let interface = |way: &str, comment: String| Interface {
+            name: format!("{link} from {from}, {way}"),
+            comment,
+        };
+        let interfaces = [interface("in", comment), interface("out", String::new())];
+        self.writer = Some(Writer::begin(file, &interfaces, offset)?);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> std::io::Result<()> {
+        self.begin(None)?;
+        self.writer.take().map_or(Ok(()), |writer| writer.finish().map(drop))
+    }
+}
+
+/// Seconds from the emulator's clock to the time of day: whole ones, so that its nanoseconds stay.
+fn clock_offset() -> i64 {
+    let read = |clock| clock_gettime(clock).map_or(0, |time| time.tv_sec());
+    read(ClockId::CLOCK_REALTIME) - read(ClockId::CLOCK_MONOTONIC)
+}

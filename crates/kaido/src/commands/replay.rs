@@ -1,0 +1,175 @@
+//! `kaido lab replay`: the packets of a captured link come again.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use ::capture::pcapng::{self, Captured};
+use anyhow::{Context, anyhow};
+use emulator::{Deed, Difference, Event, Nanos, Outcome, Packet, Position, Report};
+use serde_json::{Value, json};
+
+use super::capture::{CHANGED, CROSS, IN, MISSED, Origin, REFUSED};
+use crate::failure::{Done, Failure};
+use crate::output::Output;
+
+/// It is held in memory, and its packets beside it.
+const LARGEST_CAPTURE: u64 = 1 << 30;
+
+pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
+    let (_, topology) = super::lab::read_topology(file, output)?;
+    let name = capture.display().to_string();
+    let wrong = |why: &str| Failure::usage(anyhow!("{name}: {why}"));
+    let bytes = crate::input::read_bytes(capture, "capture", LARGEST_CAPTURE)?;
+    let contents = pcapng::read(&bytes).with_context(|| name.clone()).map_err(Failure::usage)?;
+    drop(bytes);
+    let first = contents.interfaces.first().map(|interface| interface.comment.as_str());
+    let origin: Origin = serde_json::from_str(first.unwrap_or_default()).map_err(|_| {
+        wrong("it does not say where its link was: capture with `kaido lab capture --link`, and packets")
+    })?;
+    let (events, cut) = events(contents.packets, &origin).map_err(|why| wrong(&why))?;
+    let base = file.parent().unwrap_or(Path::new(""));
+    let plan = super::daemon::plan(&topology, base)?;
+    let is_meant = |one: &&engine::Direction| one.link == origin.link && one.from == origin.from;
+    let Some(direction) = plan.directions.iter().find(is_meant) else {
+        let what =
+            format!("has no emulated link `{}` on which `{}` sends", origin.link, origin.from);
+        return Err(Failure::usage(anyhow!("{} {what}", file.display())));
+    };
+    let report = plan.network.replay(direction.id, position(&origin)).run(&events);
+    let does = direction.does();
+    let start = events.first().map_or(0, |event| event.at);
+    let said = json!({
+        "link": origin.link,
+        "from": origin.from,
+        "first": origin.number,
+        "entered": report.came,
+        "left": report.left,
+        "dropped": report.dropped,
+        "copied": report.copied,
+        "corrupted": report.corrupted,
+        "inside": report.inside,
+        "identical": report.difference.is_none() && cut.is_none(),
+        "difference": report.difference.map(|one| difference_as_json(one, start)),
+        "ends_early": cut,
+        "did": origin.does,
+        "does": does,
+    });
+    output.print(&said, |_| as_text(&report, &origin, &does, cut, start))?;
+    let is_same = report.difference.is_none() && cut.is_none();
+    Ok(if is_same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What was seen, up to where it no longer follows from what was before; and why it ends there.
+fn events(
+    packets: Vec<Captured>,
+    origin: &Origin,
+) -> Result<(Vec<Event>, Option<&'static str>), String> {
+    let mut events = Vec::with_capacity(packets.len());
+    let offset = i128::from(origin.clock_offset_s) * 1_000_000_000;
+    for (number, packet) in (1..).zip(packets) {
+        let is = |word: &str| packet.comment.split(", ").any(|said| said == word);
+        if let Some(gap) = [CHANGED, MISSED].into_iter().find(|gap| is(gap)) {
+            return Ok((events, Some(gap)));
+        }
+        if packet.bytes.len() != packet.length as usize {
+            return Err(format!("packet {number} is cut off: only whole ones come again"));
+        }
+        let at = Nanos::try_from(i128::from(packet.at_ns) - offset)
+            .map_err(|_| format!("packet {number} is earlier than its clock"))?;
+        let deed = match packet.interface {
+            number if number != IN as usize => Deed::Left,
+            _ if is(REFUSED) => Deed::Refused,
+            _ => Deed::Came,
+        };
+        let is_cross = is(CROSS);
+        let packet = Packet::new(&packet.bytes)
+            .map_err(|_| format!("packet {number} is shorter than an Ethernet header"))?;
+        events.push(Event { at, deed, packet, is_cross });
+    }
+    Ok((events, None))
+}
+
+fn position(origin: &Origin) -> Position {
+    Position {
+        number: origin.number,
+        cross_number: origin.cross_number,
+        is_bad: origin.is_bad,
+        cross_is_bad: origin.cross_is_bad,
+        origin: origin.origin_ns,
+        last: origin.last_ns,
+        opportunity: origin.opportunity,
+        opportunity_used: origin.opportunity_used,
+    }
+}
+
+fn as_text(
+    report: &Report,
+    origin: &Origin,
+    does: &str,
+    cut: Option<&str>,
+    start: Nanos,
+) -> String {
+    let Report { came, left, dropped, copied, corrupted, inside, difference } = report;
+    let Origin { link, from, number, does: did, .. } = origin;
+    let mut lines = vec![format!(
+        "{link} from {from}, from packet {number} on: {came} entered, {left} left; {dropped} \
+         dropped, {copied} copied, {corrupted} corrupted, {inside} inside at the end"
+    )];
+    if did != does {
+        lines.push(format!("it did `{did}` then, and does `{does}` in the file"));
+    }
+    lines.push(match difference {
+        None => "identical".into(),
+        Some(difference) => format!("different: {}", describe(*difference, start)),
+    });
+    lines.extend(cut.map(|why| format!("the capture can be replayed that far: {why}")));
+    lines.join("\n")
+}
+
+fn seconds(at: Nanos, start: Nanos) -> f64 {
+    (i128::from(at) - i128::from(start)) as f64 / 1e9
+}
+
+/// `packet 3, which entered at 0.003000000 s, leaves at 0.023000000 s`.
+fn leaves(outcome: Outcome, start: Nanos) -> String {
+    let Outcome { at, number, came, is_wrong } = outcome;
+    let (came, at) = (seconds(came, start), seconds(at, start));
+    let wrong = if is_wrong { " with a wrong bit" } else { "" };
+    format!("packet {number}, which entered at {came:.9} s, leaves at {at:.9} s{wrong}")
+}
+
+fn describe(difference: Difference, start: Nanos) -> String {
+    let at = |at| format!("{:.9} s", seconds(at, start));
+    match difference {
+        Difference::Missing(replayed) => {
+            format!("{}; in the capture nothing more leaves", leaves(replayed, start))
+        }
+        Difference::OtherTime { replayed, captured } => {
+            format!("{}; in the capture at {}", leaves(replayed, start), at(captured))
+        }
+        Difference::OtherPacket { replayed, captured } => {
+            let other = "; in the capture the next to leave has other bytes, at";
+            format!("{}{other} {}", leaves(replayed, start), at(captured))
+        }
+        Difference::More { captured } => {
+            format!("in the capture one more leaves, at {}", at(captured))
+        }
+    }
+}
+
+fn difference_as_json(difference: Difference, start: Nanos) -> Value {
+    let (replayed, captured) = match difference {
+        Difference::Missing(replayed) => (Some(replayed), None),
+        Difference::OtherTime { replayed, captured }
+        | Difference::OtherPacket { replayed, captured } => (Some(replayed), Some(captured)),
+        Difference::More { captured } => (None, Some(captured)),
+    };
+    json!({
+        "says": describe(difference, start),
+        "packet": replayed.map(|one| one.number),
+        "entered_ns": replayed.map(|one| one.came),
+        "leaves_ns": replayed.map(|one| one.at),
+        "corrupted": replayed.map(|one| one.is_wrong),
+        "captured_leaves_ns": captured,
+    })
+}

@@ -1,0 +1,85 @@
+//! What is captured of an emulated link comes again from the file alone.
+
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::until;
+
+use crate::kaido;
+
+const MESSY: &str = "\
+name: messy
+seed: 7
+nodes: {h1: {}, h2: {}}
+links:
+  - h1-h2: {delay: 20ms, jitter: 3ms normal, loss: {gilbert-elliott: {p: 5%, r: 30%}}, duplicate: 10%,
+            corrupt: 10%, reorder: 5%, rate: 20mbit, reverse: {delay: 10ms, loss: 0%}}
+";
+
+fn wait_for(what: &str, is_there: impl Fn() -> bool) {
+    until(Duration::from_secs(20), || is_there().then_some(()), || what.into());
+}
+
+#[test]
+fn root_what_is_captured_comes_again_and_with_another_seed_something_else() {
+    let kaido = kaido();
+    let lab = kaido.lab_up(MESSY);
+    let capture = kaido.folder().join("out.pcapng").display().to_string();
+    let ping = ["ping", "-q", "-i", "0.003", "-w", "120", "-s", "300", "10.0.1.2"];
+    let mut pinging = lab.start("h1", &ping);
+    let said = kaido.ok(&["lab", "capture", "--link", "h2-h1", "-w", &capture, "--count", "400"]);
+    assert!(said.contains("h1-h2 from h1: 400 packets entered, "), "{said}");
+    let file = kaido.file("again.yaml", MESSY);
+    let report: Value = kaido.json(&["lab", "replay", &file, &capture]);
+    assert_eq!(report["identical"], true, "{report}");
+    assert_eq!(report["entered"], 400, "{report}");
+    for key in ["dropped", "copied", "corrupted"] {
+        assert!(report[key].as_u64().unwrap() > 10, "{report}");
+    }
+    let said = kaido.ok(&["lab", "replay", &file, &capture]);
+    assert!(said.ends_with("identical\n"), "{said}");
+    let other = kaido.file("other.yaml", &MESSY.replace("seed: 7", "seed: 8"));
+    let said = kaido.run(&["lab", "replay", &other, &capture]);
+    assert!(said.stdout.contains("different: "), "{}", said.stdout);
+    said.failed(1, &[]);
+    // Of the other way there is none in this file, and of another file none at all.
+    let less = kaido.file("less.yaml", "name: less\nnodes: {h1: {}, h3: {}}\nlinks: [h1-h3]\n");
+    kaido.run(&["lab", "replay", &less, &capture]).failed(2, &["has no emulated link `h1-h2`"]);
+    kaido.run(&["lab", "replay", &file, &file]).failed(2, &["it is no pcapng file"]);
+
+    // Until it is told to end; another one has to wait, and a change is said.
+    let capturing =
+        kaido.start(&["lab", "capture", "--link", "h1-h2", "--from", "h1", "-w", &capture]);
+    let size = || std::fs::metadata(&capture).map_or(0, |found| found.len());
+    wait_for("packets", || size() > 40_000);
+    let second = kaido.folder().join("second.pcapng").display().to_string();
+    kaido
+        .run(&["lab", "capture", "--link", "h1-h2", "-w", &second, "--seconds", "5"])
+        .failed(1, &["h1-h2 from h1 is being captured already"]);
+    kaido.ok(&["lab", "link", "h1-h2", "set", "delay=30ms"]);
+    let before = size();
+    wait_for("more packets", || size() > before + 20_000);
+    let process = nix::unistd::Pid::from_raw(capturing.id() as i32);
+    nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGINT).unwrap();
+    let ended = capturing.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.status.signal()), (Some(0), None));
+    let said = kaido.run(&["--json", "lab", "replay", &file, &capture]);
+    let report: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(report["difference"], Value::Null, "{report}");
+    assert_eq!(report["ends_early"], "the link was changed before", "{report}");
+    said.failed(1, &[]);
+    pinging.kill().unwrap();
+    pinging.wait().unwrap();
+    // A capture that is killed leaves nothing behind.
+    let mut capturing = kaido.start(&["lab", "capture", "--link", "h1-h2", "-w", &second]);
+    wait_for("a file", || std::fs::metadata(&second).is_ok());
+    capturing.kill().unwrap();
+    capturing.wait().unwrap();
+    let again = || {
+        let arguments = ["lab", "capture", "--link", "h1-h2", "-w", &second, "--seconds", "1"];
+        kaido.command(&arguments).output().unwrap().status.success()
+    };
+    wait_for("room for another", again);
+    lab.down();
+}
