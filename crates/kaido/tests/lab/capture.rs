@@ -49,6 +49,8 @@ fn root_what_is_captured_comes_again_and_with_another_seed_something_else() {
     kaido.run(&["lab", "replay", &file, &file]).failed(2, &["it is no pcapng file"]);
 
     // Until it is told to end; another one has to wait, and a change is said.
+    // What is there of the last one says nothing of this one.
+    std::fs::remove_file(&capture).unwrap();
     let capturing =
         kaido.start(&["lab", "capture", "--link", "h1-h2", "--from", "h1", "-w", &capture]);
     let size = || std::fs::metadata(&capture).map_or(0, |found| found.len());
