@@ -72,7 +72,7 @@ fn delay(context: &Context<'_>, quick: bool) -> Result<Row> {
 fn loss(context: &Context<'_>, quick: bool) -> Result<Row> {
     const PAPER: f64 = 26.3;
     const EXPECTED: f64 = 27.1;
-    let count = if quick { 100_000 } else { 1_000_000 };
+    let count = if quick { 50_000 } else { 1_000_000 };
     (context.say)(&format!("{count} packets over three links that lose 10 % each"));
     let lab = Hosts::up(context, &three(["loss: 10%"; 3]), None)?;
     let (from, to) = (lab.at("n0")?, lab.at("n3")?);

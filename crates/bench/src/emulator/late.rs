@@ -35,7 +35,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
         tails.push(at(0.99));
     }
     (context.say)("what the emulator takes while nothing happens");
-    let (before, idle) = (lab.emulator_seconds()?, if quick { 2.0 } else { 20.0 });
+    let (before, idle) = (lab.emulator_seconds()?, if quick { 1.0 } else { 20.0 });
     crate::tap::pause(Duration::from_secs_f64(idle));
     let taken = (lab.emulator_seconds()? - before) * 100.0 / idle;
     Ok(vec![
