@@ -31,12 +31,9 @@ impl Tun {
         let name = name_device(&file).map_err(|errno| failed(errno.into()))?;
         // It is another way out to the machine, not a host: it says nothing of itself, and takes packets
         // from whatever address, unless the machine as a whole does not.
-        for (key, value) in [("ipv6/conf", "addr_gen_mode=1"), ("ipv4/conf", "rp_filter=0")] {
-            let (setting, value) = value.split_once('=').unwrap_or((value, ""));
-            let path = format!("/proc/sys/net/{key}/{name}/{setting}");
-            std::fs::write(path, value).map_err(failed)?;
-        }
         let up = |name: &str| {
+            netlink::sysctl::write(&format!("ipv6/conf/{name}/addr_gen_mode"), "1")?;
+            netlink::sysctl::write(&format!("ipv4/conf/{name}/rp_filter"), "0")?;
             let mut handle = netlink::Handle::new()?;
             let index = handle.link(name)?.index;
             handle.request(format!("device {name}"), netlink::set_up(index))

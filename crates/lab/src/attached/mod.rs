@@ -65,9 +65,7 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
 
 /// Whether this machine forwards what comes out of the network.
 fn check_forwarding(prefixes: &[IpNet]) -> Result<(), Error> {
-    let is = |setting: &str, value: &str| {
-        fs::read_to_string(format!("/proc/sys/net/{setting}")).is_ok_and(|s| s.trim() == value)
-    };
+    let is = |setting: &str, value: &str| netlink::sysctl::read(setting).is_ok_and(|s| s == value);
     for (family, setting) in [("IPv4", "ipv4/ip_forward"), ("IPv6", "ipv6/conf/all/forwarding")] {
         let needed = prefixes.iter().any(|prefix| prefix.addr().is_ipv6() == (family == "IPv6"));
         if needed && is(setting, "0") {
