@@ -24,7 +24,7 @@ pub use error::Error;
 pub use gate::Gate;
 pub use plan::{Direction, Outlet, Plan, Surroundings};
 pub use pump::{Engine, Pace};
-pub use queue::{QUEUES, Queue, QueueSettings};
+pub use queue::{Queue, QueueSettings};
 pub use remote::{Gone, Remote};
 pub use settings::{Side, TraceError};
 pub use socket::Socket;

@@ -12,6 +12,7 @@ mod tun;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use emulator::{Nanos, Packet};
+use model::topology::Attachment;
 use wire::Mac;
 
 use crate::Error;
@@ -19,9 +20,9 @@ use crate::plan::MACHINE;
 use taken::Taken;
 use tun::Tun;
 
-/// How many queues an interface has. The kernel does not say how large the segments of a packet are: TCP
-/// does not mind, and everything else comes one by one.
-pub const QUEUES: u16 = 2;
+/// An interface has two queues: the kernel does not say how large the segments of a packet are. TCP does not
+/// mind, and everything else comes one by one.
+const QUEUES: usize = Attachment::QUEUES as usize;
 
 /// What the engine has to know of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub struct QueueSettings {
 
 /// The packets of an attached interface.
 pub struct Queue {
-    taken: [Taken; QUEUES as usize],
+    taken: [Taken; QUEUES],
     tun: Tun,
 }
 

@@ -8,15 +8,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use model::topology::{Means, Topology};
+use model::topology::{Attachment, Means, Topology};
 
 use super::{Queues, attachments};
 use crate::Error;
 
 /// The first number that a lab uses: others begin at 0.
 const FIRST: u16 = 16_384;
-/// How many an interface has: TCP's, and everybody else's.
-const EACH: u16 = 2;
+const EACH: u16 = Attachment::QUEUES;
 
 /// Whether packets are queued, and by whom.
 pub(super) fn check(topology: &Topology) -> Result<(), Error> {
