@@ -72,7 +72,7 @@ fn delay(context: &Context<'_>, quick: bool) -> Result<Row> {
 fn loss(context: &Context<'_>, quick: bool) -> Result<Row> {
     const PAPER: f64 = 26.3;
     const EXPECTED: f64 = 27.1;
-    let count = if quick { 50_000 } else { 1_000_000 };
+    let count = if quick { 30_000 } else { 1_000_000 };
     (context.say)(&format!("{count} packets over three links that lose 10 % each"));
     let lab = Hosts::up(context, &three(["loss: 10%"; 3]), None)?;
     let (from, to) = (lab.at("n0")?, lab.at("n3")?);
@@ -120,7 +120,7 @@ fn settle(port: &mut Port) -> Result<()> {
 
 /// What a link's rate is at the receiving port, with more than that to send.
 fn rates(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
-    let (runs, seconds) = if quick { (1, 1.0) } else { (5, 5.0) };
+    let (runs, seconds) = if quick { (1, 0.6) } else { (5, 5.0) };
     let (mut rows, cancel) = (Vec::new(), &context.cancel);
     for (set, paper) in [(10.0, 9.6), (20.0, 19.1), (1000.0, 39.6)] {
         let text = format!(
@@ -138,7 +138,7 @@ fn rates(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
                 to: SocketAddr::new(address(&lab, "n3")?, PORT),
                 frame,
                 rate: Some(rate),
-                count: (rate * (seconds + 1.0)) as u64,
+                count: (rate * (seconds + 0.6)) as u64,
             };
             let mut port = Port::of(&to, "a")?;
             let arrived = std::thread::scope(|scope| {

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use api::v1;
 use lab::{Lab, Options};
-use model::topology;
+use model::topology::{self, Traffic};
 use netlink::Namespace;
 
 use super::LAB;
@@ -50,16 +50,40 @@ impl<'c> Hosts<'c> {
     /// Layer-2 bytes that a direction has carried so far. What went another way was not emulated.
     pub(super) fn carried(&self, link: &str, from: &str) -> Result<u64> {
         let socket = self.lab.emulator_socket()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let answer = runtime.block_on(async {
+        let answer = block_on(async {
             let mut client = api::connect_emulator(&socket).await?;
-            anyhow::Ok(
-                client.get_emulated_links(v1::GetEmulatedLinksRequest {}).await?.into_inner(),
-            )
+            let asked = v1::GetEmulatedLinksRequest {};
+            Ok(client.get_emulated_links(asked).await?.into_inner())
         })?;
         let mut directions = answer.directions.into_iter();
         let found = directions.find(|one| one.link == link && one.from == from);
         Ok(found.with_context(|| format!("{link} is no emulated link"))?.arrived_bytes)
+    }
+
+    /// Lets a link carry packets of others as well, from one of its ends.
+    pub(super) fn add_traffic(&self, link: &str, from: &str, traffic: Traffic) -> Result<()> {
+        let (socket, link) = self.lab.emulator(link)?;
+        let traffic = Some(traffic.into());
+        let request = v1::AddCrossTrafficRequest { link, from: from.into(), traffic };
+        block_on(async {
+            api::connect_emulator(&socket).await?.add_cross_traffic(request).await?;
+            Ok(())
+        })
+    }
+
+    /// Cuts a link; neither end sees it where that is silent.
+    pub(super) fn cut(&self, link: &str, is_silent: bool) -> Result<()> {
+        if !is_silent {
+            self.lab.change_link(link, lab::Change::Down)?;
+            return Ok(());
+        }
+        let (socket, link) = self.lab.emulator(link)?;
+        let request =
+            v1::ChangeEmulatedLinkRequest { link, down: Some(true), ..Default::default() };
+        block_on(async {
+            api::connect_emulator(&socket).await?.change_emulated_link(request).await?;
+            Ok(())
+        })
     }
 
     /// The emulator's time on processors so far, in seconds.
@@ -76,6 +100,10 @@ impl<'c> Hosts<'c> {
         };
         Ok((user.parse::<f64>()? + system.parse::<f64>()?) / TICKS)
     }
+}
+
+fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
 
 /// Clock ticks in a second (`getconf CLK_TCK`): what Linux tells programs everywhere.

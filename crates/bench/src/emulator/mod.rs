@@ -1,6 +1,7 @@
 //! How fast and how exact emulated networks are, beside the published experiments of GINE, an emulator of
 //! wide-area networks with netfilter queues and network namespaces.
 
+mod cross;
 mod exact;
 mod hosts;
 mod late;
@@ -8,6 +9,7 @@ mod load;
 mod outside;
 mod packets;
 mod port;
+mod reroute;
 mod stream;
 
 use anyhow::Result;
@@ -22,6 +24,11 @@ pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     let mut rows = stream::bench(context, quick)?;
     rows.extend(packets::bench(context, quick)?);
     rows.extend(exact::bench(context, quick)?);
+    rows.extend(cross::bench(context, quick)?);
     rows.extend(late::bench(context, quick)?);
+    if !quick {
+        // Protocols take minutes.
+        rows.extend(reroute::bench(context)?);
+    }
     Ok(rows)
 }

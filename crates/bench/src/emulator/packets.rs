@@ -14,7 +14,7 @@ use crate::{Better, Context, Row};
 const PORT: u16 = 7000;
 
 pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
-    let (runs, seconds) = if quick { (1, 1.0) } else { (5, 3.0) };
+    let (runs, seconds) = if quick { (1, 0.5) } else { (5, 3.0) };
     let outside = Outside::new(By::Frames)?;
     let (mut rows, cancel) = (Vec::new(), &context.cancel);
     for routers in [1, 10, 60] {
@@ -23,7 +23,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
         let _listener = outside.b.run(|| UdpSocket::bind((to, PORT)))??;
         let mut port = Port::of(&outside.b, "eth0")?;
         // The first find neighbours.
-        let warm = Load { to: SocketAddr::new(to, PORT), frame: 64, rate: Some(100.0), count: 50 };
+        let warm = Load { to: SocketAddr::new(to, PORT), frame: 64, rate: Some(100.0), count: 20 };
         warm.send(&outside.a, &context.cancel)?;
         let (mut rates, mut costs) = (Vec::new(), Vec::new());
         let name = if routers == 1 { "1-router".into() } else { format!("{routers}-routers") };

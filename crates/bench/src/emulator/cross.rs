@@ -1,0 +1,78 @@
+//! What others' traffic leaves of a link to TCP: a link of 30 Mbit/s, of which others take 10 and then
+//! 20 for a tenth of the time each.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use model::topology::Traffic;
+
+use super::hosts::Hosts;
+use super::port::{Port, Seen};
+use crate::iperf::stream;
+use crate::tap::pause;
+use crate::{Better, Context, Row};
+
+/// Others' traffic, and when it begins and ends, in hundredths of the whole.
+const OTHERS: [(f64, f64, f64); 2] = [(10.0, 30.0, 40.0), (20.0, 60.0, 70.0)];
+/// How long TCP is left to find out that a queue is full, or no longer.
+const SETTLING: Duration = Duration::from_millis(200);
+
+const LAB: &str = "name: cross\nrouting: [static]\nnodes: {n0: {}, n1: {router: linux, srv6: false}, n2: {}}\n\
+     links: [n0-n1: {rate: 30mbit, engine: true}, n1-n2: {engine: true}]\n";
+
+pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
+    let (seconds, runs) = if quick { (6, 1) } else { (100, 3) };
+    let lab = Hosts::up(context, LAB, None)?;
+    let mut left = [Vec::new(), Vec::new(), Vec::new()];
+    for run in 1..=runs {
+        (context.say)(&format!("cross traffic on a link, {seconds} s, run {run} of {runs}"));
+        let (one, two) = (lab.at("n0")?, lab.at("n2")?);
+        let to = lab.lab.node("n2")?.interfaces[0].ipv4.addr().into();
+        let cancel = &context.cancel;
+        std::thread::scope(|scope| {
+            let sent = scope.spawn(|| stream(cancel, (&one, &two), to, seconds, false));
+            let found = watch(context, &lab, seconds as f64)?;
+            left.iter_mut().zip(found).for_each(|(all, one)| all.push(one));
+            sent.join().map_err(|_| anyhow!("iperf3's thread has panicked"))??;
+            anyhow::Ok(())
+        })?;
+    }
+    let names = ["cross/none", "cross/10mbit", "cross/20mbit"];
+    let row = |(name, all): (&str, &Vec<f64>)| Row::of(name, "Mbit/s", all, Better::More, None);
+    Ok(names.into_iter().zip(&left).map(row).collect())
+}
+
+/// What TCP has of the link alone, and beside each of the others, behind the link.
+fn watch(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<[f64; 3]> {
+    // Behind the next one the kernel may have put segments together, with one header.
+    let mut port = Port::of(&lab.at("n1")?, "n0")?;
+    let (begun, part) = (Instant::now(), seconds / 100.0);
+    let mut left = [0.0; 3];
+    let alone = look_at(context, &mut port, begun, 15.0 * part)?;
+    for (number, (rate, from, to)) in OTHERS.into_iter().enumerate() {
+        look_at(context, &mut port, begun, from * part)?;
+        if number == 0 {
+            left[0] = port.since(alone)?.mbit();
+        }
+        let lasts = (to - from) * part * 1000.0;
+        let traffic: Traffic = format!("rate={rate}mbit for={lasts}ms size=1000b")
+            .parse()
+            .map_err(|wrong: String| anyhow!(wrong))?;
+        let started = Instant::now();
+        lab.add_traffic("n0-n1", "n0", traffic)?;
+        pause(SETTLING);
+        let before = port.look()?;
+        let end = started + Duration::from_secs_f64(lasts / 1000.0);
+        pause(end.saturating_duration_since(Instant::now()));
+        left[number + 1] = port.since(before)?.mbit();
+    }
+    Ok(left)
+}
+
+/// Looks at a port so many seconds after the beginning.
+fn look_at(context: &Context<'_>, port: &mut Port, begun: Instant, after: f64) -> Result<Seen> {
+    context.cancel.check()?;
+    let due = begun + Duration::from_secs_f64(after);
+    pause(due.saturating_duration_since(Instant::now()));
+    port.look()
+}

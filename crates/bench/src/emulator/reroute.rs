@@ -1,0 +1,189 @@
+//! How long routing takes to go around a cut link, and how soon behind the routing daemon's change of the
+//! kernel's route traffic is back.
+//!
+//! ```text
+//!  NS0 - NS4 - NS5 - x - NS6 - NS7 - NS8 - NS3
+//!               |               |
+//!              NS9 ---------- NS10
+//! ```
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use netlink::{Event, Monitor};
+
+use super::hosts::Hosts;
+use crate::tap::pause;
+use crate::{Better, Context, Row};
+
+const PORT: u16 = 7000;
+/// Between two datagrams.
+const GAP: Duration = Duration::from_millis(1);
+/// Traffic is back when it has come for so long without a break.
+const FLOWING: Duration = Duration::from_secs(1);
+/// The longest that anything is waited for: RFC 2453's timers take some 200 s.
+const LIMIT: Duration = Duration::from_secs(400);
+
+/// One protocol with its timers, and how the link is cut.
+struct Case {
+    name: &'static str,
+    routing: &'static str,
+    is_silent: bool,
+    runs: usize,
+    /// What the paper has, in seconds.
+    paper: Option<f64>,
+}
+
+const RIP: &str = "routing: [rip, static]\nrip: {update: 30s}";
+const OSPF: &str = "routing: [ospf, static]\nospf: {bfd: true}";
+const BGP: &str = "routing: [bgp]\nbgp: {bfd: true}";
+const CASES: [Case; 6] = [
+    Case { name: "rip-silent", routing: RIP, is_silent: true, runs: 1, paper: Some(120.0) },
+    Case { name: "rip-carrier", routing: RIP, is_silent: false, runs: 1, paper: Some(120.0) },
+    Case { name: "ospf-silent", routing: OSPF, is_silent: true, runs: 5, paper: None },
+    Case { name: "ospf-carrier", routing: OSPF, is_silent: false, runs: 5, paper: None },
+    Case { name: "bgp-silent", routing: BGP, is_silent: true, runs: 5, paper: None },
+    Case { name: "bgp-carrier", routing: BGP, is_silent: false, runs: 5, paper: None },
+];
+
+pub(super) fn bench(context: &Context<'_>) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for case in CASES {
+        let (mut away, mut behind) = (Vec::new(), Vec::new());
+        for run in 1..=case.runs {
+            (context.say)(&format!("a cut link, {}, run {run} of {}", case.name, case.runs));
+            let around = go_around(context, &case).with_context(|| case.name.to_owned())?;
+            away.push(around.away.as_secs_f64());
+            behind.push(around.behind_route * 1e3);
+        }
+        let row = Row::of(&format!("reroute/{}", case.name), "s", &away, Better::Less, case.paper);
+        rows.push(row);
+        let name = format!("behind-route/{}", case.name);
+        rows.push(Row::of(&name, "ms", &behind, Better::Less, None));
+    }
+    Ok(rows)
+}
+
+/// How a stream got around a cut.
+struct Around {
+    /// How long nothing came.
+    away: Duration,
+    /// Seconds from the last change of NS5's route to the stream's return.
+    behind_route: f64,
+}
+
+fn lab_of(routing: &str) -> String {
+    let routers =
+        [4, 5, 6, 7, 8, 9, 10].map(|n| format!("  NS{n}: {{router: frr, srv6: false}}\n")).concat();
+    let links = ["0-NS4", "4-NS5", "5-NS6", "6-NS7", "7-NS8", "8-NS3", "5-NS9", "9-NS10", "10-NS7"]
+        .map(|link| format!("  - NS{link}: {{engine: true}}\n"))
+        .concat();
+    format!("name: around\n{routing}\nnodes:\n  NS0: {{}}\n  NS3: {{}}\n{routers}links:\n{links}")
+}
+
+fn go_around(context: &Context<'_>, case: &Case) -> Result<Around> {
+    let lab = Hosts::up(context, &lab_of(case.routing), None)?;
+    let to: Ipv4Addr = lab.lab.node("NS3")?.interfaces[0].ipv4.addr();
+    let receiver = lab.at("NS3")?.run(|| UdpSocket::bind((to, PORT)))??;
+    receiver.set_read_timeout(Some(Duration::from_millis(20)))?;
+    let sender = lab.at("NS0")?.run(|| UdpSocket::bind("0.0.0.0:0"))??;
+    sender.connect(SocketAddr::from((to, PORT)))?;
+    let mut monitor = Monitor::within(&lab.at("NS5")?)?;
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // However this ends, the threads do as well.
+        let _stop = Stop(&stop);
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                // Where there is no route yet, the next one may go.
+                let _ = sender.send(&[0; 64]);
+                pause(GAP);
+            }
+        });
+        let routes = scope.spawn(|| route_changes(&mut monitor, to, &stop));
+        let mut stream = Arrivals::new(&receiver);
+        // Whether the routing daemons have found each other.
+        stream.wait(context, |stream| stream.flows_since >= FLOWING)?;
+        stream.longest = Duration::ZERO;
+        let cut = Instant::now();
+        lab.cut("NS5-NS6", case.is_silent)?;
+        stream.wait(context, |stream| {
+            stream.longest > 10 * GAP && stream.ended > cut && stream.flows_since >= FLOWING
+        })?;
+        stop.store(true, Ordering::Relaxed);
+        let routes = routes.join().map_err(|_| anyhow!("a monitor has panicked"))??;
+        let last = routes.into_iter().rfind(|at| *at > cut);
+        let last = last.context("NS5's route has not changed")?;
+        let behind = stream.ended.saturating_duration_since(last).as_secs_f64()
+            - last.saturating_duration_since(stream.ended).as_secs_f64();
+        Ok(Around { away: stream.longest, behind_route: behind })
+    })
+}
+
+struct Stop<'s>(&'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// When the kernel's route to an address changed.
+fn route_changes(monitor: &mut Monitor, to: Ipv4Addr, stop: &AtomicBool) -> Result<Vec<Instant>> {
+    let mut changes = Vec::new();
+    while !stop.load(Ordering::Relaxed) {
+        match monitor.wait(Duration::from_millis(100))? {
+            Some(Event::Route(route) | Event::RouteGone(route))
+                if route.destination.contains(&std::net::IpAddr::V4(to)) =>
+            {
+                changes.push(Instant::now());
+            }
+            Some(Event::Overrun) => bail!("the kernel's news of routes were lost"),
+            _ => {}
+        }
+    }
+    Ok(changes)
+}
+
+/// A stream of datagrams, as it comes.
+struct Arrivals<'s> {
+    socket: &'s UdpSocket,
+    last: Instant,
+    /// The longest time without one, and when that ended.
+    longest: Duration,
+    ended: Instant,
+    /// How long it has come since then.
+    flows_since: Duration,
+}
+
+impl<'s> Arrivals<'s> {
+    fn new(socket: &'s UdpSocket) -> Self {
+        let now = Instant::now();
+        let (longest, flows_since) = (Duration::ZERO, Duration::ZERO);
+        Self { socket, last: now, longest, ended: now, flows_since }
+    }
+
+    /// Receives until that is so.
+    fn wait(&mut self, context: &Context<'_>, is_so: impl Fn(&Self) -> bool) -> Result<()> {
+        let begun = Instant::now();
+        while !is_so(self) {
+            context.cancel.check()?;
+            if begun.elapsed() > LIMIT {
+                bail!("no traffic within {LIMIT:?}");
+            }
+            if self.socket.recv(&mut [0; 64]).is_err() {
+                continue;
+            }
+            let now = Instant::now();
+            let away = now - self.last;
+            if away >= self.longest {
+                (self.longest, self.ended) = (away, now);
+            }
+            self.last = now;
+            self.flows_since = now - self.ended;
+        }
+        Ok(())
+    }
+}
