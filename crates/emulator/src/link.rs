@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::opportunities::Place;
 use crate::queue::{Discipline, Limit, Mark, Queue, Refusal, Sender};
 use crate::tap::{Deed, Gap, Position, Tap, Tapped};
-use crate::{Chance, Course, Dice, Fates, Impairments, Loss, Nanos, Opportunities};
+use crate::{Chance, Course, Dice, Fate, Fates, Impairments, Loss, Nanos, Opportunities};
 
 /// What goes over a link.
 pub trait Frame: Clone {
@@ -128,6 +128,8 @@ pub struct Counts {
     pub corrupted: u64,
     /// Packets that overtook others, or would have.
     pub overtook: u64,
+    /// How long those that came out were inside, together.
+    pub delayed: u128,
     dropped: [u64; CAUSES],
 }
 
@@ -159,6 +161,7 @@ struct Sending<P> {
 #[derive(Debug, Clone)]
 struct Charged<P> {
     packet: P,
+    came: Nanos,
     delay: Nanos,
     overtakes: bool,
 }
@@ -188,8 +191,8 @@ pub struct Link<P> {
     queue: Queue<Charged<P>>,
     sending: Option<Sending<P>>,
     place: Place,
-    /// By their arrival, of those that arrive together by when they left.
-    flying: VecDeque<(Nanos, P)>,
+    /// By their arrival, of those that arrive together by when they left; each with when it came.
+    flying: VecDeque<(Nanos, Nanos, P)>,
     /// When the last arrives that nothing overtakes.
     last: Nanos,
     counts: Counts,
@@ -278,7 +281,7 @@ impl<P: Frame> Link<P> {
         let Some(mut tap) = self.tap.take() else { return };
         let waits = self.sending.is_some() || self.queue.packets() > 0;
         if !tap.has_begun() && deed != Deed::Left && !waits {
-            let flying = self.flying.iter().map(|(at, _)| *at);
+            let flying = self.flying.iter().map(|(at, ..)| *at);
             tap.begin(self.position(), flying.collect());
         }
         tap.see(at, deed, packet, memory_of(packet));
@@ -288,6 +291,11 @@ impl<P: Frame> Link<P> {
     /// What it was told to do.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// What it does now: while packets come, what its course and its trace say.
+    pub fn current(&self) -> &Settings {
+        &self.now
     }
 
     /// What it has done so far.
@@ -361,7 +369,8 @@ impl<P: Frame> Link<P> {
             self.counts.corrupted += 1;
             packet.flip(bit);
         }
-        let charged = |packet| Charged { packet, delay: fate.delay, overtakes: fate.overtakes };
+        let Fate { delay, overtakes, .. } = fate;
+        let charged = |packet| Charged { packet, came: now, delay, overtakes };
         self.admit(now, charged(packet), roll);
         if let Some(copy) = copy {
             self.counts.copied += 1;
@@ -386,7 +395,7 @@ impl<P: Frame> Link<P> {
     /// When it wants [`Link::advance`] to be called.
     pub fn next(&self) -> Option<Nanos> {
         let sent = self.sending.as_ref().map(|sending| sending.until);
-        let arrives = self.flying.front().map(|(at, _)| *at);
+        let arrives = self.flying.front().map(|(at, ..)| *at);
         // Who is empty finds out where its course is when a packet comes.
         let turn = self.turn.filter(|_| self.sending.is_some());
         sent.into_iter().chain(arrives).chain(turn).min()
@@ -401,11 +410,12 @@ impl<P: Frame> Link<P> {
             self.follow(turn);
         }
         self.send_until(now);
-        while self.flying.front().is_some_and(|(at, _)| *at <= now) {
-            let (at, packet) = self.flying.pop_front().expect("there is a first one");
+        while self.flying.front().is_some_and(|(at, ..)| *at <= now) {
+            let (at, came, packet) = self.flying.pop_front().expect("there is a first one");
             self.flying_bytes -= memory_of(&packet);
             self.counts.arrived += 1;
             self.counts.arrived_bytes += u64::from(packet.length());
+            self.counts.delayed += u128::from(at.saturating_sub(came));
             self.see(at, Deed::Left, &packet);
             arrived(at, packet);
         }
@@ -519,8 +529,9 @@ impl<P: Frame> Link<P> {
             self.last = at;
         }
         self.flying_bytes += memory_of(&packet.packet);
-        let place = self.flying.iter().rposition(|(before, _)| *before <= at);
-        self.flying.insert(place.map_or(0, |place| place + 1), (at, packet.packet));
+        let place = self.flying.iter().rposition(|(before, ..)| *before <= at);
+        let Charged { came, packet, .. } = packet;
+        self.flying.insert(place.map_or(0, |place| place + 1), (at, came, packet));
     }
 
     fn bps(&self) -> u64 {

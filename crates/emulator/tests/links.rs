@@ -283,3 +283,19 @@ proptest! {
         prop_assert_eq!(one.counts(), other.counts());
     }
 }
+
+#[test]
+fn how_long_packets_were_inside_is_counted() {
+    let impairments = Impairments { delay: MILLISECOND, ..Impairments::default() };
+    let settings = Settings { impairments, ..at_rate(8_000_000, Limit::Packets(10)) };
+    let mut link = link(settings);
+    // A packet of 1 ms at a time; the third finds two before it, the one that is lost counts nowhere.
+    (0..3).for_each(|number| link.receive(0, packet(number, 1000)));
+    link.advance(20 * MILLISECOND, |_, _| {});
+    assert_eq!(link.counts().delayed, u128::from((2 + 3 + 4) * MILLISECOND));
+    let down = Settings { is_down: true, ..link.settings().clone() };
+    link.receive(20 * MILLISECOND, packet(3, 1000));
+    link.change(21 * MILLISECOND, down);
+    link.advance(30 * MILLISECOND, |_, _| {});
+    assert_eq!((link.counts().arrived, link.counts().delayed), (3, 9_000_000));
+}

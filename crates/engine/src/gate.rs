@@ -18,6 +18,21 @@ pub enum Gate {
     Queue(Queue),
 }
 
+/// What a gate has done so far. A packet that is many segments is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GateCounts {
+    /// Packets that came in.
+    pub received: u64,
+    /// Packets that came, and that nobody understood.
+    pub misunderstood: u64,
+    /// Packets that came, and for which the kernel had no room.
+    pub overflowed: u64,
+    /// Packets that went out.
+    pub sent: u64,
+    /// Packets that were to go out, and that the kernel did not take.
+    pub refused: u64,
+}
+
 impl Gate {
     /// What tells that packets have come.
     pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
@@ -40,6 +55,13 @@ impl Gate {
         match self {
             Self::Frames(socket) => socket.send(packets),
             Self::Queue(queue) => queue.send(packets),
+        }
+    }
+
+    pub(crate) fn counts(&self) -> GateCounts {
+        match self {
+            Self::Frames(socket) => socket.counts(),
+            Self::Queue(queue) => queue.counts(),
         }
     }
 }

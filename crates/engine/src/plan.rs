@@ -24,10 +24,16 @@ pub struct Direction {
     pub from: String,
     /// The node at the other end; of a LAN none.
     pub to: Option<String>,
+    /// The interface of the node that sends; behind a netfilter queue none.
+    pub interface: Option<String>,
     /// What it does.
     pub side: Side,
     /// Where it is in the network.
     pub id: LinkId,
+    /// The edge where its packets come in, by its number, if there is no virtual router.
+    pub entry: Option<usize>,
+    /// The edge where they go out; of a LAN the sender's, too.
+    pub exit: Option<usize>,
 }
 
 impl Direction {
@@ -63,7 +69,8 @@ pub struct Plan {
     pub ports: Vec<(PortId, Outlet)>,
     /// The largest IP packet that every link has room for.
     pub mtu: u16,
-    /// Its links. What a LAN's switch sends has no impairments, and is not among them.
+    /// Its links, and the ways from and to outside hosts' netfilter queues. What a LAN's switch sends has no
+    /// impairments, and is not among them.
     pub directions: Vec<Direction>,
 }
 
@@ -136,13 +143,35 @@ impl Plan {
         }
         let router = self.network.router(Router::new(interfaces, routes));
         if let Some(attachment) = &node.attachment {
-            let port = self.network.port();
-            self.ports.push((port, Outlet::of(attachment, mac(at, outside(node)))));
-            let (inside, end) = ((router, outside(node)), (NodeId::from(port), 0));
-            self.network.link(&format!("{} out", node.name), inside, end, Default::default());
-            self.network.link(&format!("{} in", node.name), end, inside, Default::default());
+            self.add_outside((router, outside(node)), node, attachment, mac(at, outside(node)));
         }
         router
+    }
+
+    /// The two ways between a router and what is behind the attached interface that it stands for.
+    fn add_outside(
+        &mut self,
+        inside: (NodeId, usize),
+        node: &Node,
+        attachment: &Attachment,
+        mac: Mac,
+    ) {
+        let port = self.network.port();
+        let edge = Some(self.ports.len());
+        self.ports.push((port, Outlet::of(attachment, mac)));
+        let end = (NodeId::from(port), 0);
+        let out = self.network.link(&format!("{} out", node.name), inside, end, Default::default());
+        let into = self.network.link(&format!("{} in", node.name), end, inside, Default::default());
+        let (name, interface) = (node.name.clone(), attachment.interface.clone());
+        let side = Side::plain();
+        let link = format!("{name}@{interface}");
+        for (id, from, to, entry, exit) in
+            [(out, &name, &interface, None, edge), (into, &interface, &name, edge, None)]
+        {
+            let (link, from, to) = (link.clone(), from.clone(), Some(to.clone()));
+            let (interface, side) = (None, side.clone());
+            self.directions.push(Direction { link, from, to, interface, side, id, entry, exit });
+        }
     }
 
     fn add(
@@ -153,8 +182,11 @@ impl Plan {
         lab: &Surroundings<'_>,
     ) -> Result<(), TraceError> {
         let mut ends: Vec<(NodeId, usize)> = Vec::new();
+        let mut edges = Vec::new();
         for (at, end) in segment.ends.iter().enumerate() {
-            ends.push(match (routers[end.node], &topology.nodes[end.node].attachment) {
+            let router = routers[end.node];
+            edges.push(router.is_none().then_some(self.ports.len()));
+            ends.push(match (router, &topology.nodes[end.node].attachment) {
                 (Some(router), _) => (router, end.interface),
                 (None, attachment) => {
                     let port = self.network.port();
@@ -177,9 +209,9 @@ impl Plan {
             let settings = side.settings(lab.base)?;
             // Not by the numbers: another link in the file changes nobody's fate.
             let dice = format!("{} from {}", segment.name, name(number));
-            let (to, target) = match switch {
-                Some(switch) => (None, (switch, number)),
-                None => (Some(name(1 - number)), ends[1 - number]),
+            let (to, target, exit) = match switch {
+                Some(switch) => (None, (switch, number), edges[number]),
+                None => (Some(name(1 - number)), ends[1 - number], edges[1 - number]),
             };
             let id = self.network.link(&dice, *port, target, settings.clone());
             self.network.set_filters(id, side.filters());
@@ -188,7 +220,9 @@ impl Plan {
                 self.network.link(&back, (switch, number), *port, Default::default());
             }
             let (link, from) = (segment.name.clone(), name(number));
-            self.directions.push(Direction { link, from, to, side, id });
+            let interface = &topology.nodes[end.node].interfaces[end.interface];
+            let (interface, entry) = (Some(interface.name.clone()), edges[number]);
+            self.directions.push(Direction { link, from, to, interface, side, id, entry, exit });
         }
         Ok(())
     }

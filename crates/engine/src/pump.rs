@@ -7,6 +7,7 @@ use emulator::{Nanos, Network, Packet, PortId};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
+use crate::edge::Edge;
 use crate::remote::{Inbox, Remote, pair};
 use crate::{Error, Gate, clock};
 
@@ -26,13 +27,6 @@ impl Default for Pace {
     fn default() -> Self {
         Self { spin: 80_000 }
     }
-}
-
-/// A port's gate, and what leaves by it.
-struct Edge {
-    port: PortId,
-    gate: Gate,
-    leaves: Vec<Packet>,
 }
 
 /// A network between interfaces.
@@ -63,8 +57,7 @@ impl Engine {
                 epoll.add(descriptor, on(number)).map_err(refused)?;
             }
         }
-        let edge = |(port, gate)| Edge { port, gate, leaves: Vec::new() };
-        let edges = gates.into_iter().map(edge).collect();
+        let edges = gates.into_iter().map(|(port, gate)| Edge::new(port, gate)).collect();
         Ok((Self { network, edges, inbox, epoll, pace, reached: 0 }, remote))
     }
 
@@ -122,14 +115,10 @@ impl Engine {
         network.advance(now, &mut |port, at, packet| {
             *reached = at.max(*reached);
             if let Some(number) = numbers.get(&port) {
-                edges[*number].leaves.push(packet);
+                edges[*number].push(at, packet);
             }
         });
-        for edge in edges.iter_mut().filter(|edge| !edge.leaves.is_empty()) {
-            edge.gate.send(&edge.leaves)?;
-            edge.leaves.clear();
-        }
-        Ok(())
+        edges.iter_mut().try_for_each(Edge::put_out)
     }
 
     /// Sleeps until a packet comes or a deadline is near; near one it does not sleep.
@@ -150,7 +139,7 @@ impl Engine {
             match self.inbox.jobs.try_recv() {
                 Ok(job) => {
                     let now = clock::now().max(self.reached);
-                    job(&mut self.network, now);
+                    job(&mut self.network, &self.edges, now);
                     self.reached = now;
                 }
                 Err(TryRecvError::Empty) => return true,

@@ -1,5 +1,6 @@
 //! Telling a running engine something, and asking it.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
@@ -7,9 +8,10 @@ use emulator::{Nanos, Network};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::Error;
+use crate::edge::{Edge, EdgeCounts};
 
 /// What is done between two packets.
-pub(crate) type Job = Box<dyn FnOnce(&mut Network, Nanos) + Send>;
+pub(crate) type Job = Box<dyn FnOnce(&mut Network, &[Edge], Nanos) + Send>;
 
 /// The engine has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -55,10 +57,25 @@ impl Remote {
         &self,
         job: impl FnOnce(&mut Network, Nanos) -> T + Send + 'static,
     ) -> Result<T, Gone> {
+        self.ask(|network, _, now| job(network, now))
+    }
+
+    /// What some of the network's edges have done, by their numbers.
+    pub fn edges(&self, numbers: Range<usize>) -> Result<Vec<EdgeCounts>, Gone> {
+        self.ask(|_, edges, _| {
+            let some = edges.get(numbers).unwrap_or_default();
+            some.iter().map(Edge::counts).collect()
+        })
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Network, &[Edge], Nanos) -> T + Send + 'static,
+    ) -> Result<T, Gone> {
         let (done, result) = mpsc::channel();
-        let job: Job = Box::new(move |network, now| {
+        let job: Job = Box::new(move |network, edges, now| {
             // Whoever asked may have given up.
-            let _ = done.send(job(network, now));
+            let _ = done.send(job(network, edges, now));
         });
         self.jobs.send(job).map_err(|_| Gone)?;
         self.bell.0.write(1).map_err(|_| Gone)?;

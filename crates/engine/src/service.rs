@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use api::v1;
 use api::v1::emulator_server::Emulator;
-use emulator::{Cause, Nanos, Network, Pattern, Traffic};
+use emulator::{Nanos, Network, Pattern, Traffic};
 use model::topology::{self, LinkChange};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use crate::describe::describe;
 use crate::plan::Direction;
-use crate::{Remote, capture};
+use crate::tally::{self, Tally};
+use crate::{EdgeCounts, Gone, Remote, capture, clock};
+
+/// Directions or edges that are looked at between two packets: 20 µs at most.
+const AT_ONCE: usize = 64;
 
 /// Answers for a running engine.
 #[derive(Clone)]
@@ -37,12 +40,41 @@ impl Service {
         Self { remote, directions: Arc::new(Mutex::new(directions)), base, ending }
     }
 
-    fn get(&self) -> Result<Vec<v1::EmulatedDirection>, Status> {
+    fn get(&self) -> Result<v1::GetEmulatedLinksResponse, Gone> {
         let directions = self.directions.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let counted = self.remote.with(move |network, _| {
-            directions.iter().map(|direction| counted(direction, network)).collect()
-        });
-        counted.map_err(|gone| Status::unavailable(gone.to_string()))
+        let (tallies, at) = self.tallies(&directions)?;
+        let edges = self.edges(&directions)?;
+        Ok(v1::GetEmulatedLinksResponse {
+            directions: directions.iter().zip(&tallies).map(|(of, tally)| tally.of(of)).collect(),
+            edges: edges.iter().map(tally::edge).collect(),
+            at_ns: at,
+        })
+    }
+
+    /// What the directions have done, and when that was. No packet waits for all of a large network.
+    fn tallies(&self, directions: &[Direction]) -> Result<(Vec<Tally>, Nanos), Gone> {
+        let (mut tallies, mut at) = (Vec::with_capacity(directions.len()), clock::now());
+        for some in directions.chunks(AT_ONCE) {
+            let ids: Vec<_> = some.iter().map(|direction| direction.id).collect();
+            let job = |network: &mut Network, now| {
+                (ids.into_iter().map(|id| Tally::take(network, id)).collect::<Vec<_>>(), now)
+            };
+            let (taken, now) = self.remote.with(job)?;
+            tallies.extend(taken);
+            at = now;
+        }
+        Ok((tallies, at))
+    }
+
+    /// What the edges have done that directions name.
+    fn edges(&self, directions: &[Direction]) -> Result<Vec<EdgeCounts>, Gone> {
+        let named = directions.iter().flat_map(|one| [one.entry, one.exit]).flatten();
+        let count = named.max().map_or(0, |last| last + 1);
+        let mut edges = Vec::with_capacity(count);
+        for first in (0..count).step_by(AT_ONCE) {
+            edges.extend(self.remote.edges(first..count.min(first + AT_ONCE))?);
+        }
+        Ok(edges)
     }
 
     fn change(
@@ -92,7 +124,7 @@ impl Service {
             for (direction, settings) in &done {
                 network.change(now, direction.id, settings.clone());
             }
-            done.iter().map(|(direction, _)| counted(direction, network)).collect()
+            done.iter().map(|(one, _)| Tally::take(network, one.id).of(one)).collect()
         });
         counted.map_err(|gone| Status::unavailable(gone.to_string()))
     }
@@ -115,7 +147,7 @@ impl Service {
         }
         let made = self.remote.with(move |network, now| {
             let added = network.add_traffic(now, direction.id, self::traffic(&given));
-            added.map(|()| counted(&direction, network))
+            added.map(|()| Tally::take(network, direction.id).of(&direction))
         });
         made.map_err(|gone| Status::unavailable(gone.to_string()))?
             .map_err(|_| wrong("there is no such traffic".into()))
@@ -140,48 +172,6 @@ fn traffic(traffic: &topology::Traffic) -> Traffic {
     }
 }
 
-/// What a direction does and has done.
-fn counted(direction: &Direction, network: &Network) -> v1::EmulatedDirection {
-    let link = network.get(direction.id);
-    let counts = link.counts();
-    let cross = network.cross(direction.id);
-    let (waiting, waiting_bytes) = link.waiting();
-    let drops = [
-        ("down", Cause::Down),
-        ("loss", Cause::Loss),
-        ("full", Cause::Full),
-        ("early", Cause::Early),
-        ("backlog", Cause::Backlog),
-    ];
-    v1::EmulatedDirection {
-        link: direction.link.clone(),
-        from: direction.from.clone(),
-        to: direction.to.clone().unwrap_or_default(),
-        does: describe(&direction.side),
-        received: counts.received,
-        copied: counts.copied,
-        arrived: counts.arrived,
-        arrived_bytes: counts.arrived_bytes,
-        corrupted: counts.corrupted,
-        overtook: counts.overtook,
-        inside: link.inside() as u64,
-        waiting: waiting as u64,
-        waiting_bytes,
-        filtered: network.filtered(direction.id),
-        marked: link.marked(),
-        cross_sent: cross.sent,
-        cross_sent_bytes: cross.sent_bytes,
-        cross_arrived: cross.arrived,
-        cross_arrived_bytes: cross.arrived_bytes,
-        dropped: drops
-            .map(|(cause, which)| v1::EmulatedDrops {
-                cause: cause.into(),
-                packets: counts.dropped(which),
-            })
-            .into(),
-    }
-}
-
 /// On a thread that may wait for the engine.
 pub(crate) async fn wait<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Status> + Send + 'static,
@@ -197,8 +187,8 @@ impl Emulator for Service {
         _: Request<v1::GetEmulatedLinksRequest>,
     ) -> Result<Response<v1::GetEmulatedLinksResponse>, Status> {
         let service = self.clone();
-        let directions = wait(move || service.get()).await?;
-        Ok(Response::new(v1::GetEmulatedLinksResponse { directions }))
+        let got = move || service.get().map_err(|gone| Status::unavailable(gone.to_string()));
+        Ok(Response::new(wait(got).await?))
     }
 
     async fn change_emulated_link(

@@ -72,6 +72,17 @@ impl From<&Interface> for Side {
 const ETHERNET: u32 = 14;
 
 impl Side {
+    /// One that does nothing.
+    pub(crate) fn plain() -> Self {
+        Self {
+            rate: None,
+            queue: Queue::Auto,
+            impairments: Impairments::default(),
+            mtu: u16::MAX,
+            is_down: false,
+        }
+    }
+
     /// The same as the emulator has it. `base`: the folder that traces' files are in.
     pub fn settings(&self, base: &Path) -> Result<Settings, TraceError> {
         let Impairments { delay, jitter, loss, reorder, duplicate, corrupt, .. } = self.impairments;

@@ -8,9 +8,9 @@ use nix::errno::Errno;
 use nix::net::if_::if_nametoindex;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 
-use crate::Error;
 use crate::clock::Translation;
 use crate::header::{self, LENGTH, TAG};
+use crate::{Error, GateCounts};
 
 /// Frames that one call takes or gives.
 const BATCH: usize = 64;
@@ -21,25 +21,12 @@ const WAITING: usize = 64 << 20;
 /// Room for a timestamp and for what the kernel says of tags.
 const CONTROL: usize = 128;
 
-/// What a socket has done so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SocketCounts {
-    /// Frames that came in.
-    pub received: u64,
-    /// Frames that went out.
-    pub sent: u64,
-    /// Frames that came in and that nobody understood.
-    pub misunderstood: u64,
-    /// Frames that the kernel did not take.
-    pub refused: u64,
-}
-
 /// A socket on one interface.
 pub struct Socket {
     fd: OwnedFd,
     interface: String,
     buffers: Box<Buffers>,
-    counts: SocketCounts,
+    counts: GateCounts,
 }
 
 /// Where the kernel writes frames to.
@@ -85,7 +72,7 @@ impl Socket {
             fd,
             interface: interface.into(),
             buffers: Box::new(buffers),
-            counts: SocketCounts::default(),
+            counts: GateCounts::default(),
         })
     }
 
@@ -120,8 +107,8 @@ impl Socket {
     }
 
     /// What it has done so far.
-    pub fn counts(&self) -> SocketCounts {
-        self.counts
+    pub fn counts(&self) -> GateCounts {
+        GateCounts { overflowed: overflowed(&self.fd), ..self.counts }
     }
 
     /// Takes what has come in, up to a batch, each with the moment when the kernel had it. Returns
@@ -305,6 +292,27 @@ fn packet_of(bytes: &mut [u8], length: usize, tag: Option<[u8; TAG]>) -> Option<
     frame.copy_within(STATIONS..length - LENGTH, STATIONS + TAG);
     frame[STATIONS..STATIONS + TAG].copy_from_slice(&tag);
     header::packet(header, frame, TAG)
+}
+
+/// Packets for which the kernel had no room, since the socket is there; none if it does not say so.
+fn overflowed(fd: &OwnedFd) -> u64 {
+    // linux/sock_diag.h: SK_MEMINFO_VARS of them, and SK_MEMINFO_DROPS. PACKET_STATISTICS say the same, and
+    // forget it with that.
+    const VARIABLES: usize = 9;
+    const DROPS: usize = 8;
+    let mut variables = [0_u32; VARIABLES];
+    let mut length = size_of_val(&variables) as libc::socklen_t;
+    // SAFETY: the kernel writes no more than the length given, which is that of the array.
+    let done = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            variables.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    Errno::result(done).map_or(0, |_| u64::from(variables[DROPS]))
 }
 
 fn switch_on(fd: &OwnedFd, option: libc::c_int) -> nix::Result<()> {

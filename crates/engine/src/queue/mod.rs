@@ -5,6 +5,7 @@
 //! A packet's verdict is given at once, and it is to drop it: however long a packet is on its way, the
 //! kernel holds nothing of it. Both ends hand over many segments in one.
 
+mod lost;
 mod message;
 mod taken;
 mod tun;
@@ -15,8 +16,9 @@ use emulator::{Nanos, Packet};
 use model::topology::Attachment;
 use wire::Mac;
 
-use crate::Error;
 use crate::plan::MACHINE;
+use crate::{Error, GateCounts};
+use lost::Lost;
 use taken::Taken;
 use tun::Tun;
 
@@ -41,6 +43,9 @@ pub struct QueueSettings {
 pub struct Queue {
     taken: [Taken; QUEUES],
     tun: Tun,
+    lost: Lost,
+    /// Of what goes out.
+    counts: GateCounts,
 }
 
 impl Queue {
@@ -49,7 +54,8 @@ impl Queue {
     pub fn open(settings: QueueSettings) -> Result<Self, Error> {
         let QueueSettings { first, router, mtu, bypass } = settings;
         let taken = |number, segments| Taken::open(number, segments, bypass, [router, MACHINE]);
-        Ok(Self { taken: [taken(first, Some(mtu))?, taken(first + 1, None)?], tun: Tun::make()? })
+        let taken = [taken(first, Some(mtu))?, taken(first + 1, None)?];
+        Ok(Self { taken, tun: Tun::make()?, lost: Lost::open(), counts: GateCounts::default() })
     }
 
     pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
@@ -61,6 +67,23 @@ impl Queue {
     }
 
     pub(crate) fn send(&mut self, packets: &[Packet]) -> Result<(), Error> {
-        packets.iter().try_for_each(|packet| self.tun.send(packet))
+        for packet in packets {
+            let count = match self.tun.send(packet)? {
+                true => &mut self.counts.sent,
+                false => &mut self.counts.refused,
+            };
+            *count += 1;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn counts(&self) -> GateCounts {
+        let overflowed = self.lost.of(self.taken.each_ref().map(Taken::number));
+        let mut counts = GateCounts { overflowed, ..self.counts };
+        for taken in &self.taken {
+            counts.received += taken.received;
+            counts.misunderstood += taken.misunderstood;
+        }
+        counts
     }
 }

@@ -31,6 +31,10 @@ pub(super) struct Taken {
     stations: [u8; 12],
     buffer: Vec<u8>,
     frame: Vec<u8>,
+    /// Packets that came.
+    pub(super) received: u64,
+    /// Packets that came, and that nobody understood.
+    pub(super) misunderstood: u64,
 }
 
 impl Taken {
@@ -57,7 +61,8 @@ impl Taken {
         stations[..6].copy_from_slice(&to.0);
         stations[6..].copy_from_slice(&from.0);
         let (buffer, frame) = (vec![0; LARGEST], Vec::with_capacity(LARGEST));
-        let mut taken = Self { fd, number, mtu, stations, buffer, frame };
+        let (received, misunderstood) = (0, 0);
+        let mut taken = Self { fd, number, mtu, stations, buffer, frame, received, misunderstood };
         let mut settings = vec![Setting::Bind, Setting::CopyAll, Setting::Length(WAITING)];
         settings.extend(mtu.map(|_| Setting::Segments));
         settings.extend(bypass.then_some(Setting::FailOpen));
@@ -94,14 +99,23 @@ impl Taken {
             let Some(Said::Packet(came)) = read(&self.buffer[..length]) else { continue };
             last = Some(came.id);
             self.frame.clear();
-            if let Some(packet) = packet(&came, self.stations, self.mtu, &mut self.frame) {
-                each(clock::now(), packet);
+            match packet(&came, self.stations, self.mtu, &mut self.frame) {
+                Some(packet) => {
+                    self.received += 1;
+                    each(clock::now(), packet);
+                }
+                None => self.misunderstood += 1,
             }
         }
         let Some(last) = last else { return Ok(()) };
         let verdict = drop_all(self.number, last);
         send(self.fd.as_raw_fd(), &verdict, MsgFlags::empty()).map_err(|e| self.refused(e))?;
         Ok(())
+    }
+
+    /// The queue's number.
+    pub(super) fn number(&self) -> u16 {
+        self.number
     }
 
     fn refused(&self, source: Errno) -> Error {

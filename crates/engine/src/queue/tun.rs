@@ -42,18 +42,18 @@ impl Tun {
         Ok(Self { file, name })
     }
 
-    /// Gives a packet to this machine. What it does not take is lost.
-    pub(super) fn send(&mut self, packet: &Packet) -> Result<(), Error> {
+    /// Gives a packet to this machine. What it does not take is lost; returns whether it has.
+    pub(super) fn send(&mut self, packet: &Packet) -> Result<bool, Error> {
         let header = header::behind(packet, ETHERNET);
         let ip = packet.bytes().get(ETHERNET..).unwrap_or_default();
         let written = (&self.file).write_vectored(&[IoSlice::new(&header), IoSlice::new(ip)]);
         match written {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(true),
             Err(error) => match error.raw_os_error().map(Errno::from_raw) {
                 // What is no IP packet it refuses; what it has no room for, too.
-                Some(Errno::EINVAL | Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM) => Ok(()),
+                Some(Errno::EINVAL | Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM) => Ok(false),
                 // Somebody has set the device down.
-                Some(Errno::EIO) => Ok(()),
+                Some(Errno::EIO) => Ok(false),
                 _ => Err(Error::Device { name: self.name.clone(), source: error }),
             },
         }

@@ -1,0 +1,117 @@
+//! What links and edges do and have done, at one moment.
+
+use api::v1;
+use emulator::{Cause, Counts, CrossCounts, LinkId, Network, Rate};
+
+use crate::EdgeCounts;
+use crate::describe::describe;
+use crate::plan::Direction;
+
+/// The causes for which links drop packets, and what they are called.
+pub(crate) const CAUSES: [(&str, Cause); 5] = [
+    ("down", Cause::Down),
+    ("loss", Cause::Loss),
+    ("full", Cause::Full),
+    ("early", Cause::Early),
+    ("backlog", Cause::Backlog),
+];
+
+/// A direction's numbers.
+pub(crate) struct Tally {
+    counts: Counts,
+    cross: CrossCounts,
+    waiting: (usize, u64),
+    inside: usize,
+    filtered: u64,
+    marked: u64,
+    delay_ns: u64,
+    loss: f64,
+    rate_bps: Option<u64>,
+    is_down: bool,
+}
+
+impl Tally {
+    /// Those of now.
+    pub(crate) fn take(network: &Network, id: LinkId) -> Self {
+        let link = network.get(id);
+        let does = link.current();
+        Self {
+            counts: *link.counts(),
+            cross: *network.cross(id),
+            waiting: link.waiting(),
+            inside: link.inside(),
+            filtered: network.filtered(id),
+            marked: link.marked(),
+            delay_ns: does.impairments.delay,
+            loss: does.impairments.loss.rate(),
+            rate_bps: match &does.rate {
+                Rate::Unlimited => None,
+                Rate::Constant(bps) => Some(*bps),
+                Rate::Recorded(trace) => Some(trace.mean_bps()),
+            },
+            is_down: does.is_down,
+        }
+    }
+
+    /// What the direction does and has done.
+    pub(crate) fn of(&self, direction: &Direction) -> v1::EmulatedDirection {
+        let Self { counts, cross, waiting, .. } = self;
+        let number = |edge: usize| u32::try_from(edge).ok();
+        v1::EmulatedDirection {
+            link: direction.link.clone(),
+            from: direction.from.clone(),
+            to: direction.to.clone().unwrap_or_default(),
+            does: describe(&direction.side),
+            received: counts.received,
+            copied: counts.copied,
+            arrived: counts.arrived,
+            arrived_bytes: counts.arrived_bytes,
+            corrupted: counts.corrupted,
+            overtook: counts.overtook,
+            inside: self.inside as u64,
+            waiting: waiting.0 as u64,
+            waiting_bytes: waiting.1,
+            filtered: self.filtered,
+            marked: self.marked,
+            cross_sent: cross.sent,
+            cross_sent_bytes: cross.sent_bytes,
+            cross_arrived: cross.arrived,
+            cross_arrived_bytes: cross.arrived_bytes,
+            dropped: CAUSES
+                .map(|(cause, which)| v1::EmulatedDrops {
+                    cause: cause.into(),
+                    packets: counts.dropped(which),
+                })
+                .into(),
+            interface: direction.interface.clone().unwrap_or_default(),
+            delay_ns: self.delay_ns,
+            loss: self.loss,
+            rate_bps: self.rate_bps,
+            down: self.is_down,
+            delayed_s: seconds(counts.delayed),
+            entry: direction.entry.and_then(number),
+            exit: direction.exit.and_then(number),
+        }
+    }
+}
+
+/// What an edge has done.
+pub(crate) fn edge(counts: &EdgeCounts) -> v1::EmulatedEdge {
+    let EdgeCounts { gate, lateness } = counts;
+    v1::EmulatedEdge {
+        received: gate.received,
+        misunderstood: gate.misunderstood,
+        overflowed: gate.overflowed,
+        sent: gate.sent,
+        refused: gate.refused,
+        lateness: Some(v1::Lateness {
+            steps: lateness.steps.into(),
+            sum_s: seconds(lateness.sum),
+            max_ns: lateness.max,
+        }),
+    }
+}
+
+fn seconds(nanos: u128) -> f64 {
+    nanos as f64 / 1e9
+}
