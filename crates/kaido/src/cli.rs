@@ -326,6 +326,20 @@ pub(crate) enum LabCommand {
         #[command(flatten)]
         which: WhichLab,
     },
+    /// Show what every link does now, beside what it was told to do
+    ///
+    /// On a terminal until `q` or Ctrl-C, and elsewhere once. Of the kernel's own links only what the kernel counts is
+    /// shown.
+    Top {
+        #[command(flatten)]
+        which: WhichLab,
+        /// How long to measure, each time
+        #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = interval)]
+        interval: f64,
+        /// Measure once, and print a table
+        #[arg(long)]
+        once: bool,
+    },
     /// Let an emulated link carry packets of others as well
     Traffic {
         #[command(flatten)]
@@ -417,6 +431,11 @@ pub(crate) enum LinkChange {
         #[arg(value_name = "KEY=VALUE", required = true, value_parser = change)]
         settings: Vec<model::topology::LinkChange>,
     },
+}
+
+fn interval(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| "write seconds, from 0.1 to 3600".into())
 }
 
 fn change(text: &str) -> Result<model::topology::LinkChange, String> {

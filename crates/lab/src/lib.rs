@@ -10,6 +10,7 @@ mod announce;
 mod attached;
 mod build;
 mod cancel;
+mod counted;
 mod daemons;
 mod draw;
 mod emulated;
@@ -36,6 +37,7 @@ mod xdp;
 
 pub use announce::announcement;
 pub use cancel::Cancel;
+pub use counted::Counted;
 pub use daemons::{ControllerConfig, Daemons, NodeConfig};
 pub use draw::draw;
 pub use emulated::{EmulatorConfig, device as emulator_device};

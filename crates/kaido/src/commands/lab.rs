@@ -69,7 +69,11 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             super::link::change(&labs.choose(which.lab.as_deref())?, &link, change, output)
         }
         LabCommand::Links { which } => {
-            super::link::list(&labs.choose(which.lab.as_deref())?, output)
+            super::links::list(&labs.choose(which.lab.as_deref())?, output)
+        }
+        LabCommand::Top { which, interval, once } => {
+            let lab = labs.choose(which.lab.as_deref())?;
+            super::top::run(&lab, Duration::from_secs_f64(interval), once, output)
         }
         LabCommand::Traffic { which, link, from, settings } => {
             let lab = labs.choose(which.lab.as_deref())?;

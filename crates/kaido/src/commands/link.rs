@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::cli::LinkChange;
 use crate::failure::{Done, Failure};
-use crate::output::{Output, table};
+use crate::output::Output;
 use crate::runtime::block_on;
 
 pub(super) fn change(lab: &Lab, link: &str, change: LinkChange, output: &Output) -> Done {
@@ -49,66 +49,6 @@ pub(super) fn change(lab: &Lab, link: &str, change: LinkChange, output: &Output)
             emulated(lab, link, set, output)
         }
     }
-}
-
-/// What the emulated links do, and what they have done.
-pub(super) fn list(lab: &Lab, output: &Output) -> Done {
-    let socket = lab.emulator_socket()?;
-    let answer = block_on(async {
-        let mut client = api::connect_emulator(&socket).await?;
-        let asked = v1::GetEmulatedLinksRequest {};
-        Ok::<_, Failure>(client.get_emulated_links(asked).await?.into_inner())
-    })??;
-    let as_json = |one: &v1::EmulatedDirection| {
-        let dropped: serde_json::Map<_, _> =
-            one.dropped.iter().map(|d| (d.cause.clone(), d.packets.into())).collect();
-        json!({
-            "link": one.link,
-            "from": one.from,
-            "to": one.to,
-            "does": one.does,
-            "received": one.received,
-            "copied": one.copied,
-            "arrived": one.arrived,
-            "arrived_bytes": one.arrived_bytes,
-            "corrupted": one.corrupted,
-            "overtook": one.overtook,
-            "inside": one.inside,
-            "waiting": one.waiting,
-            "waiting_bytes": one.waiting_bytes,
-            "filtered": one.filtered,
-            "marked": one.marked,
-            "cross": {
-                "sent": one.cross_sent,
-                "sent_bytes": one.cross_sent_bytes,
-                "arrived": one.cross_arrived,
-                "arrived_bytes": one.cross_arrived_bytes,
-            },
-            "dropped": dropped,
-        })
-    };
-    output.print(&answer.directions.iter().map(as_json).collect::<Value>(), |_| {
-        let row = |one: &v1::EmulatedDirection| {
-            let dropped: Vec<_> = one
-                .dropped
-                .iter()
-                .filter(|d| d.packets > 0)
-                .map(|d| format!("{} {}", d.cause, d.packets))
-                .collect();
-            vec![
-                one.link.clone(),
-                one.from.clone(),
-                one.received.to_string(),
-                one.arrived.to_string(),
-                one.inside.to_string(),
-                if dropped.is_empty() { "none".into() } else { dropped.join(", ") },
-                one.does.clone(),
-            ]
-        };
-        let header = ["LINK", "FROM", "IN", "OUT", "INSIDE", "DROPPED", "DOES"];
-        table(&header, answer.directions.iter().map(row))
-    })?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Lets a link carry packets of others as well.

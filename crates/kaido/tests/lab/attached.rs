@@ -149,6 +149,16 @@ fn root_outside_hosts_go_through_the_lab_by_queues() {
     assert!((20.0..200.0).contains(&time.unwrap().parse::<f64>().unwrap()), "{said}");
     let said = run(&outside.b, "ping -n -c 1 -W 2 -t 2 192.0.2.2");
     assert!(said.stdout.contains("From 10.0.3.1 icmp_seq=1 Time to live exceeded"), "{said}");
+    // Its way in and its way out are links, too, from socket to socket.
+    let links = kaido.json(&["lab", "links"]);
+    let ways: Vec<_> =
+        links.as_array().unwrap().iter().filter(|one| one["link"] == "ga@out1").collect();
+    let counts = |way: &serde_json::Value, edge: &str, key: &str| {
+        assert!(way[edge][key].as_u64().unwrap() >= 5, "{way}");
+        assert_eq!(way[edge][key], way["arrived"], "{way}");
+    };
+    counts(ways.iter().find(|way| way["from"] == "out1").unwrap(), "entry", "received");
+    counts(ways.iter().find(|way| way["from"] == "ga").unwrap(), "exit", "sent");
     // The machine's own traffic is nobody else's.
     assert!(answers(&outside.a, "192.0.2.1"));
     up(&["--name", "other"]).failed(1, &["`out1` is attached to the lab wan"]);
@@ -234,7 +244,8 @@ fn root_without_its_emulator_a_queue_is_open_or_closed_as_asked() {
     }
 }
 
-fn kill_emulator(kaido: &Kaido) {
+/// Sends the lab's emulator a signal. Returns its number.
+fn signal_emulator(kaido: &Kaido, signal: &str) -> String {
     let pids = Command::new("pgrep").args(["-f", "emulator --config"]).output().unwrap();
     let folder = kaido.run_folder();
     let own = |pid: &&str| {
@@ -243,8 +254,44 @@ fn kill_emulator(kaido: &Kaido) {
     };
     let pids = String::from_utf8(pids.stdout).unwrap();
     let pid = pids.split_whitespace().find(own).expect("the emulator runs");
-    assert!(Command::new("kill").args(["-9", pid]).status().unwrap().success());
+    assert!(Command::new("kill").args([signal, pid]).status().unwrap().success());
+    pid.into()
+}
+
+fn kill_emulator(kaido: &Kaido) {
+    let pid = signal_emulator(kaido, "-KILL");
     soon(|| !std::path::Path::new(&format!("/proc/{pid}/ns/net")).exists(), "it has ended");
+}
+
+#[test]
+fn root_what_a_queue_has_no_room_for_is_counted() {
+    const PACKETS: u64 = 100_000;
+    let (kaido, outside) = (kaido(), Outside::routed());
+    outside.forward();
+    let file = kaido.file("wan.yaml", QUEUED);
+    outside.kaido(&kaido, &["lab", "up", &file]).ok();
+    assert!(answers(&outside.a, "198.51.100.2"));
+    // While it does nothing its queue fills.
+    signal_emulator(&kaido, "-STOP");
+    let send = || {
+        let socket = std::net::UdpSocket::bind("192.0.2.2:0").unwrap();
+        (0..PACKETS).filter(|_| socket.send_to(&[0], "198.51.100.2:9").is_ok()).count() as u64
+    };
+    let sent = outside.a.run(send).unwrap();
+    signal_emulator(&kaido, "-CONT");
+    let edge = || {
+        let links = kaido.json(&["lab", "links"]);
+        let is_it = |one: &&serde_json::Value| one["link"] == "ga@out1" && one["from"] == "out1";
+        let way = links.as_array().unwrap().iter().find(is_it).unwrap().clone();
+        let number = |key: &str| way["entry"][key].as_u64().unwrap();
+        (number("received"), number("overflowed"))
+    };
+    // As many as a queue holds have come, and the others are lost: none is neither.
+    let is_all = |(received, overflowed)| overflowed > 0 && received + overflowed >= sent;
+    soon(|| is_all(edge()), "every packet has come or is lost");
+    let (received, overflowed) = edge();
+    assert!(received + overflowed < sent + 100, "{received} and {overflowed} of {sent}");
+    outside.kaido(&kaido, &["lab", "down", "wan"]).ok();
 }
 
 const FRAMES: &str = "\

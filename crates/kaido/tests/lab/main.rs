@@ -15,6 +15,7 @@ mod packs;
 mod protocols;
 mod rate;
 mod ring;
+mod seeing;
 mod srv6;
 mod topologies;
 mod verify;

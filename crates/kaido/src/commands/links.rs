@@ -1,0 +1,154 @@
+//! `kaido lab links`: what emulated links do, and what became of every packet.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use api::v1;
+use lab::Lab;
+use serde_json::{Value, json};
+
+use crate::failure::{Done, Failure};
+use crate::output::{Output, table};
+use crate::runtime::block_on;
+
+/// What the emulator behind a socket says of its links.
+pub(super) fn get(socket: &Path) -> Result<v1::GetEmulatedLinksResponse, Failure> {
+    block_on(async {
+        let mut client = api::connect_emulator(socket).await?;
+        let asked = v1::GetEmulatedLinksRequest {};
+        Ok::<_, Failure>(client.get_emulated_links(asked).await?.into_inner())
+    })?
+}
+
+/// What the emulated links do, and what they have done.
+pub(super) fn list(lab: &Lab, output: &Output) -> Done {
+    let answer = get(&lab.emulator_socket()?)?;
+    output.print(&as_json(&answer), |_| text(&answer))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The edge of this number, if a direction has one there.
+pub(super) fn edge(
+    answer: &v1::GetEmulatedLinksResponse,
+    number: Option<u32>,
+) -> Option<&v1::EmulatedEdge> {
+    answer.edges.get(number? as usize)
+}
+
+/// What became of packets that did not arrive, beside those on the link itself: before it, and behind it.
+pub(super) fn lost_at_ends(
+    answer: &v1::GetEmulatedLinksResponse,
+    one: &v1::EmulatedDirection,
+) -> [(&'static str, u64); 4] {
+    let entry = edge(answer, one.entry);
+    let exit = edge(answer, one.exit);
+    [
+        ("overflowed", entry.map_or(0, |edge| edge.overflowed)),
+        ("misunderstood", entry.map_or(0, |edge| edge.misunderstood)),
+        ("filtered", one.filtered),
+        ("refused", exit.map_or(0, |edge| edge.refused)),
+    ]
+}
+
+fn text(answer: &v1::GetEmulatedLinksResponse) -> String {
+    let row = |one: &v1::EmulatedDirection| {
+        let on_link = one.dropped.iter().map(|drops| (drops.cause.as_str(), drops.packets));
+        let dropped: Vec<_> = on_link
+            .chain(lost_at_ends(answer, one))
+            .filter(|(_, packets)| *packets > 0)
+            .map(|(cause, packets)| format!("{cause} {packets}"))
+            .collect();
+        vec![
+            one.link.clone(),
+            one.from.clone(),
+            one.received.to_string(),
+            one.arrived.to_string(),
+            one.inside.to_string(),
+            if dropped.is_empty() { "none".into() } else { dropped.join(", ") },
+            one.does.clone(),
+        ]
+    };
+    let header = ["LINK", "FROM", "IN", "OUT", "INSIDE", "DROPPED", "DOES"];
+    table(&header, answer.directions.iter().map(row))
+}
+
+fn as_json(answer: &v1::GetEmulatedLinksResponse) -> Value {
+    let entry = |edge: &v1::EmulatedEdge| {
+        json!({
+            "received": edge.received,
+            "misunderstood": edge.misunderstood,
+            "overflowed": edge.overflowed,
+        })
+    };
+    let exit = |edge: &v1::EmulatedEdge| json!({ "sent": edge.sent, "refused": edge.refused });
+    let direction = |one: &v1::EmulatedDirection| {
+        let dropped: serde_json::Map<_, _> =
+            one.dropped.iter().map(|d| (d.cause.clone(), d.packets.into())).collect();
+        json!({
+            "link": one.link,
+            "from": one.from,
+            "to": one.to,
+            "does": one.does,
+            "received": one.received,
+            "copied": one.copied,
+            "arrived": one.arrived,
+            "arrived_bytes": one.arrived_bytes,
+            "corrupted": one.corrupted,
+            "overtook": one.overtook,
+            "inside": one.inside,
+            "waiting": one.waiting,
+            "waiting_bytes": one.waiting_bytes,
+            "filtered": one.filtered,
+            "marked": one.marked,
+            "cross": {
+                "sent": one.cross_sent,
+                "sent_bytes": one.cross_sent_bytes,
+                "arrived": one.cross_arrived,
+                "arrived_bytes": one.cross_arrived_bytes,
+            },
+            "dropped": dropped,
+            "entry": edge(answer, one.entry).map(entry),
+            "exit": edge(answer, one.exit).map(exit),
+        })
+    };
+    answer.directions.iter().map(direction).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_before_and_behind_a_link_is_beside_its_own() {
+        let one = v1::EmulatedDirection {
+            link: "a-b".into(),
+            from: "a".into(),
+            received: 7,
+            filtered: 3,
+            dropped: vec![v1::EmulatedDrops { cause: "loss".into(), packets: 2 }],
+            entry: Some(0),
+            exit: Some(1),
+            ..Default::default()
+        };
+        let virtual_router = v1::EmulatedDirection { link: "b-x".into(), ..Default::default() };
+        let answer = v1::GetEmulatedLinksResponse {
+            directions: vec![one, virtual_router],
+            edges: vec![
+                v1::EmulatedEdge { received: 10, overflowed: 4, refused: 9, ..Default::default() },
+                v1::EmulatedEdge { sent: 5, refused: 1, misunderstood: 8, ..Default::default() },
+            ],
+            at_ns: 0,
+        };
+        let text = text(&answer);
+        assert!(text.contains("loss 2, overflowed 4, filtered 3, refused 1"), "{text}");
+        assert!(text.lines().last().unwrap().contains("none"), "{text}");
+        let found = as_json(&answer);
+        assert_eq!(
+            found[0]["entry"],
+            json!({ "received": 10, "overflowed": 4, "misunderstood": 0 })
+        );
+        assert_eq!(found[0]["exit"], json!({ "sent": 5, "refused": 1 }));
+        assert_eq!(found[0]["dropped"], json!({ "loss": 2 }));
+        assert_eq!((&found[1]["entry"], &found[1]["exit"]), (&Value::Null, &Value::Null));
+    }
+}

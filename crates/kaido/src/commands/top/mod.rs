@@ -1,0 +1,47 @@
+//! `kaido lab top`: what links do now, beside what they were told to do.
+
+mod reading;
+mod row;
+mod view;
+
+use std::io::{IsTerminal as _, stdin, stdout};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lab::{Cancel, Lab};
+
+use crate::failure::{Done, Failure};
+use crate::output::{Output, table};
+use crate::runtime::cancellable;
+use reading::Reading;
+use row::{HEADER, Row};
+
+/// How often somebody looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+pub(super) fn run(lab: &Lab, interval: Duration, once: bool, output: &Output) -> Done {
+    let cancel = Cancel::default();
+    let is_terminal = stdin().is_terminal() && stdout().is_terminal();
+    let done = if once || output.is_json() || !is_terminal {
+        cancellable(&cancel, || print(lab, interval, &cancel, output))?
+    } else {
+        cancellable(&cancel, || view::run(lab, interval, &cancel))?
+    };
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+/// What the links do in an interval.
+#[allow(clippy::disallowed_methods, reason = "an interval is what is measured")]
+fn print(lab: &Lab, interval: Duration, cancel: &Cancel, output: &Output) -> Result<(), Failure> {
+    let before = Reading::of(lab)?;
+    let mut left = interval;
+    while !left.is_zero() {
+        cancel.check()?;
+        let step = left.min(LOOK);
+        std::thread::sleep(step);
+        left -= step;
+    }
+    let rows = Row::between(&before, &Reading::of(lab)?);
+    let json: Vec<_> = rows.iter().map(Row::json).collect();
+    output.print(&json, |_| table(&HEADER, rows.iter().map(|row| row.cells().into())))
+}

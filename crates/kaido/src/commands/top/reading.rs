@@ -1,0 +1,99 @@
+//! What has been counted of every link, at one moment.
+
+use api::v1;
+use lab::Lab;
+
+use crate::commands::links;
+use crate::failure::Failure;
+
+/// Which direction of which link.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Name {
+    pub(super) link: String,
+    pub(super) from: String,
+    /// Empty for a LAN.
+    pub(super) to: String,
+}
+
+/// A direction at one moment.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Count {
+    pub(super) name: Name,
+    pub(super) at_ns: u64,
+    pub(super) rate_bps: Option<u64>,
+    pub(super) is_down: bool,
+    pub(super) arrived: u64,
+    pub(super) arrived_bytes: u64,
+    pub(super) waiting_bytes: u64,
+    /// By cause.
+    pub(super) dropped: Vec<(String, u64)>,
+    pub(super) emulated: Option<Emulated>,
+}
+
+/// What only the emulator knows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Emulated {
+    pub(super) received: u64,
+    pub(super) delay_ns: u64,
+    pub(super) loss: f64,
+    pub(super) delayed_s: f64,
+    pub(super) waiting: u64,
+    /// Where its packets go out, and nobody else's.
+    pub(super) lateness: Option<v1::Lateness>,
+}
+
+/// Everything, in the file's order: emulated links first.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reading(pub(super) Vec<Count>);
+
+impl Reading {
+    pub(super) fn of(lab: &Lab) -> Result<Self, Failure> {
+        let mut counts = Vec::new();
+        if lab.topology().has_emulated() {
+            let answer = links::get(&lab.emulator_socket()?)?;
+            counts.extend(answer.directions.iter().map(|one| emulated(&answer, one)));
+        }
+        counts.extend(lab.counted()?.into_iter().map(kernel));
+        Ok(Self(counts))
+    }
+}
+
+fn emulated(answer: &v1::GetEmulatedLinksResponse, one: &v1::EmulatedDirection) -> Count {
+    let on_link = one.dropped.iter().map(|drops| (drops.cause.clone(), drops.packets));
+    let at_ends = links::lost_at_ends(answer, one).map(|(cause, packets)| (cause.into(), packets));
+    let is_shared = one.to.is_empty();
+    let exit = links::edge(answer, one.exit).filter(|_| !is_shared);
+    Count {
+        name: Name { link: one.link.clone(), from: one.from.clone(), to: one.to.clone() },
+        at_ns: answer.at_ns,
+        rate_bps: one.rate_bps,
+        is_down: one.down,
+        arrived: one.arrived,
+        arrived_bytes: one.arrived_bytes,
+        waiting_bytes: one.waiting_bytes,
+        dropped: on_link.chain(at_ends).collect(),
+        emulated: Some(Emulated {
+            received: one.received,
+            delay_ns: one.delay_ns,
+            loss: one.loss,
+            delayed_s: one.delayed_s,
+            waiting: one.waiting,
+            lateness: exit.and_then(|edge| edge.lateness.clone()),
+        }),
+    }
+}
+
+fn kernel(found: lab::Counted) -> Count {
+    let lab::Counted { link, from, to, rate, at_ns, sample } = found;
+    Count {
+        name: Name { link, from, to: to.unwrap_or_default() },
+        at_ns,
+        rate_bps: sample.rate.or(rate).map(|rate| rate.bps()),
+        is_down: !sample.carrier,
+        arrived: sample.tx_packets,
+        arrived_bytes: sample.tx_bytes,
+        waiting_bytes: sample.backlog_bytes,
+        dropped: vec![("queue".into(), sample.drops)],
+        emulated: None,
+    }
+}

@@ -1,0 +1,323 @@
+//! What a direction does, between two readings.
+
+use api::v1;
+use model::Bandwidth;
+use serde_json::{Map, Value, json};
+
+use super::reading::{Count, Emulated, Name, Reading};
+
+/// The columns: what it was told, and what was measured behind that.
+pub(super) const HEADER: [&str; 13] = [
+    "LINK", "FROM", "DELAY", "(IS)", "LATE", "WORST", "LOSS", "(IS)", "RATE", "(IS)", "PKT/S",
+    "QUEUE", "DROPPED",
+];
+/// Columns of text; the others are numbers.
+pub(super) const TEXT: [usize; 3] = [0, 1, 12];
+
+/// A direction.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Row {
+    name: Name,
+    is_down: bool,
+    is_emulated: bool,
+    delay_ns: Option<u64>,
+    delay_measured_ns: Option<f64>,
+    late_mean_ns: Option<f64>,
+    late_max_ns: Option<u64>,
+    loss: Option<f64>,
+    loss_measured: Option<f64>,
+    rate_bps: Option<u64>,
+    rate_measured_bps: f64,
+    packets_per_s: f64,
+    waiting: Option<u64>,
+    waiting_bytes: u64,
+    /// Since the reading before.
+    dropped: Vec<(String, u64)>,
+}
+
+impl Row {
+    /// Those of the second reading that are in the first, too.
+    pub(super) fn between(before: &Reading, now: &Reading) -> Vec<Self> {
+        // The same lab has the same links at the same places, unless an interface is gone.
+        let found = |at: usize, now: &Count| {
+            let at = before.0.get(at).filter(|before| before.name == now.name);
+            at.or_else(|| before.0.iter().find(|before| before.name == now.name))
+        };
+        let both = now.0.iter().enumerate().filter_map(|(at, now)| Some((found(at, now)?, now)));
+        both.map(|(before, now)| Self::of(before, now)).collect()
+    }
+
+    fn of(before: &Count, now: &Count) -> Self {
+        // An emulator that was started again has counted nothing before.
+        let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
+        let seconds = now.at_ns.saturating_sub(before.at_ns) as f64 / 1e9;
+        let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let arrived = since(now.arrived, before.arrived);
+        let dropped: Vec<_> = now
+            .dropped
+            .iter()
+            .map(|(cause, packets)| {
+                let before = before.dropped.iter().find(|(other, _)| other == cause);
+                (cause.clone(), since(*packets, before.map_or(0, |(_, packets)| *packets)))
+            })
+            .collect();
+        let lost = dropped.iter().find(|(cause, _)| cause == "loss").map_or(0, |(_, lost)| *lost);
+        let mut row = Self {
+            name: now.name.clone(),
+            is_down: now.is_down,
+            is_emulated: now.emulated.is_some(),
+            delay_ns: None,
+            delay_measured_ns: None,
+            late_mean_ns: None,
+            late_max_ns: None,
+            loss: None,
+            loss_measured: None,
+            rate_bps: now.rate_bps,
+            rate_measured_bps: per_second(since(now.arrived_bytes, before.arrived_bytes)) * 8.0,
+            packets_per_s: per_second(arrived),
+            waiting: None,
+            waiting_bytes: now.waiting_bytes,
+            dropped,
+        };
+        let Some(link) = &now.emulated else { return row };
+        let zero = Emulated::default();
+        let is_new = now.arrived < before.arrived;
+        let old = before.emulated.as_ref().filter(|_| !is_new).unwrap_or(&zero);
+        let received = since(link.received, old.received);
+        row.delay_ns = Some(link.delay_ns);
+        row.loss = Some(link.loss);
+        row.waiting = Some(link.waiting);
+        row.delay_measured_ns =
+            (arrived > 0).then(|| (link.delayed_s - old.delayed_s).max(0.0) / arrived as f64 * 1e9);
+        row.loss_measured = (received > 0).then(|| lost as f64 / received as f64);
+        if let Some(late) = &link.lateness {
+            let none = v1::Lateness::default();
+            (row.late_mean_ns, row.late_max_ns) =
+                lateness(old.lateness.as_ref().unwrap_or(&none), late);
+        }
+        row
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let dropped: Map<_, _> = self
+            .dropped
+            .iter()
+            .map(|(cause, packets)| (cause.clone(), (*packets).into()))
+            .collect();
+        json!({
+            "link": self.name.link,
+            "from": self.name.from,
+            "to": self.name.to,
+            "emulated": self.is_emulated,
+            "down": self.is_down,
+            "delay_ns": self.delay_ns,
+            "delay_measured_ns": self.delay_measured_ns,
+            "late_mean_ns": self.late_mean_ns,
+            "late_max_ns": self.late_max_ns,
+            "loss": self.loss,
+            "loss_measured": self.loss_measured,
+            "rate_bps": self.rate_bps,
+            "rate_measured_bps": self.rate_measured_bps,
+            "packets_per_s": self.packets_per_s,
+            "queue_packets": self.waiting,
+            "queue_bytes": self.waiting_bytes,
+            "dropped": dropped,
+        })
+    }
+
+    /// As [`HEADER`] calls them.
+    pub(super) fn cells(&self) -> [String; HEADER.len()] {
+        let time = |nanos: Option<f64>| nanos.map_or("-".into(), time);
+        let part = |part: Option<f64>| part.map_or("-".into(), percent);
+        let told = |nanos: Option<u64>| time(nanos.map(|nanos| nanos as f64));
+        let bandwidth = |bps: u64| Bandwidth::from_bps(bps).to_string();
+        [
+            self.name.link.clone(),
+            self.name.from.clone(),
+            told(self.delay_ns),
+            time(self.delay_measured_ns),
+            time(self.late_mean_ns),
+            told(self.late_max_ns),
+            part(self.loss),
+            part(self.loss_measured),
+            self.rate_bps.map_or("-".into(), bandwidth),
+            bandwidth(self.rate_measured_bps.round() as u64),
+            format!("{:.0}", self.packets_per_s),
+            match (self.waiting, self.waiting_bytes) {
+                (_, 0) => "0".into(),
+                (Some(packets), bytes) => format!("{packets}p {bytes}b"),
+                (None, bytes) => format!("{bytes}b"),
+            },
+            self.troubles(),
+        ]
+    }
+
+    /// `down, loss 3`; empty if there are none.
+    fn troubles(&self) -> String {
+        // What is lost since the link is down has that as its cause; the word alone says that it is.
+        let is_down =
+            self.is_down && self.dropped.iter().all(|(cause, n)| cause != "down" || *n == 0);
+        let down = is_down.then(|| "down".to_owned());
+        let dropped = self.dropped.iter().filter(|(_, packets)| *packets > 0);
+        let dropped = dropped.map(|(cause, packets)| format!("{cause} {packets}"));
+        down.into_iter().chain(dropped).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether somebody should look.
+    pub(super) fn is_in_trouble(&self) -> bool {
+        self.is_down || self.dropped.iter().any(|(_, packets)| *packets > 0)
+    }
+}
+
+/// The mean, and no less than the worst, of what was put out in between.
+fn lateness(before: &v1::Lateness, now: &v1::Lateness) -> (Option<f64>, Option<u64>) {
+    let old = |step: usize| before.steps.get(step).copied().unwrap_or(0);
+    let new = now.steps.iter().enumerate().map(|(step, count)| count.saturating_sub(old(step)));
+    let steps: Vec<u64> = new.collect();
+    let count: u64 = steps.iter().sum();
+    let Some(worst) = steps.iter().rposition(|count| *count > 0) else { return (None, None) };
+    let mean = (now.sum_s - before.sum_s).max(0.0) / count as f64 * 1e9;
+    // The last step has no end but the worst of all.
+    let is_last = worst + 1 == steps.len();
+    let step = if is_last { u64::MAX } else { 1000 << worst };
+    (Some(mean), Some(now.max_ns.min(step)))
+}
+
+/// `20.05ms`: what is read at a glance.
+fn time(nanos: f64) -> String {
+    let (scaled, unit) = match nanos {
+        n if n >= 1e9 => (n / 1e9, "s"),
+        n if n >= 1e6 => (n / 1e6, "ms"),
+        n if n >= 1e3 => (n / 1e3, "µs"),
+        0.0 => return "0".into(),
+        n => (n, "ns"),
+    };
+    format!("{}{unit}", short(scaled))
+}
+
+fn percent(part: f64) -> String {
+    format!("{}%", short(part * 100.0))
+}
+
+/// Two digits behind the point at most, and no zeros there.
+fn short(number: f64) -> String {
+    let text = format!("{number:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(counts: &[(usize, u64)]) -> Vec<u64> {
+        let mut steps = vec![0; 22];
+        counts.iter().for_each(|(step, count)| steps[*step] = *count);
+        steps
+    }
+
+    fn count(at_s: u64, arrived: u64, lost: u64) -> Count {
+        Count {
+            name: Name { link: "a-b".into(), from: "a".into(), to: "b".into() },
+            at_ns: at_s * 1_000_000_000,
+            rate_bps: Some(10_000_000),
+            arrived,
+            arrived_bytes: arrived * 1250,
+            dropped: vec![("loss".into(), lost), ("full".into(), 0)],
+            emulated: Some(Emulated {
+                received: arrived + lost,
+                delay_ns: 20_000_000,
+                loss: 0.1,
+                delayed_s: arrived as f64 * 0.0205,
+                ..Emulated::default()
+            }),
+            ..Count::default()
+        }
+    }
+
+    #[test]
+    fn what_was_measured_is_beside_what_was_told() {
+        let before = Reading(vec![count(1, 100, 7)]);
+        let now = Reading(vec![count(3, 300, 31)]);
+        let [row] = Row::between(&before, &now).try_into().unwrap();
+        let cells = row.cells();
+        let expected = [
+            "a-b", "a", "20ms", "20.5ms", "-", "-", "10%", "10.71%", "10mbit", "1mbit", "100", "0",
+            "loss 24",
+        ];
+        assert_eq!(cells, expected);
+        let json = row.json();
+        assert_eq!(json["dropped"], json!({ "loss": 24, "full": 0 }));
+        assert_eq!(json["rate_measured_bps"], 1_000_000.0);
+    }
+
+    #[test]
+    fn an_emulator_that_is_new_has_counted_from_zero() {
+        let (before, now) = (Reading(vec![count(1, 500, 50)]), Reading(vec![count(2, 90, 10)]));
+        let [row] = Row::between(&before, &now).try_into().unwrap();
+        assert_eq!((row.packets_per_s, row.loss_measured), (90.0, Some(0.1)));
+        assert!((row.delay_measured_ns.unwrap() - 20_500_000.0).abs() < 1.0, "{row:?}");
+    }
+
+    #[test]
+    fn lateness_is_that_of_the_interval_alone() {
+        let before =
+            v1::Lateness { steps: steps(&[(0, 10), (15, 1)]), sum_s: 0.02, max_ns: 20_000_000 };
+        let now = v1::Lateness {
+            steps: steps(&[(0, 12), (3, 2), (15, 1)]),
+            sum_s: 0.020_016,
+            max_ns: 20_000_000,
+        };
+        let (mean, max) = lateness(&before, &now);
+        assert!((mean.unwrap() - 4000.0).abs() < 1.0);
+        assert_eq!(max, Some(8000));
+        assert_eq!(lateness(&now, &now), (None, None));
+        // None of the steps' ends is worse than the worst.
+        let first = v1::Lateness { steps: steps(&[(0, 1)]), sum_s: 3e-7, max_ns: 300 };
+        assert_eq!(lateness(&v1::Lateness::default(), &first).1, Some(300));
+        let last = v1::Lateness { steps: steps(&[(21, 1)]), sum_s: 3.0, max_ns: 3_000_000_000 };
+        assert_eq!(lateness(&v1::Lateness::default(), &last).1, Some(3_000_000_000));
+    }
+
+    #[test]
+    fn links_of_the_kernel_say_what_it_counts() {
+        let name = Name { link: "lan0".into(), from: "h1".into(), to: String::new() };
+        let of = |at_ns, bytes, drops| Count {
+            name: name.clone(),
+            at_ns,
+            arrived: bytes / 1000,
+            arrived_bytes: bytes,
+            waiting_bytes: 3000,
+            is_down: true,
+            dropped: vec![("queue".into(), drops)],
+            ..Count::default()
+        };
+        let gone = count(0, 1, 1);
+        let before = Reading(vec![gone, of(0, 0, 1)]);
+        let rows = Row::between(&before, &Reading(vec![of(1_000_000_000, 5000, 4)]));
+        let cells = rows[0].cells();
+        let expected = [
+            "lan0",
+            "h1",
+            "-",
+            "-",
+            "-",
+            "-",
+            "-",
+            "-",
+            "-",
+            "40kbit",
+            "5",
+            "3000b",
+            "down, queue 3",
+        ];
+        assert_eq!(cells, expected);
+        assert!(rows[0].is_in_trouble());
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let times = [0.0, 512.0, 1500.0, 20_050_000.0, 2_000_000_000.0].map(time);
+        assert_eq!(times, ["0", "512ns", "1.5µs", "20.05ms", "2s"]);
+        assert_eq!([0.0, 0.001, 0.12345, 1.0].map(percent), ["0%", "0.1%", "12.35%", "100%"]);
+    }
+}

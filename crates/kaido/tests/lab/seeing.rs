@@ -1,0 +1,166 @@
+//! What users see of a lab's links: counts by cause, and what links do now.
+
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::{Kaido, Lab, until};
+
+use crate::kaido;
+
+/// A link of the kernel's own, two emulated ones, and a LAN.
+const WAN: &str = "\
+name: wan
+seed: 7
+nodes: {h1: {}, h2: {}, h3: {}, r1: {router: linux}, r2: {router: linux}}
+links:
+  - h1-r1: {rate: 50mbit}
+  - r1-r2: {delay: 20ms, loss: 10%, rate: 10mbit, filter: [{protocol: tcp}]}
+  - lan0: {nodes: [r2, h2, h3], delay: 1ms}
+";
+const H2: &str = "10.0.3.2";
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+fn of<'a>(all: &'a Value, link: &str, from: &str) -> &'a Value {
+    let is_it = |one: &&Value| one["link"] == link && one["from"] == from;
+    all.as_array().unwrap().iter().find(is_it).unwrap_or_else(|| panic!("{link} {from}: {all}"))
+}
+
+fn ping(lab: &Lab<'_>, arguments: &str) {
+    let all = format!("ping -q -W 1 {arguments} {H2}");
+    lab.run("h1", &all.split_whitespace().collect::<Vec<_>>());
+}
+
+/// Kills the lab's emulator.
+fn kill_emulator(kaido: &Kaido, lab: &str) {
+    let config = kaido.run_folder().join("labs").join(lab).join("emulator.json");
+    let line = format!("emulator --config {}", config.display());
+    let found = Command::new("pgrep").args(["-f", &line]).output().unwrap();
+    let pid = String::from_utf8(found.stdout).unwrap();
+    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success(), "{line}");
+}
+
+#[test]
+fn root_every_packet_of_a_link_is_accounted_for_from_socket_to_socket() {
+    let kaido = kaido();
+    let lab = kaido.lab_up(WAN);
+    ping(&lab, "-c 1");
+    ping(&lab, "-c 200 -i 0.002");
+    // A connection is filtered.
+    let connect = ["bash", "-c", "timeout 1 bash -c '</dev/tcp/10.0.3.2/80'"];
+    lab.run("h1", &connect);
+    let account = |all: &Value| -> Option<()> {
+        let one = of(all, "r1-r2", "r1");
+        let dropped = one["dropped"].as_object()?.values().map(number).sum::<u64>();
+        let came = number(&one["entry"]["received"]);
+        let is_whole = came == number(&one["received"]) + number(&one["filtered"])
+            && number(&one["received"]) == number(&one["arrived"]) + dropped
+            && number(&one["arrived"]) == number(&one["exit"]["sent"]);
+        (is_whole && number(&one["filtered"]) > 0 && dropped > 5).then_some(())
+    };
+    let links = || kaido.json(&["lab", "links"]);
+    until(Duration::from_secs(10), || account(&links()), || links().to_string());
+    let all = links();
+    let one = of(&all, "r1-r2", "r1");
+    for lost in [&one["entry"]["misunderstood"], &one["entry"]["overflowed"]] {
+        assert_eq!(number(lost), 0, "{one}");
+    }
+    assert_eq!(number(&one["exit"]["refused"]), 0, "{one}");
+    // What the LAN sends to a member goes out where the member's packets come in.
+    assert!(number(&of(&all, "lan0", "h2")["exit"]["sent"]) > 100, "{all}");
+    let said = kaido.ok(&["lab", "links"]);
+    assert!(said.contains("loss ") && said.contains("filtered "), "{said}");
+    lab.down();
+}
+
+#[test]
+fn root_what_links_do_is_measured_beside_what_they_were_told() {
+    let kaido = kaido();
+    let lab = kaido.lab_up(WAN);
+    ping(&lab, "-c 1");
+    let mut pinging = lab.start("h1", &["ping", "-q", "-i", "0.005", "-s", "1000", H2]);
+    let all = kaido.json(&["lab", "top", "--once", "--interval", "2"]);
+    let said = kaido.ok(&["lab", "top", "--interval", "0.5"]);
+    pinging.kill().unwrap();
+    pinging.wait().unwrap();
+    let one = of(&all, "r1-r2", "r1");
+    let part = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{all}"));
+    assert_eq!((number(&one["delay_ns"]), number(&one["rate_bps"])), (20_000_000, 10_000_000));
+    // Without the engine's lateness: what the link itself has done, with 0.8 ms for sending.
+    let delay = part(&one["delay_measured_ns"]);
+    assert!((20_000_000.0..60_000_000.0).contains(&delay), "{one}");
+    assert!(part(&one["late_mean_ns"]) > 0.0 && number(&one["late_max_ns"]) > 0, "{one}");
+    assert_eq!((part(&one["loss"]), &one["emulated"]), (0.1, &Value::Bool(true)));
+    assert!((0.01..0.3).contains(&part(&one["loss_measured"])), "{one}");
+    // At most 200 a second, and some of a busy machine's.
+    assert!((10.0..300.0).contains(&part(&one["packets_per_s"])), "{one}");
+    assert!((80_000.0..3_000_000.0).contains(&part(&one["rate_measured_bps"])), "{one}");
+    assert!(number(&one["dropped"]["loss"]) > 0, "{one}");
+    // The kernel counts less.
+    let own = of(&all, "h1-r1", "h1");
+    assert_eq!((&own["delay_ns"], &own["emulated"]), (&Value::Null, &Value::Bool(false)));
+    assert_eq!(number(&own["rate_bps"]), 50_000_000, "{own}");
+    assert!(part(&own["packets_per_s"]) > 10.0, "{own}");
+    assert_eq!(all.as_array().unwrap().len(), 7, "two links and a LAN of three: {all}");
+    // Nobody is at a terminal: once.
+    assert!(said.starts_with("LINK   FROM  DELAY"), "{said}");
+    assert_eq!(said.lines().count(), 8, "{said}");
+
+    kaido.run(&["lab", "top", "--lab", "nowhere"]).failed(2, &["nowhere"]);
+    kaido.run(&["lab", "top", "--interval", "0"]).failed(2, &["write seconds, from 0.1 to 3600"]);
+    kill_emulator(&kaido, lab.name());
+    let top = || kaido.run(&["lab", "top", "--once"]);
+    until(Duration::from_secs(10), || (top().code == Some(1)).then_some(()), || top().stdout);
+    top().failed(1, &["no emulator answers"]);
+    kaido.run(&["lab", "links"]).failed(1, &["no emulator answers"]);
+    lab.down();
+}
+
+/// Runs it on a terminal of this size, types keys once it shows these words, and waits for its end. Returns
+/// how it ended, and what the terminal was told.
+fn on_terminal(kaido: &Kaido, size: &str, words: &str, keys: &[u8]) -> (Option<i32>, String) {
+    let program = env!("CARGO_BIN_EXE_kaido");
+    let command = format!("stty {size}; exec {program} lab top --interval 0.2");
+    let mut script = Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).env("KAIDO_RUN", kaido.run_folder());
+    let mut running = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut keyboard, mut screen) =
+        (running.stdin.take().unwrap(), running.stdout.take().unwrap());
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&shown);
+    let reader = thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = screen.read(&mut buffer) {
+            told.lock().unwrap().extend_from_slice(&buffer[..count]);
+        }
+    });
+    let text = || String::from_utf8_lossy(&shown.lock().unwrap()).into_owned();
+    until(Duration::from_secs(20), || text().contains(words).then_some(()), text);
+    keyboard.write_all(keys).unwrap();
+    let code = until(Duration::from_secs(20), || running.try_wait().unwrap(), text).code();
+    reader.join().unwrap();
+    (code, text())
+}
+
+#[test]
+fn root_on_a_terminal_it_ends_when_it_is_told_and_gives_the_terminal_back() {
+    let kaido = kaido();
+    let lab = kaido.lab_up(WAN);
+    for (size, words, keys) in [
+        ("rows 30 cols 160", "7 directions; q ends", &b"q"[..]),
+        ("rows 30 cols 160", "20ms", b"\x03"),
+        ("rows 3 cols 20", "small:", b"q"),
+    ] {
+        let (code, screen) = on_terminal(&kaido, size, words, keys);
+        assert_eq!(code, Some(0), "{size} {keys:?}: {screen}");
+        let (entered, left) = (screen.find("\x1b[?1049h"), screen.rfind("\x1b[?1049l"));
+        assert!(entered.is_some() && entered < left, "{screen:?}");
+    }
+    lab.down();
+}

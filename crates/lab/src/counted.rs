@@ -1,0 +1,67 @@
+//! What a running lab's own links, those of the kernel, have carried.
+
+use std::collections::BTreeMap;
+
+use model::Bandwidth;
+use model::topology::SegmentKind;
+use netlink::{Handle, Sample};
+
+use crate::Error;
+use crate::journal::now;
+use crate::state::Lab;
+
+/// One direction of a link of the kernel's own, at one moment.
+#[derive(Debug, Clone)]
+pub struct Counted {
+    /// The link's name, or the LAN's.
+    pub link: String,
+    /// The node that sends.
+    pub from: String,
+    /// The node at the other end; of a LAN none.
+    pub to: Option<String>,
+    /// The rate that the file says; a queue has its own, which may have been changed.
+    pub rate: Option<Bandwidth>,
+    /// When, in nanoseconds since the machine started.
+    pub at_ns: u64,
+    /// What the interface has sent.
+    pub sample: Sample,
+}
+
+impl Lab {
+    /// Every direction of the links that are the kernel's own, in the file's order. An interface that is gone is
+    /// left out.
+    pub fn counted(&self) -> Result<Vec<Counted>, Error> {
+        let topology = &self.topology;
+        let mut nodes: BTreeMap<usize, (u64, Vec<Sample>)> = BTreeMap::new();
+        let mut found = Vec::new();
+        for segment in topology.segments.iter().filter(|one| !topology.is_emulated(one)) {
+            for (number, end) in segment.ends.iter().enumerate() {
+                let node = &topology.nodes[end.node];
+                let (at_ns, samples) = match nodes.get(&end.node) {
+                    Some(read) => read,
+                    None => {
+                        let samples = Handle::within(&self.namespace(&node.name)?)?.samples()?;
+                        let at_ns = now().as_nanos() as u64;
+                        nodes.entry(end.node).or_insert((at_ns, samples))
+                    }
+                };
+                let interface = &node.interfaces[end.interface];
+                let Some(sample) = samples.iter().find(|sample| sample.name == interface.name)
+                else {
+                    continue;
+                };
+                let to = (segment.kind == SegmentKind::PointToPoint)
+                    .then(|| topology.nodes[segment.ends[1 - number].node].name.clone());
+                found.push(Counted {
+                    link: segment.name.clone(),
+                    from: node.name.clone(),
+                    to,
+                    rate: interface.rate,
+                    at_ns: *at_ns,
+                    sample: sample.clone(),
+                });
+            }
+        }
+        Ok(found)
+    }
+}
