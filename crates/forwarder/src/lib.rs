@@ -127,14 +127,8 @@ pub enum Error {
     #[error("the data plane's daemon has panicked: start it again, and report what its log says")]
     Panicked,
     /// The address for metrics cannot be had.
-    #[error("cannot listen on {address} for Prometheus")]
-    Metrics {
-        /// The address.
-        address: std::net::SocketAddr,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Metrics(#[from] telemetry::prometheus::NoListener),
     /// The server failed.
     #[error("the server failed")]
     Serve(#[from] tonic::transport::Error),
@@ -196,7 +190,7 @@ async fn run_in(
         _ => failed(error),
     })?;
     let metrics = match config.metrics {
-        Some(address) => Some(metrics::listen(address).await?),
+        Some(address) => Some(telemetry::prometheus::listen(address).await?),
         None => None,
     };
     let listener = bind(&Config::socket(&state))?;

@@ -1,12 +1,6 @@
 //! The counters for Prometheus: `GET /metrics`.
 
-use std::net::SocketAddr;
-
 use api::v1;
-use axum::Router;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -15,32 +9,18 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
-use crate::Error;
 use crate::service::Orders;
-
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Listens on `address`.
-pub(crate) async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
-    TcpListener::bind(address).await.map_err(|source| Error::Metrics { address, source })
-}
 
 /// Serves what the engine behind `orders` counts.
 pub(crate) async fn serve(listener: TcpListener, orders: Orders) -> std::io::Result<()> {
-    let answer = move || {
+    let counted = move || {
         let orders = orders.clone();
         async move {
-            match orders.counted().await {
-                Ok(found) => ([(CONTENT_TYPE, OPEN_METRICS)], text(&found)).into_response(),
-                Err(status) => unavailable(&status),
-            }
+            let found = orders.counted().await;
+            found.map(|found| text(&found)).map_err(|status| status.message().to_owned())
         }
     };
-    axum::serve(listener, Router::new().route("/metrics", get(answer))).await
-}
-
-fn unavailable(status: &tonic::Status) -> Response {
-    (axum::http::StatusCode::SERVICE_UNAVAILABLE, status.message().to_owned()).into_response()
+    telemetry::prometheus::serve(listener, counted).await
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -340,6 +340,14 @@ pub(crate) enum LabCommand {
         #[arg(long)]
         once: bool,
     },
+    /// Print what links have counted, for Prometheus
+    Metrics {
+        #[command(flatten)]
+        which: WhichLab,
+        /// Answer Prometheus over HTTP there until Ctrl-C instead, such as 127.0.0.1:9465
+        #[arg(long, value_name = "ADDRESS:PORT")]
+        listen: Option<std::net::SocketAddr>,
+    },
     /// Let an emulated link carry packets of others as well
     Traffic {
         #[command(flatten)]

@@ -42,6 +42,12 @@ impl Failure {
 
     /// Says what went wrong, once, with its causes.
     pub(crate) fn report(&self, output: &Output) -> ExitCode {
+        output.error(&self.text(), &self.details);
+        ExitCode::from(self.code)
+    }
+
+    /// What went wrong, with its causes.
+    pub(crate) fn text(&self) -> String {
         let mut text = self.error.to_string();
         for cause in self.error.chain().skip(1) {
             let cause = cause.to_string();
@@ -51,8 +57,7 @@ impl Failure {
                 text.push_str(&cause);
             }
         }
-        output.error(&text, &self.details);
-        ExitCode::from(self.code)
+        text
     }
 }
 

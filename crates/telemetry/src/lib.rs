@@ -1,6 +1,7 @@
-//! What a node measures: its interfaces' counters, as often as it is asked.
+//! What a node measures: its interfaces' counters, as often as it is asked. And how others are told of counters.
 #![forbid(unsafe_code)]
 
+pub mod prometheus;
 mod sampler;
 mod window;
 

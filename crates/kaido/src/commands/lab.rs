@@ -75,6 +75,9 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             let lab = labs.choose(which.lab.as_deref())?;
             super::top::run(&lab, Duration::from_secs_f64(interval), once, output)
         }
+        LabCommand::Metrics { which, listen } => {
+            super::metrics::run(labs.choose(which.lab.as_deref())?, listen, output)
+        }
         LabCommand::Traffic { which, link, from, settings } => {
             let lab = labs.choose(which.lab.as_deref())?;
             super::link::traffic(&lab, &link, from, &settings, output)

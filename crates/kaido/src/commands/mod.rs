@@ -13,6 +13,7 @@ pub(crate) mod lab;
 mod link;
 mod links;
 pub(crate) mod manual;
+mod metrics;
 pub(crate) mod network;
 mod replay;
 pub(crate) mod test;

@@ -1,6 +1,7 @@
 //! What users see of a lab's links: counts by cause, and what links do now.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -162,5 +163,63 @@ fn root_on_a_terminal_it_ends_when_it_is_told_and_gives_the_terminal_back() {
         let (entered, left) = (screen.find("\x1b[?1049h"), screen.rfind("\x1b[?1049l"));
         assert!(entered.is_some() && entered < left, "{screen:?}");
     }
+    lab.down();
+}
+
+/// What Prometheus gets.
+fn scrape(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn root_prometheus_gets_what_links_have_counted() {
+    let kaido = kaido();
+    let lab = kaido.lab_up(WAN);
+    ping(&lab, "-c 100 -i 0.002");
+    let printed = kaido.ok(&["lab", "metrics"]);
+    assert!(printed.ends_with("# EOF\n") && printed.contains("lab=\"wan\""), "{printed}");
+    let mut command = kaido.command(&["lab", "metrics", "--listen", "127.0.0.1:0"]);
+    let mut serving = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(serving.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.strip_prefix("http://").and_then(|line| line.split_once('/')).unwrap().0;
+    let answer = scrape(address);
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(answer.contains("content-type: application/openmetrics-text"), "{answer}");
+    let value = |answer: &str, name: &str, labels: &str| -> f64 {
+        let start = format!("kaido_lab_{name}{{lab=\"wan\"{labels}}} ");
+        let line = answer.lines().find_map(|line| line.strip_prefix(&start));
+        line.unwrap_or_else(|| panic!("{start}: {answer}")).parse().unwrap()
+    };
+    let far = ",link=\"r1-r2\",from=\"r1\",to=\"r2\"";
+    let lost = format!("{far},cause=\"loss\"");
+    assert!(value(&answer, "link_packets_total", far) > 20.0);
+    assert!(value(&answer, "link_dropped_packets_total", &lost) >= 1.0);
+    assert!(value(&answer, "link_lateness_seconds_count", far) > 20.0);
+    let mean =
+        value(&answer, "link_delay_seconds_total", far) / value(&answer, "link_packets_total", far);
+    assert!((0.02..0.1).contains(&mean), "{mean}");
+    let own = ",link=\"h1-r1\",from=\"h1\",to=\"r1\"";
+    assert!(value(&answer, "link_packets_total", own) > 50.0);
+    assert_eq!(value(&answer, "link_configured_rate_bits_per_second", own), 5e7);
+    assert_eq!(value(&answer, "emulator_up", ""), 1.0);
+
+    // An address that is taken; and an emulator that is gone is seen.
+    kaido
+        .run(&["lab", "metrics", "--listen", address])
+        .failed(1, &[&format!("cannot listen on {address} for Prometheus")]);
+    kill_emulator(&kaido, lab.name());
+    let gone = || scrape(address).contains("kaido_lab_emulator_up{lab=\"wan\"} 0\n");
+    until(Duration::from_secs(10), || gone().then_some(()), || scrape(address));
+    assert!(value(&scrape(address), "link_packets_total", own) > 50.0);
+    assert!(
+        Command::new("kill").args(["-INT", &serving.id().to_string()]).status().unwrap().success()
+    );
+    assert_eq!(serving.wait().unwrap().code(), Some(0));
+    kaido.run(&["lab", "metrics", "--lab", "nowhere"]).failed(2, &["nowhere"]);
     lab.down();
 }

@@ -1,0 +1,55 @@
+//! `kaido lab metrics`: what links have counted, for Prometheus.
+
+mod text;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use lab::Lab;
+use serde_json::json;
+
+use super::links;
+use crate::failure::{Done, Failure};
+use crate::output::Output;
+use crate::runtime::{asked_to_end, block_on};
+
+pub(super) fn run(lab: Lab, listen: Option<SocketAddr>, output: &Output) -> Done {
+    let Some(address) = listen else {
+        let text = counted(&lab)?;
+        output.print(&json!({ "metrics": text }), |_| text.clone())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let lab = Arc::new(lab);
+    block_on(async {
+        let listener =
+            telemetry::prometheus::listen(address).await.map_err(Failure::failed)?;
+        // Port 0 is whichever is free.
+        let address = listener.local_addr().map_err(Failure::failed)?;
+        output.print(&json!({ "listening": address.to_string() }), |_| {
+            format!("http://{address}/metrics answers for the lab {}", lab.name())
+        })?;
+        let scrape = move || {
+            let lab = Arc::clone(&lab);
+            async move {
+                let counted = move || counted(&lab).map_err(|failure| failure.text());
+                let done = tokio::task::spawn_blocking(counted).await;
+                done.unwrap_or_else(|_| Err("counting has panicked".into()))
+            }
+        };
+        tokio::select! {
+            served = telemetry::prometheus::serve(listener, scrape) => served.map_err(Failure::failed),
+            () = asked_to_end() => Ok(()),
+        }
+    })?
+    .map(|()| ExitCode::SUCCESS)
+}
+
+/// What has been counted until now, in OpenMetrics' text. An emulator that does not answer is one of its values.
+fn counted(lab: &Lab) -> Result<String, Failure> {
+    let emulated = match lab.topology().has_emulated() {
+        true => Some(links::get(&lab.emulator_socket()?).ok()),
+        false => None,
+    };
+    Ok(text::text(lab.name(), emulated.as_ref().map(Option::as_ref), &lab.counted()?))
+}

@@ -1,0 +1,341 @@
+//! Links' counters in OpenMetrics' text.
+
+use std::fmt;
+
+use api::v1;
+use lab::Counted;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Metric, Registry};
+
+use crate::commands::links::{edge, lost_at_ends};
+
+type Atomic = std::sync::atomic::AtomicU64;
+type Seconds = Family<Direction, Counter<f64, Atomic>>;
+type Value = Family<Direction, Gauge<f64, Atomic>>;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Direction {
+    link: String,
+    from: String,
+    /// Empty for a LAN.
+    to: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Dropped {
+    link: String,
+    from: String,
+    to: String,
+    cause: String,
+}
+
+/// What every link has.
+struct Common {
+    packets: Family<Direction, Counter>,
+    bytes: Family<Direction, Counter>,
+    dropped: Family<Dropped, Counter>,
+    queued: Family<Direction, Gauge>,
+    up: Family<Direction, Gauge>,
+    rate: Value,
+}
+
+/// What has counted something. `emulated`: nothing if no link is, and nothing in it if the emulator does not answer.
+pub(super) fn text(
+    lab: &str,
+    emulated: Option<Option<&v1::GetEmulatedLinksResponse>>,
+    own: &[Counted],
+) -> String {
+    let labels = std::iter::once(("lab".into(), lab.to_owned().into()));
+    let mut registry = Registry::with_prefix_and_labels("kaido_lab", labels);
+    let common = Common::new(&mut registry);
+    own.iter().for_each(|one| common.count(one));
+    if let Some(answer) = emulated {
+        let help = "Whether the emulator answers";
+        add::<Gauge>(&mut registry, "emulator_up", help).set(answer.is_some().into());
+        count_emulated(&mut registry, &common, answer.unwrap_or(&Default::default()));
+    }
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+impl Common {
+    fn new(registry: &mut Registry) -> Self {
+        Self {
+            packets: add(
+                registry,
+                "link_packets",
+                "Packets that arrived; of the kernel's own links, that were sent",
+            ),
+            bytes: add(registry, "link_bytes", "Bytes of layer 2 of these"),
+            dropped: add(registry, "link_dropped_packets", "Packets that did not arrive, by cause"),
+            queued: add(registry, "link_queue_bytes", "Bytes that wait in the queue"),
+            up: add(registry, "link_up", "Whether the link is not cut"),
+            rate: add(registry, "link_configured_rate_bits_per_second", "Its rate, if it has one"),
+        }
+    }
+
+    fn count(&self, one: &Counted) {
+        let (link, from) = (one.link.clone(), one.from.clone());
+        let of = Direction { link, from, to: one.to.clone().unwrap_or_default() };
+        self.packets.get_or_create(&of).inc_by(one.sample.tx_packets);
+        self.bytes.get_or_create(&of).inc_by(one.sample.tx_bytes);
+        self.drop(&of, "queue", one.sample.drops);
+        self.queued.get_or_create(&of).set(signed(one.sample.backlog_bytes));
+        self.up.get_or_create(&of).set(one.sample.carrier.into());
+        if let Some(rate) = one.sample.rate.or(one.rate) {
+            self.rate.get_or_create(&of).set(rate.bps() as f64);
+        }
+    }
+
+    fn drop(&self, of: &Direction, cause: &str, packets: u64) {
+        let Direction { link, from, to } = of.clone();
+        self.dropped
+            .get_or_create(&Dropped { link, from, to, cause: cause.into() })
+            .inc_by(packets);
+    }
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn count_emulated(registry: &mut Registry, common: &Common, answer: &v1::GetEmulatedLinksResponse) {
+    type Count = Family<Direction, Counter>;
+    type Now = Family<Direction, Gauge>;
+    let received: Count = add(registry, "link_received_packets", "Packets that came to it");
+    let copied: Count = add(registry, "link_copied_packets", "Packets that it made of others");
+    let corrupted: Count = add(registry, "link_corrupted_packets", "Packets with a wrong bit");
+    let overtook: Count = add(registry, "link_overtaking_packets", "Packets without their delay");
+    let marked: Count = add(registry, "link_marked_packets", "Packets marked by its queue (ECN)");
+    let cross: Count =
+        add(registry, "link_cross_packets", "Cross traffic that arrived, which is in all others");
+    let delays: Seconds =
+        add(registry, "link_delay_seconds", "How long packets that arrived were inside, together");
+    let inside: Now = add(registry, "link_inside_packets", "Packets that wait or are on their way");
+    let queued: Now = add(registry, "link_queue_packets", "Packets that wait in the queue");
+    let delay: Value = add(registry, "link_configured_delay_seconds", "Its delay, without jitter");
+    let loss: Value =
+        add(registry, "link_configured_loss_ratio", "The part of packets that it is to lose");
+    let mut lateness = Vec::new();
+    for one in &answer.directions {
+        let (link, from) = (one.link.clone(), one.from.clone());
+        let of = Direction { link, from, to: one.to.clone() };
+        for (family, packets) in [
+            (&common.packets, one.arrived),
+            (&common.bytes, one.arrived_bytes),
+            (&received, one.received),
+            (&copied, one.copied),
+            (&corrupted, one.corrupted),
+            (&overtook, one.overtook),
+            (&marked, one.marked),
+            (&cross, one.cross_arrived),
+        ] {
+            family.get_or_create(&of).inc_by(packets);
+        }
+        for drops in &one.dropped {
+            common.drop(&of, &drops.cause, drops.packets);
+        }
+        for (cause, packets) in lost_at_ends(answer, one) {
+            common.drop(&of, cause, packets);
+        }
+        delays.get_or_create(&of).inc_by(one.delayed_s);
+        inside.get_or_create(&of).set(signed(one.inside));
+        queued.get_or_create(&of).set(signed(one.waiting));
+        common.queued.get_or_create(&of).set(signed(one.waiting_bytes));
+        common.up.get_or_create(&of).set((!one.down).into());
+        delay.get_or_create(&of).set(one.delay_ns as f64 / 1e9);
+        loss.get_or_create(&of).set(one.loss);
+        if let Some(rate) = one.rate_bps {
+            common.rate.get_or_create(&of).set(rate as f64);
+        }
+        let exit = edge(answer, one.exit).and_then(|edge| edge.lateness.clone());
+        lateness.extend(exit.map(|exit| (of, exit)));
+    }
+    registry.register_collector(Box::new(Lateness(lateness)));
+}
+
+/// How late packets were put out, by the last link of theirs.
+#[derive(Debug)]
+struct Lateness(Vec<(Direction, v1::Lateness)>);
+
+impl Collector for Lateness {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "How much later packets went out than their links say";
+        let kind = MetricType::Histogram;
+        let mut family = encoder.encode_descriptor("link_lateness_seconds", help, None, kind)?;
+        for (of, lateness) in &self.0 {
+            let count = lateness.steps.iter().sum();
+            let last = lateness.steps.len().saturating_sub(1);
+            let end = |step: usize| {
+                if step == last { f64::INFINITY } else { (1_u64 << step) as f64 / 1e6 }
+            };
+            let steps = lateness.steps.iter().enumerate();
+            let buckets: Vec<_> = steps.map(|(step, packets)| (end(step), *packets)).collect();
+            let mut encoder = family.encode_family(of)?;
+            encoder.encode_histogram::<NoLabelSet>(lateness.sum_s, count, &buckets, None)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use super::*;
+
+    /// Its lines, after a look at what OpenMetrics 1.0 asks of them: every value's family has been told of, none
+    /// comes twice, counters end in `_total`, and buckets add up.
+    fn read(text: &str) -> HashMap<String, f64> {
+        let (mut kinds, mut values) = (HashMap::new(), HashMap::new());
+        let mut lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.pop(), Some("# EOF"));
+        let mut seen = HashSet::new();
+        let mut bucket = (String::new(), 0.0);
+        for line in lines {
+            if let Some(comment) = line.strip_prefix("# ") {
+                let mut words = comment.splitn(3, ' ');
+                let [what, name, rest] = [(); 3].map(|()| words.next().unwrap());
+                assert!(["HELP", "TYPE"].contains(&what), "{line}");
+                assert!(seen.insert((what, name)), "twice: {line}");
+                if what == "TYPE" {
+                    kinds.insert(name.to_owned(), rest.to_owned());
+                }
+                continue;
+            }
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let (name, labels) = series.strip_suffix('}').unwrap().split_once('{').unwrap();
+            let ends = |end: &str| name.strip_suffix(end).and_then(|name| kinds.get(name));
+            let kind = match ends("_total").or(ends("_bucket")).or(ends("_sum")).or(ends("_count"))
+            {
+                Some(kind) => kind,
+                None => &kinds[name],
+            };
+            let suffix_fits = match kind.as_str() {
+                "counter" => name.ends_with("_total"),
+                "gauge" => kinds.contains_key(name),
+                "histogram" => !name.ends_with("_total"),
+                other => panic!("{other}: {line}"),
+            };
+            assert!(suffix_fits && labels.contains("lab=\"wan\""), "{line}");
+            let value: f64 = value.parse().unwrap();
+            if let Some((before, end)) = series.split_once("le=\"") {
+                let of = format!("{before}{}", end.split_once('"').unwrap().1);
+                assert!(bucket.0 != of || bucket.1 <= value, "{line}");
+                bucket = (of, value);
+            }
+            assert!(values.insert(series.to_owned(), value).is_none(), "twice: {line}");
+        }
+        values
+    }
+
+    fn found(values: &HashMap<String, f64>, name: &str, labels: &[&str]) -> f64 {
+        let fits = |series: &&String| {
+            series.starts_with(&format!("kaido_lab_{name}{{"))
+                && labels.iter().all(|label| series.contains(label))
+        };
+        let all: Vec<_> = values.keys().filter(fits).collect();
+        let [one] = all[..] else { panic!("{name} {labels:?}: {all:?} of {values:?}") };
+        values[one]
+    }
+
+    #[test]
+    fn links_are_written_for_prometheus() {
+        let mut steps = vec![0; 22];
+        (steps[0], steps[3], steps[21]) = (5, 2, 1);
+        let exit = v1::EmulatedEdge {
+            refused: 4,
+            lateness: Some(v1::Lateness { steps, sum_s: 1.5, max_ns: 1_400_000_000 }),
+            ..Default::default()
+        };
+        let one = v1::EmulatedDirection {
+            link: "a-\"b\"".into(),
+            from: "a".into(),
+            to: "b".into(),
+            received: 20,
+            arrived: 12,
+            arrived_bytes: 1200,
+            dropped: vec![v1::EmulatedDrops { cause: "loss".into(), packets: 8 }],
+            delayed_s: 0.24,
+            delay_ns: 20_000_000,
+            loss: 0.5,
+            rate_bps: Some(10_000_000),
+            exit: Some(0),
+            ..Default::default()
+        };
+        let lan = v1::EmulatedDirection { link: "lan0".into(), down: true, ..one.clone() };
+        let directions = vec![one, v1::EmulatedDirection { exit: None, ..lan }];
+        let answer = v1::GetEmulatedLinksResponse { directions, edges: vec![exit], at_ns: 0 };
+        let own = Counted {
+            link: "h-a".into(),
+            from: "h".into(),
+            to: Some("a".into()),
+            rate: None,
+            at_ns: 0,
+            sample: netlink::Sample {
+                interface: 2,
+                name: "a".into(),
+                carrier: true,
+                tx_bytes: 900,
+                tx_packets: 9,
+                rx_bytes: 0,
+                rx_packets: 0,
+                drops: 3,
+                backlog_bytes: 70,
+                rate: Some("1mbit".parse().unwrap()),
+            },
+        };
+        let values = read(&text("wan", Some(Some(&answer)), &[own]));
+        let emulated = ["link=\"a-\\\"b\\\"\"", "from=\"a\"", "to=\"b\""];
+        for (name, value) in [
+            ("link_received_packets_total", 20.0),
+            ("link_packets_total", 12.0),
+            ("link_bytes_total", 1200.0),
+            ("link_delay_seconds_total", 0.24),
+            ("link_configured_delay_seconds", 0.02),
+            ("link_configured_loss_ratio", 0.5),
+            ("link_configured_rate_bits_per_second", 1e7),
+            ("link_up", 1.0),
+            ("link_lateness_seconds_sum", 1.5),
+            ("link_lateness_seconds_count", 8.0),
+        ] {
+            assert_eq!(found(&values, name, &emulated), value, "{name}");
+        }
+        for (cause, packets) in [("loss", 8.0), ("refused", 4.0), ("overflowed", 0.0)] {
+            let labels = [emulated[0], &format!("cause=\"{cause}\"")];
+            assert_eq!(found(&values, "link_dropped_packets_total", &labels), packets);
+        }
+        for (end, packets) in
+            [("0.000001", 5.0), ("0.000008", 7.0), ("1.048576", 7.0), ("+Inf", 8.0)]
+        {
+            let found = found(&values, "link_lateness_seconds_bucket", &[&format!("le=\"{end}\"")]);
+            assert_eq!(found, packets, "{end}");
+        }
+        assert_eq!(found(&values, "link_up", &["lan0"]), 0.0);
+        assert_eq!(found(&values, "link_packets_total", &["h-a"]), 9.0);
+        assert_eq!(found(&values, "link_dropped_packets_total", &["h-a", "queue"]), 3.0);
+        assert_eq!(found(&values, "link_queue_bytes", &["h-a"]), 70.0);
+        assert_eq!(found(&values, "emulator_up", &[]), 1.0);
+    }
+
+    #[test]
+    fn an_emulator_that_does_not_answer_is_a_value_and_one_that_is_not_there_none() {
+        let values = read(&text("wan", Some(None), &[]));
+        assert_eq!(values.into_values().collect::<Vec<_>>(), [0.0]);
+        assert!(read(&text("wan", None, &[])).is_empty());
+    }
+}
