@@ -1,5 +1,6 @@
 //! One direction of a link: a queue, a rate, and the way behind it.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -120,6 +121,10 @@ pub struct Counts {
     pub received: u64,
     /// Packets that it made of others.
     pub copied: u64,
+    /// Packets that left its queue, and are on their way or have been.
+    pub sent: u64,
+    /// Bytes of layer 2 of these.
+    pub sent_bytes: u64,
     /// Packets that came out.
     pub arrived: u64,
     /// Bytes of layer 2 that came out.
@@ -293,9 +298,14 @@ impl<P: Frame> Link<P> {
         &self.settings
     }
 
-    /// What it does now: while packets come, what its course and its trace say.
-    pub fn current(&self) -> &Settings {
-        &self.now
+    /// What it does at a moment that is no earlier than any before: what its course says then.
+    pub fn current(&self, now: Nanos) -> Cow<'_, Settings> {
+        match &self.settings.course {
+            Some(course) => {
+                Cow::Owned(course.apply(&self.settings, now.saturating_sub(self.origin)).0)
+            }
+            None => Cow::Borrowed(&self.settings),
+        }
     }
 
     /// What it has done so far.
@@ -343,9 +353,12 @@ impl<P: Frame> Link<P> {
             return false;
         }
         self.fates.skip();
+        let bytes = u64::from(packet.length());
         self.counts.received += 1;
+        self.counts.sent += 1;
+        self.counts.sent_bytes += bytes;
         self.counts.arrived += 1;
-        self.counts.arrived_bytes += u64::from(packet.length());
+        self.counts.arrived_bytes += bytes;
         true
     }
 
@@ -528,6 +541,8 @@ impl<P: Frame> Link<P> {
             at = at.max(self.last);
             self.last = at;
         }
+        self.counts.sent += 1;
+        self.counts.sent_bytes += u64::from(packet.packet.length());
         self.flying_bytes += memory_of(&packet.packet);
         let place = self.flying.iter().rposition(|(before, ..)| *before <= at);
         let Charged { came, packet, .. } = packet;

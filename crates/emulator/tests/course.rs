@@ -20,7 +20,8 @@ fn with(course: Course) -> Settings {
 
 #[test]
 fn delays_and_losses_are_those_of_the_moment_again_and_again() {
-    let all = Some(Loss::Independent(Chance::ALWAYS));
+    let everything = Loss::Independent(Chance::ALWAYS);
+    let all = Some(everything);
     let none = Some(Loss::default());
     let moments = vec![
         Moment { delay: Some(20 * MILLISECOND), loss: none, ..at(SECOND) },
@@ -28,6 +29,10 @@ fn delays_and_losses_are_those_of_the_moment_again_and_again() {
         Moment { delay: Some(50 * MILLISECOND), loss: none, ..at(3 * SECOND) },
     ];
     let course = Course::new(moments, Some(4 * SECOND));
+    // Without a packet, too.
+    let idle = link(with(course.clone()));
+    assert_eq!(idle.current(5 * SECOND / 2).impairments.loss, everything);
+    assert_eq!(idle.current(SECOND / 2).impairments.delay, 7 * MILLISECOND);
     let arrived = run(&mut link(with(course.clone())), 120, SECOND / 10, 100);
     let delay_of = |number: u64| {
         let found = arrived.iter().find(|(_, packet)| packet.number == number);

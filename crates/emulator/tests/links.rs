@@ -298,4 +298,6 @@ fn how_long_packets_were_inside_is_counted() {
     link.change(21 * MILLISECOND, down);
     link.advance(30 * MILLISECOND, |_, _| {});
     assert_eq!((link.counts().arrived, link.counts().delayed), (3, 9_000_000));
+    // The one that was cut was being sent, and had not been.
+    assert_eq!((link.counts().sent, link.counts().sent_bytes), (3, 3000));
 }

@@ -12,6 +12,7 @@ mod edge;
 mod error;
 mod gate;
 mod header;
+mod interfaces;
 mod lateness;
 mod plan;
 mod pump;

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
+use crate::interfaces::{self, Snapshot};
 use crate::plan::Direction;
 use crate::tally::{self, Tally};
 use crate::{EdgeCounts, Gone, Remote, capture, clock};
@@ -27,7 +28,9 @@ pub(crate) struct Service {
     pub(crate) directions: Arc<Mutex<Vec<Direction>>>,
     base: PathBuf,
     /// Whether the emulator ends: what goes on for ever goes on till then.
-    ending: watch::Receiver<bool>,
+    pub(crate) ending: watch::Receiver<bool>,
+    /// What nodes are told of; who listens wants to know.
+    pub(crate) seen: watch::Sender<Arc<Snapshot>>,
 }
 
 impl Service {
@@ -37,7 +40,10 @@ impl Service {
         base: PathBuf,
         ending: watch::Receiver<bool>,
     ) -> Self {
-        Self { remote, directions: Arc::new(Mutex::new(directions)), base, ending }
+        let directions = Arc::new(Mutex::new(directions));
+        let service = Self { remote, directions, base, ending, seen: watch::Sender::default() };
+        tokio::spawn(interfaces::look(service.clone()));
+        service
     }
 
     fn get(&self) -> Result<v1::GetEmulatedLinksResponse, Gone> {
@@ -52,12 +58,13 @@ impl Service {
     }
 
     /// What the directions have done, and when that was. No packet waits for all of a large network.
-    fn tallies(&self, directions: &[Direction]) -> Result<(Vec<Tally>, Nanos), Gone> {
+    pub(crate) fn tallies(&self, directions: &[Direction]) -> Result<(Vec<Tally>, Nanos), Gone> {
         let (mut tallies, mut at) = (Vec::with_capacity(directions.len()), clock::now());
         for some in directions.chunks(AT_ONCE) {
             let ids: Vec<_> = some.iter().map(|direction| direction.id).collect();
             let job = |network: &mut Network, now| {
-                (ids.into_iter().map(|id| Tally::take(network, id)).collect::<Vec<_>>(), now)
+                let tally = |id| Tally::take(network, now, id);
+                (ids.into_iter().map(tally).collect::<Vec<_>>(), now)
             };
             let (taken, now) = self.remote.with(job)?;
             tallies.extend(taken);
@@ -124,7 +131,7 @@ impl Service {
             for (direction, settings) in &done {
                 network.change(now, direction.id, settings.clone());
             }
-            done.iter().map(|(one, _)| Tally::take(network, one.id).of(one)).collect()
+            done.iter().map(|(one, _)| Tally::take(network, now, one.id).of(one)).collect()
         });
         counted.map_err(|gone| Status::unavailable(gone.to_string()))
     }
@@ -147,7 +154,7 @@ impl Service {
         }
         let made = self.remote.with(move |network, now| {
             let added = network.add_traffic(now, direction.id, self::traffic(&given));
-            added.map(|()| Tally::take(network, direction.id).of(&direction))
+            added.map(|()| Tally::take(network, now, direction.id).of(&direction))
         });
         made.map_err(|gone| Status::unavailable(gone.to_string()))?
             .map_err(|_| wrong("there is no such traffic".into()))
@@ -232,6 +239,18 @@ impl Emulator for Service {
         // By itself: a call that is given up leaves nothing behind.
         tokio::spawn(capture::run(service, request.into_inner(), started, sink, ending));
         begun.await.map_err(|_| Status::internal("the emulator has panicked: see its log"))??;
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    type WatchEmulatedInterfacesStream = ReceiverStream<Result<v1::EmulatedInterfaces, Status>>;
+
+    async fn watch_emulated_interfaces(
+        &self,
+        request: Request<v1::WatchEmulatedInterfacesRequest>,
+    ) -> Result<Response<Self::WatchEmulatedInterfacesStream>, Status> {
+        let (sink, stream) = mpsc::channel(interfaces::WAITING);
+        let (node, seen) = (request.into_inner().node, self.seen.subscribe());
+        tokio::spawn(interfaces::tell(node, seen, sink, self.ending.clone()));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 }

@@ -1,7 +1,7 @@
 //! What links and edges do and have done, at one moment.
 
 use api::v1;
-use emulator::{Cause, Counts, CrossCounts, LinkId, Network, Rate};
+use emulator::{Cause, Counts, CrossCounts, LinkId, Nanos, Network, Rate};
 
 use crate::EdgeCounts;
 use crate::describe::describe;
@@ -32,9 +32,9 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Those of now.
-    pub(crate) fn take(network: &Network, id: LinkId) -> Self {
+    pub(crate) fn take(network: &Network, now: Nanos, id: LinkId) -> Self {
         let link = network.get(id);
-        let does = link.current();
+        let does = link.current(now);
         Self {
             counts: *link.counts(),
             cross: *network.cross(id),
@@ -92,6 +92,25 @@ impl Tally {
             entry: direction.entry.and_then(number),
             exit: direction.exit.and_then(number),
         }
+    }
+}
+
+impl Tally {
+    /// What the direction is to the node that sends: an interface with a queue. What is lost on the way has
+    /// nothing to do with that.
+    pub(crate) fn interface(&self, direction: &Direction) -> Option<v1::EmulatedInterface> {
+        let Self { counts, .. } = self;
+        let queue = [Cause::Full, Cause::Early, Cause::Backlog];
+        let dropped = queue.into_iter().map(|cause| counts.dropped(cause)).sum();
+        Some(v1::EmulatedInterface {
+            name: direction.interface.clone()?,
+            rate_bps: self.rate_bps,
+            sent: counts.sent,
+            sent_bytes: counts.sent_bytes,
+            dropped,
+            lost: counts.all_dropped() - dropped + self.filtered,
+            backlog_bytes: self.waiting.1,
+        })
     }
 }
 

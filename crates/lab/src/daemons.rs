@@ -29,6 +29,9 @@ pub struct NodeConfig {
     pub mtu: u16,
     /// What the node says of itself.
     pub announcement: Announcement,
+    /// The Unix socket of the emulator of its links, if some have one.
+    #[serde(default)]
+    pub emulator: Option<PathBuf>,
 }
 
 /// The configuration of `kaido controller`, as JSON.
@@ -101,11 +104,18 @@ pub(crate) fn start_all(
             controller: folder.join(SOCKET),
             mtu: topology.mtu,
             announcement: announcement(topology, at),
+            emulator: has_emulated(topology, at).then(|| emulated::socket(folder)),
         };
         write(&files.join("node.json"), &config)?;
         started.push(start_node(folder, &topology.nodes[at].name, program)?);
     }
     Ok(started)
+}
+
+/// Whether a node has an interface to an emulated link.
+fn has_emulated(topology: &Topology, node: usize) -> bool {
+    let mut emulated = topology.segments.iter().filter(|segment| topology.is_emulated(segment));
+    emulated.any(|segment| segment.ends.iter().any(|end| end.node == node))
 }
 
 /// Waits until the controller is complete, as long as all daemons live.

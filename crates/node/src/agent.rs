@@ -8,6 +8,7 @@ use dataplane::{Headend, normalized};
 use model::{Announcement, Assignment, Color, Flow, Telemetry};
 
 use crate::Error;
+use crate::emulated::Said;
 use crate::functions::Functions;
 use crate::measure::Measure;
 
@@ -27,8 +28,9 @@ impl Agent {
         announcement: Announcement,
         headend: Box<dyn Headend>,
         meter: Meter,
+        said: Said,
     ) -> Result<Self, Error> {
-        let measure = Measure::new(&announcement)?;
+        let measure = Measure::new(&announcement, said)?;
         let functions = Functions::new(announcement.functions.clone())?;
         let assignments = BTreeMap::new();
         Ok(Self { announcement, headend, meter, measure, functions, assignments })

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod emulated;
 mod functions;
 mod measure;
 mod session;
@@ -18,6 +19,7 @@ use model::Announcement;
 use netlink::Handle;
 
 use crate::agent::Agent;
+use crate::emulated::Said;
 use crate::worker::Worker;
 
 /// What a node needs to know before it starts.
@@ -29,6 +31,8 @@ pub struct Config {
     pub mtu: u16,
     /// What the node says of itself.
     pub announcement: Announcement,
+    /// The Unix socket of the emulator of its links, if some have one.
+    pub emulator: Option<PathBuf>,
 }
 
 /// Why a node ends.
@@ -64,7 +68,12 @@ pub enum Error {
 pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), Error> {
     let controller = config.controller.clone();
     let (worker, orders) = Worker::new();
-    let (thread, ready) = worker::start(orders, move || agent(config));
+    let said = Said::default();
+    let listening = config.emulator.clone().map(|socket| {
+        let node = config.announcement.node.clone();
+        tokio::spawn(emulated::listen(socket, node, said.clone()))
+    });
+    let (thread, ready) = worker::start(orders, move || agent(config, said));
     let ended = tokio::select! {
         ended = async {
             ready.await.map_err(|_| Error::Panicked)??;
@@ -72,13 +81,16 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), E
         } => ended,
         () = stop => Ok(()),
     };
+    if let Some(listening) = listening {
+        listening.abort();
+    }
     // Without orders the thread ends, and takes its meter off the links.
     drop(worker);
     thread.join().map_err(|_| Error::Panicked)?;
     ended
 }
 
-fn agent(config: Config) -> Result<Agent, Error> {
+fn agent(config: Config, said: Said) -> Result<Agent, Error> {
     let Config { mtu, announcement, .. } = config;
     let links = Handle::new()?.links()?;
     let mut uplinks = Vec::new();
@@ -90,5 +102,5 @@ fn agent(config: Config) -> Result<Agent, Error> {
         })?);
     }
     let meter = Meter::attach(uplinks.iter().map(|link| link.index as i32))?;
-    Agent::new(announcement, Box::new(KernelSeg6::new(mtu)?), meter)
+    Agent::new(announcement, Box::new(KernelSeg6::new(mtu)?), meter, said)
 }

@@ -8,6 +8,7 @@ use model::{Announcement, Bandwidth, Color, InterfaceLoad, Telemetry};
 use telemetry::{Counters, Sampler, Window};
 
 use crate::Error;
+use crate::emulated::{Emulated, Said};
 
 /// How often the counters are read.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
@@ -23,12 +24,16 @@ struct Watched {
     /// What the configuration says that it can send; a queue that shapes knows better.
     announced: Option<Bandwidth>,
     window: Window,
+    /// What an emulator said last: that it has not said more is no sample.
+    last: Option<Counters>,
     pushed: Option<InterfaceLoad>,
 }
 
 /// The node's windows over its counters.
 pub(crate) struct Measure {
     sampler: Sampler,
+    /// Of interfaces to emulated links.
+    said: Said,
     interfaces: Vec<Watched>,
     applications: BTreeMap<Color, Window>,
     pushed: BTreeMap<Color, u64>,
@@ -36,15 +41,17 @@ pub(crate) struct Measure {
 }
 
 impl Measure {
-    pub(crate) fn new(announcement: &Announcement) -> Result<Self, Error> {
+    pub(crate) fn new(announcement: &Announcement, said: Said) -> Result<Self, Error> {
         let watched = |interface: &model::AnnouncedInterface| Watched {
             name: interface.name.clone(),
             announced: interface.capacity,
             window: Window::default(),
+            last: None,
             pushed: None,
         };
         Ok(Self {
             sampler: Sampler::new()?,
+            said,
             interfaces: announcement.interfaces.iter().map(watched).collect(),
             applications: BTreeMap::new(),
             pushed: BTreeMap::new(),
@@ -58,6 +65,7 @@ impl Measure {
         self.applications.clear();
         for watched in &mut self.interfaces {
             watched.window = Window::default();
+            watched.last = None;
         }
     }
 
@@ -78,7 +86,10 @@ impl Measure {
         for interface in &mut announcement.interfaces {
             let found = samples.iter().map(|s| &s.counters).find(|c| c.name == interface.name);
             interface.up = found.is_some_and(|found| found.carrier);
-            interface.capacity = found.and_then(|found| found.rate).or(interface.capacity);
+            interface.capacity = match self.said.of(&interface.name) {
+                Some(emulated) => emulated.rate,
+                None => found.and_then(|found| found.rate).or(interface.capacity),
+            };
         }
         Ok(())
     }
@@ -96,7 +107,8 @@ impl Measure {
         let mut interfaces = Vec::new();
         for watched in &mut self.interfaces {
             let counters = samples.iter().map(|s| &s.counters).find(|c| c.name == watched.name);
-            let load = watched.load(counters, sampled_at_ns);
+            let emulated = self.said.of(&watched.name);
+            let load = watched.load(counters, sampled_at_ns, emulated);
             if load.up && !watched.window.has_rate() {
                 // One sample is no rate, and zero would say that the link is idle.
                 continue;
@@ -141,22 +153,39 @@ impl Measure {
 }
 
 impl Watched {
-    /// An interface that is gone is one without a carrier.
-    fn load(&mut self, counters: Option<&telemetry::Sample>, at_ns: u64) -> InterfaceLoad {
-        if let Some(found) = counters {
-            self.window.push(Counters {
+    /// An interface that is gone is one without a carrier. Of one to an emulated link the kernel says no
+    /// more than that.
+    fn load(
+        &mut self,
+        counters: Option<&telemetry::Sample>,
+        at_ns: u64,
+        emulated: Option<Emulated>,
+    ) -> InterfaceLoad {
+        match (emulated, counters) {
+            (Some(emulated), _) => {
+                if self.last != Some(emulated.counters) {
+                    self.window.push(emulated.counters);
+                    self.last = Some(emulated.counters);
+                }
+            }
+            (None, Some(found)) => self.window.push(Counters {
                 at_ns,
                 bytes: found.tx_bytes,
                 packets: found.tx_packets,
                 drops: found.drops,
+                lost: 0,
                 backlog_bytes: found.backlog_bytes,
-            });
+            }),
+            (None, None) => {}
         }
         let load = self.window.load();
         InterfaceLoad {
             name: self.name.clone(),
             up: counters.is_some_and(|found| found.carrier),
-            capacity: counters.and_then(|found| found.rate).or(self.announced),
+            capacity: match emulated {
+                Some(emulated) => emulated.rate,
+                None => counters.and_then(|found| found.rate).or(self.announced),
+            },
             rate_bps: load.rate_bps,
             loss: load.loss,
             backlog_bytes: load.backlog_bytes,

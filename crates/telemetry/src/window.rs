@@ -19,6 +19,8 @@ pub struct Counters {
     pub packets: u64,
     /// Packets dropped by the queue.
     pub drops: u64,
+    /// Packets lost otherwise: no sign of congestion.
+    pub lost: u64,
     /// Bytes waiting in the queue.
     pub backlog_bytes: u64,
 }
@@ -28,7 +30,7 @@ pub struct Counters {
 pub struct Load {
     /// Bits per second.
     pub rate_bps: u64,
-    /// The part of the packets that the queue dropped, 0 to 1.
+    /// The part of the packets that the queue dropped, or that were lost otherwise, 0 to 1.
     pub loss: f64,
     /// Bytes waiting in the queue.
     pub backlog_bytes: u64,
@@ -48,7 +50,10 @@ impl Window {
     /// forgotten.
     pub fn push(&mut self, sample: Counters) {
         if self.samples.back().is_some_and(|last| {
-            sample.bytes < last.bytes || sample.drops < last.drops || sample.at_ns <= last.at_ns
+            sample.bytes < last.bytes
+                || sample.drops < last.drops
+                || sample.lost < last.lost
+                || sample.at_ns <= last.at_ns
         }) {
             self.samples.clear();
         }
@@ -74,8 +79,8 @@ impl Window {
         }
         let bits = u128::from(last.bytes - first.bytes) * 8;
         let rate_bps = bits * 1_000_000_000 / u128::from(elapsed_ns);
-        let (sent, dropped) =
-            (last.packets.saturating_sub(first.packets), last.drops - first.drops);
+        let sent = last.packets.saturating_sub(first.packets);
+        let dropped = last.drops - first.drops + (last.lost - first.lost);
         let loss = if dropped == 0 { 0.0 } else { dropped as f64 / (sent + dropped) as f64 };
         Load {
             rate_bps: u64::try_from(rate_bps).unwrap_or(u64::MAX),
@@ -101,7 +106,7 @@ mod tests {
         for (at, (bytes, drops, backlog_bytes)) in samples.into_iter().enumerate() {
             let at_ns = (at as u64 + 1) * 100_000_000;
             let packets = bytes / 1000;
-            window.push(Counters { at_ns, bytes, packets, drops, backlog_bytes });
+            window.push(Counters { at_ns, bytes, packets, drops, lost: 0, backlog_bytes });
         }
         window
     }
@@ -132,6 +137,17 @@ mod tests {
         let dropping = window((0..11).map(|n| (n * 1000, n / 2, 0))).load();
         assert!(dropping.congested);
         assert!(!window([(0, 0, 0), (1000, 5, 100)]).load().congested);
+    }
+
+    #[test]
+    fn what_is_lost_otherwise_is_no_congestion() {
+        let mut window = Window::default();
+        for n in 0..11 {
+            let (at_ns, packets) = ((n + 1) * 100_000_000, 3 * n);
+            window.push(Counters { at_ns, packets, lost: n, ..Counters::default() });
+        }
+        let load = window.load();
+        assert_eq!((load.loss, load.congested), (0.25, false));
     }
 
     #[test]

@@ -20,10 +20,10 @@ const LARGEST_FILE: u64 = 64 << 20;
 
 pub(crate) fn node(config: &Path) -> Done {
     start_tracing();
-    let NodeConfig { controller, mtu, announcement } = read(config)?;
+    let NodeConfig { controller, mtu, announcement, emulator } = read(config)?;
     let _lock = lock(config)?;
     let _only_one = only_one_here()?;
-    let config = node::Config { controller, mtu, announcement };
+    let config = node::Config { controller, mtu, announcement, emulator };
     block_on(node::run(config, asked_to_end()))?.map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -7,6 +7,7 @@ mod bad_input;
 mod counting;
 mod crashes;
 mod daemons;
+mod emulated;
 mod fake_controller;
 mod faults;
 mod functions;

@@ -250,11 +250,12 @@ impl<'k> Network<'k> {
 
     // ---- daemons ----
 
-    /// The process of `controller`, or of a node's daemon.
+    /// The process of `controller`, of `emulator`, or of a node's daemon.
     pub(crate) fn daemon(&self, daemon: &str) -> Option<Pid> {
         let folder = self.open.folder().to_str().unwrap();
         let config = match daemon {
             "controller" => format!("{folder}/controller.json"),
+            "emulator" => format!("{folder}/emulator.json"),
             node => format!("{folder}/nodes/{node}/node.json"),
         };
         let processes = std::fs::read_dir("/proc").unwrap().flatten();

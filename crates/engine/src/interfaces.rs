@@ -1,0 +1,86 @@
+//! Telling nodes what their kernels cannot count: what becomes of packets that they send to emulated links.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use api::v1;
+use emulator::Nanos;
+use tokio::sync::{mpsc, watch};
+use tokio::time::MissedTickBehavior;
+use tonic::Status;
+
+use crate::plan::Direction;
+use crate::service::{Service, wait};
+use crate::tally::Tally;
+
+/// How often links are looked at, once for all who want to know: as often as nodes look at their kernels.
+const EVERY: Duration = Duration::from_millis(100);
+/// Messages that may wait for whoever asked.
+pub(crate) const WAITING: usize = 8;
+
+/// Where it goes.
+pub(crate) type Sink = mpsc::Sender<Result<v1::EmulatedInterfaces, Status>>;
+
+/// All directions at one moment.
+#[derive(Default)]
+pub(crate) struct Snapshot {
+    at: Nanos,
+    all: Vec<(Direction, Tally)>,
+}
+
+/// Looks, as long as somebody wants to know, until the emulator ends.
+pub(crate) async fn look(service: Service) {
+    let (seen, mut ending) = (service.seen.clone(), service.ending.clone());
+    let mut ticks = tokio::time::interval(EVERY);
+    // A rate is a difference over a time: two looks at once say nothing.
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = ending.changed() => return,
+        }
+        if seen.receiver_count() == 0 {
+            continue;
+        }
+        let service = service.clone();
+        let Ok((directions, tallies, at)) = wait(move || {
+            let directions =
+                service.directions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let (tallies, at) = service
+                .tallies(&directions)
+                .map_err(|gone| Status::unavailable(gone.to_string()))?;
+            Ok((directions, tallies, at))
+        })
+        .await
+        else {
+            return;
+        };
+        let all = directions.into_iter().zip(tallies).collect();
+        seen.send_replace(Arc::new(Snapshot { at, all }));
+    }
+}
+
+/// Hands on what a node's interfaces have done until nobody asks any more, or the emulator ends.
+pub(crate) async fn tell(
+    node: String,
+    mut seen: watch::Receiver<Arc<Snapshot>>,
+    sink: Sink,
+    mut ending: watch::Receiver<bool>,
+) {
+    loop {
+        let looked = tokio::select! {
+            looked = seen.changed() => looked,
+            _ = ending.changed() => return,
+            () = sink.closed() => return,
+        };
+        if looked.is_err() {
+            return;
+        }
+        let snapshot = Arc::clone(&seen.borrow_and_update());
+        let own = snapshot.all.iter().filter(|(direction, _)| direction.from == node);
+        let interfaces = own.filter_map(|(direction, tally)| tally.interface(direction)).collect();
+        let message = v1::EmulatedInterfaces { at_ns: snapshot.at, interfaces };
+        // Who does not read misses this one.
+        let _ = sink.try_send(Ok(message));
+    }
+}

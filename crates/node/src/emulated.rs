@@ -1,0 +1,92 @@
+//! Interfaces to emulated links: their kernel hands packets to an emulator, which has the queue, the rate and the
+//! losses. It says what it counts, ten times a second.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use api::v1;
+use model::Bandwidth;
+use telemetry::Counters;
+
+/// How long until the next try: an emulator that starts again should be found at once.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// An interface, as its emulator sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Emulated {
+    pub(crate) counters: Counters,
+    pub(crate) rate: Option<Bandwidth>,
+}
+
+/// What the emulator said last of this node's interfaces, by their names; nothing of others.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Said(Arc<Mutex<HashMap<String, Emulated>>>);
+
+impl Said {
+    pub(crate) fn of(&self, interface: &str) -> Option<Emulated> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(interface).copied()
+    }
+
+    fn put(&self, message: v1::EmulatedInterfaces) {
+        let at_ns = message.at_ns;
+        let of = |found: v1::EmulatedInterface| {
+            let counters = Counters {
+                at_ns,
+                bytes: found.sent_bytes,
+                packets: found.sent,
+                drops: found.dropped,
+                lost: found.lost,
+                backlog_bytes: found.backlog_bytes,
+            };
+            (found.name, Emulated { counters, rate: found.rate_bps.map(Bandwidth::from_bps) })
+        };
+        let said = message.interfaces.into_iter().map(of).collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = said;
+    }
+}
+
+/// Listens to the emulator for ever, whenever it is there. What it said last stays meanwhile: such links are
+/// dead, and their interfaces have no carriers.
+pub(crate) async fn listen(socket: PathBuf, node: String, said: Said) {
+    loop {
+        if let Ok(mut client) = api::connect_emulator(&socket).await {
+            let request = v1::WatchEmulatedInterfacesRequest { node: node.clone() };
+            if let Ok(answer) = client.watch_emulated_interfaces(request).await {
+                let mut messages = answer.into_inner();
+                while let Ok(Some(message)) = messages.message().await {
+                    said.put(message);
+                }
+            }
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_last_holds() {
+        let said = Said::default();
+        assert_eq!(said.of("r2"), None);
+        let message = |at_ns, sent| v1::EmulatedInterfaces {
+            at_ns,
+            interfaces: vec![v1::EmulatedInterface {
+                name: "r2".into(),
+                rate_bps: Some(1000),
+                sent,
+                lost: 2,
+                ..Default::default()
+            }],
+        };
+        said.put(message(1, 5));
+        said.put(message(2, 6));
+        let counters = Counters { at_ns: 2, packets: 6, lost: 2, ..Counters::default() };
+        let rate = Some(Bandwidth::from_bps(1000));
+        assert_eq!(said.of("r2"), Some(Emulated { counters, rate }));
+        assert_eq!(said.of("r3"), None);
+    }
+}
