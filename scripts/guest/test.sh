@@ -8,7 +8,7 @@ set -euo pipefail
 
 TESTS=(
     --package kaido-bpf --package kaido-netlink --package kaido-dataplane --package kaido
-    --lib --test srv6 --test xdp --test kernel --test dataplane
+    --lib --test srv6 --test xdp --test kernel --test dataplane --test lab
 )
 # What sends streams, and waits for them, takes too long under translation.
 SKIP="--skip soak:: --skip flapping:: --skip attaching:: --skip jumbo:: --skip modes::"
@@ -18,10 +18,13 @@ SKIP="$SKIP --skip bgp:: --skip held:: --skip function_chain::"
 SKIP="$SKIP --skip root_a_tag_is_lost --skip root_only_a_tag_of_its_own"
 SECONDS_AT_MOST=3000
 DAEMONS=root_
+# Of labs, what netem does as the emulator and the kernel do.
+LABS="conformance:: root_netem"
 if [ "${1:-}" = --short ]; then
     SECONDS_AT_MOST=1500
     # Counting is the same there, and under translation it takes minutes.
     SKIP="$SKIP --skip sids_push_each_other_out"
+    LABS="root_conformance_of_delays root_conformance_of_loss"
     DAEMONS="alone::root_endpoints alone::root_a_headend answers::root_answers_of_the_node_go"
     DAEMONS="$DAEMONS functions::root_inner functions::root_a_mark functions::root_masquerade"
     DAEMONS="$DAEMONS proxies::am::root_a_packet_is_to_its_last_segment_for_a_router"
@@ -40,14 +43,22 @@ echo "Building the guest's tests"
 as_user cargo build --quiet --package kaido
 as_user cargo test --no-run --quiet --message-format=json "${TESTS[@]}" >"$work/built"
 mapfile -t programs < <(sed -n 's|.*"executable":"\([^"]*/deps/[^"]*\)".*|\1|p' "$work/built" | sort)
-daemons=$(sed -n 's|.*/crates/kaido#.*"executable":"\([^"]*/deps/dataplane-[^"]*\)".*|\1|p' "$work/built")
+of_kaido() { # NAME: the program of one of its test files
+    sed -n "s|.*/crates/kaido#.*\"executable\":\"\([^\"]*/deps/$1-[^\"]*\)\".*|\1|p" "$work/built"
+}
+daemons=$(of_kaido dataplane)
+labs=$(of_kaido lab)
 {
     echo '#!/bin/sh'
     echo 'echo "guest: Linux $(uname -r), $(nproc) processors"'
     echo "export KAIDO_NO_SKIP=1 KAIDO_PACKETS=$PACKETS KAIDO_SLOWER=$SLOWER RUST_TEST_THREADS=2"
     echo 'failed=0'
     for program in "${programs[@]}"; do
-        [ "$program" = "$daemons" ] && wanted=$DAEMONS || wanted=root_
+        case $program in
+            "$daemons") wanted=$DAEMONS ;;
+            "$labs") wanted=$LABS ;;
+            *) wanted=root_ ;;
+        esac
         echo "echo 'guest: $(basename "${program%-*}")'; $program $wanted $SKIP || failed=1"
     done
     # Last, since it is the whole machine's: without its compiler the kernel refuses callbacks.

@@ -32,13 +32,19 @@ impl Jitter {
     pub(crate) fn sample(&self, roll: u64) -> i64 {
         // The middle of one of 2^53 parts: neither 0 nor 1, where some quantiles are infinite.
         let part = ((roll >> 11) as f64 + 0.5) / 9_007_199_254_740_992.0;
-        let spreads = match &self.shape {
-            Shape::Uniform => 2.0 * part - 1.0,
-            Shape::Normal => normal(part).clamp(-8.0, 8.0),
-            Shape::Pareto => pareto(part).min(10.0),
-            Shape::Quantiles(quantiles) => between(quantiles, part),
-        };
-        (spreads * self.spread as f64).round() as i64
+        (self.shape.quantile(part) * self.spread as f64).round() as i64
+    }
+}
+
+impl Shape {
+    /// Below which delay a part of all packets arrives, in spreads from the mean.
+    pub fn quantile(&self, part: f64) -> f64 {
+        match self {
+            Self::Uniform => 2.0 * part - 1.0,
+            Self::Normal => normal(part).clamp(-8.0, 8.0),
+            Self::Pareto => pareto(part).min(10.0),
+            Self::Quantiles(quantiles) => between(quantiles, part),
+        }
     }
 }
 

@@ -6,14 +6,15 @@ use std::path::Path;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use model::function;
-use model::topology::{Interface, Node, Routing, SegmentKind, Topology};
+use model::topology::{Backend, Interface, Node, Routing, SegmentKind, Topology};
 use netlink::{
-    Address, Batch, Behavior, Encap, GenericHandle, Handle, Namespace, NextHop, Route, RouteKind,
-    Tbf, VethEnd,
+    Address, Batch, Behavior, Encap, GenericHandle, Handle, Namespace, NextHop, Request, Route,
+    RouteKind, Tbf, VethEnd,
 };
 
 use crate::Error;
 use crate::emulated;
+use crate::netem;
 use crate::routes::{Routes, StaticRoute, routing};
 use crate::state::{INFRASTRUCTURE, namespace_path};
 use crate::xdp;
@@ -26,6 +27,9 @@ const LOOPBACK: u32 = 1;
 /// The first index of a node's links; they follow in the order of the topology, so that whoever
 /// knows the topology knows the indexes.
 const FIRST_LINK: u32 = 10;
+/// The first index of what is at the links' other ends. Linux before 6.13 looks for a new device's index among
+/// those of whoever asks for it: no node has as many.
+const FIRST_PORT: u32 = 1 << 20;
 
 /// The index of a node's interface in its namespace.
 pub(crate) fn index_of(interface: usize) -> u32 {
@@ -77,7 +81,7 @@ pub(crate) fn links(
     let mut batch = Batch::new();
     let mut bridges = Handle::within(infrastructure)?;
     // The bridges' ports are numbered through: their indexes have to be known as well.
-    let mut port = FIRST_LINK;
+    let mut port = FIRST_PORT;
     let mut plugged = Batch::new();
     let mut behind_xdp: Vec<(&Namespace, String)> = Vec::new();
     let mut emulated = Vec::new();
@@ -168,10 +172,13 @@ pub(crate) fn devices(topology: &Topology, at: usize, handle: &mut Handle) -> Re
     for (index, interface) in node.interfaces.iter().enumerate() {
         let device = index_of(index);
         let label = format!("interface {} of {}", interface.name, node.name);
-        if let Some(tbf) = tbf(interface) {
-            batch.push(&label, netlink::replace_tbf(device, &tbf));
+        if interface.backend == Backend::Netem {
+            batch.push(&label, netem::request(interface, device));
         }
-        if interface.emulated && topology.has_srv6() {
+        if let Some(tbf) = tbf(interface) {
+            batch.push(&label, shape(interface, device, &tbf));
+        }
+        if interface.backend == Backend::Emulator && topology.has_srv6() {
             // The emulator's sockets are not told how to cut what is encapsulated.
             batch.push(&label, netlink::set_largest_segments(device, 1));
         }
@@ -225,9 +232,17 @@ fn address_request(batch: &mut Batch, node: &Node, interface: u32, address: IpNe
 
 /// The token bucket of an interface that has a rate.
 pub(crate) fn tbf(interface: &Interface) -> Option<Tbf> {
-    let rate = interface.rate.filter(|_| !interface.emulated)?;
+    let rate = interface.rate.filter(|_| interface.backend != Backend::Emulator)?;
     let limit = queue_bytes(interface, rate);
     Some(Tbf::new(rate, u32::from(interface.mtu), limit))
+}
+
+/// Gives an interface that bucket.
+pub(crate) fn shape(interface: &Interface, device: u32, tbf: &Tbf) -> Request {
+    match interface.backend {
+        Backend::Netem => netlink::replace_tbf_below(device, tbf),
+        Backend::Kernel | Backend::Emulator => netlink::replace_tbf(device, tbf),
+    }
 }
 
 /// The length of the queue in front of `rate`.

@@ -188,6 +188,17 @@ pub enum Error {
         /// The node.
         node: String,
     },
+    /// The kernel has no netem.
+    #[error(
+        "the link {link} wants netem, which this kernel has not ({source}): it needs \
+         CONFIG_NET_SCH_NETEM; write `engine: true`, and the emulator does the same"
+    )]
+    NoNetem {
+        /// The link.
+        link: String,
+        /// What the kernel said.
+        source: netlink::Error,
+    },
     /// There is no such interface.
     #[error("node {node} has no interface `{name}`{}", there_are(.known))]
     NoInterface {

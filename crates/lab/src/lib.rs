@@ -21,6 +21,7 @@ mod frr_config;
 mod functions;
 mod journal;
 mod links;
+mod netem;
 mod parallel;
 mod probe;
 mod processes;

@@ -68,7 +68,7 @@ impl Lab {
                 Change::Rate(rate) => {
                     let limit = build::queue_bytes(interface, rate);
                     let tbf = Tbf::new(rate, u32::from(interface.mtu), limit);
-                    handle.request(label, netlink::replace_tbf(index, &tbf))?;
+                    handle.request(label, build::shape(interface, index, &tbf))?;
                 }
             }
             changed.push(format!("{}:{}", node.name, interface.name));

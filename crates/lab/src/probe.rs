@@ -88,6 +88,8 @@ pub fn probe() -> Vec<Probe> {
     let tbf = Tbf::new(model::Bandwidth::from_mbps(100), 1500, 1 << 16);
     let tbf = netlink::replace_tbf(LINK, &tbf);
     add("token buckets", "rates", "CONFIG_NET_SCH_TBF", handle.request("tbf", tbf));
+    let netem = crate::netem::try_it(&namespace);
+    let netem = of_netlink("netem", "links with `engine: netem`", "CONFIG_NET_SCH_NETEM", netem);
     for (what, needed_for, encap) in [
         ("H.Encaps.Red", "paths for applications", seg6()),
         ("End", "SRv6 routers", Encap::local(Behavior::End)),
@@ -111,6 +113,7 @@ pub fn probe() -> Vec<Probe> {
     let rule = Rule { priority: 7000, table: 7000, protocol: netlink::PROTOCOL, flow };
     let tried = netlink::add_rule(&rule).and_then(|request| handle.request("rule", request));
     add("policy rules", "paths for applications", "CONFIG_IP_MULTIPLE_TABLES", tried);
+    probes.push(Probe { required: false, ..netem });
     // A namespace that could be made can be entered.
     probes.extend(namespace.run(|| xdp::probe(LINK)).unwrap_or_default());
     probes

@@ -21,7 +21,7 @@ use crate::processes::processes;
 use crate::ready;
 use crate::routes::Routes;
 use crate::state::{Lab, Labs, Lock, MARKER, Phase, SOCKET, State, UNNAMED};
-use crate::{Cancel, Error, supervised, xdp};
+use crate::{Cancel, Error, netem, supervised, xdp};
 
 /// How a lab is brought up.
 #[derive(Debug, Clone)]
@@ -346,6 +346,7 @@ fn check_machine(topology: &Topology) -> Result<Option<Frr>, Error> {
         return Err(Error::NoIpv6("ipv6.disable=1 on the kernel's command line"));
     }
     functions::check_machine(topology)?;
+    netem::check(topology)?;
     let needs_frr =
         topology.nodes.iter().any(|node| node.kind == NodeKind::Router(RouterKind::Frr));
     needs_frr.then(|| Frr::find(topology)).transpose()

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bpf::attach::{prepare_pins, unmount_pins};
 use model::dataplane::SOCKET;
-use model::topology::{Interface, Node, Topology};
+use model::topology::{Backend, Interface, Node, Topology};
 use netlink::{Handle, Namespace, Offload, VethEnd, set_offload};
 
 use crate::daemons::{Daemons, Started, spawn};
@@ -79,7 +79,7 @@ pub(crate) fn make_exits(node: &Node, namespace: &Namespace) -> Result<(), Error
 
 /// Whether the kernel's own queue holds an interface's rate: the emulator does it for others.
 fn is_shaped(interface: &Interface) -> bool {
-    interface.rate.is_some() && !interface.emulated
+    interface.rate.is_some() && interface.backend != Backend::Emulator
 }
 
 /// What XDP sends into for an interface of a node. No node is called so: names have no hyphen.

@@ -15,6 +15,7 @@ mod link;
 mod monitor;
 mod namespace;
 mod neighbour;
+mod netem;
 mod qdisc;
 mod route;
 mod rule;
@@ -37,8 +38,9 @@ pub use link::{
 pub use monitor::{Event, Monitor};
 pub use namespace::Namespace;
 pub use neighbour::{Neighbour, NeighbourState, add_neighbour};
+pub use netem::{NETEM_SPREAD, replace_netem};
 pub use nix::errno::Errno;
-pub use qdisc::{QdiscStats, Tbf, change_tbf, delete_root, replace_tbf};
+pub use qdisc::{QdiscStats, Tbf, change_tbf, delete_root, replace_tbf, replace_tbf_below};
 pub use route::{NextHop, Route, RouteKind, RouteList, add_route, delete_route, replace_route};
 pub use rule::{Rule, RuleOwners, add_rule, delete_rule};
 pub use seg6::{Behavior, Encap, Flavors, Mode, NextCsid};

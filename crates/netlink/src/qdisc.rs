@@ -8,7 +8,7 @@ use crate::socket::{CREATE, REPLACE};
 use crate::{Handle, Request, Result};
 
 // linux/pkt_sched.h, linux/rtnetlink.h
-const TC_H_ROOT: u32 = 0xffff_ffff;
+pub(crate) const TC_H_ROOT: u32 = 0xffff_ffff;
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCA_STATS2: u16 = 7;
@@ -22,7 +22,11 @@ const TC_LINKLAYER_ETHERNET: u8 = 1;
 /// struct tcmsg: family and padding, interface, handle, parent, info
 const HEADER: usize = 20;
 /// 1:0, so that a change finds it.
-const HANDLE: u32 = 0x1_0000;
+pub(crate) const HANDLE: u32 = 0x1_0000;
+/// 2:0, of what is below a root, at its 1:1.
+const BELOW: u32 = 0x2_0000;
+/// A root's handle and parent.
+const ROOT: (u32, u32) = (HANDLE, TC_H_ROOT);
 /// A 64 KiB GSO super-frame with its headers: TBF cuts up what is longer than the bucket, at a
 /// cost in processor time that the simulated link does not have.
 const SUPER_FRAME: u64 = 68 << 10;
@@ -55,12 +59,18 @@ impl Tbf {
 
 /// Makes `tbf` the interface's root, in place of what is there.
 pub fn replace_tbf(interface: u32, tbf: &Tbf) -> Request {
-    Request::new(libc::RTM_NEWQDISC, CREATE | REPLACE, tbf_message(interface, tbf))
+    Request::new(libc::RTM_NEWQDISC, CREATE | REPLACE, tbf_message(interface, ROOT, tbf))
+}
+
+/// The same below the interface's root, which lets its packets wait in another discipline: netem.
+pub fn replace_tbf_below(interface: u32, tbf: &Tbf) -> Request {
+    let below = (BELOW, HANDLE | 1);
+    Request::new(libc::RTM_NEWQDISC, CREATE | REPLACE, tbf_message(interface, below, tbf))
 }
 
 /// Changes the root, which must be a token bucket from [`replace_tbf`], and keeps its queue.
 pub fn change_tbf(interface: u32, tbf: &Tbf) -> Request {
-    Request::new(libc::RTM_NEWQDISC, 0, tbf_message(interface, tbf))
+    Request::new(libc::RTM_NEWQDISC, 0, tbf_message(interface, ROOT, tbf))
 }
 
 /// Deletes the interface's root; the kernel's default takes its place.
@@ -68,12 +78,12 @@ pub fn delete_root(interface: u32) -> Request {
     Request::new(libc::RTM_DELQDISC, 0, header(interface, 0, TC_H_ROOT))
 }
 
-fn header(interface: u32, handle: u32, parent: u32) -> Vec<u8> {
+pub(crate) fn header(interface: u32, handle: u32, parent: u32) -> Vec<u8> {
     let words = [0, interface, handle, parent, 0];
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-fn tbf_message(interface: u32, tbf: &Tbf) -> Vec<u8> {
+fn tbf_message(interface: u32, (handle, parent): (u32, u32), tbf: &Tbf) -> Vec<u8> {
     let bytes_per_second = tbf.rate.bytes_per_second();
     // struct tc_ratespec: cell_log, linklayer, overhead, cell_align, mpu, rate. All ones in the
     // rate say that TCA_TBF_RATE64 has it.
@@ -85,7 +95,7 @@ fn tbf_message(interface: u32, tbf: &Tbf) -> Vec<u8> {
     for word in [tbf.limit_bytes, 0, 0] {
         parameters.extend_from_slice(&word.to_ne_bytes());
     }
-    let mut message = Writer(header(interface, HANDLE, TC_H_ROOT));
+    let mut message = Writer(header(interface, handle, parent));
     message.put_text(TCA_KIND, "tbf").nest(TCA_OPTIONS, |options| {
         options.put(TCA_TBF_PARMS, &parameters);
         options.put(TCA_TBF_BURST, &tbf.burst_bytes.to_ne_bytes());
@@ -111,7 +121,7 @@ pub struct QdiscStats {
     pub backlog_bytes: u32,
     /// How often a packet had to wait for the rate; wraps at 2³².
     pub overlimits: u32,
-    /// The rate that it shapes to, when it is a token bucket.
+    /// The rate that it shapes to, when it is a token bucket or netem with one.
     pub rate: Option<Bandwidth>,
 }
 
@@ -119,13 +129,29 @@ impl Handle {
     /// The counters of the root of every interface, in one request.
     pub fn qdisc_stats(&mut self) -> Result<Vec<QdiscStats>> {
         let body = header(0, 0, 0);
-        self.socket.dump("read the queues' counters", libc::RTM_GETQDISC, &body, read)
+        let all = self.socket.dump("read the queues' counters", libc::RTM_GETQDISC, &body, read)?;
+        let (mut roots, below): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.is_root);
+        for bucket in below {
+            let root = roots.iter_mut().find(|root| root.stats.interface == bucket.stats.interface);
+            if let Some(root) = root {
+                root.stats.rate = bucket.stats.rate;
+            }
+        }
+        Ok(roots.into_iter().map(|root| root.stats).collect())
     }
 }
 
-/// Reads the counters; None for a discipline that is not a root.
-fn read(body: &[u8]) -> Result<Option<QdiscStats>, DecodeError> {
-    if u32_at(body, 12)? != TC_H_ROOT {
+/// A discipline that counts: a root, or the bucket below one, whose rate is the root's.
+struct Seen {
+    is_root: bool,
+    stats: QdiscStats,
+}
+
+/// Reads the counters; None for a discipline of another kind.
+fn read(body: &[u8]) -> Result<Option<Seen>, DecodeError> {
+    let parent = u32_at(body, 12)?;
+    let is_root = parent == TC_H_ROOT;
+    if !is_root && parent != HANDLE | 1 {
         return Ok(None);
     }
     let mut stats = QdiscStats { interface: u32_at(body, 4)?, ..QdiscStats::default() };
@@ -141,7 +167,7 @@ fn read(body: &[u8]) -> Result<Option<QdiscStats>, DecodeError> {
         }
     }
     stats.packets = packets64.unwrap_or(stats.packets);
-    Ok(Some(stats))
+    Ok(Some(Seen { is_root, stats }))
 }
 
 fn read_counters(

@@ -28,6 +28,8 @@ pub const VRF: Feature = Feature { name: "VRF devices", since: Since::Option("CO
 /// VLAN devices.
 pub const VLAN: Feature =
     Feature { name: "802.1Q and 802.1ad devices", since: Since::Option("CONFIG_VLAN_8021Q") };
+/// The kernel's network emulator.
+pub const NETEM: Feature = Feature { name: "netem", since: Since::Option("CONFIG_NET_SCH_NETEM") };
 /// The flavour PSP of End, alone or with NEXT-C-SID.
 pub const PSP: Feature = Feature { name: "End with PSP", since: Since::Version(6, 3) };
 /// The flavour NEXT-C-SID of End.X.

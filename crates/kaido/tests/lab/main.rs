@@ -5,6 +5,7 @@
 mod attached;
 mod bad_files;
 mod capture;
+mod conformance;
 mod emulated;
 mod events;
 mod faults;

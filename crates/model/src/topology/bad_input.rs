@@ -541,6 +541,27 @@ fn impairments_that_contradict_themselves_are_refused() {
 }
 
 #[test]
+fn netem_is_refused_what_it_cannot_do() {
+    let one = |nodes: &str, options: &str| {
+        format!(
+            "name: x\nnodes: {{a: {{}}, b: {nodes}}}\nlinks: [{{a-b: {{engine: {options}}}}}]\n"
+        )
+    };
+    assert!(parse("lab.yaml", &one("{}", "netem, delay: 1ms, rate: 1mbit")).is_ok());
+    for (options, message, help) in [
+        ("netem, trace: lte", "netem has no traces", "remove it, or `engine: netem`"),
+        ("netem, rate: 1mbit, queue: 9p codel", "netem has no queue discipline", "the emulator"),
+        ("netem, filter: [{protocol: udp}]", "netem has no filters", "the emulator"),
+        ("netem, delay: 1ms, jitter: {file: x}", "netem has no jitter from a file", ""),
+        ("netem2", "`netem2` is no engine", "true, false or netem"),
+    ] {
+        expect(&one("{}", options), &[("3:24", message, help)]);
+    }
+    let message = "netem cannot do this link: `b` is no namespace";
+    expect(&one("{router: virtual}", "netem"), &[("3:24", message, "write `engine: true`")]);
+}
+
+#[test]
 fn thousands_of_problems_take_little_time() {
     let mut text = String::from("name: a\nnodes: {h1: {}}\nlinks:\n");
     for n in 0..20_000 {

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 
+use super::backend::Engine;
 use super::impairments::{self, Share};
 use super::units::{JitterText, Percent, QueueText, Time};
 use crate::document::{Prefix, Prefix4, Prefix6};
@@ -223,8 +224,9 @@ pub(super) struct LinkBody {
     pub(super) trace: Option<String>,
     /// The packets that do not pass.
     pub(super) filter: Option<Vec<Filter>>,
-    /// Whether the emulator carries the packets even where the kernel's own link would do.
-    pub(super) engine: Option<bool>,
+    /// What carries the packets: `true` for the emulator even where the kernel's own link would do, `netem`
+    /// for the kernel's netem.
+    pub(super) engine: Option<Engine>,
     /// What is different in the direction from the second node to the first.
     pub(super) reverse: Option<Direction>,
 }

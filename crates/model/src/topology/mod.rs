@@ -9,6 +9,7 @@
 mod addresses;
 mod applications;
 mod attachment;
+mod backend;
 mod change;
 mod course;
 mod event_text;
@@ -39,6 +40,7 @@ use file::File;
 
 pub use crate::document::{Problem, Problems};
 pub use attachment::{Attachment, Means};
+pub use backend::Backend;
 pub use change::{Contradiction, LinkChange};
 pub use course::{BadLine, Course, Moment, samples};
 pub use events::{Action, Event};

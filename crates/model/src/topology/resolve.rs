@@ -3,6 +3,7 @@
 use super::addresses::{Pools, assign, member4, member6};
 use super::applications::applications;
 use super::attachment;
+use super::backend::backend;
 use super::events::events;
 use super::file::File;
 use super::functions::functions;
@@ -62,9 +63,7 @@ pub(super) fn resolve<'a>(
         let inner = plan.body.mtu.unwrap_or(mtu);
         check_mtu(&mut place, &[plan.at.as_slice(), steps!["mtu"]].concat(), inner);
         let segment = topology.segments.len();
-        let emulated = plan.body.engine.unwrap_or(false)
-            || plan.sides.iter().any(|side| !side.impairments.is_none())
-            || plan.members.iter().any(|node| !topology.nodes[*node].has_namespace());
+        let backend = backend(&mut place, plan, &topology.nodes);
         let mut ends = Vec::with_capacity(plan.members.len());
         for (member, node) in plan.members.iter().copied().enumerate() {
             let side = &plan.sides[member];
@@ -80,7 +79,7 @@ pub(super) fn resolve<'a>(
                 rate: side.rate,
                 queue: side.queue,
                 impairments: side.impairments.clone(),
-                emulated,
+                backend,
                 adjacencies: Vec::new(),
             });
         }

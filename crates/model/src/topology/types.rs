@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::attachment::{Attachment, Means};
+use super::backend::Backend;
 use super::events::Event;
 use super::functions::Function;
 use super::impairments::Impairments;
@@ -226,9 +227,8 @@ pub struct Interface {
     pub queue: Queue,
     /// What else happens to what is sent here.
     pub impairments: Impairments,
-    /// Whether the segment's packets go through the emulator: the kernel's own links do rates, and
-    /// nothing else.
-    pub emulated: bool,
+    /// What carries the segment's packets; the kernel's own links do rates, and nothing else.
+    pub backend: Backend,
     /// The routers at the segment's other ends; empty on a host's interface.
     pub adjacencies: Vec<Adjacency>,
 }
@@ -374,7 +374,7 @@ impl Topology {
     /// Whether a segment's packets go through the emulator.
     pub fn is_emulated(&self, segment: &Segment) -> bool {
         let interface = |end: &End| &self.nodes[end.node].interfaces[end.interface];
-        segment.ends.iter().any(|end| interface(end).emulated)
+        segment.ends.iter().any(|end| interface(end).backend == Backend::Emulator)
     }
 
     /// Whether any segment's packets go through the emulator.

@@ -1,0 +1,66 @@
+//! Links that the kernel's own network emulator does, where the kernel has it.
+
+use emulator::Shape;
+use model::topology::{Backend, Impairments, Interface, Jitter, Shape as Wanted, Topology};
+use netlink::{Handle, NETEM_SPREAD, Namespace, Request};
+
+use crate::Error;
+
+/// The delays that are drawn from.
+const ENTRIES: usize = 4096;
+
+const LOOPBACK: u32 = 1;
+
+/// Refuses a lab whose links need what the kernel has not.
+pub(crate) fn check(topology: &Topology) -> Result<(), Error> {
+    let is_netem = |interface: &&Interface| interface.backend == Backend::Netem;
+    let mut interfaces = topology.nodes.iter().flat_map(|node| &node.interfaces);
+    let Some(interface) = interfaces.find(is_netem) else { return Ok(()) };
+    let link = topology.segments[interface.segment].name.clone();
+    try_it(&Namespace::unnamed()?).map_err(|source| Error::NoNetem { link, source })
+}
+
+/// Has netem on the loopback interface of a namespace that nobody else sees.
+pub(crate) fn try_it(namespace: &Namespace) -> Result<(), netlink::Error> {
+    let request = netlink::replace_netem(LOOPBACK, &Impairments::default(), &[]);
+    Handle::within(namespace)?.request("netem", request)
+}
+
+/// What an interface's netem is told.
+pub(crate) fn request(interface: &Interface, device: u32) -> Request {
+    let table = interface.impairments.jitter.map_or_else(Vec::new, table);
+    netlink::replace_netem(device, &interface.impairments, &table)
+}
+
+/// Delays from the shortest to the longest, each as likely. Those of more than four spreads, which such a
+/// table has no room for, are four.
+fn table(jitter: Jitter) -> Vec<i16> {
+    let shape = match jitter.shape {
+        // As netem draws without a table.
+        Wanted::Uniform => return Vec::new(),
+        Wanted::Normal => Shape::Normal,
+        Wanted::Pareto => Shape::Pareto,
+    };
+    let part = |n: usize| (n as f64 + 0.5) / ENTRIES as f64;
+    // A cast of what is too large is the largest.
+    (0..ENTRIES).map(|n| (shape.quantile(part(n)) * NETEM_SPREAD) as i16).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn tables_have_the_mean_and_the_spread_that_are_asked_for() {
+        for (shape, spread) in [(Wanted::Normal, 1.0), (Wanted::Pareto, 0.82)] {
+            let table = table(Jitter { spread: Duration::from_millis(1), shape });
+            let spreads: Vec<f64> = table.iter().map(|n| f64::from(*n) / NETEM_SPREAD).collect();
+            let mean = spreads.iter().sum::<f64>() / ENTRIES as f64;
+            let square = spreads.iter().map(|n| (n - mean).powi(2)).sum::<f64>() / ENTRIES as f64;
+            // Pareto's longest are missing.
+            assert!(mean.abs() < 0.05 && (square.sqrt() - spread).abs() < 0.02, "{mean} {square}");
+        }
+    }
+}
