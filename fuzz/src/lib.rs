@@ -1,6 +1,10 @@
 //! What must hold of every input. The targets of the fuzzer and the tests of this package call the
 //! same functions; a panic is a finding.
 
+mod network;
+
+pub use network::network;
+
 use wire::{
     Ethernet, EthernetPacket, Headers, Ipv4, Ipv4Packet, Ipv6, Ipv6Packet, Srh, SrhPacket, Udp,
     UdpPacket, Vlan, VlanPacket,

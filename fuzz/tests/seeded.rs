@@ -96,6 +96,11 @@ fn topology_files() {
 }
 
 #[test]
+fn networks() {
+    check(kaido_fuzz::network, &seeds("seeds/network"), 50_000);
+}
+
+#[test]
 fn imports() {
     check(kaido_fuzz::imports, &seeds("../crates/import/tests/files"), 20_000);
 }

@@ -194,3 +194,17 @@ fn what_is_no_frame_is_refused() {
     let nothing = Some(Segments { cut: Cut::Tcp4, size: 0 });
     assert_eq!(offloaded(unfinished(start), nothing), bad);
 }
+
+/// Each segment has its checksum in its own header; elsewhere may be behind the end of a small one.
+#[test]
+fn a_checksum_that_is_not_the_transports_is_refused() {
+    let mut datagram = vec![0; 8 + 1000];
+    datagram[4..6].copy_from_slice(&1008_u16.to_be_bytes());
+    let (bytes, start) = frame(false, false, protocol::UDP, &datagram);
+    let segments = Some(Segments { cut: Cut::Udp, size: 8 });
+    let made = |offset| {
+        Packet::offloaded(&bytes, Some(Unfinished { start: start as u16, offset }), segments)
+    };
+    assert!(made(6).is_ok());
+    assert_eq!(made(188), Err(BadPacket::Contradiction));
+}

@@ -18,6 +18,16 @@ pub(super) enum Transport {
     Udp,
 }
 
+impl Transport {
+    /// Where its checksum is, from its header's beginning.
+    pub(super) fn checksum(self) -> u16 {
+        match self {
+            Self::Tcp => 16,
+            Self::Udp => 6,
+        }
+    }
+}
+
 /// Where headers begin, in bytes of the frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {

@@ -88,7 +88,11 @@ impl Packet {
         let mut length = bytes.len() as u32;
         if let Some(segments) = segments {
             let layout = Layout::of(bytes, segments).ok_or(BadPacket::Contradiction)?;
-            if unfinished.is_none_or(|sum| usize::from(sum.start) != layout.transport) {
+            // Each segment has its checksum there: elsewhere may be behind its end.
+            let is_there = |sum: Unfinished| {
+                usize::from(sum.start) == layout.transport && sum.offset == layout.kind.checksum()
+            };
+            if !unfinished.is_some_and(is_there) {
                 return Err(BadPacket::Contradiction);
             }
             let more = layout.count().saturating_sub(1) * layout.headers();

@@ -47,7 +47,7 @@ fn adapt(bytes: &mut [u8], layout: &Layout, number: usize, size: usize, is_last:
         let sum = Checksum::default().with(ip).finish();
         put(ip, 10, sum);
     }
-    let (next, sum_at) = match kind {
+    let next = match kind {
         Transport::Tcp => {
             let sequence = u32::from_be_bytes([rest[4], rest[5], rest[6], rest[7]]);
             let sequence = sequence.wrapping_add((number * size) as u32);
@@ -58,16 +58,16 @@ fn adapt(bytes: &mut [u8], layout: &Layout, number: usize, size: usize, is_last:
             if number > 0 {
                 rest[13] &= !CWR;
             }
-            (wire::protocol::TCP, 16)
+            wire::protocol::TCP
         }
         Transport::Udp => {
             put(rest, 4, (length - transport) as u16);
-            (wire::protocol::UDP, 6)
+            wire::protocol::UDP
         }
     };
     // The pseudo-header's sum, for whoever finishes the checksum.
     let addresses = if is_ipv6 { &ip[8..40] } else { &ip[12..20] };
     let length = ((length - transport) as u32).to_be_bytes();
     let sum = Checksum::default().with(addresses).with(&length).with(&[0, next]).finish();
-    put(rest, sum_at, !sum);
+    put(rest, kind.checksum().into(), !sum);
 }
