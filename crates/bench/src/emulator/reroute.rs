@@ -42,10 +42,10 @@ const BGP: &str = "routing: [bgp]\nbgp: {bfd: true}";
 const CASES: [Case; 6] = [
     Case { name: "rip-silent", routing: RIP, is_silent: true, runs: 1, paper: Some(120.0) },
     Case { name: "rip-carrier", routing: RIP, is_silent: false, runs: 1, paper: Some(120.0) },
-    Case { name: "ospf-silent", routing: OSPF, is_silent: true, runs: 5, paper: None },
-    Case { name: "ospf-carrier", routing: OSPF, is_silent: false, runs: 5, paper: None },
-    Case { name: "bgp-silent", routing: BGP, is_silent: true, runs: 5, paper: None },
-    Case { name: "bgp-carrier", routing: BGP, is_silent: false, runs: 5, paper: None },
+    Case { name: "ospf-silent", routing: OSPF, is_silent: true, runs: 3, paper: None },
+    Case { name: "ospf-carrier", routing: OSPF, is_silent: false, runs: 3, paper: None },
+    Case { name: "bgp-silent", routing: BGP, is_silent: true, runs: 3, paper: None },
+    Case { name: "bgp-carrier", routing: BGP, is_silent: false, runs: 3, paper: None },
 ];
 
 pub(super) fn bench(context: &Context<'_>) -> Result<Vec<Row>> {
