@@ -1,7 +1,9 @@
 //! Emulated links: what the file says of them happens to packets, and changes alone.
 
+use std::time::Duration;
+
 use serde_json::Value;
-use testkit::{Kaido, Lab, Machine};
+use testkit::{Kaido, Lab, Machine, Random, until};
 
 use crate::kaido;
 
@@ -143,4 +145,29 @@ fn root_what_a_link_does_over_time_and_how_its_delays_are_spread_is_in_files() {
     let said = kaido.ok(&["lab", "links"]);
     assert!(said.contains("trace hill.csv, jitter of far.txt"), "{said}");
     lab.down();
+}
+
+#[test]
+fn root_a_web_servers_page_comes_whole_over_a_bad_network() {
+    let kaido = kaido();
+    let lab = kaido.lab_up(
+        "name: web\nrouting: [static]\nnodes: {h1: {}, h2: {}, x: {router: virtual}}\n\
+         links: [h1-x: {delay: 5ms, loss: 1%, rate: 100mbit}, x-h2: {duplicate: 1%, reorder: 1%, delay: 1ms}]\n",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random::seeded();
+    let page: Vec<u8> = (0..1 << 20).map(|_| random.bits() as u8).collect();
+    std::fs::write(folder.path().join("page"), &page).unwrap();
+    let home = folder.path().to_str().unwrap();
+    let mut server = lab.start("h2", &["busybox", "httpd", "-f", "-p", "80", "-h", home]);
+    let got = folder.path().join("got");
+    let fetch = ["curl", "-s", "--noproxy", "*", "-m", "60", "http://10.0.2.2/page", "-o"];
+    let fetched = || {
+        let fetch = [&fetch[..], &[got.to_str().unwrap()]].concat();
+        (lab.run("h1", &fetch).code == Some(0)).then_some(())
+    };
+    until(Duration::from_secs(90), fetched, || "no page".into());
+    assert!(std::fs::read(&got).unwrap() == page);
+    server.kill().unwrap();
+    server.wait().unwrap();
 }
