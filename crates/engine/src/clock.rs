@@ -10,6 +10,9 @@ pub(crate) fn now() -> Nanos {
     read(ClockId::CLOCK_MONOTONIC)
 }
 
+/// Both clocks are read in less.
+const TOGETHER: Nanos = 500;
+
 /// When something was, of which the kernel says the time of day. Both clocks are read together, so that
 /// setting the time of day is no more than one batch's trouble.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +23,26 @@ pub(crate) struct Translation {
 
 impl Translation {
     pub(crate) fn read() -> Self {
-        Self { now: now(), time_of_day: read(ClockId::CLOCK_REALTIME) }
+        let mut best = Self::once();
+        // Whoever is interrupted between the two looks again: packets left 16 us before their time.
+        for _ in 0..3 {
+            if best.1 <= TOGETHER {
+                break;
+            }
+            let other = Self::once();
+            if other.1 < best.1 {
+                best = other;
+            }
+        }
+        best.0
+    }
+
+    /// And how long it took.
+    fn once() -> (Self, Nanos) {
+        let before = now();
+        let time_of_day = read(ClockId::CLOCK_REALTIME);
+        let now = now();
+        (Self { now, time_of_day }, now - before)
     }
 
     /// On the clock of [`now`]; never later than that.

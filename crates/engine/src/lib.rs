@@ -15,6 +15,7 @@ mod header;
 mod interfaces;
 mod lateness;
 mod plan;
+mod priority;
 mod pump;
 mod queue;
 mod remote;
@@ -22,6 +23,7 @@ mod service;
 mod settings;
 mod socket;
 mod tally;
+mod timers;
 
 pub use daemon::{Config, run};
 pub use edge::EdgeCounts;

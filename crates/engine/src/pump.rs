@@ -8,7 +8,9 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
 use crate::edge::Edge;
+use crate::priority::{self, Priority};
 use crate::remote::{Inbox, Remote, pair};
+use crate::timers::Timers;
 use crate::{Error, Gate, clock};
 
 /// The number of the bell among what is waited for; sockets have theirs.
@@ -19,13 +21,14 @@ const READY: usize = 64;
 /// How exact the engine is, and what that takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// So long before a deadline it stops sleeping and looks at the clock: timers are late by less.
+    /// So long before a deadline at most it stops sleeping and looks at the clock: timers are late by
+    /// less.
     pub spin: Nanos,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { spin: 80_000 }
+        Self { spin: 300_000 }
     }
 }
 
@@ -35,7 +38,8 @@ pub struct Engine {
     edges: Vec<Edge>,
     inbox: Inbox,
     epoll: Epoll,
-    pace: Pace,
+    timers: Timers,
+    priority: Priority,
     /// How far the network's time has come.
     reached: Nanos,
 }
@@ -58,11 +62,13 @@ impl Engine {
             }
         }
         let edges = gates.into_iter().map(|(port, gate)| Edge::new(port, gate)).collect();
-        Ok((Self { network, edges, inbox, epoll, pace, reached: 0 }, remote))
+        let (timers, priority) = (Timers::new(pace.spin), Priority::new());
+        Ok((Self { network, edges, inbox, epoll, timers, priority, reached: 0 }, remote))
     }
 
     /// Runs until nobody has a [`Remote`] any more, and gives the network back.
     pub fn run(mut self) -> Result<Network, Error> {
+        priority::end_slack();
         let now = clock::now();
         self.network.begin(now, now);
         let numbers = self.numbers();
@@ -123,13 +129,20 @@ impl Engine {
 
     /// Sleeps until a packet comes or a deadline is near; near one it does not sleep.
     fn wait(&mut self, ready: &mut [EpollEvent]) -> Result<usize, Error> {
-        let left = self.network.next().map(|next| next.saturating_sub(clock::now()));
-        let sleeps = left.map(|left| left.saturating_sub(self.pace.spin));
-        match wait_for(&self.epoll, ready, sleeps) {
-            Ok(count) => Ok(count),
-            Err(Errno::EINTR) => Ok(0),
-            Err(source) => Err(Error::Refused { doing: "wait for packets", source }),
+        let (now, next) = (clock::now(), self.network.next());
+        // A router that asks for its neighbours again need not be exact: packets on their way are to.
+        self.priority.follow(now, self.network.memory() > 0);
+        let left = next.or(self.priority.next()).map(|next| next.saturating_sub(now));
+        let sleep = left.map(|left| self.timers.sleep(left));
+        let count = match wait_for(&self.epoll, ready, sleep) {
+            Ok(count) => count,
+            Err(Errno::EINTR) => 0,
+            Err(source) => return Err(Error::Refused { doing: "wait for packets", source }),
+        };
+        if let (0, Some(left), Some(sleep)) = (count, left, sleep.filter(|sleep| *sleep > 0)) {
+            self.timers.learn(left, clock::now().saturating_sub(now + sleep));
         }
+        Ok(count)
     }
 
     /// Does what it was told. Returns whether somebody is still there to tell it more.
