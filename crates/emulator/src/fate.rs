@@ -69,9 +69,9 @@ impl Fates {
         self.dice.roll(Use::Discipline, self.next)
     }
 
-    /// The next packet's, on a link that does nothing to it.
-    pub(crate) fn skip(&mut self) {
-        self.next += 1;
+    /// The next packets', on a link that does nothing to them.
+    pub(crate) fn skip(&mut self, count: u64) {
+        self.next += count;
     }
 
     /// The next packet's, on a link that does this now.

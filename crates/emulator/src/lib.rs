@@ -34,7 +34,7 @@ pub use link::{Cause, Counts, Frame, Link, Rate, Settings};
 pub use loss::Loss;
 pub use network::{Leaves, LinkId, Network, NodeId, PortId};
 pub use opportunities::{BadTrace, Opportunities};
-pub use packet::{BadPacket, Cut, Packet, Segments, Unfinished};
+pub use packet::{BadPacket, Cut, Packet, Run, Segments, Unfinished};
 pub use replay::{Difference, Event, Outcome, Replay, Report};
 pub use switch::{Switch, SwitchCounts};
 pub use tap::{Deed, Gap, Position, Seen, Tapped};

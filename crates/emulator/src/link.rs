@@ -19,6 +19,11 @@ pub trait Frame: Clone {
         false
     }
 
+    /// As how many packets it came.
+    fn count(&self) -> u64 {
+        1
+    }
+
     /// Whether it is cross traffic: its fate is of other dice, so that everybody else's is not changed.
     fn is_cross(&self) -> bool {
         false
@@ -345,6 +350,11 @@ impl<P: Frame> Link<P> {
         self.drop(1, Cause::Backlog);
     }
 
+    /// Whether it does nothing to packets, and nobody watches.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.is_plain && self.tap.is_none()
+    }
+
     /// Carries a packet to its end at once, if the link does nothing to packets, none is on it, and nobody
     /// watches. Returns whether it has.
     pub(crate) fn carry(&mut self, packet: &P) -> bool {
@@ -352,12 +362,12 @@ impl<P: Frame> Link<P> {
         if !self.is_plain || is_busy || self.tap.is_some() {
             return false;
         }
-        self.fates.skip();
-        let bytes = u64::from(packet.length());
-        self.counts.received += 1;
-        self.counts.sent += 1;
+        let (count, bytes) = (packet.count(), u64::from(packet.length()));
+        self.fates.skip(count);
+        self.counts.received += count;
+        self.counts.sent += count;
         self.counts.sent_bytes += bytes;
-        self.counts.arrived += 1;
+        self.counts.arrived += count;
         self.counts.arrived_bytes += bytes;
         true
     }

@@ -88,6 +88,8 @@ pub struct Network {
     /// At the end of a link that does nothing, since when.
     carried: VecDeque<(Nanos, LinkId, Packet)>,
     out: Vec<(usize, Packet)>,
+    /// Whether the ways from each port are clear, as far as that is known.
+    clear: Vec<Option<bool>>,
 }
 
 impl Network {
@@ -103,6 +105,7 @@ impl Network {
             agenda: BinaryHeap::new(),
             carried: VecDeque::new(),
             out: Vec::new(),
+            clear: Vec::new(),
         }
     }
 
@@ -145,6 +148,7 @@ impl Network {
         to: (NodeId, usize),
         settings: Settings,
     ) -> LinkId {
+        self.clear.clear();
         let id = LinkId(self.links.len());
         self.links.push(Direction {
             link: Link::new(Dice::new(self.seed, name), settings),
@@ -167,12 +171,14 @@ impl Network {
 
     /// Changes what a link does, from `now` on.
     pub fn change(&mut self, now: Nanos, id: LinkId, settings: Settings) {
+        self.clear.clear();
         self.links[id.0].link.change(now, settings);
         self.schedule_link(id);
     }
 
     /// Says when the courses and traces of all links have begun.
     pub fn begin(&mut self, now: Nanos, origin: Nanos) {
+        self.clear.clear();
         for number in 0..self.links.len() {
             self.links[number].link.begin(now, origin);
             self.schedule_link(LinkId(number));
@@ -181,6 +187,7 @@ impl Network {
 
     /// Changes which packets do not pass a link.
     pub fn set_filters(&mut self, id: LinkId, filters: Vec<Filter>) {
+        self.clear.clear();
         self.links[id.0].filters = filters;
     }
 
@@ -223,6 +230,7 @@ impl Network {
 
     /// A link, to be watched.
     pub fn get_mut(&mut self, id: LinkId) -> &mut Link<Packet> {
+        self.clear.clear();
         &mut self.links[id.0].link
     }
 
@@ -251,6 +259,38 @@ impl Network {
             Kind::Switch(switch) => Some(switch),
             _ => None,
         }
+    }
+
+    /// Whether no link does anything to packets, or is watched, on all ways from a port: then those that
+    /// follow each other may come as one ([`crate::Run`]).
+    pub fn is_clear(&mut self, port: PortId) -> bool {
+        let NodeId(number) = port.0;
+        if let Some(Some(known)) = self.clear.get(number) {
+            return *known;
+        }
+        let is_clear = self.find_clear(port.0);
+        self.clear.resize(self.nodes.len(), None);
+        self.clear[number] = Some(is_clear);
+        is_clear
+    }
+
+    fn find_clear(&self, from: NodeId) -> bool {
+        let mut seen = vec![false; self.nodes.len()];
+        let mut next = vec![from];
+        seen[from.0] = true;
+        while let Some(node) = next.pop() {
+            for id in self.nodes[node.0].links.iter().flatten() {
+                let Direction { link, filters, end: (end, _), .. } = &self.links[id.0];
+                if !link.is_clear() || !filters.is_empty() {
+                    return false;
+                }
+                let goes_on = !matches!(self.nodes[end.0].kind, Kind::Port);
+                if goes_on && !std::mem::replace(&mut seen[end.0], true) {
+                    next.push(*end);
+                }
+            }
+        }
+        true
     }
 
     /// A packet comes in by a port. Whoever calls has called [`Network::advance`] for everything before
@@ -368,6 +408,11 @@ impl Network {
         let Direction { link, filters, filtered, .. } = &mut self.links[id.0];
         if filters.is_empty() && self.memory < self.room && link.carry(&packet) {
             self.carried.push_back((now, id, packet));
+            return;
+        }
+        if packet.count() > 1 {
+            // Each for itself again.
+            packet.split(|one| self.send(now, node, interface, one));
             return;
         }
         if filters.iter().any(|filter| filter.matches(packet.bytes())) {

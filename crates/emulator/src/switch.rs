@@ -49,9 +49,10 @@ impl Switch {
         packet: Packet,
         out: &mut Vec<(usize, Packet)>,
     ) {
-        self.counts.received += 1;
+        let count = u64::from(packet.count());
+        self.counts.received += count;
         let Ok(ethernet) = EthernetPacket::new_checked(packet.bytes()) else {
-            self.counts.stopped += 1;
+            self.counts.stopped += count;
             return;
         };
         let (from, to) = (ethernet.src(), ethernet.dst());
@@ -69,10 +70,10 @@ impl Switch {
             }
         }
         match (out.len() - before) as u64 {
-            0 => self.counts.stopped += 1,
+            0 => self.counts.stopped += count,
             sent => {
-                self.counts.sent += sent;
-                self.counts.copied += sent - 1;
+                self.counts.sent += sent * count;
+                self.counts.copied += (sent - 1) * count;
             }
         }
     }

@@ -18,7 +18,7 @@ pub enum Gate {
     Queue(Queue),
 }
 
-/// What a gate has done so far. A packet that is many segments is one.
+/// What a gate has done so far. What is many segments of TCP is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GateCounts {
     /// Packets that came in.
@@ -47,6 +47,14 @@ impl Gate {
         match self {
             Self::Frames(socket) => socket.receive(each).map(drop),
             Self::Queue(queue) => queue.receive(each),
+        }
+    }
+
+    /// Whether it takes packets that were made of several.
+    pub(crate) fn takes_runs(&self) -> bool {
+        match self {
+            Self::Frames(socket) => socket.takes_runs(),
+            Self::Queue(queue) => queue.takes_runs(),
         }
     }
 

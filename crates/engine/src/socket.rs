@@ -27,6 +27,7 @@ pub struct Socket {
     interface: String,
     buffers: Box<Buffers>,
     counts: GateCounts,
+    takes_runs: bool,
 }
 
 /// Where the kernel writes frames to.
@@ -73,6 +74,7 @@ impl Socket {
             interface: interface.into(),
             buffers: Box::new(buffers),
             counts: GateCounts::default(),
+            takes_runs: true,
         })
     }
 
@@ -104,6 +106,11 @@ impl Socket {
     /// The interface's name.
     pub fn interface(&self) -> &str {
         &self.interface
+    }
+
+    /// Whether the kernel takes datagrams that were made one: since Linux 6.2.
+    pub(crate) fn takes_runs(&self) -> bool {
+        self.takes_runs
     }
 
     /// What it has done so far.
@@ -160,7 +167,7 @@ impl Socket {
             let packet = if is_cut { None } else { packet_of(bytes, length, said.tag) };
             match packet {
                 Some(packet) => {
-                    self.counts.received += 1;
+                    self.counts.received += u64::from(packet.count());
                     let at = said.at.unwrap_or(Nanos::MAX);
                     each(translation.of(at), packet);
                 }
@@ -191,13 +198,18 @@ impl Socket {
                 messages[n].msg_hdr.msg_iov = vectors[n].as_mut_ptr();
                 messages[n].msg_hdr.msg_iovlen = 2;
             }
-            self.send_all(&mut messages[..batch.len()])?;
+            self.send_all(&mut messages[..batch.len()], batch)?;
         }
         Ok(())
     }
 
-    fn send_all(&mut self, mut messages: &mut [libc::mmsghdr]) -> Result<(), Error> {
-        while !messages.is_empty() {
+    /// `packets`: those that the messages are of.
+    fn send_all(
+        &mut self,
+        mut messages: &mut [libc::mmsghdr],
+        mut packets: &[Packet],
+    ) -> Result<(), Error> {
+        while let [first, ..] = packets {
             // SAFETY: the messages' pointers lead to the caller's vectors, which live until it returns.
             let count = unsafe {
                 libc::sendmmsg(
@@ -208,11 +220,19 @@ impl Socket {
                 )
             };
             let taken = if count >= 0 {
-                self.counts.sent += count as u64;
+                let sent = packets.iter().take(count as usize);
+                self.counts.sent += sent.map(|packet| u64::from(packet.count())).sum::<u64>();
                 count as usize
             } else {
                 match Errno::last() {
                     Errno::EINTR => continue,
+                    Errno::EINVAL if first.count() > 1 => {
+                        self.takes_runs = false;
+                        let mut each = Vec::new();
+                        first.clone().split(|one| each.push(one));
+                        self.send(&each)?;
+                        1
+                    }
                     // Of the first of them: too large, no room, no carrier, no interface any more.
                     Errno::EAGAIN
                     | Errno::ENOBUFS
@@ -221,13 +241,14 @@ impl Socket {
                     | Errno::ENXIO
                     | Errno::ENODEV
                     | Errno::EINVAL => {
-                        self.counts.refused += 1;
+                        self.counts.refused += u64::from(first.count());
                         1
                     }
                     source => return Err(self.failed("send", source)),
                 }
             };
             messages = &mut messages[taken..];
+            packets = &packets[taken..];
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The engine between real interfaces: two hosts, each a namespace, and a chain of virtual routers.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic")]
 
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Output};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use emulator::{Impairments, LinkId, Network, NodeId, Settings};
 use engine::{Engine, Gate, Pace, Remote, Socket};
 use ipnet::IpNet;
 use netlink::{Batch, Handle, Namespace, VethEnd, add_veth, set_up};
+use nix::sys::socket::{setsockopt, sockopt};
 use wire::Mac;
 
 const MILLISECOND: u64 = 1_000_000;
@@ -215,6 +216,46 @@ fn root_tcp_goes_through_whole_and_in_pieces() {
     let counts = remote.with(move |network, _| *network.get(link).counts()).unwrap();
     assert!(counts.arrived_bytes / counts.arrived <= 1514, "{counts:?}");
     println!("100 Mbit/s: {:.2}", slow * 8.0 / 1e6);
+}
+
+#[test]
+fn root_datagrams_that_go_together_arrive_as_they_were_sent() {
+    const COUNT: u64 = 500;
+    let bed = Bed::new(3, &Settings::default());
+    for (from, to) in [("0.0.0.0:0", "10.200.0.2:7000"), ("[::]:0", "[fd00:200::2]:7000")] {
+        let received = |link: LinkId| {
+            let remote = bed.remote.as_ref().unwrap();
+            remote.with(move |network, _| *network.get(link).counts()).unwrap()
+        };
+        let (first, last) = (bed.links[0], bed.links[bed.links.len() - 2]);
+        let before = [first, last].map(received);
+        let to: SocketAddr = to.parse().unwrap();
+        let receiver = bed.hosts[1].run(|| UdpSocket::bind(to).unwrap()).unwrap();
+        setsockopt(&receiver, sockopt::RcvBufForce, &(8 << 20)).unwrap();
+        receiver.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let sender = bed.hosts[0].run(|| UdpSocket::bind(from).unwrap()).unwrap();
+        sender.connect(to).unwrap();
+        let datagram = |number: u64| -> Vec<u8> {
+            // Every tenth is shorter than the others.
+            let length = if number % 10 == 9 { 900 } else { 1000 };
+            (0..length).map(|at| (at * 7 + number * 13) as u8).collect()
+        };
+        for number in 0..COUNT {
+            sender.send(&datagram(number)).unwrap();
+        }
+        let mut buffer = [0; 2000];
+        for number in 0..COUNT {
+            let length = receiver.recv(&mut buffer).unwrap();
+            assert_eq!(buffer[..length], datagram(number), "{number}");
+        }
+        for (link, before) in [first, last].into_iter().zip(before) {
+            let now = received(link);
+            let more = now.received - before.received;
+            // Neighbours may have been asked for meanwhile.
+            assert!((COUNT..COUNT + 10).contains(&more), "{more}");
+            assert_eq!(now.received, now.arrived);
+        }
+    }
 }
 
 #[test]

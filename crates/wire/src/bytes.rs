@@ -3,6 +3,7 @@
 use crate::WireError;
 
 /// Checks that `bytes` hold at least `need`.
+#[inline]
 pub(crate) fn need(header: &'static str, bytes: &[u8], need: usize) -> Result<(), WireError> {
     let have = bytes.len();
     if have < need { Err(WireError::Truncated { header, need, have }) } else { Ok(()) }
@@ -15,11 +16,13 @@ pub(crate) fn length_of(header: &'static str, payload: &[u8]) -> Result<u16, Wir
 }
 
 /// Two bytes in network byte order.
+#[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
 /// `N` bytes.
+#[inline]
 pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     std::array::from_fn(|index| bytes[at + index])
 }

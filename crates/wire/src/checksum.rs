@@ -9,15 +9,20 @@ pub struct Checksum(u64);
 impl Checksum {
     /// The sum with `bytes` added; an odd last byte counts as if a zero followed.
     #[must_use]
+    #[inline]
     pub fn with(self, bytes: &[u8]) -> Self {
-        let words = bytes.chunks(2).map(|pair| {
+        // Words of 32 bits have the same sum once the carries are added (section 2 (B)), in half the steps.
+        let (words, rest) = bytes.as_chunks::<4>();
+        let words = words.iter().map(|word| u64::from(u32::from_be_bytes(*word)));
+        let rest = rest.chunks(2).map(|pair| {
             let low = pair.get(1).copied().unwrap_or(0);
             u64::from(u16::from_be_bytes([pair[0], low]))
         });
-        Self(self.0 + words.sum::<u64>())
+        Self(self.0 + words.sum::<u64>() + rest.sum::<u64>())
     }
 
     /// The checksum: the complement of the sum. Over bytes that hold a right checksum it is 0.
+    #[inline]
     pub fn finish(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {
@@ -56,6 +61,21 @@ mod tests {
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(Checksum::default().with(&bytes).finish(), !0xddf2);
         assert_eq!(Checksum::default().with(&[0xff]).finish(), !0xff00);
+    }
+
+    #[test]
+    fn sums_of_32_bits_are_those_of_16() {
+        for length in 0..70 {
+            let bytes: Vec<u8> = (0..length).map(|n: u8| n.wrapping_mul(73) ^ 0xa5).collect();
+            let mut sum: u32 = bytes.chunks(2).fold(0, |sum, pair| {
+                let low = pair.get(1).copied().unwrap_or(0);
+                sum + u32::from(u16::from_be_bytes([pair[0], low]))
+            });
+            while sum > 0xffff {
+                sum = (sum & 0xffff) + (sum >> 16);
+            }
+            assert_eq!(Checksum::default().with(&bytes).finish(), !(sum as u16), "{length}");
+        }
     }
 
     #[test]

@@ -58,27 +58,32 @@ impl<T: AsRef<[u8]>> EthernetPacket<T> {
     pub const HEADER: usize = 14;
 
     /// A view of `bytes`, if they hold the header.
+    #[inline]
     pub fn new_checked(bytes: T) -> Result<Self, WireError> {
         need("Ethernet", bytes.as_ref(), Self::HEADER)?;
         Ok(Self(bytes))
     }
 
     /// Whom the frame is for.
+    #[inline]
     pub fn dst(&self) -> Mac {
         Mac(array_at(self.0.as_ref(), 0))
     }
 
     /// Who sent the frame.
+    #[inline]
     pub fn src(&self) -> Mac {
         Mac(array_at(self.0.as_ref(), 6))
     }
 
     /// What follows the header.
+    #[inline]
     pub fn ethertype(&self) -> u16 {
         u16_at(self.0.as_ref(), 12)
     }
 
     /// What the frame carries.
+    #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.0.as_ref()[Self::HEADER..]
     }
@@ -126,32 +131,38 @@ impl<T: AsRef<[u8]>> VlanPacket<T> {
     pub const HEADER: usize = 4;
 
     /// A view of `bytes`, if they hold the tag.
+    #[inline]
     pub fn new_checked(bytes: T) -> Result<Self, WireError> {
         need("802.1Q", bytes.as_ref(), Self::HEADER)?;
         Ok(Self(bytes))
     }
 
     /// The priority code point, 0 to 7.
+    #[inline]
     pub fn priority(&self) -> u8 {
         self.0.as_ref()[0] >> 5
     }
 
     /// Whether the frame may be dropped first.
+    #[inline]
     pub fn drop_eligible(&self) -> bool {
         self.0.as_ref()[0] & 0x10 != 0
     }
 
     /// The VLAN, 0 to 4095.
+    #[inline]
     pub fn id(&self) -> u16 {
         u16_at(self.0.as_ref(), 0) & 0x0fff
     }
 
     /// What follows the tag.
+    #[inline]
     pub fn ethertype(&self) -> u16 {
         u16_at(self.0.as_ref(), 2)
     }
 
     /// What the tagged frame carries.
+    #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.0.as_ref()[Self::HEADER..]
     }

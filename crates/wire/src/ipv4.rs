@@ -34,6 +34,7 @@ const MORE_FRAGMENTS: u16 = 0x2000;
 impl<T: AsRef<[u8]>> Ipv4Packet<T> {
     /// A view of `bytes`, if they hold the header, options included. A payload that a capture cut
     /// short is no error.
+    #[inline]
     pub fn new_checked(bytes: T) -> Result<Self, WireError> {
         let data = bytes.as_ref();
         need("IPv4", data, FIXED)?;
@@ -55,76 +56,91 @@ impl<T: AsRef<[u8]>> Ipv4Packet<T> {
     }
 
     /// The header's length, options included.
+    #[inline]
     pub fn header_len(&self) -> usize {
         usize::from(self.0.as_ref()[0] & 0x0f) * 4
     }
 
     /// The packet's length, header included.
+    #[inline]
     pub fn total_len(&self) -> u16 {
         u16_at(self.0.as_ref(), 2)
     }
 
     /// The differentiated services code point (RFC 2474 section 3).
+    #[inline]
     pub fn dscp(&self) -> u8 {
         self.0.as_ref()[1] >> 2
     }
 
     /// The congestion notification bits (RFC 3168 section 5).
+    #[inline]
     pub fn ecn(&self) -> u8 {
         self.0.as_ref()[1] & 3
     }
 
     /// The number that a packet's fragments share.
+    #[inline]
     pub fn identification(&self) -> u16 {
         u16_at(self.0.as_ref(), 4)
     }
 
     /// Whether routers must not fragment the packet.
+    #[inline]
     pub fn dont_fragment(&self) -> bool {
         u16_at(self.0.as_ref(), 6) & DONT_FRAGMENT != 0
     }
 
     /// Whether more fragments follow.
+    #[inline]
     pub fn more_fragments(&self) -> bool {
         u16_at(self.0.as_ref(), 6) & MORE_FRAGMENTS != 0
     }
 
     /// Where the fragment belongs, in units of 8 bytes.
+    #[inline]
     pub fn fragment_offset(&self) -> u16 {
         u16_at(self.0.as_ref(), 6) & 0x1fff
     }
 
     /// How many routers the packet may still pass.
+    #[inline]
     pub fn ttl(&self) -> u8 {
         self.0.as_ref()[8]
     }
 
     /// What the packet carries.
+    #[inline]
     pub fn protocol(&self) -> u8 {
         self.0.as_ref()[9]
     }
 
     /// Whether the header's checksum is right.
+    #[inline]
     pub fn checksum_ok(&self) -> bool {
         Checksum::default().with(&self.0.as_ref()[..self.header_len()]).finish() == 0
     }
 
     /// Who sent the packet.
+    #[inline]
     pub fn src(&self) -> Ipv4Addr {
         array_at::<4>(self.0.as_ref(), 12).into()
     }
 
     /// Whom the packet is for.
+    #[inline]
     pub fn dst(&self) -> Ipv4Addr {
         array_at::<4>(self.0.as_ref(), 16).into()
     }
 
     /// The options.
+    #[inline]
     pub fn options(&self) -> &[u8] {
         &self.0.as_ref()[FIXED..self.header_len()]
     }
 
     /// What the packet carries, without a link's padding; as much of it as there is.
+    #[inline]
     pub fn payload(&self) -> &[u8] {
         let data = self.0.as_ref();
         &data[self.header_len()..usize::from(self.total_len()).min(data.len())]

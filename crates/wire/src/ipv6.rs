@@ -28,6 +28,7 @@ impl<T: AsRef<[u8]>> Ipv6Packet<T> {
     pub const HEADER: usize = 40;
 
     /// A view of `bytes`, if they hold the header. A payload that a capture cut short is no error.
+    #[inline]
     pub fn new_checked(bytes: T) -> Result<Self, WireError> {
         let data = bytes.as_ref();
         need("IPv6", data, Self::HEADER)?;
@@ -38,54 +39,64 @@ impl<T: AsRef<[u8]>> Ipv6Packet<T> {
         Ok(Self(bytes))
     }
 
+    #[inline]
     fn traffic_class(&self) -> u8 {
         // Four bits on either side of a byte border.
         (u16_at(self.0.as_ref(), 0) >> 4) as u8
     }
 
     /// The differentiated services code point (RFC 2474 section 3).
+    #[inline]
     pub fn dscp(&self) -> u8 {
         self.traffic_class() >> 2
     }
 
     /// The congestion notification bits (RFC 3168 section 5).
+    #[inline]
     pub fn ecn(&self) -> u8 {
         self.traffic_class() & 3
     }
 
     /// What the packets of one flow share (RFC 6437).
+    #[inline]
     pub fn flow_label(&self) -> u32 {
         let word = u32::from_be_bytes(array_at(self.0.as_ref(), 0));
         word & 0x000f_ffff
     }
 
     /// The length of what follows the header.
+    #[inline]
     pub fn payload_len(&self) -> u16 {
         u16_at(self.0.as_ref(), 4)
     }
 
     /// What follows the header.
+    #[inline]
     pub fn next_header(&self) -> u8 {
         self.0.as_ref()[6]
     }
 
     /// How many routers the packet may still pass.
+    #[inline]
     pub fn hop_limit(&self) -> u8 {
         self.0.as_ref()[7]
     }
 
     /// Who sent the packet.
+    #[inline]
     pub fn src(&self) -> Ipv6Addr {
         array_at::<16>(self.0.as_ref(), 8).into()
     }
 
     /// Whom the packet is for; on its way, the SID it is at.
+    #[inline]
     pub fn dst(&self) -> Ipv6Addr {
         array_at::<16>(self.0.as_ref(), 24).into()
     }
 
     /// What the packet carries, extension headers included, without a link's padding; as much of
     /// it as there is.
+    #[inline]
     pub fn payload(&self) -> &[u8] {
         let data = self.0.as_ref();
         &data[Self::HEADER..(Self::HEADER + usize::from(self.payload_len())).min(data.len())]

@@ -29,6 +29,7 @@ const FIXED: usize = 20;
 
 impl<T: AsRef<[u8]>> TcpPacket<T> {
     /// A view of `bytes`, if they hold the header, options included.
+    #[inline]
     pub fn new_checked(bytes: T) -> Result<Self, WireError> {
         need("TCP", bytes.as_ref(), FIXED)?;
         let packet = Self(bytes);
@@ -41,26 +42,31 @@ impl<T: AsRef<[u8]>> TcpPacket<T> {
     }
 
     /// The sender's port.
+    #[inline]
     pub fn src_port(&self) -> u16 {
         u16_at(self.0.as_ref(), 0)
     }
 
     /// The receiver's port.
+    #[inline]
     pub fn dst_port(&self) -> u16 {
         u16_at(self.0.as_ref(), 2)
     }
 
     /// The number of the segment's first byte.
+    #[inline]
     pub fn sequence(&self) -> u32 {
         u32::from_be_bytes(array_at(self.0.as_ref(), 4))
     }
 
     /// The header's length, options included.
+    #[inline]
     pub fn header_len(&self) -> usize {
         usize::from(self.0.as_ref()[12] >> 4) * 4
     }
 
     /// What the segment carries.
+    #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.0.as_ref()[self.header_len()..]
     }

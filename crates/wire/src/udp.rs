@@ -22,6 +22,7 @@ impl<T: AsRef<[u8]>> UdpPacket<T> {
     pub const HEADER: usize = 8;
 
     /// A view of `bytes`, if they hold the header. A payload that a capture cut short is no error.
+    #[inline]
     pub fn new_checked(bytes: T) -> Result<Self, WireError> {
         need("UDP", bytes.as_ref(), Self::HEADER)?;
         let packet = Self(bytes);
@@ -33,26 +34,31 @@ impl<T: AsRef<[u8]>> UdpPacket<T> {
     }
 
     /// The sender's port.
+    #[inline]
     pub fn src_port(&self) -> u16 {
         u16_at(self.0.as_ref(), 0)
     }
 
     /// The receiver's port.
+    #[inline]
     pub fn dst_port(&self) -> u16 {
         u16_at(self.0.as_ref(), 2)
     }
 
     /// The datagram's length, header included.
+    #[inline]
     pub fn length(&self) -> u16 {
         u16_at(self.0.as_ref(), 4)
     }
 
     /// The checksum; 0 if an IPv4 sender made none.
+    #[inline]
     pub fn checksum(&self) -> u16 {
         u16_at(self.0.as_ref(), 6)
     }
 
     /// What the datagram carries; as much of it as there is.
+    #[inline]
     pub fn payload(&self) -> &[u8] {
         let data = self.0.as_ref();
         &data[Self::HEADER..usize::from(self.length()).min(data.len())]

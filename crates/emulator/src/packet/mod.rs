@@ -4,6 +4,7 @@
 mod buffer;
 mod ecn;
 mod headers;
+mod run;
 mod segments;
 
 use wire::Checksum;
@@ -13,6 +14,7 @@ use buffer::Buffer;
 use headers::Layout;
 
 pub(crate) use headers::ETHERNET;
+pub use run::Run;
 
 /// A checksum that is still to be made: the bytes from `start` on are summed up, and the complement
 /// goes to `start + offset`, where the pseudo-header's sum is already.
@@ -52,8 +54,12 @@ pub struct Packet {
     segments: Option<Segments>,
     /// On the wire, with the headers of every segment.
     length: u32,
+    /// Behind the Ethernet header, of the largest of its segments.
+    largest: u32,
     /// Whether it is cross traffic.
     is_cross: bool,
+    /// How many packets were made this one, here.
+    count: u32,
 }
 
 /// Why bytes are no packet.
@@ -86,6 +92,7 @@ impl Packet {
             return Err(BadPacket::Contradiction);
         }
         let mut length = bytes.len() as u32;
+        let mut largest = bytes.len() - ETHERNET;
         if let Some(segments) = segments {
             let layout = Layout::of(bytes, segments).ok_or(BadPacket::Contradiction)?;
             // Each segment has its checksum there: elsewhere may be behind its end.
@@ -97,8 +104,11 @@ impl Packet {
             }
             let more = layout.count().saturating_sub(1) * layout.headers();
             length += more as u32;
+            largest = largest.min(layout.largest() - ETHERNET);
         }
-        Ok(Self { bytes: Buffer::of(bytes), unfinished, segments, length, is_cross: false })
+        let (bytes, largest) = (Buffer::of(bytes), largest as u32);
+        let (is_cross, count) = (false, 1);
+        Ok(Self { bytes, unfinished, segments, length, largest, is_cross, count })
     }
 
     /// The frame's bytes; of many segments the headers once.
@@ -124,9 +134,7 @@ impl Packet {
 
     /// The bytes behind the Ethernet header, of the largest of its segments.
     pub(crate) fn network_length(&self) -> usize {
-        let whole = self.bytes.len() - ETHERNET;
-        let layout = self.segments.and_then(|segments| Layout::of(&self.bytes, segments));
-        layout.map_or(whole, |layout| whole.min(layout.largest() - ETHERNET))
+        self.largest as usize
     }
 
     /// The checksum that is still to be made.
@@ -154,6 +162,12 @@ impl Packet {
         self.bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     }
 
+    /// As how many packets it came: more than one if a [`Run`] was made this one. What a host sends as one is
+    /// one.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
     /// The packets that it is, in order: itself, if it is one.
     pub fn split(self, each: impl FnMut(Self)) {
         segments::split(self, each);
@@ -167,6 +181,10 @@ impl Frame for Packet {
 
     fn length(&self) -> u32 {
         self.length
+    }
+
+    fn count(&self) -> u64 {
+        self.count.into()
     }
 
     fn is_cross(&self) -> bool {

@@ -4,7 +4,7 @@ use wire::Checksum;
 
 use super::Packet;
 use super::buffer::Buffer;
-use super::headers::{IPV6, Layout, Transport};
+use super::headers::{ETHERNET, IPV6, Layout, Transport};
 
 // TCP's flags (RFC 9293 section 3.1, RFC 3168 section 6.1).
 const FIN: u8 = 0x01;
@@ -24,8 +24,9 @@ pub(super) fn split(packet: Packet, mut each: impl FnMut(Packet)) {
         bytes.extend(part);
         adapt(&mut bytes, &layout, number, size, number + 1 == count);
         let length = bytes.len() as u32;
-        let is_cross = packet.is_cross;
-        each(Packet { bytes, unfinished: packet.unfinished, segments: None, length, is_cross });
+        let (is_cross, largest) = (packet.is_cross, length - ETHERNET as u32);
+        let unfinished = packet.unfinished;
+        each(Packet { bytes, unfinished, segments: None, length, largest, is_cross, count: 1 });
     }
 }
 

@@ -26,18 +26,20 @@ impl Router {
             return self.stop(Stop::Malformed);
         }
         let (to, ttl, cuttable) = (IpAddr::V4(ip.dst()), ip.ttl(), !ip.dont_fragment());
-        if self.is_own(to) {
+        let known = self.known_way(to);
+        if known.is_none() && self.is_own(to) {
             return self.taken4(came, &packet, out);
         }
         // What is for everybody on a link goes no further.
-        if came.is_for_many || is_no_host(to) || is_no_host(ip.src().into()) {
+        let is_nobody = known.is_none() && is_no_host(to);
+        if came.is_for_many || is_nobody || is_no_host(ip.src().into()) {
             return self.stop(Stop::NotForIt);
         }
         if ttl <= 1 {
             self.stop(Stop::HopLimit);
             return self.say(came, &packet, Problem::HopLimit, out);
         }
-        let Some((interface, hop)) = self.way(to) else {
+        let Some((interface, hop)) = known.or_else(|| self.way(to)) else {
             self.stop(Stop::NoRoute);
             return self.say(came, &packet, Problem::NoRoute, out);
         };

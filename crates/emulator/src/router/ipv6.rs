@@ -17,7 +17,9 @@ impl Router {
             return self.stop(Stop::Malformed);
         };
         let (from, to, hops) = (ip.src(), ip.dst(), ip.hop_limit());
-        if self.is_own(to.into()) || (to.is_multicast() && self.listens(came.interface, to)) {
+        let known = self.known_way(to.into());
+        let is_own = known.is_none() && self.is_own(to.into());
+        if is_own || (to.is_multicast() && self.listens(came.interface, to)) {
             return self.taken6(came, &packet, out);
         }
         let is_local = |address: Ipv6Addr| address.is_unicast_link_local();
@@ -29,7 +31,7 @@ impl Router {
             self.stop(Stop::HopLimit);
             return self.say(came, &packet, Problem::HopLimit, out);
         }
-        let Some((interface, hop)) = self.way(IpAddr::V6(to)) else {
+        let Some((interface, hop)) = known.or_else(|| self.way(IpAddr::V6(to))) else {
             self.stop(Stop::NoRoute);
             return self.say(came, &packet, Problem::NoRoute, out);
         };

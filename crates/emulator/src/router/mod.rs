@@ -16,7 +16,7 @@ mod routes;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
-use wire::{EthernetPacket, Mac, ethertype};
+use wire::{EthernetPacket, Ipv4Packet, Ipv6Packet, Mac, ethertype};
 
 use crate::packet::ETHERNET;
 use crate::{Nanos, Packet};
@@ -158,7 +158,10 @@ impl Router {
         packet: Packet,
         out: &mut Outbox,
     ) {
-        self.counts.received += 1;
+        if packet.count() > 1 && !self.forwards(now, interface, &packet) {
+            return packet.split(|one| self.receive(now, interface, one, out));
+        }
+        self.counts.received += u64::from(packet.count());
         let Ok(ethernet) = EthernetPacket::new_checked(packet.bytes()) else {
             return self.stop(Stop::Malformed);
         };
@@ -222,17 +225,51 @@ impl Router {
         }
     }
 
-    /// The interface and the neighbour on the way to an address.
-    fn way(&mut self, to: IpAddr) -> Option<(usize, IpAddr)> {
-        let place = place_of(to);
-        if let Some((known, way)) = self.ways[place]
-            && known == to
+    /// Whether an IP packet goes on to the next hop. What it does else, a router does to each packet.
+    fn forwards(&mut self, now: Nanos, interface: usize, packet: &Packet) -> bool {
+        let (mac, ip) = packet.bytes().split_at(ETHERNET);
+        let (from, to, hops): (IpAddr, IpAddr, u8) = match ethertype::of_ip(ip) {
+            ethertype::IPV4 => match Ipv4Packet::new_checked(ip) {
+                Ok(ip) => (ip.src().into(), ip.dst().into(), ip.ttl()),
+                Err(_) => return false,
+            },
+            _ => match Ipv6Packet::new_checked(ip) {
+                Ok(ip) => (ip.src().into(), ip.dst().into(), ip.hop_limit()),
+                Err(_) => return false,
+            },
+        };
+        let is_of_link = |ip| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+        let goes_no_further = |ip| is_no_host(ip) || is_of_link(ip);
+        if hops <= 1
+            || mac[..6] != self.interfaces[interface].mac.0
+            || self.is_own(to)
+            || goes_no_further(from)
+            || goes_no_further(to)
         {
+            return false;
+        }
+        let Some((interface, hop)) = self.way(to) else { return false };
+        let Interface { mtu, only_peer, .. } = &self.interfaces[interface];
+        packet.network_length() <= usize::from(*mtu)
+            && (only_peer.is_some() || self.neighbours.is_known(now, (interface, hop)))
+    }
+
+    /// The way to an address, if it is remembered.
+    fn known_way(&self, to: IpAddr) -> Option<(usize, IpAddr)> {
+        self.ways[place_of(to)].filter(|(known, _)| *known == to).map(|(_, way)| way)
+    }
+
+    /// The interface and the neighbour on the way to an address. It is remembered of others' addresses
+    /// alone, so that a known way says that a packet is not for the router.
+    fn way(&mut self, to: IpAddr) -> Option<(usize, IpAddr)> {
+        if let Some(way) = self.known_way(to) {
             return Some(way);
         }
         let route = &self.routes[self.prefixes.find(to)?];
         let way = (route.interface, route.via.unwrap_or(to));
-        self.ways[place] = Some((to, way));
+        if !self.is_own(to) && !is_no_host(to) {
+            self.ways[place_of(to)] = Some((to, way));
+        }
         Some(way)
     }
 
@@ -280,7 +317,7 @@ impl Router {
         let bytes = packet.bytes_mut();
         bytes[..6].copy_from_slice(&to.0);
         bytes[6..12].copy_from_slice(&self.interfaces[interface].mac.0);
-        self.counts.sent += 1;
+        self.counts.sent += u64::from(packet.count());
         out.push((interface, packet));
     }
 

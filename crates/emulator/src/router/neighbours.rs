@@ -86,6 +86,18 @@ impl Neighbours {
         }
     }
 
+    /// Whether a packet would go on at once.
+    pub(super) fn is_known(&self, now: Nanos, key: Key) -> bool {
+        let is_fresh = |since: Nanos| now.saturating_sub(since) < FRESH;
+        if let Some(Some((last, _, since))) = self.last.get(key.0)
+            && *last == key.1
+        {
+            return is_fresh(*since);
+        }
+        let known = self.all.get(&key);
+        known.is_some_and(|one| matches!(one, Neighbour::Known { since, .. } if is_fresh(*since)))
+    }
+
     /// Somebody says who it is. Returns what waited for it. `answers`: whether it was asked for; what
     /// nobody asked for is known only if it was, or something waits for it.
     pub(super) fn learn(

@@ -66,13 +66,15 @@ impl Queue {
         self.taken.iter_mut().try_for_each(|taken| taken.receive(&mut each))
     }
 
+    pub(crate) fn takes_runs(&self) -> bool {
+        self.tun.takes_runs()
+    }
+
     pub(crate) fn send(&mut self, packets: &[Packet]) -> Result<(), Error> {
         for packet in packets {
-            let count = match self.tun.send(packet)? {
-                true => &mut self.counts.sent,
-                false => &mut self.counts.refused,
-            };
-            *count += 1;
+            let taken = self.tun.send(packet)?;
+            self.counts.sent += taken;
+            self.counts.refused += u64::from(packet.count()) - taken;
         }
         Ok(())
     }

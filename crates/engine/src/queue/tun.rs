@@ -16,6 +16,7 @@ const ETHERNET: usize = 14;
 pub(super) struct Tun {
     file: File,
     name: String,
+    takes_runs: bool,
 }
 
 impl Tun {
@@ -39,24 +40,44 @@ impl Tun {
             handle.request(format!("device {name}"), netlink::set_up(index))
         };
         up(&name).map_err(|error| failed(io::Error::other(error)))?;
-        Ok(Self { file, name })
+        Ok(Self { file, name, takes_runs: true })
     }
 
-    /// Gives a packet to this machine. What it does not take is lost; returns whether it has.
-    pub(super) fn send(&mut self, packet: &Packet) -> Result<bool, Error> {
+    /// Whether the kernel takes datagrams that were made one: since Linux 6.2.
+    pub(super) fn takes_runs(&self) -> bool {
+        self.takes_runs
+    }
+
+    /// Gives a packet to this machine. What it does not take is lost; returns how many it has taken
+    /// of those that it is.
+    pub(super) fn send(&mut self, packet: &Packet) -> Result<u64, Error> {
         let header = header::behind(packet, ETHERNET);
         let ip = packet.bytes().get(ETHERNET..).unwrap_or_default();
+        if packet.count() > 1 && !self.takes_runs {
+            return self.send_each(packet);
+        }
         let written = (&self.file).write_vectored(&[IoSlice::new(&header), IoSlice::new(ip)]);
         match written {
-            Ok(_) => Ok(true),
+            Ok(_) => Ok(packet.count().into()),
             Err(error) => match error.raw_os_error().map(Errno::from_raw) {
+                Some(Errno::EINVAL) if packet.count() > 1 => {
+                    self.takes_runs = false;
+                    self.send_each(packet)
+                }
                 // What is no IP packet it refuses; what it has no room for, too.
-                Some(Errno::EINVAL | Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM) => Ok(false),
+                Some(Errno::EINVAL | Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM) => Ok(0),
                 // Somebody has set the device down.
-                Some(Errno::EIO) => Ok(false),
+                Some(Errno::EIO) => Ok(0),
                 _ => Err(Error::Device { name: self.name.clone(), source: error }),
             },
         }
+    }
+
+    #[cold]
+    fn send_each(&mut self, packet: &Packet) -> Result<u64, Error> {
+        let mut each = Vec::new();
+        packet.clone().split(|one| each.push(one));
+        each.iter().map(|one| self.send(one)).sum()
     }
 }
 

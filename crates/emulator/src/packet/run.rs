@@ -1,0 +1,176 @@
+//! Datagrams of one flow that follow each other, made one packet.
+
+use wire::{Checksum, ethertype, protocol};
+
+use super::buffer::Buffer;
+use super::headers::ETHERNET;
+use super::{Cut, Packet, Segments, Unfinished};
+
+/// As many datagrams are made one at most, and bytes of its IP packet.
+const MOST: usize = 64;
+const MOST_BYTES: usize = 65_535;
+
+/// Where fields are, in bytes of a frame without tags and options.
+mod ipv4 {
+    pub(super) const HEADER: usize = 20;
+    pub(super) const IDENTIFICATION: std::ops::Range<usize> = 18..20;
+    pub(super) const FRAGMENT: std::ops::Range<usize> = 20..22;
+    pub(super) const PROTOCOL: usize = 23;
+    pub(super) const CHECKSUM: std::ops::Range<usize> = 24..26;
+}
+mod ipv6 {
+    pub(super) const HEADER: usize = 40;
+    pub(super) const NEXT: usize = 20;
+}
+const UDP: usize = 8;
+const DONT_FRAGMENT: u16 = 0x4000;
+
+/// Datagrams that differ in no more than what they carry, in their order. On a way where nothing happens
+/// to packets they go together: what a router does for one takes as long as what it does for all, and so
+/// does the kernel's way to the next host.
+///
+/// Only such are taken as [`Packet::split`] makes of them again, byte by byte: with checksums that are still
+/// to be made, with payloads of one size, and numbered one by one where they have numbers (IPv4).
+#[derive(Debug, Clone, Default)]
+pub struct Run {
+    packets: Vec<Packet>,
+    /// Bytes of headers of each; none if the first one cannot be joined.
+    headers: Option<usize>,
+}
+
+impl Run {
+    /// Begins with a packet.
+    pub fn begin(&mut self, packet: Packet) {
+        self.headers = headers_of(&packet);
+        self.packets.clear();
+        self.packets.push(packet);
+    }
+
+    /// Whether a packet is the next one of it.
+    pub fn goes_on_with(&self, next: &Packet) -> bool {
+        let (Some(headers), Some(last)) = (self.headers, self.packets.last()) else { return false };
+        let payload = next.bytes.len().saturating_sub(headers);
+        let bytes = headers - ETHERNET + payload * (self.packets.len() + 1);
+        self.packets.len() < MOST && bytes <= MOST_BYTES && follows(last, next, headers)
+    }
+
+    /// Adds the next one.
+    pub fn add(&mut self, next: Packet) {
+        self.packets.push(next);
+    }
+
+    /// All that were added, as one; none if it has not begun.
+    pub fn end(&mut self) -> Option<Packet> {
+        let count = self.packets.len();
+        let Some(headers) = self.headers.filter(|_| count > 1) else { return self.packets.pop() };
+        let first = &self.packets[0];
+        let size = first.bytes.len() - headers;
+        let mut bytes = Buffer::with_capacity(headers + count * size);
+        bytes.extend(&first.bytes[..headers]);
+        for packet in &self.packets {
+            bytes.extend(&packet.bytes[headers..]);
+        }
+        set_lengths(&mut bytes, headers);
+        let length = self.packets.iter().map(|packet| packet.length).sum();
+        let joined = Packet {
+            bytes,
+            unfinished: first.unfinished,
+            // At most what a frame holds.
+            segments: Some(Segments { cut: Cut::Udp, size: size as u16 }),
+            length,
+            largest: first.largest,
+            is_cross: false,
+            count: count as u32,
+        };
+        self.packets.clear();
+        Some(joined)
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// Bytes in front of the payload of a datagram that can be joined with others.
+fn headers_of(packet: &Packet) -> Option<usize> {
+    let bytes: &[u8] = &packet.bytes;
+    if bytes.len() <= ETHERNET + ipv4::HEADER + UDP || packet.is_cross {
+        return None;
+    }
+    let (ip, length, is_udp) = match word(bytes, ETHERNET - 2) {
+        ethertype::IPV4 => {
+            let fragment = word(bytes, ipv4::FRAGMENT.start);
+            // No options, and no fragment.
+            let is_whole = bytes[ETHERNET] == 0x45 && fragment & !DONT_FRAGMENT == 0;
+            let is_udp = is_whole && bytes[ipv4::PROTOCOL] == protocol::UDP;
+            (ipv4::HEADER, usize::from(word(bytes, ETHERNET + 2)), is_udp)
+        }
+        ethertype::IPV6 => {
+            let is_udp = bytes[ETHERNET] >> 4 == 6 && bytes[ipv6::NEXT] == protocol::UDP;
+            (ipv6::HEADER, ipv6::HEADER + usize::from(word(bytes, ETHERNET + 4)), is_udp)
+        }
+        _ => return None,
+    };
+    let transport = ETHERNET + ip;
+    let unfinished = Unfinished { start: transport as u16, offset: 6 };
+    let is_one = packet.segments.is_none() && packet.unfinished == Some(unfinished);
+    let headers = transport + UDP;
+    let fits = is_udp
+        && is_one
+        && ETHERNET + length == bytes.len()
+        && bytes.len() > headers
+        && usize::from(word(bytes, transport + 4)) == bytes.len() - transport;
+    (fits && is_right(bytes, ip)).then_some(headers)
+}
+
+/// Whether the checksum of an IPv4 header is right: one that is not is to arrive as it is.
+fn is_right(bytes: &[u8], ip: usize) -> bool {
+    ip == ipv6::HEADER || Checksum::default().with(&bytes[ETHERNET..ETHERNET + ip]).finish() == 0
+}
+
+/// Whether a packet is what a sender sends next: all its headers are those of the last one, but for the
+/// number.
+fn follows(last: &Packet, next: &Packet, headers: usize) -> bool {
+    let (a, b): (&[u8], &[u8]) = (&last.bytes, &next.bytes);
+    let is_alike = a.len() == b.len()
+        && last.unfinished == next.unfinished
+        && next.segments.is_none()
+        && !next.is_cross;
+    if !is_alike {
+        return false;
+    }
+    let ip = headers - UDP - ETHERNET;
+    if ip == ipv6::HEADER {
+        return a[..headers] == b[..headers];
+    }
+    let number = |bytes| word(bytes, ipv4::IDENTIFICATION.start);
+    a[..ipv4::IDENTIFICATION.start] == b[..ipv4::IDENTIFICATION.start]
+        && a[ipv4::FRAGMENT.start..ipv4::CHECKSUM.start]
+            == b[ipv4::FRAGMENT.start..ipv4::CHECKSUM.start]
+        && a[ipv4::CHECKSUM.end..headers] == b[ipv4::CHECKSUM.end..headers]
+        && number(a).wrapping_add(1) == number(b)
+        && is_right(b, ip)
+}
+
+/// Makes the headers those of the whole: its lengths, and the sums that they are in.
+fn set_lengths(bytes: &mut [u8], headers: usize) {
+    let (transport, length) = (headers - UDP, bytes.len());
+    let mut put = |at: usize, value: u16| bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    // A run is no longer than an IP packet.
+    let udp = (length - transport) as u16;
+    put(transport + 4, udp);
+    let addresses = if transport == ETHERNET + ipv6::HEADER {
+        put(ETHERNET + 4, udp);
+        ETHERNET + 8..transport
+    } else {
+        put(ETHERNET + 2, (length - ETHERNET) as u16);
+        put(ipv4::CHECKSUM.start, 0);
+        let sum = Checksum::default().with(&bytes[ETHERNET..transport]).finish();
+        bytes[ipv4::CHECKSUM].copy_from_slice(&sum.to_be_bytes());
+        ETHERNET + 12..transport
+    };
+    // The pseudo-header's sum, for whoever finishes the checksum.
+    let sum = Checksum::default().with(&bytes[addresses]);
+    let sum = !sum.with(&udp.to_be_bytes()).with(&[0, protocol::UDP]).finish();
+    bytes[transport + 6..transport + 8].copy_from_slice(&sum.to_be_bytes());
+}
