@@ -1,5 +1,7 @@
 //! Messages of netfilter queues (linux/netfilter/nfnetlink_queue.h).
 
+use emulator::Nanos;
+
 /// The kind of all messages, in the high byte of their type.
 const SUBSYSTEM: u16 = 3;
 const PACKET: u16 = SUBSYSTEM << 8;
@@ -15,6 +17,7 @@ const ACKNOWLEDGE: u16 = 4;
 
 mod attribute {
     pub(super) const PACKET_HEADER: u16 = 1;
+    pub(super) const TIMESTAMP: u16 = 4;
     pub(super) const PAYLOAD: u16 = 10;
     pub(super) const SKB_INFO: u16 = 14;
 }
@@ -99,6 +102,8 @@ pub(super) struct Came<'a> {
     pub(super) id: u32,
     /// Its EtherType.
     pub(super) kind: u16,
+    /// The time of day when the kernel had it, to the microsecond, if it looked.
+    pub(super) at: Option<Nanos>,
     /// The checksum of its transport is still to be made.
     pub(super) unfinished: bool,
     /// It is many segments.
@@ -141,6 +146,12 @@ fn came(mut attributes: &[u8]) -> Option<Came<'_>> {
                 came.unfinished = flags & CHECKSUM_NOT_READY != 0;
                 came.is_many = flags & GSO != 0;
             }
+            attribute::TIMESTAMP => {
+                let seconds = u64::from_be_bytes(*value.first_chunk()?);
+                let micros = u64::from_be_bytes(*value.get(8..)?.first_chunk()?);
+                let second = seconds.checked_mul(1_000_000_000);
+                came.at = second.and_then(|at| at.checked_add(micros.checked_mul(1000)?));
+            }
             attribute::PAYLOAD => came.payload = value,
             _ => {}
         }
@@ -156,8 +167,10 @@ mod tests {
     /// A packet's message, as the kernel writes it.
     fn packet(payload: &[u8], flags: u32) -> Vec<u8> {
         let header = [&7_u32.to_be_bytes()[..], &[0x86, 0xdd, 0]].concat();
+        let time = [1_700_000_000_u64, 123_456].map(u64::to_be_bytes).concat();
         let attributes = [
             attribute(attribute::PACKET_HEADER, &header),
+            attribute(attribute::TIMESTAMP, &time),
             attribute(attribute::SKB_INFO, &flags.to_be_bytes()),
             attribute(attribute::PAYLOAD, payload),
         ];
@@ -167,8 +180,14 @@ mod tests {
     #[test]
     fn packets_are_read() {
         let bytes = packet(b"payload", 3);
-        let came =
-            Came { id: 7, kind: 0x86dd, unfinished: true, is_many: true, payload: b"payload" };
+        let came = Came {
+            id: 7,
+            kind: 0x86dd,
+            at: Some(1_700_000_000_123_456_000),
+            unfinished: true,
+            is_many: true,
+            payload: b"payload",
+        };
         assert_eq!(read(&bytes), Some(Said::Packet(came)));
         // Cut off anywhere it is none, or has no payload; and nothing panics.
         for length in 0..bytes.len() - 1 {

@@ -10,7 +10,8 @@ use nix::sys::socket::{
 use wire::{Ipv4Packet, Ipv6Packet, Mac, ethertype, protocol};
 
 use super::message::{Came, Said, Setting, configure, drop_all, read};
-use crate::{Error, clock};
+use crate::Error;
+use crate::clock::Translation;
 
 /// What waits in the kernel: packets, and bytes for their copies.
 const WAITING: u32 = 65_536;
@@ -29,6 +30,7 @@ pub(super) struct Taken {
     mtu: Option<u16>,
     /// The Ethernet header that packets get.
     stations: [u8; 12],
+    /// Room for a batch of messages.
     buffer: Vec<u8>,
     frame: Vec<u8>,
     /// Packets that came.
@@ -56,11 +58,13 @@ impl Taken {
         .map_err(refused)?;
         // As much as the system allows is better than an error.
         let _ = setsockopt(&fd, sockopt::RcvBufForce, &WAITING_BYTES);
+        // The kernel looks at the clock for whatever comes in while somebody wants to know.
+        setsockopt(&fd, sockopt::ReceiveTimestampns, &true).map_err(refused)?;
         let [to, from] = stations;
         let mut stations = [0; 12];
         stations[..6].copy_from_slice(&to.0);
         stations[6..].copy_from_slice(&from.0);
-        let (buffer, frame) = (vec![0; LARGEST], Vec::with_capacity(LARGEST));
+        let (buffer, frame) = (vec![0; BATCH * LARGEST], Vec::with_capacity(LARGEST));
         let (received, misunderstood) = (0, 0);
         let mut taken = Self { fd, number, mtu, stations, buffer, frame, received, misunderstood };
         let mut settings = vec![Setting::Bind, Setting::CopyAll, Setting::Length(WAITING)];
@@ -87,22 +91,21 @@ impl Taken {
 
     /// Takes what has come, up to a batch.
     pub(super) fn receive(&mut self, each: &mut impl FnMut(Nanos, Packet)) -> Result<(), Error> {
-        let mut last = None;
-        for _ in 0..BATCH {
-            let length = match recv(self.fd.as_raw_fd(), &mut self.buffer, MsgFlags::empty()) {
-                Ok(length) => length,
-                Err(Errno::EAGAIN | Errno::EINTR) => break,
-                // The kernel had no room for some: they are dropped, or go on, as the queue is set.
-                Err(Errno::ENOBUFS) => continue,
-                Err(source) => return Err(self.refused(source)),
-            };
-            let Some(Said::Packet(came)) = read(&self.buffer[..length]) else { continue };
+        let lengths = match self.receive_batch() {
+            Ok(lengths) => lengths,
+            // The kernel had no room for some: they are dropped, or go on, as the queue is set.
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) => return Ok(()),
+            Err(source) => return Err(self.refused(source)),
+        };
+        let (mut last, clocks) = (None, Translation::read());
+        for (message, length) in self.buffer.chunks_exact(LARGEST).zip(lengths) {
+            let Some(Said::Packet(came)) = read(&message[..length]) else { continue };
             last = Some(came.id);
             self.frame.clear();
             match packet(&came, self.stations, self.mtu, &mut self.frame) {
                 Some(packet) => {
                     self.received += 1;
-                    each(clock::now(), packet);
+                    each(clocks.of(came.at.unwrap_or(Nanos::MAX)), packet);
                 }
                 None => self.misunderstood += 1,
             }
@@ -116,6 +119,35 @@ impl Taken {
     /// The queue's number.
     pub(super) fn number(&self) -> u16 {
         self.number
+    }
+
+    /// How long the messages are that have come; those behind them are empty.
+    fn receive_batch(&mut self) -> nix::Result<[usize; BATCH]> {
+        let mut rooms = self.buffer.chunks_exact_mut(LARGEST);
+        let mut vectors: [libc::iovec; BATCH] = std::array::from_fn(|_| {
+            let room = rooms.next().expect("the buffer has room for a batch");
+            libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() }
+        });
+        // SAFETY: all zeros is a message without anything.
+        let mut messages: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
+        for (message, vector) in messages.iter_mut().zip(&mut vectors) {
+            message.msg_hdr.msg_iov = vector;
+            message.msg_hdr.msg_iovlen = 1;
+        }
+        // SAFETY: every pointer leads to memory of the length beside it, which lives until the call
+        // returns and which nobody else uses.
+        let count = unsafe {
+            libc::recvmmsg(
+                self.fd.as_raw_fd(),
+                messages.as_mut_ptr(),
+                BATCH as u32,
+                libc::MSG_DONTWAIT as _,
+                std::ptr::null_mut(),
+            )
+        };
+        let count = Errno::result(count)? as usize;
+        let length = |n: usize| if n < count { messages[n].msg_len as usize } else { 0 };
+        Ok(std::array::from_fn(length))
     }
 
     fn refused(&self, source: Errno) -> Error {
