@@ -15,7 +15,7 @@ use crate::series::Series;
 const INTERVAL: f64 = 0.5;
 /// A datagram that fills a 1500-byte packet, and its frame.
 const UDP_PAYLOAD: f64 = 1472.0;
-const UDP_FRAME: f64 = UDP_PAYLOAD + 8.0 + 20.0 + 14.0;
+pub(crate) const UDP_FRAME: f64 = UDP_PAYLOAD + 8.0 + 20.0 + 14.0;
 
 /// What is sent.
 #[derive(Debug, Clone, Copy, PartialEq)]

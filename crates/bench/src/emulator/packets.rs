@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use super::hosts::Hosts;
 use super::load::Load;
 use super::outside::{B, By, Outside, chain};
-use super::port::Port;
+use super::port::datagrams;
 use crate::{Better, Context, Row};
 
 const PORT: u16 = 7000;
@@ -21,7 +21,6 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
         let lab = Hosts::up(context, &chain(routers, By::Frames), Some(&outside.machine))?;
         let to = IpAddr::from(B);
         let _listener = outside.b.run(|| UdpSocket::bind((to, PORT)))??;
-        let mut port = Port::of(&outside.b, "eth0")?;
         // The first find neighbours.
         let warm = Load { to: SocketAddr::new(to, PORT), frame: 64, rate: Some(100.0), count: 20 };
         warm.send(&outside.a, &context.cancel)?;
@@ -30,17 +29,17 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
         for run in 1..=runs {
             (context.say)(&format!("64 bytes through {routers} routers, run {run} of {runs}"));
             let load = Load { rate: None, count: (seconds * 1e6) as u64, ..warm };
-            let (arrived, taken) = std::thread::scope(|scope| {
+            let (before, after, taken) = std::thread::scope(|scope| {
                 let sending = scope.spawn(|| load.send(&outside.a, cancel));
                 crate::tap::pause(Duration::from_millis(200));
-                let (before, used) = (port.look()?, lab.emulator_seconds()?);
+                let (before, used) = (datagrams(&outside.b)?, lab.emulator_seconds()?);
                 crate::tap::pause(Duration::from_secs_f64(seconds));
-                let (arrived, now) = (port.since(before)?, lab.emulator_seconds()?);
+                let (after, now) = (datagrams(&outside.b)?, lab.emulator_seconds()?);
                 sending.join().expect("sending does not panic").context("the load")?;
-                anyhow::Ok((arrived, now - used))
+                anyhow::Ok((before, after, now - used))
             })?;
-            rates.push(arrived.packets as f64 / arrived.seconds);
-            costs.push(taken * 1e9 / arrived.packets.max(1) as f64);
+            rates.push(after.rate_since(before));
+            costs.push(taken * 1e9 / after.since(before).arrived.max(1) as f64);
         }
         rows.push(Row::of(&format!("pps64/{name}"), "packets/s", &rates, Better::More, None));
         rows.push(Row::of(&format!("cpu64/{name}"), "ns/packet", &costs, Better::Less, None));

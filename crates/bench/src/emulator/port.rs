@@ -55,12 +55,42 @@ impl Port {
     }
 }
 
-/// Datagrams that a namespace's sockets had no room for.
-pub(super) fn socket_drops(namespace: &Namespace) -> Result<u64> {
+/// Datagrams that have reached a namespace's sockets. A device counts many that come as one once, and what
+/// is in front of their payload too.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Datagrams {
+    at: Instant,
+    /// Those that were read, and those that there was no room for.
+    pub(super) arrived: u64,
+    /// Those that there was no room for.
+    pub(super) dropped: u64,
+}
+
+impl Datagrams {
+    /// Since another moment.
+    pub(super) fn since(&self, before: Self) -> Self {
+        Self {
+            at: self.at,
+            arrived: self.arrived - before.arrived,
+            dropped: self.dropped - before.dropped,
+        }
+    }
+
+    /// How many a second, since another moment.
+    pub(super) fn rate_since(&self, before: Self) -> f64 {
+        let seconds = (self.at - before.at).as_secs_f64();
+        self.since(before).arrived as f64 / seconds
+    }
+}
+
+/// The datagrams of a namespace's sockets so far.
+pub(super) fn datagrams(namespace: &Namespace) -> Result<Datagrams> {
     let text = namespace.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp"))??;
     let mut lines = text.lines().filter(|line| line.starts_with("Udp:"));
     let (names, values) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""));
-    let mut columns = names.split_whitespace().zip(values.split_whitespace());
-    let found = columns.find(|(name, _)| *name == "RcvbufErrors").map(|(_, value)| value);
-    Ok(found.unwrap_or("0").parse()?)
+    let columns = || names.split_whitespace().zip(values.split_whitespace());
+    let found = |wanted| columns().find(|(name, _)| *name == wanted).map(|(_, value)| value);
+    let count = |wanted| found(wanted).unwrap_or("0").parse::<u64>();
+    let (read, dropped) = (count("InDatagrams")?, count("RcvbufErrors")?);
+    Ok(Datagrams { at: Instant::now(), arrived: read + dropped, dropped })
 }

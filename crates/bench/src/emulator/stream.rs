@@ -7,8 +7,8 @@ use netlink::Namespace;
 
 use super::hosts::Hosts;
 use super::outside::{B, By, Outside, chain, set_segments};
-use super::port::{Port, socket_drops};
-use crate::iperf::stream;
+use super::port::datagrams;
+use crate::iperf::{UDP_FRAME, stream};
 use crate::{Better, Context, Row};
 
 /// What the paper reached, in Mbit/s: through routers, and over one link and six of namespaces.
@@ -22,8 +22,6 @@ struct Path<'p, 'c> {
     name: &'p str,
     lab: &'p Hosts<'c>,
     ends: (&'p Namespace, &'p Namespace),
-    /// Of the sender's and of the receiver's interface.
-    devices: (&'p str, &'p str),
     to: IpAddr,
     /// A direction that every packet crosses.
     crosses: (&'p str, &'p str),
@@ -43,7 +41,6 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
                 name: &name,
                 lab: &lab,
                 ends: (&outside.a, &outside.b),
-                devices: ("eth0", "eth0"),
                 to: IpAddr::from(B),
                 crosses: (&last, &format!("x{routers}")),
             };
@@ -61,7 +58,6 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
             name: &name,
             lab: &lab,
             ends: (&from, &to),
-            devices: ("n1", &before),
             to: address.into(),
             crosses: (&format!("{before}-{last}"), &before),
         };
@@ -138,29 +134,27 @@ impl Path<'_, '_> {
         Ok(mbit)
     }
 
-    /// Mbit/s of layer 2 at the receiving port, and how many of a hundred datagrams the receiver's socket
-    /// had no room for.
+    /// Mbit/s of layer 2 at the receiver, of datagrams with a frame each, and how many of a hundred its
+    /// socket had no room for.
     fn udp(&self, context: &Context<'_>, seconds: u64) -> Result<(f64, f64)> {
-        let (before, dropped) = (self.carried()?, socket_drops(self.ends.1)?);
-        let mut port = Port::of(self.ends.1, self.devices.1)?;
-        let seen = port.look()?;
+        let (before, first) = (self.carried()?, datagrams(self.ends.1)?);
         let (cancel, ends, to) = (&context.cancel, self.ends, self.to);
         let watched = std::thread::scope(|scope| {
             let streaming = scope.spawn(|| stream(cancel, ends, to, seconds, true));
             // In the middle of it: connecting and ending take their time.
             crate::tap::pause(std::time::Duration::from_millis(700));
-            let from = port.look()?;
+            let from = datagrams(ends.1)?;
             crate::tap::pause(std::time::Duration::from_secs(seconds));
-            let watched = port.since(from)?;
+            let watched = datagrams(ends.1)?.rate_since(from);
             streaming.join().expect("streaming does not panic")?;
             anyhow::Ok(watched)
         })?;
-        let all = port.since(seen)?;
-        if self.carried()? - before < all.bytes / 10 * 9 {
+        let all = datagrams(self.ends.1)?.since(first);
+        if self.carried()? - before < all.arrived * UDP_FRAME as u64 / 10 * 9 {
             bail!("{}: packets went by the emulator", self.name);
         }
-        let dropped = socket_drops(self.ends.1)? - dropped;
-        Ok((watched.mbit(), dropped as f64 * 100.0 / all.packets.max(1) as f64))
+        let mbit = watched * UDP_FRAME * 8.0 / 1e6;
+        Ok((mbit, all.dropped as f64 * 100.0 / all.arrived.max(1) as f64))
     }
 
     fn carried(&self) -> Result<u64> {
