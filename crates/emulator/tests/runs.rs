@@ -95,15 +95,22 @@ fn series(of: Datagram, count: u16) -> Vec<Packet> {
 proptest! {
     #[test]
     fn a_run_is_cut_up_into_what_it_was(
-        ipv6: bool, number: u16, payload in 1_usize..1473, count in 1_u16..150,
+        ipv6: bool, number: u16, payload in 1_usize..1473, count in 1_u16..150, made: bool,
     ) {
-        let each = series(Datagram { ipv6, number, payload, ..PLAIN }, count);
+        let mut each = series(Datagram { ipv6, number, payload, ..PLAIN }, count);
+        if made {
+            each.iter_mut().for_each(Packet::finish);
+        }
         let joined = joined(each.clone());
         prop_assert_eq!(joined.iter().map(Packet::count).sum::<u32>(), u32::from(count));
         prop_assert!(joined.iter().all(|one| one.bytes().len() <= 14 + 65_575));
         // 1473 bytes of payload and headers fit into 64 KiB 43 times.
         prop_assert!(joined.len() <= usize::from(count).div_ceil(43));
-        prop_assert_eq!(cut(joined), each);
+        let mut pieces = cut(joined);
+        if made {
+            pieces.iter_mut().for_each(Packet::finish);
+        }
+        prop_assert_eq!(pieces, each);
     }
 }
 
@@ -131,6 +138,16 @@ fn what_differs_is_not_joined() {
     let mut finished = one.clone();
     finished.finish();
     assert_eq!(joined([finished, packet(next)]).len(), 2);
+    // With a wrong one, or with none.
+    for sum in [[1, 1], [0, 0]] {
+        let made = series(PLAIN, 2).into_iter().map(|mut packet| {
+            packet.finish();
+            let mut bytes = packet.bytes().to_vec();
+            bytes[40..42].copy_from_slice(&sum);
+            Packet::new(&bytes).unwrap()
+        });
+        assert_eq!(joined(made).len(), 2);
+    }
     // With a wrong checksum of its header, which a router would notice.
     let wrong = |packet: Packet| {
         let mut bytes = packet.bytes().to_vec();

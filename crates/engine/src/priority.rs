@@ -1,12 +1,14 @@
-//! The engine's thread goes before others where packets have their times: whoever is before it then makes
-//! them late.
+//! The engine's thread goes before others: whoever is before it makes packets late.
 
 use emulator::Nanos;
 use nix::errno::Errno;
 
 /// Behind whatever else of this machine is in real time: the lowest such priority.
 const LOWEST: libc::c_int = 1;
-/// So long after the last such packet it is one of many again.
+/// More packets than this in a window of so long are many.
+const MANY: usize = 50;
+const WINDOW: Nanos = 10_000_000;
+/// What was seen holds for so long: each change is a system call.
 const AFTER: Nanos = 1_000_000_000;
 
 /// Has timers of the calling thread end when they are to. 1 ms of sleep was 93 us too long at the median
@@ -19,13 +21,17 @@ pub(crate) fn end_slack() {
 /// Whether the calling thread goes before others (`SCHED_FIFO`, as far as the system's limit on that).
 ///
 /// A busy machine had 1 ms of sleep 3634 us too long at most, and 113 us for who goes before others. But
-/// where packets have no times to leave at, it does better as one of many: it would be woken for each
-/// packet alone (7 us of a processor in place of 5), where in its turn it finds several.
+/// where many packets come that have no times to leave at, it does better as one of many: it would be
+/// woken for each packet alone (7 us of a processor in place of 5), where in its turn it finds several.
 #[derive(Debug)]
 pub(crate) struct Priority {
     state: State,
-    /// When a packet had one last.
-    last: Nanos,
+    /// When the window began, and how many packets have come in it.
+    since: Nanos,
+    came: usize,
+    /// Until when many packets come, and until when some have their times.
+    many_until: Nanos,
+    timed_until: Nanos,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,16 +46,26 @@ impl Priority {
     /// As threads are.
     pub(crate) fn new() -> Self {
         let is_alone = std::thread::available_parallelism().is_ok_and(|count| count.get() == 1);
-        Self { state: if is_alone { State::Never } else { State::Ordinary }, last: 0 }
+        let state = if is_alone { State::Never } else { State::Ordinary };
+        Self { state, since: 0, came: 0, many_until: 0, timed_until: 0 }
     }
 
-    /// Follows what the engine has to do: whether packets have their times to leave at.
-    pub(crate) fn follow(&mut self, now: Nanos, has_times: bool) {
-        if has_times {
-            self.last = now;
+    /// Follows what the engine has to do: how many packets have come since the last time, and whether some
+    /// have their times to leave at.
+    pub(crate) fn follow(&mut self, now: Nanos, came: usize, has_times: bool) {
+        self.came += came;
+        if self.came > MANY {
+            self.many_until = now + AFTER;
         }
+        if has_times {
+            self.timed_until = now + AFTER;
+        }
+        if self.came > MANY || now.saturating_sub(self.since) > WINDOW {
+            (self.since, self.came) = (now, 0);
+        }
+        let goes_first = now < self.timed_until || now >= self.many_until;
         match self.state {
-            State::Ordinary if has_times => {
+            State::Ordinary if goes_first => {
                 self.state = match schedule(libc::SCHED_FIFO, LOWEST) {
                     Ok(()) => State::First,
                     Err(why) => {
@@ -61,7 +77,7 @@ impl Priority {
                     }
                 };
             }
-            State::First if now.saturating_sub(self.last) > AFTER => {
+            State::First if !goes_first => {
                 self.state = match schedule(libc::SCHED_OTHER, 0) {
                     Ok(()) => State::Ordinary,
                     Err(_) => State::First,
@@ -69,11 +85,6 @@ impl Priority {
             }
             _ => {}
         }
-    }
-
-    /// When it is to be told again, if nothing happens.
-    pub(crate) fn next(&self) -> Option<Nanos> {
-        (self.state == State::First).then_some(self.last.saturating_add(AFTER + 1))
     }
 }
 
@@ -96,22 +107,26 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_goes_first_while_packets_have_their_times() {
+    fn a_thread_goes_first_unless_many_packets_come_that_have_no_times() {
         let thread = std::thread::spawn(|| {
-            let mut priority = Priority { state: State::Ordinary, last: 0 };
-            priority.follow(1, false);
-            assert_eq!((policy(), priority.next()), (libc::SCHED_OTHER, None));
-            priority.follow(2, true);
-            let first = match priority.state {
-                State::First => libc::SCHED_FIFO,
+            let mut priority = Priority { state: State::Ordinary, ..Priority::new() };
+            let mut is = |now, came, has_times, wanted| {
+                priority.follow(now, came, has_times);
                 // Whoever runs this may not.
-                _ => libc::SCHED_OTHER,
+                let wanted =
+                    if priority.state == State::Never { libc::SCHED_OTHER } else { wanted };
+                assert_eq!(policy(), wanted, "{now}");
             };
-            assert_eq!(policy(), first);
-            priority.follow(2 + AFTER, false);
-            assert_eq!(policy(), first);
-            priority.follow(3 + AFTER, false);
-            assert_eq!((policy(), priority.next()), (libc::SCHED_OTHER, None));
+            is(1, 1, false, libc::SCHED_FIFO);
+            is(2, MANY, false, libc::SCHED_OTHER);
+            is(3, 0, false, libc::SCHED_OTHER);
+            is(AFTER, 1, true, libc::SCHED_FIFO);
+            is(AFTER + 3, MANY + 1, false, libc::SCHED_FIFO);
+            is(2 * AFTER, MANY + 1, false, libc::SCHED_OTHER);
+            is(3 * AFTER, 1, false, libc::SCHED_FIFO);
+            // As many, but over a longer time.
+            is(3 * AFTER + WINDOW + 1, MANY / 2, false, libc::SCHED_FIFO);
+            is(3 * AFTER + 2 * WINDOW + 2, MANY / 2, false, libc::SCHED_FIFO);
         });
         thread.join().expect("the thread's assertions hold");
         assert_eq!(policy(), libc::SCHED_OTHER);
@@ -119,8 +134,8 @@ mod tests {
 
     #[test]
     fn the_one_processor_that_there_is_is_shared() {
-        let mut priority = Priority { state: State::Never, last: 0 };
-        priority.follow(1, true);
+        let mut priority = Priority { state: State::Never, ..Priority::new() };
+        priority.follow(1, 1, true);
         assert_eq!((policy(), priority.state), (libc::SCHED_OTHER, State::Never));
     }
 }

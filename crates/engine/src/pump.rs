@@ -40,6 +40,8 @@ pub struct Engine {
     epoll: Epoll,
     timers: Timers,
     priority: Priority,
+    /// How many packets have come since it slept.
+    came: usize,
     /// Packets that follow each other.
     run: Run,
     /// How far the network's time has come.
@@ -73,6 +75,7 @@ impl Engine {
                 epoll,
                 timers,
                 priority,
+                came: 0,
                 run: Run::default(),
                 reached: 0,
             },
@@ -107,6 +110,7 @@ impl Engine {
             }
             // In the order in which they came to this machine.
             came.sort_by_key(|(at, ..)| *at);
+            self.came += came.len();
             let takes_runs = self.edges.iter().all(|edge| edge.gate.takes_runs());
             let mut came = came.drain(..).peekable();
             while let Some((mut at, port, mut packet)) = came.next() {
@@ -158,10 +162,10 @@ impl Engine {
 
     /// Sleeps until a packet comes or a deadline is near; near one it does not sleep.
     fn wait(&mut self, ready: &mut [EpollEvent]) -> Result<usize, Error> {
-        let (now, next) = (clock::now(), self.network.next());
+        let now = clock::now();
         // A router that asks for its neighbours again need not be exact: packets on their way are to.
-        self.priority.follow(now, self.network.memory() > 0);
-        let left = next.or(self.priority.next()).map(|next| next.saturating_sub(now));
+        self.priority.follow(now, std::mem::take(&mut self.came), self.network.memory() > 0);
+        let left = self.network.next().map(|next| next.saturating_sub(now));
         let sleep = left.map(|left| self.timers.sleep(left));
         let count = match wait_for(&self.epoll, ready, sleep) {
             Ok(count) => count,

@@ -8,7 +8,7 @@ use netlink::Namespace;
 
 use super::hosts::Hosts;
 use super::load::Load;
-use super::port::Port;
+use super::port::{Port, datagrams};
 use crate::iperf::spawn_in;
 use crate::{Better, Context, Row, median};
 
@@ -112,8 +112,7 @@ fn loss(context: &Context<'_>, quick: bool) -> Result<Row> {
     let lab = Hosts::up(context, &three(["loss: 10%"; 3]), None)?;
     let (from, to) = (lab.at("n0")?, lab.at("n3")?);
     let _listener = warm_up(&lab, &from, &to)?;
-    let mut port = Port::of(&to, "n8")?;
-    let before = port.look()?;
+    let before = datagrams(&to)?;
     let load = Load {
         to: SocketAddr::new(address(&lab, "n3")?, PORT),
         frame: 100,
@@ -121,8 +120,8 @@ fn loss(context: &Context<'_>, quick: bool) -> Result<Row> {
         count,
     };
     let sent = load.send(&from, &context.cancel)?;
-    settle(&mut port)?;
-    let lost = 100.0 * (1.0 - port.since(before)?.packets as f64 / sent as f64);
+    settle(&mut Port::of(&to, "n8")?)?;
+    let lost = 100.0 * (1.0 - datagrams(&to)?.since(before).arrived as f64 / sent as f64);
     let mut row = Row::of("loss/3x10%", "%", &[lost], Better::Less, Some(PAPER));
     let error = (row.value - EXPECTED).abs();
     row.ratio = (error > 0.0).then(|| (EXPECTED - PAPER) / error);

@@ -58,7 +58,7 @@ pub struct Packet {
     largest: u32,
     /// Whether it is cross traffic.
     is_cross: bool,
-    /// How many packets were made this one, here.
+    /// How many packets it is to whoever counts them.
     count: u32,
 }
 
@@ -92,7 +92,7 @@ impl Packet {
             return Err(BadPacket::Contradiction);
         }
         let mut length = bytes.len() as u32;
-        let mut largest = bytes.len() - ETHERNET;
+        let (mut largest, mut count) = (bytes.len() - ETHERNET, 1);
         if let Some(segments) = segments {
             let layout = Layout::of(bytes, segments).ok_or(BadPacket::Contradiction)?;
             // Each segment has its checksum there: elsewhere may be behind its end.
@@ -105,10 +105,12 @@ impl Packet {
             let more = layout.count().saturating_sub(1) * layout.headers();
             length += more as u32;
             largest = largest.min(layout.largest() - ETHERNET);
+            if segments.cut == Cut::Udp {
+                count = layout.count() as u32;
+            }
         }
         let (bytes, largest) = (Buffer::of(bytes), largest as u32);
-        let (is_cross, count) = (false, 1);
-        Ok(Self { bytes, unfinished, segments, length, largest, is_cross, count })
+        Ok(Self { bytes, unfinished, segments, length, largest, is_cross: false, count })
     }
 
     /// The frame's bytes; of many segments the headers once.
@@ -162,8 +164,9 @@ impl Packet {
         self.bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     }
 
-    /// As how many packets it came: more than one if a [`Run`] was made this one. What a host sends as one is
-    /// one.
+    /// How many packets it is to whoever counts them. Datagrams are made one on their way, by a [`Run`] or by
+    /// another host's kernel, but are still many; TCP's segments are as many as the sender's host says, and
+    /// there they are one.
     pub fn count(&self) -> u32 {
         self.count
     }

@@ -23,14 +23,16 @@ mod ipv6 {
     pub(super) const NEXT: usize = 20;
 }
 const UDP: usize = 8;
+/// Where UDP's checksum is.
+const SUM: usize = 6;
 const DONT_FRAGMENT: u16 = 0x4000;
 
 /// Datagrams that differ in no more than what they carry, in their order. On a way where nothing happens
 /// to packets they go together: what a router does for one takes as long as what it does for all, and so
 /// does the kernel's way to the next host.
 ///
-/// Only such are taken as [`Packet::split`] makes of them again, byte by byte: with checksums that are still
-/// to be made, with payloads of one size, and numbered one by one where they have numbers (IPv4).
+/// Only such are taken as [`Packet::split`] makes of them again, byte by byte: with checksums that are right
+/// or still to be made, with payloads of one size, and numbered one by one where they have numbers (IPv4).
 #[derive(Debug, Clone, Default)]
 pub struct Run {
     packets: Vec<Packet>,
@@ -74,7 +76,7 @@ impl Run {
         let length = self.packets.iter().map(|packet| packet.length).sum();
         let joined = Packet {
             bytes,
-            unfinished: first.unfinished,
+            unfinished: Some(Unfinished { start: (headers - UDP) as u16, offset: SUM as u16 }),
             // At most what a frame holds.
             segments: Some(Segments { cut: Cut::Udp, size: size as u16 }),
             length,
@@ -112,20 +114,30 @@ fn headers_of(packet: &Packet) -> Option<usize> {
         _ => return None,
     };
     let transport = ETHERNET + ip;
-    let unfinished = Unfinished { start: transport as u16, offset: 6 };
-    let is_one = packet.segments.is_none() && packet.unfinished == Some(unfinished);
     let headers = transport + UDP;
     let fits = is_udp
-        && is_one
+        && packet.segments.is_none()
         && ETHERNET + length == bytes.len()
         && bytes.len() > headers
         && usize::from(word(bytes, transport + 4)) == bytes.len() - transport;
-    (fits && is_right(bytes, ip)).then_some(headers)
+    (fits && is_right(packet, ip)).then_some(headers)
 }
 
-/// Whether the checksum of an IPv4 header is right: one that is not is to arrive as it is.
-fn is_right(bytes: &[u8], ip: usize) -> bool {
-    ip == ipv6::HEADER || Checksum::default().with(&bytes[ETHERNET..ETHERNET + ip]).finish() == 0
+/// Whether the checksums are right, or to be made: those that are not are to arrive as they are.
+fn is_right(packet: &Packet, ip: usize) -> bool {
+    let bytes: &[u8] = &packet.bytes;
+    let (transport, is_ipv6) = (ETHERNET + ip, ip == ipv6::HEADER);
+    let header = &bytes[ETHERNET..transport];
+    if !is_ipv6 && Checksum::default().with(header).finish() != 0 {
+        return false;
+    }
+    if let Some(Unfinished { start, offset }) = packet.unfinished {
+        return (usize::from(start), usize::from(offset)) == (transport, SUM);
+    }
+    let (addresses, udp) = (&header[if is_ipv6 { 8 } else { 12 }..], &bytes[transport..]);
+    let sum = Checksum::default().with(addresses).with(&[0, protocol::UDP]);
+    // The pseudo-header has UDP's length once more. With 0 the sender made none (RFC 768).
+    word(udp, SUM) != 0 && sum.with(&udp[4..6]).with(udp).finish() == 0
 }
 
 /// Whether a packet is what a sender sends next: all its headers are those of the last one, but for the
@@ -140,16 +152,19 @@ fn follows(last: &Packet, next: &Packet, headers: usize) -> bool {
         return false;
     }
     let ip = headers - UDP - ETHERNET;
-    if ip == ipv6::HEADER {
-        return a[..headers] == b[..headers];
-    }
-    let number = |bytes| word(bytes, ipv4::IDENTIFICATION.start);
-    a[..ipv4::IDENTIFICATION.start] == b[..ipv4::IDENTIFICATION.start]
-        && a[ipv4::FRAGMENT.start..ipv4::CHECKSUM.start]
-            == b[ipv4::FRAGMENT.start..ipv4::CHECKSUM.start]
-        && a[ipv4::CHECKSUM.end..headers] == b[ipv4::CHECKSUM.end..headers]
-        && number(a).wrapping_add(1) == number(b)
-        && is_right(b, ip)
+    // One that is made is of the payload.
+    let end = if next.unfinished.is_some() { headers } else { headers - 2 };
+    let is_next = if ip == ipv6::HEADER {
+        a[..end] == b[..end]
+    } else {
+        let number = |bytes| word(bytes, ipv4::IDENTIFICATION.start);
+        let (behind, sum) = (ipv4::FRAGMENT.start, ipv4::CHECKSUM);
+        a[..ipv4::IDENTIFICATION.start] == b[..ipv4::IDENTIFICATION.start]
+            && a[behind..sum.start] == b[behind..sum.start]
+            && a[sum.end..end] == b[sum.end..end]
+            && number(a).wrapping_add(1) == number(b)
+    };
+    is_next && is_right(next, ip)
 }
 
 /// Makes the headers those of the whole: its lengths, and the sums that they are in.
@@ -172,5 +187,5 @@ fn set_lengths(bytes: &mut [u8], headers: usize) {
     // The pseudo-header's sum, for whoever finishes the checksum.
     let sum = Checksum::default().with(&bytes[addresses]);
     let sum = !sum.with(&udp.to_be_bytes()).with(&[0, protocol::UDP]).finish();
-    bytes[transport + 6..transport + 8].copy_from_slice(&sum.to_be_bytes());
+    bytes[transport + SUM..headers].copy_from_slice(&sum.to_be_bytes());
 }
