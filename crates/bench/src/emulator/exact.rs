@@ -1,9 +1,12 @@
 //! Whether links do what the file says of them.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use capture::Tap;
 use netlink::Namespace;
 
 use super::hosts::Hosts;
@@ -86,21 +89,35 @@ fn sixty(router: &str, each: &str) -> String {
     )
 }
 
-/// The median of what `ping` takes from n0 to another node, in ms.
+/// How long pings take from n0 to another node and back at the median, in ms, by the kernel's timestamps where
+/// they leave and come back: from 100 ms on, ping says whole milliseconds.
 fn round_trip(context: &Context<'_>, text: &str, node: &str, pings: usize) -> Result<f64> {
+    const TYPE: usize = 34;
+    const NUMBER: std::ops::Range<usize> = 40..42;
+    const ECHO: (bool, u8) = (true, 8);
+    const ANSWER: (bool, u8) = (false, 0);
     let lab = Hosts::up(context, text, None)?;
-    let to = address(&lab, node)?;
+    let (from, to) = (lab.at("n0")?, address(&lab, node)?);
+    let interface = &lab.lab.node("n0")?.interfaces[0].name;
+    let tap = from.run(|| Tap::open(interface, NUMBER.end))??;
     let mut ping = Command::new("ping");
     ping.args(["-n", "-i", "0.2", "-c", &pings.to_string(), "-W", "3", &to.to_string()]);
-    let output = spawn_in(&lab.at("n0")?, ping)?.wait_with_output()?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let time = |line: &str| line.split_once("time=")?.1.split(' ').next()?.parse().ok();
-    // The first one finds neighbours.
-    let times: Vec<f64> = text.lines().filter_map(time).skip(1).collect();
-    if times.len() + 2 < pings {
-        bail!("{} of {pings} pings were answered", times.len() + 1);
+    spawn_in(&from, ping)?.wait()?;
+    let (mut left, mut times) = (BTreeMap::new(), Vec::new());
+    while let Some(frame) = tap.next(Duration::from_millis(20))? {
+        let is_icmp = frame.bytes.get(12..14) == Some(&[8, 0]) && frame.bytes.get(23) == Some(&1);
+        let Some(number) = frame.bytes.get(NUMBER).filter(|_| is_icmp) else { continue };
+        match (frame.outgoing, frame.bytes[TYPE]) {
+            ECHO => _ = left.insert(number.to_vec(), frame.at_ns),
+            ANSWER => times.extend(left.get(number).map(|at| (frame.at_ns - at) as f64 / 1e6)),
+            _ => {}
+        }
     }
-    Ok(median(&times))
+    if times.len() + 1 < pings {
+        bail!("{} of {pings} pings were answered", times.len());
+    }
+    // The first one finds neighbours.
+    Ok(median(&times[1..]))
 }
 
 /// Three links that lose 10 % each.
@@ -144,7 +161,7 @@ fn warm_up(lab: &Hosts<'_>, from: &Namespace, to: &Namespace) -> Result<UdpSocke
 fn settle(port: &mut Port) -> Result<()> {
     for _ in 0..50 {
         let before = port.look()?;
-        crate::tap::pause(std::time::Duration::from_millis(200));
+        crate::tap::pause(Duration::from_millis(200));
         if port.since(before)?.packets == 0 {
             break;
         }
@@ -177,9 +194,9 @@ fn rates(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
             let mut port = Port::of(&to, "a")?;
             let arrived = std::thread::scope(|scope| {
                 let sending = scope.spawn(|| load.send(&from, cancel));
-                crate::tap::pause(std::time::Duration::from_millis(500));
+                crate::tap::pause(Duration::from_millis(500));
                 let before = port.look()?;
-                crate::tap::pause(std::time::Duration::from_secs_f64(seconds));
+                crate::tap::pause(Duration::from_secs_f64(seconds));
                 let arrived = port.since(before)?;
                 sending.join().expect("sending does not panic").context("the load")?;
                 anyhow::Ok(arrived)

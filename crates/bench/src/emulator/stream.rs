@@ -48,6 +48,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
             rows.extend(path.rows(context, quick, (tcp_name, udp_name), [ROUTERS; 2], &set)?);
         }
     }
+    rows.push(bound(context, quick)?);
     for (links, tcp, udp) in LINKS {
         let lab = Hosts::up(context, &line(links), None)?;
         let last = format!("n{links}");
@@ -65,6 +66,43 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
         rows.extend(path.rows(context, quick, ("tcp", "udp"), [tcp, udp], &set)?);
     }
     Ok(rows)
+}
+
+/// What the two hosts do with UDP where nothing is between them: what they take of the processors then, the
+/// emulator does not get.
+fn bound(context: &Context<'_>, quick: bool) -> Result<Row> {
+    let text = "name: plain\nnodes: {a: {}, b: {}}\nlinks: [a-b]\n";
+    let lab = Hosts::up(context, text, None)?;
+    let (from, to) = (lab.at("a")?, lab.at("b")?);
+    let address = lab.lab.node("b")?.interfaces[0].ipv4.addr().into();
+    let (runs, seconds) = if quick { (1, 1) } else { (5, 5) };
+    let mut rates = Vec::new();
+    for run in 1..=runs {
+        (context.say)(&format!("UDP without an emulator, run {run} of {runs}"));
+        rates.push(watch_udp(context, (&from, &to), address, seconds)?);
+    }
+    Ok(Row::of("bound/udp-veth", "Mbit/s", &rates, Better::More, None))
+}
+
+/// Mbit/s of layer 2 at the receiver, of datagrams with a frame each.
+fn watch_udp(
+    context: &Context<'_>,
+    ends: (&Namespace, &Namespace),
+    to: IpAddr,
+    seconds: u64,
+) -> Result<f64> {
+    let cancel = &context.cancel;
+    let watched = std::thread::scope(|scope| {
+        let streaming = scope.spawn(|| stream(cancel, ends, to, seconds, true));
+        // In the middle of it: connecting and ending take their time.
+        crate::tap::pause(std::time::Duration::from_millis(700));
+        let from = datagrams(ends.1)?;
+        crate::tap::pause(std::time::Duration::from_secs(seconds));
+        let watched = datagrams(ends.1)?.rate_since(from);
+        streaming.join().expect("streaming does not panic")?;
+        anyhow::Ok(watched)
+    })?;
+    Ok(watched * UDP_FRAME * 8.0 / 1e6)
 }
 
 fn plural(count: usize) -> &'static str {
@@ -138,22 +176,11 @@ impl Path<'_, '_> {
     /// socket had no room for.
     fn udp(&self, context: &Context<'_>, seconds: u64) -> Result<(f64, f64)> {
         let (before, first) = (self.carried()?, datagrams(self.ends.1)?);
-        let (cancel, ends, to) = (&context.cancel, self.ends, self.to);
-        let watched = std::thread::scope(|scope| {
-            let streaming = scope.spawn(|| stream(cancel, ends, to, seconds, true));
-            // In the middle of it: connecting and ending take their time.
-            crate::tap::pause(std::time::Duration::from_millis(700));
-            let from = datagrams(ends.1)?;
-            crate::tap::pause(std::time::Duration::from_secs(seconds));
-            let watched = datagrams(ends.1)?.rate_since(from);
-            streaming.join().expect("streaming does not panic")?;
-            anyhow::Ok(watched)
-        })?;
+        let mbit = watch_udp(context, self.ends, self.to, seconds)?;
         let all = datagrams(self.ends.1)?.since(first);
         if self.carried()? - before < all.arrived * UDP_FRAME as u64 / 10 * 9 {
             bail!("{}: packets went by the emulator", self.name);
         }
-        let mbit = watched * UDP_FRAME * 8.0 / 1e6;
         Ok((mbit, all.dropped as f64 * 100.0 / all.arrived.max(1) as f64))
     }
 
