@@ -133,14 +133,14 @@ impl Bed {
     fn receive(&mut self, now: Nanos, port: usize, packet: Packet) {
         self.advance(now);
         self.many |= packet.segments().is_some();
-        self.came += 1;
+        self.came += u64::from(packet.count());
         self.network.receive(now, self.ports[port], packet);
     }
 
     fn advance(&mut self, now: Nanos) {
         let left = &mut self.left;
         self.network.advance(now, &mut |_, _, mut packet| {
-            *left += 1;
+            *left += u64::from(packet.count());
             // What a socket is told of it, and what a receiver makes of it.
             packet.finish();
             assert!(usize::from(packet.header_length()) <= packet.bytes().len());

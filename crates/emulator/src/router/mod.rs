@@ -228,15 +228,16 @@ impl Router {
     /// Whether an IP packet goes on to the next hop. What it does else, a router does to each packet.
     fn forwards(&mut self, now: Nanos, interface: usize, packet: &Packet) -> bool {
         let (mac, ip) = packet.bytes().split_at(ETHERNET);
-        let (from, to, hops): (IpAddr, IpAddr, u8) = match ethertype::of_ip(ip) {
+        let (from, to, hops): (IpAddr, IpAddr, u8) = match u16::from_be_bytes([mac[12], mac[13]]) {
             ethertype::IPV4 => match Ipv4Packet::new_checked(ip) {
-                Ok(ip) => (ip.src().into(), ip.dst().into(), ip.ttl()),
-                Err(_) => return false,
+                Ok(ip) if ip.checksum_ok() => (ip.src().into(), ip.dst().into(), ip.ttl()),
+                _ => return false,
             },
-            _ => match Ipv6Packet::new_checked(ip) {
+            ethertype::IPV6 => match Ipv6Packet::new_checked(ip) {
                 Ok(ip) => (ip.src().into(), ip.dst().into(), ip.hop_limit()),
                 Err(_) => return false,
             },
+            _ => return false,
         };
         let is_of_link = |ip| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
         let goes_no_further = |ip| is_no_host(ip) || is_of_link(ip);
