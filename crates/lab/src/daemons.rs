@@ -283,6 +283,23 @@ fn start_node(folder: &Path, node: &str, program: &Path) -> Result<Started, Erro
     Ok(Started { daemon: format!("the daemon of node {node}"), log, process })
 }
 
+/// Starts a daemon of the whole lab, which has its configuration, its log and its socket in the lab's folder, under
+/// its own name; waits until it answers. `input`: its standard input.
+pub(crate) fn run(
+    folder: &Path,
+    name: &str,
+    daemons: &Daemons,
+    input: Stdio,
+    cancel: &Cancel,
+) -> Result<(), Error> {
+    let file = |end: &str| folder.join(format!("{name}.{end}"));
+    let (config, log, socket) = (file("json"), file("log"), file("sock"));
+    let arguments = [name.as_ref(), CONFIG.as_ref(), config.as_os_str()];
+    let process = spawn(folder, INFRASTRUCTURE, &log, &daemons.program, &arguments, input)?;
+    let mut started = Started { daemon: format!("the {name}"), log, process };
+    wait_for_socket(&socket, &mut started, cancel)
+}
+
 /// Starts a daemon where it belongs. Its parent's thread is there already when it is born, so
 /// that it is found there at every moment; it ignores what happens to the terminal. `input`: its standard
 /// input.

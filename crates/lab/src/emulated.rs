@@ -8,8 +8,8 @@ use netlink::Namespace;
 use serde::{Deserialize, Serialize};
 
 use crate::attached::{self, Queues};
-use crate::daemons::{Daemons, Started, spawn, wait_for_socket, write};
-use crate::state::{INFRASTRUCTURE, Lab};
+use crate::daemons::{self, Daemons, write};
+use crate::state::Lab;
 use crate::{Cancel, Error};
 
 /// The configuration of `kaido emulator`, as JSON.
@@ -33,9 +33,51 @@ pub fn device(segment: usize, end: usize) -> String {
     format!("e{segment}-{end}")
 }
 
+/// A device of the emulator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// Its name.
+    pub name: String,
+    /// The number of its link.
+    pub segment: usize,
+    /// The node at its other end.
+    pub node: String,
+    /// The interface there.
+    pub interface: String,
+}
+
+/// All devices of a network's emulator.
+pub fn devices(topology: &Topology) -> Vec<Device> {
+    let segments = topology.segments.iter().enumerate();
+    let emulated = segments.filter(|(_, segment)| topology.is_emulated(segment));
+    let of_one = |(number, segment): (usize, &Segment)| {
+        let ends: Vec<Device> = segment
+            .ends
+            .iter()
+            .enumerate()
+            // What has no namespace has no device: it is the emulator's own, or another one's.
+            .filter(|(_, end)| topology.nodes[end.node].has_namespace())
+            .map(|(at, end)| {
+                let node = &topology.nodes[end.node];
+                Device {
+                    name: device(number, at),
+                    segment: number,
+                    node: node.name.clone(),
+                    interface: node.interfaces[end.interface].name.clone(),
+                }
+            })
+            .collect();
+        ends
+    };
+    emulated.flat_map(of_one).collect()
+}
+
+/// What the socket of a lab's emulator is called in the lab's folder.
+pub const SOCKET: &str = "emulator.sock";
+
 /// The socket of a lab's emulator.
 pub(crate) fn socket(folder: &Path) -> PathBuf {
-    folder.join("emulator.sock")
+    folder.join(SOCKET)
 }
 
 /// Prepares the emulator's devices, before they are up: what the kernel says of itself on an interface
@@ -75,14 +117,9 @@ pub(crate) fn start(
 
 /// Starts the emulator with the configuration that is there.
 pub(crate) fn run(folder: &Path, daemons: &Daemons, cancel: &Cancel) -> Result<(), Error> {
-    let (path, log, socket) = (config(folder), folder.join("emulator.log"), socket(folder));
-    let arguments = ["emulator".as_ref(), "--config".as_ref(), path.as_os_str()];
     // It enters the namespace of bridges, and attached interfaces are in this one.
     let machine = File::open("/proc/thread-self/ns/net").map_err(Error::file("open", "ns/net"))?;
-    let (program, input) = (&daemons.program, machine.into());
-    let process = spawn(folder, INFRASTRUCTURE, &log, program, &arguments, input)?;
-    let mut started = Started { daemon: "the emulator".into(), log, process };
-    wait_for_socket(&socket, &mut started, cancel)
+    daemons::run(folder, "emulator", daemons, machine.into(), cancel)
 }
 
 impl Lab {

@@ -41,7 +41,10 @@ pub use cancel::Cancel;
 pub use counted::Counted;
 pub use daemons::{ControllerConfig, Daemons, NodeConfig};
 pub use draw::draw;
-pub use emulated::{EmulatorConfig, device as emulator_device};
+pub use emulated::{
+    Device, EmulatorConfig, SOCKET as EMULATOR_SOCKET, device as emulator_device,
+    devices as emulator_devices,
+};
 pub use error::Error;
 pub use frr_config::config as frr_config;
 pub use journal::{Entry, Happening, now};
@@ -49,7 +52,7 @@ pub use links::{Change, Ends};
 pub use probe::{Probe, probe};
 pub use routes::{Destination, Routes, StaticRoute};
 pub use state::{Lab, Labs, Phase, Summary};
-pub use supervised::{Device, SupervisorConfig, devices as emulator_devices};
+pub use supervised::SupervisorConfig;
 pub use svg::draw_svg;
 pub use teardown::Collected;
 pub use timeline::{Deed, History, Progress as StepProgress, Step, steps};

@@ -1,12 +1,14 @@
 //! The lab's supervisor: the process that carries out its events, and sees when its emulator ends.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use model::topology::Topology;
 use netlink::{Batch, Handle, Namespace};
 use serde::{Deserialize, Serialize};
 
-use crate::daemons::{Daemons, Started, spawn, wait_for_socket, write};
+use crate::daemons::{self, Daemons, write};
 use crate::emulated;
 use crate::processes::pause;
 use crate::state::{INFRASTRUCTURE, Lab, namespace_path, read_topology};
@@ -49,12 +51,7 @@ pub(crate) fn start(
 
 /// Starts the supervisor with the configuration that is there.
 pub(crate) fn run(folder: &Path, daemons: &Daemons, cancel: &Cancel) -> Result<(), Error> {
-    let (path, log) = (config(folder), folder.join("supervisor.log"));
-    let arguments = ["supervisor".as_ref(), "--config".as_ref(), path.as_os_str()];
-    let nothing = std::process::Stdio::null();
-    let process = spawn(folder, INFRASTRUCTURE, &log, &daemons.program, &arguments, nothing)?;
-    let mut started = Started { daemon: "the supervisor".into(), log, process };
-    wait_for_socket(&socket(folder), &mut started, cancel)
+    daemons::run(folder, "supervisor", daemons, Stdio::null(), cancel)
 }
 
 /// Waits until the supervisor has mended the links of an emulator that was started again.
@@ -73,7 +70,7 @@ pub(crate) fn wait_until_mended(folder: &Path) -> Result<(), Error> {
 }
 
 /// What is wrong with a lab that was ready, in words; nothing if all of it is at work.
-pub(crate) fn troubles(folder: &Path, topology: &model::topology::Topology) -> Vec<String> {
+pub(crate) fn troubles(folder: &Path, topology: &Topology) -> Vec<String> {
     let answers = |socket: &Path| std::os::unix::net::UnixStream::connect(socket).is_ok();
     let mut troubles = Vec::new();
     if topology.has_emulated() && !answers(&emulated::socket(folder)) {
@@ -99,15 +96,12 @@ pub(crate) fn troubles(folder: &Path, topology: &model::topology::Topology) -> V
 }
 
 /// Whether a lab has a supervisor.
-pub(crate) fn is_needed(topology: &model::topology::Topology) -> bool {
+pub(crate) fn is_needed(topology: &Topology) -> bool {
     topology.has_emulated() || !topology.events.is_empty()
 }
 
 /// The emulator's devices that are not there any more, as node and interface at the other end.
-fn gone(
-    folder: &Path,
-    topology: &model::topology::Topology,
-) -> Result<Vec<(String, String)>, Error> {
+fn gone(folder: &Path, topology: &Topology) -> Result<Vec<(String, String)>, Error> {
     if !topology.has_emulated() {
         return Ok(Vec::new());
     }
@@ -115,48 +109,9 @@ fn gone(
     let links = Handle::within(&namespace)?.links()?;
     let there: std::collections::HashSet<&str> =
         links.iter().map(|link| link.name.as_str()).collect();
-    let devices = devices(topology).into_iter();
+    let devices = emulated::devices(topology).into_iter();
     let missing = devices.filter(|device| !there.contains(device.name.as_str()));
     Ok(missing.map(|device| (device.node, device.interface)).collect())
-}
-
-/// A device of the emulator.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Device {
-    /// Its name.
-    pub name: String,
-    /// The number of its link.
-    pub segment: usize,
-    /// The node at its other end.
-    pub node: String,
-    /// The interface there.
-    pub interface: String,
-}
-
-/// All devices of a network's emulator.
-pub fn devices(topology: &model::topology::Topology) -> Vec<Device> {
-    let segments = topology.segments.iter().enumerate();
-    let emulated = segments.filter(|(_, segment)| topology.is_emulated(segment));
-    let of_one = |(number, segment): (usize, &model::topology::Segment)| {
-        let ends: Vec<Device> = segment
-            .ends
-            .iter()
-            .enumerate()
-            // What has no namespace has no device: it is the emulator's own, or another one's.
-            .filter(|(_, end)| topology.nodes[end.node].has_namespace())
-            .map(|(at, end)| {
-                let node = &topology.nodes[end.node];
-                Device {
-                    name: emulated::device(number, at),
-                    segment: number,
-                    node: node.name.clone(),
-                    interface: node.interfaces[end.interface].name.clone(),
-                }
-            })
-            .collect();
-        ends
-    };
-    emulated.flat_map(of_one).collect()
 }
 
 impl Lab {

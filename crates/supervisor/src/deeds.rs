@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use api::v1;
+use api::v1::emulator_client::EmulatorClient;
 use lab::{Change, Deed, Lab, Step};
 use model::topology::Traffic;
 use tokio::runtime::Runtime;
+use tonic::Status;
+use tonic::transport::Channel;
 
 use crate::Error;
 
@@ -22,19 +25,15 @@ impl Deeds {
 
     /// Carries out a step.
     pub(crate) fn run(&self, lab: &Lab, step: &Step) -> Result<(), Error> {
-        let cable = |change| lab.change_link_now(&step.link, change).map(drop);
-        match &step.deed {
-            Deed::Down { silent: false } => {
-                self.tell(lab, step, Duration::ZERO)?;
-                cable(Change::Down)?;
-            }
-            Deed::Up { silent: false } => {
-                self.tell(lab, step, Duration::ZERO)?;
-                cable(Change::Up)?;
-            }
-            Deed::Rate(rate) => cable(Change::Rate(*rate))?,
-            _ => self.tell(lab, step, Duration::ZERO)?,
-        }
+        self.tell(lab, step, Duration::ZERO)?;
+        let change = match &step.deed {
+            Deed::Down { silent: false } => Change::Down,
+            Deed::Up { silent: false } => Change::Up,
+            Deed::Rate(rate) => Change::Rate(*rate),
+            // Nothing that a device at an end has to do with.
+            _ => return Ok(()),
+        };
+        lab.change_link_now(&step.link, change)?;
         Ok(())
     }
 
@@ -79,34 +78,29 @@ impl Deeds {
     /// Tells the emulator when traces have begun.
     pub(crate) fn begin_traces(&self, lab: &Lab, at: Duration) -> Result<(), Error> {
         let at_ns = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
-        let socket = lab.emulator_socket()?;
-        self.runtime.block_on(async {
-            let mut client = api::connect_emulator(&socket).await?;
-            client.begin_traces(v1::BeginTracesRequest { at_ns }).await?;
-            Ok(())
-        })
+        let request = v1::BeginTracesRequest { at_ns };
+        self.ask(lab, async |mut emulator| emulator.begin_traces(request).await.map(drop))
     }
 
     fn change(&self, lab: &Lab, request: v1::ChangeEmulatedLinkRequest) -> Result<(), Error> {
-        let socket = lab.emulator_socket()?;
-        self.runtime.block_on(async {
-            let mut client = api::connect_emulator(&socket).await?;
-            client.change_emulated_link(request).await?;
-            Ok(())
-        })
+        self.ask(lab, async |mut emulator| emulator.change_emulated_link(request).await.map(drop))
     }
 
     fn add_traffic(&self, lab: &Lab, step: &Step, traffic: Traffic) -> Result<(), Error> {
-        let socket = lab.emulator_socket()?;
         let request = v1::AddCrossTrafficRequest {
             link: step.link.clone(),
             from: step.from.clone().unwrap_or_default(),
             traffic: Some(traffic.into()),
         };
-        self.runtime.block_on(async {
-            let mut client = api::connect_emulator(&socket).await?;
-            client.add_cross_traffic(request).await?;
-            Ok(())
-        })
+        self.ask(lab, async |mut emulator| emulator.add_cross_traffic(request).await.map(drop))
+    }
+
+    fn ask(
+        &self,
+        lab: &Lab,
+        call: impl AsyncFnOnce(EmulatorClient<Channel>) -> Result<(), Status>,
+    ) -> Result<(), Error> {
+        let socket = lab.emulator_socket()?;
+        self.runtime.block_on(async { Ok(call(api::connect_emulator(&socket).await?).await?) })
     }
 }

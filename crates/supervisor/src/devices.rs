@@ -19,12 +19,13 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// Those of a lab; none if it has no emulated links.
+    /// Those of a lab, if it has emulated links. Between virtual and attached nodes alone there are no
+    /// devices, and an emulator all the same.
     pub(crate) fn of(lab: &Lab) -> Result<Option<Self>, Error> {
-        let all = lab::emulator_devices(lab.topology());
-        if all.is_empty() {
+        if !lab.topology().has_emulated() {
             return Ok(None);
         }
+        let all = lab::emulator_devices(lab.topology());
         // First this, then the list: nothing is missed.
         let monitor = Monitor::within(&lab.infrastructure()?)?;
         let known = all.into_iter().map(|device| Known { device, index: None }).collect();

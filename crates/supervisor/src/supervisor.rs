@@ -21,7 +21,7 @@ pub(crate) struct Supervisor {
     callers: UnixListener,
     folder: Folder,
     emulator: Emulator,
-    /// None in a lab without emulated links.
+    /// None in a lab without emulated links, and so without an emulator.
     devices: Option<Devices>,
     steps: Vec<Step>,
     /// The first that is to come.
@@ -47,7 +47,7 @@ impl Supervisor {
         let next = history.steps.iter().rposition(is_done).map_or(0, |last| last + 1);
         let steps: Vec<Step> = history.steps.into_iter().map(|(step, _)| step).collect();
         let mut supervisor = Self {
-            emulator: Emulator::new(lab.folder().join("emulator.sock")),
+            emulator: Emulator::new(lab.folder().join(lab::EMULATOR_SOCKET)),
             ready: lab.ready_since(),
             folder,
             devices,
@@ -82,7 +82,7 @@ impl Supervisor {
             if self.emulator.has_ended() {
                 self.emulator_ended()?;
             }
-            if self.folder.has_come("emulator.sock") {
+            if self.folder.has_come(lab::EMULATOR_SOCKET) {
                 self.emulator.expect();
             }
             if !self.lab.folder().exists() {
