@@ -88,11 +88,10 @@ pub(super) fn run(
     let from = from.or_else(first).unwrap_or_default();
     lab.node(&from)?;
     let cannot = || format!("cannot write {}", path.display());
-    let file = File::create(path).with_context(cannot).map_err(Failure::failed)?;
     let mut recording = Recording {
         link: &link,
         from: &from,
-        waiting: Some(BufWriter::new(file)),
+        waiting: None,
         writer: None,
         counts: Counts::default(),
         most: ends.count.unwrap_or(u64::MAX),
@@ -101,6 +100,9 @@ pub(super) fn run(
         let request = v1::CaptureEmulatedLinkRequest { link: link.clone(), from: from.clone() };
         let mut client = api::connect_emulator(&socket).await?;
         let mut stream = client.capture_emulated_link(request).await?.into_inner();
+        // Not before: what is there may be what another capture of this link is writing.
+        let file = File::create(path).with_context(cannot).map_err(Failure::failed)?;
+        recording.waiting = Some(BufWriter::new(file));
         let time = async {
             match ends.after {
                 Some(after) => tokio::time::sleep(after).await,
