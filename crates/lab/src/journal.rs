@@ -1,7 +1,7 @@
 //! What has happened to a running lab: its events, and what nobody asked for.
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -57,13 +57,29 @@ fn path(folder: &Path) -> PathBuf {
     folder.join("journal.jsonl")
 }
 
-/// Writes an entry behind the others: whole, whatever happens to the writer.
+/// Writes an entry behind the others. What there was no room for leaves a line cut off, which is to take no
+/// other along.
 pub(crate) fn append(folder: &Path, entry: &Entry) -> Result<(), Error> {
     let path = path(folder);
-    let mut line = serde_json::to_vec(entry).expect("an entry is numbers and texts");
-    line.push(b'\n');
-    let file = File::options().create(true).append(true).open(&path);
-    file.and_then(|mut file| file.write_all(&line)).map_err(Error::file("write", path))
+    let write = || {
+        let mut file = File::options().create(true).read(true).append(true).open(&path)?;
+        let mut line = if is_cut_off(&mut file)? { vec![b'\n'] } else { Vec::new() };
+        line.extend(serde_json::to_vec(entry).expect("an entry is numbers and texts"));
+        line.push(b'\n');
+        file.write_all(&line)
+    };
+    write().map_err(Error::file("write", &path))
+}
+
+/// Whether the last line has no end.
+fn is_cut_off(file: &mut File) -> io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
 }
 
 /// All entries, in order. A line that somebody was killed in the middle of is none.
@@ -94,5 +110,7 @@ mod tests {
         let file = File::options().append(true).open(path(folder.path()));
         file.unwrap().write_all(b"{\"at\": 3.0, \"what\": \"st").unwrap();
         assert_eq!(read(folder.path()), all);
+        append(folder.path(), &all[0]).unwrap();
+        assert_eq!(read(folder.path()), [&all[..], &all[..1]].concat());
     }
 }
