@@ -112,7 +112,8 @@ fn restore(ipv6: bool, text: &str) -> Result<Option<String>, Error> {
     let program = if ipv6 { "ip6tables-restore" } else { "iptables-restore" };
     let failed = |source| Error::NoIptables { program, source };
     let mut command = Command::new(program);
-    command.arg("--noflush");
+    // Others' rules may be about to change just now.
+    command.args(["--noflush", "--wait"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
     if let Some(mut stdin) = child.stdin.take() {
