@@ -442,6 +442,10 @@ fn cross_traffic_must_be_possible() {
         &one("rate: 1mbit, for: 1s, pattern: on-off, on: 1s"),
         &[("5:78", "`on-off` needs to know how long", "add `on:`")],
     );
+    expect(
+        &one("rate: 1mbit, for: 1s, pattern: on-off, on: 1us, off: 1s"),
+        &[("5:90", "`on` is 1µs, and a packet takes 8ms", "a longer time")],
+    );
     expect(&one("rate: 1mbit"), &[("5:37", "for", "")]);
     let plain = one("rate: 1mbit, for: 1s").replace("r1-h2: {delay: 5ms}", "r1-h2");
     expect(&plain, &[("5:37", "cannot be given cross traffic", "engine: true")]);

@@ -99,12 +99,17 @@ impl Traffic {
             let message = "cross traffic needs time".to_owned();
             return Some(("for", message, "write a duration such as 10s".into()));
         }
-        if let Pattern::OnOff { on, off } = self.pattern
-            && (on.is_zero() || off.is_zero())
-        {
+        let Pattern::OnOff { on, off } = self.pattern else { return None };
+        if on.is_zero() || off.is_zero() {
             let key = if on.is_zero() { "on" } else { "off" };
             let message = format!("`{key}` is no time at all");
             return Some((key, message, "write a duration such as 100ms".into()));
+        }
+        // Each time on is drawn: between two packets there must not be millions.
+        let packet = Duration::from_nanos(bits * 1_000_000_000 / self.rate.bps());
+        if on < packet {
+            let message = format!("`on` is {on:?}, and a packet takes {packet:?}");
+            return Some(("on", message, "write a longer time, or a higher rate".into()));
         }
         None
     }
