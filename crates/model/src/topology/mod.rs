@@ -48,10 +48,11 @@ pub use file::json_schema;
 pub use functions::Function;
 pub use impairments::{Discipline, Filter, Impairments, Jitter, Loss, Shape, Share, is_course};
 pub use test::{Family, Ping, Test, TestDuration};
+pub use timers::{BgpTimers, IsisTimers, OspfTimers, RipTimers, Timers};
 pub use traffic::{Pattern, Traffic};
 pub use types::{
-    Adjacency, BgpTimers, Dataplane, End, Interface, IsisTimers, Node, NodeKind, OspfTimers,
-    RipTimers, RouterKind, Routing, SRV6_HEADROOM, Segment, SegmentKind, Timers, Topology,
+    Adjacency, Dataplane, End, Interface, Node, NodeKind, RouterKind, Routing, SRV6_HEADROOM,
+    Segment, SegmentKind, Topology,
 };
 pub use units::{Queue, Range};
 pub(crate) use units::{Time, duration_text};

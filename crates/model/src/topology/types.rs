@@ -1,7 +1,6 @@
 //! A network that is fully known: every name, address, locator, cost and MTU.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::time::Duration;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use schemars::JsonSchema;
@@ -13,7 +12,8 @@ use super::events::Event;
 use super::functions::Function;
 use super::impairments::Impairments;
 use super::test::Test;
-use super::units::{Queue, duration_text};
+use super::timers::Timers;
+use super::units::Queue;
 use crate::name::split_parallel;
 use crate::{Application, Bandwidth, Locator, SegmentList, Sid, function};
 
@@ -48,72 +48,6 @@ pub struct Topology {
     pub events: Vec<Event>,
     /// What must hold in the running lab, in the file's order.
     pub tests: Vec<Test>,
-}
-
-/// The timers of routing protocols.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Timers {
-    /// OSPF, for both families.
-    pub ospf: OspfTimers,
-    /// IS-IS.
-    pub isis: IsisTimers,
-    /// RIP and RIPng.
-    pub rip: RipTimers,
-    /// BGP.
-    pub bgp: BgpTimers,
-}
-
-/// The timers of IS-IS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct IsisTimers {
-    /// How often a router says hello; whole seconds.
-    #[serde(serialize_with = "duration_text")]
-    pub hello: Duration,
-    /// How long a silent neighbour counts as alive: 2 to 100 times `hello`.
-    #[serde(serialize_with = "duration_text")]
-    pub hold: Duration,
-    /// Whether BFD watches neighbours.
-    pub bfd: bool,
-}
-
-/// The timers of RIP and RIPng; whole seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct RipTimers {
-    /// How often a router says all that it knows.
-    #[serde(serialize_with = "duration_text")]
-    pub update: Duration,
-    /// How long a route holds that is not heard of.
-    #[serde(serialize_with = "duration_text")]
-    pub timeout: Duration,
-    /// How long neighbours are told that a route is gone.
-    #[serde(serialize_with = "duration_text")]
-    pub garbage: Duration,
-}
-
-/// The timers of BGP; whole seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct BgpTimers {
-    /// How often a neighbour hears something.
-    #[serde(serialize_with = "duration_text")]
-    pub keepalive: Duration,
-    /// How long a silent neighbour counts as alive.
-    #[serde(serialize_with = "duration_text")]
-    pub hold: Duration,
-    /// Whether BFD watches neighbours.
-    pub bfd: bool,
-}
-
-/// The timers of OSPF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct OspfTimers {
-    /// How often a router says hello; whole seconds.
-    #[serde(serialize_with = "duration_text")]
-    pub hello: Duration,
-    /// How long a silent neighbour counts as alive; whole seconds, more than `hello`.
-    #[serde(serialize_with = "duration_text")]
-    pub dead: Duration,
-    /// Whether BFD watches neighbours.
-    pub bfd: bool,
 }
 
 /// A node.

@@ -71,13 +71,13 @@ impl FromStr for Percent {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match number_and_unit(text) {
-            Some((number, "%")) if number <= 100.0 => {
-                Share::from_percent(number).map(Self).ok_or_else(|| "it is in range".into())
-            }
-            Some((_, "")) => Err(format!("`{text}` has no unit: write {text}%")),
-            _ => Err(format!("`{text}` is no percentage: write one from 0% to 100%")),
-        }
+        let share = match number_and_unit(text) {
+            Some((number, "%")) => Share::from_percent(number),
+            Some((_, "")) => return Err(format!("`{text}` has no unit: write {text}%")),
+            _ => None,
+        };
+        let bad = || format!("`{text}` is no percentage: write one from 0% to 100%");
+        share.map(Self).ok_or_else(bad)
     }
 }
 from_text!(Percent, "a percentage such as 0.1%", r"^[0-9]+(\.[0-9]+)? *%$");
