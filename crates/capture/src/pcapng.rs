@@ -177,7 +177,9 @@ pub fn read(bytes: &[u8]) -> Result<Contents, Bad> {
         }
         let body = Words { bytes: block.bytes.get(8..length - 4).ok_or(bad)?, big };
         // Its end says its length again.
-        block.u32(length - 4).ok_or(bad)?;
+        if block.u32(length - 4) != Some(length as u32) {
+            return Err(bad);
+        }
         match kind {
             INTERFACE => {
                 let (interface, clock) = body.interface().ok_or(bad)?;
@@ -350,5 +352,8 @@ mod tests {
             // It ends, and does not panic.
             let _ = read(&other);
         }
+        let mut other = file.clone();
+        other[file.len() - 4] ^= 4;
+        assert!(matches!(read(&other), Err(Bad::Block(_))), "the two lengths differ");
     }
 }
