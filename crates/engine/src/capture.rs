@@ -1,6 +1,5 @@
 //! Handing on what is seen of a direction of a link.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use api::v1;
@@ -9,7 +8,7 @@ use emulator::{Deed, Frame as _, Gap, LinkId, Packet, Position, Seen, Tapped};
 use tokio::sync::{mpsc, oneshot, watch};
 use tonic::{Code, Status};
 
-use crate::describe::describe;
+use crate::plan::Direction;
 use crate::service::{Service, wait};
 
 /// What was seen is asked for so often.
@@ -135,28 +134,16 @@ impl Service {
     /// Watches a direction, from now on.
     fn watch(&self, request: &v1::CaptureEmulatedLinkRequest) -> Result<LinkId, Status> {
         let v1::CaptureEmulatedLinkRequest { link, from } = request;
-        let id = {
-            let directions = self.directions.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = directions.iter().find(|one| one.link == *link && one.from == *from);
-            found.map(|direction| direction.id)
-        };
-        let none =
-            || Status::not_found(format!("no emulated link `{link}` is sent on by `{from}`"));
-        let id = id.ok_or_else(none)?;
-        let watched = self.remote.with(move |network, _| network.get_mut(id).watch(ROOM));
-        match watched.map_err(|gone| Status::unavailable(gone.to_string()))? {
-            true => Ok(id),
-            false => {
-                let what = format!("{link} from {from} is being captured already");
-                Err(Status::failed_precondition(what))
-            }
-        }
+        let id = self.direction(link, from)?.id;
+        let is_free = self.remote.with(move |network, _| network.get_mut(id).watch(ROOM))?;
+        let taken = || format!("{link} from {from} is being captured already");
+        is_free.then_some(id).ok_or_else(|| Status::failed_precondition(taken()))
     }
 
     /// What a direction does now.
     fn does(&self, id: LinkId) -> String {
-        let directions = self.directions.lock().unwrap_or_else(PoisonError::into_inner);
+        let directions = self.directions();
         let found = directions.iter().find(|direction| direction.id == id);
-        found.map(|direction| describe(&direction.side)).unwrap_or_default()
+        found.map(Direction::does).unwrap_or_default()
     }
 }

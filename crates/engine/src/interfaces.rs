@@ -1,6 +1,6 @@
 //! Telling nodes what their kernels cannot count: what becomes of packets that they send to emulated links.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use api::v1;
@@ -43,20 +43,13 @@ pub(crate) async fn look(service: Service) {
             continue;
         }
         let service = service.clone();
-        let Ok((directions, tallies, at)) = wait(move || {
-            let directions =
-                service.directions.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let (tallies, at) = service
-                .tallies(&directions)
-                .map_err(|gone| Status::unavailable(gone.to_string()))?;
-            Ok((directions, tallies, at))
-        })
-        .await
-        else {
-            return;
-        };
-        let all = directions.into_iter().zip(tallies).collect();
-        seen.send_replace(Arc::new(Snapshot { at, all }));
+        let looked = wait(move || {
+            let directions = service.directions().clone();
+            let (tallies, at) = service.tallies(&directions)?;
+            Ok(Snapshot { at, all: directions.into_iter().zip(tallies).collect() })
+        });
+        let Ok(snapshot) = looked.await else { return };
+        seen.send_replace(Arc::new(snapshot));
     }
 }
 

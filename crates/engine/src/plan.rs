@@ -213,7 +213,7 @@ impl Plan {
                 Some(switch) => (None, (switch, number), edges[number]),
                 None => (Some(name(1 - number)), ends[1 - number], edges[1 - number]),
             };
-            let id = self.network.link(&dice, *port, target, settings.clone());
+            let id = self.network.link(&dice, *port, target, settings);
             self.network.set_filters(id, side.filters());
             if let Some(switch) = switch {
                 let back = format!("{} to {}", segment.name, name(number));

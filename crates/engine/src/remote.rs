@@ -18,6 +18,12 @@ pub(crate) type Job = Box<dyn FnOnce(&mut Network, &[Edge], Nanos) + Send>;
 #[error("the engine has ended")]
 pub struct Gone;
 
+impl From<Gone> for tonic::Status {
+    fn from(gone: Gone) -> Self {
+        Self::unavailable(gone.to_string())
+    }
+}
+
 /// A way to a running engine. The engine ends with the last of them.
 #[derive(Debug, Clone)]
 pub struct Remote {

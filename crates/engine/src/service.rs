@@ -1,8 +1,7 @@
 //! The emulator's gRPC face.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::v1;
 use api::v1::emulator_server::Emulator;
@@ -14,6 +13,7 @@ use tonic::{Request, Response, Status};
 
 use crate::interfaces::{self, Snapshot};
 use crate::plan::Direction;
+use crate::settings::nanos;
 use crate::tally::{self, Tally};
 use crate::{EdgeCounts, Gone, Remote, capture, clock};
 
@@ -24,8 +24,8 @@ const AT_ONCE: usize = 64;
 #[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) remote: Remote,
-    /// What the directions do now: whoever changes one holds it until the engine has done so.
-    pub(crate) directions: Arc<Mutex<Vec<Direction>>>,
+    /// What the directions do now.
+    directions: Arc<Mutex<Vec<Direction>>>,
     base: PathBuf,
     /// Whether the emulator ends: what goes on for ever goes on till then.
     pub(crate) ending: watch::Receiver<bool>,
@@ -46,8 +46,21 @@ impl Service {
         service
     }
 
-    fn get(&self) -> Result<v1::GetEmulatedLinksResponse, Gone> {
-        let directions = self.directions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    /// What the directions do now: whoever changes one holds it until the engine has done so.
+    pub(crate) fn directions(&self) -> MutexGuard<'_, Vec<Direction>> {
+        self.directions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The direction of a link on which a node sends.
+    pub(crate) fn direction(&self, link: &str, from: &str) -> Result<Direction, Status> {
+        let is_meant = |one: &&Direction| one.link == link && one.from == from;
+        let found = self.directions().iter().find(is_meant).cloned();
+        let missing = || format!("no emulated link `{link}` is sent on by `{from}`");
+        found.ok_or_else(|| Status::not_found(missing()))
+    }
+
+    fn get(&self) -> Result<v1::GetEmulatedLinksResponse, Status> {
+        let directions = self.directions().clone();
         let (tallies, at) = self.tallies(&directions)?;
         let edges = self.edges(&directions)?;
         Ok(v1::GetEmulatedLinksResponse {
@@ -94,7 +107,7 @@ impl Service {
             .iter()
             .map(|text| text.parse().map_err(wrong))
             .collect::<Result<_, _>>()?;
-        let mut directions = self.directions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut directions = self.directions();
         let is_meant = |direction: &Direction| {
             direction.link == request.link
                 && (request.from.is_empty() || direction.from == request.from)
@@ -127,13 +140,13 @@ impl Service {
             directions[at].side = side;
             done.push((directions[at].clone(), settings));
         }
-        let counted = self.remote.with(move |network, now| {
+        let changed = self.remote.with(move |network, now| {
             for (direction, settings) in &done {
                 network.change(now, direction.id, settings.clone());
             }
             done.iter().map(|(one, _)| Tally::take(network, now, one.id).of(one)).collect()
-        });
-        counted.map_err(|gone| Status::unavailable(gone.to_string()))
+        })?;
+        Ok(changed)
     }
 
     fn add_traffic(
@@ -144,27 +157,21 @@ impl Service {
         let wrong = |text: String| Status::invalid_argument(text);
         let given = traffic.ok_or_else(|| wrong("`traffic` is missing".into()))?;
         let given = topology::Traffic::try_from(given).map_err(|e| wrong(e.to_string()))?;
-        let directions = self.directions.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_meant = |one: &&Direction| one.link == link && one.from == from;
-        let direction = directions.iter().find(is_meant).cloned().ok_or_else(|| {
-            Status::not_found(format!("no emulated link `{link}` is sent on by `{from}`"))
-        })?;
+        let direction = self.direction(&link, &from)?;
         if let Some((key, message, help)) = given.fault(direction.side.mtu) {
             return Err(wrong(format!("{key}: {message}: {help}")));
         }
         let made = self.remote.with(move |network, now| {
             let added = network.add_traffic(now, direction.id, self::traffic(&given));
             added.map(|()| Tally::take(network, now, direction.id).of(&direction))
-        });
-        made.map_err(|gone| Status::unavailable(gone.to_string()))?
-            .map_err(|_| wrong("there is no such traffic".into()))
+        })?;
+        made.map_err(|_| wrong("there is no such traffic".into()))
     }
 }
 
 /// Cross traffic as the emulator has it.
 fn traffic(traffic: &topology::Traffic) -> Traffic {
     use topology::{Family, Pattern as Given};
-    let nanos = |time: Duration| Nanos::try_from(time.as_nanos()).unwrap_or(Nanos::MAX);
     Traffic {
         bps: traffic.rate.bps(),
         duration: nanos(traffic.duration),
@@ -183,8 +190,11 @@ fn traffic(traffic: &topology::Traffic) -> Traffic {
 pub(crate) async fn wait<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Status> + Send + 'static,
 ) -> Result<T, Status> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| Status::internal("the emulator has panicked: see its log"))?
+    tokio::task::spawn_blocking(work).await.map_err(|_| panicked())?
+}
+
+fn panicked() -> Status {
+    Status::internal("the emulator has panicked: see its log")
 }
 
 #[tonic::async_trait]
@@ -194,8 +204,7 @@ impl Emulator for Service {
         _: Request<v1::GetEmulatedLinksRequest>,
     ) -> Result<Response<v1::GetEmulatedLinksResponse>, Status> {
         let service = self.clone();
-        let got = move || service.get().map_err(|gone| Status::unavailable(gone.to_string()));
-        Ok(Response::new(wait(got).await?))
+        Ok(Response::new(wait(move || service.get()).await?))
     }
 
     async fn change_emulated_link(
@@ -213,8 +222,7 @@ impl Emulator for Service {
     ) -> Result<Response<v1::BeginTracesResponse>, Status> {
         let (remote, at) = (self.remote.clone(), request.get_ref().at_ns);
         let begin = move |network: &mut Network, now: Nanos| network.begin(now, at.min(now));
-        let begun = move || remote.with(begin).map_err(|e| Status::unavailable(e.to_string()));
-        wait(begun).await?;
+        wait(move || Ok(remote.with(begin)?)).await?;
         Ok(Response::new(v1::BeginTracesResponse {}))
     }
 
@@ -238,7 +246,7 @@ impl Emulator for Service {
         let (service, ending) = (self.clone(), self.ending.clone());
         // By itself: a call that is given up leaves nothing behind.
         tokio::spawn(capture::run(service, request.into_inner(), started, sink, ending));
-        begun.await.map_err(|_| Status::internal("the emulator has panicked: see its log"))??;
+        begun.await.map_err(|_| panicked())??;
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 

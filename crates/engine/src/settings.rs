@@ -220,7 +220,7 @@ fn read(base: &Path, file: &str) -> Result<(PathBuf, String), TraceError> {
     }
 }
 
-fn nanos(time: Duration) -> Nanos {
+pub(crate) fn nanos(time: Duration) -> Nanos {
     // The file's are a hundred years at most.
     u64::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)
 }

@@ -4,7 +4,6 @@ use api::v1;
 use emulator::{Cause, Counts, CrossCounts, LinkId, Nanos, Network, Rate};
 
 use crate::EdgeCounts;
-use crate::describe::describe;
 use crate::plan::Direction;
 
 /// The causes for which links drop packets, and what they are called.
@@ -61,7 +60,7 @@ impl Tally {
             link: direction.link.clone(),
             from: direction.from.clone(),
             to: direction.to.clone().unwrap_or_default(),
-            does: describe(&direction.side),
+            does: direction.does(),
             received: counts.received,
             copied: counts.copied,
             arrived: counts.arrived,
@@ -93,9 +92,7 @@ impl Tally {
             exit: direction.exit.and_then(number),
         }
     }
-}
 
-impl Tally {
     /// What the direction is to the node that sends: an interface with a queue. What is lost on the way has
     /// nothing to do with that.
     pub(crate) fn interface(&self, direction: &Direction) -> Option<v1::EmulatedInterface> {
