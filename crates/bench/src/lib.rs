@@ -10,6 +10,7 @@ pub mod lab_up;
 mod numbered;
 pub mod path;
 mod ping;
+mod process;
 mod reaction;
 mod report;
 mod row;

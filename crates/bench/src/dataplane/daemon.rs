@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::bed::Bed;
-use crate::Context;
+use crate::{Context, process};
 
 /// How long it may take to start.
 const START: Duration = Duration::from_secs(20);
@@ -43,19 +43,14 @@ impl Daemon {
     /// Waits until it has nothing more to do, and so takes no processor's time.
     #[allow(clippy::disallowed_methods, reason = "time without work is what is waited for")]
     pub(super) fn rest(&self) -> Result<()> {
-        let worked = || -> Result<u64> {
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-            // User and system time, in ticks; the name in front may have spaces.
-            let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-            Ok(fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum())
-        };
+        let worked = || process::seconds(self.child.id());
         let started = Instant::now();
         let mut before = worked()?;
         while started.elapsed() < START {
             std::thread::sleep(Duration::from_millis(500));
             let now = worked()?;
-            // Of 50 ticks it takes at most one to wait.
-            if now <= before + 1 {
+            // Of half a second it takes at most a tick of 10 ms to wait.
+            if now - before < 0.015 {
                 return Ok(());
             }
             before = now;

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use api::v1;
 use lab::{Lab, Options};
 use model::topology::{self, Traffic};
 use netlink::Namespace;
 
 use super::LAB;
-use crate::Context;
+use crate::{Context, process};
 
 /// A lab that goes down with the value.
 pub(super) struct Hosts<'c> {
@@ -90,24 +90,13 @@ impl<'c> Hosts<'c> {
     pub(super) fn emulator_seconds(&self) -> Result<f64> {
         use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
         let socket = std::os::unix::net::UnixStream::connect(self.lab.emulator_socket()?)?;
-        let pid = getsockopt(&socket, PeerCredentials)?.pid();
-        let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        // Behind the name, which may hold anything: state is the third field of proc(5), user time
-        // the 14th, system time the 15th.
-        let fields: Vec<&str> = text.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-        let [Some(user), Some(system)] = [11, 12].map(|at: usize| fields.get(at)) else {
-            bail!("/proc/{pid}/stat is cut off");
-        };
-        Ok((user.parse::<f64>()? + system.parse::<f64>()?) / TICKS)
+        process::seconds(getsockopt(&socket, PeerCredentials)?.pid().cast_unsigned())
     }
 }
 
 fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
 }
-
-/// Clock ticks in a second (`getconf CLK_TCK`): what Linux tells programs everywhere.
-const TICKS: f64 = 100.0;
 
 impl Drop for Hosts<'_> {
     fn drop(&mut self) {
