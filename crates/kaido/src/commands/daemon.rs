@@ -1,4 +1,4 @@
-//! `kaido node` and `kaido controller`: read the configuration, start tracing, run.
+//! Labs' daemons, in the foreground: read the configuration, start tracing, run.
 
 use std::fs::File;
 use std::os::linux::net::SocketAddrExt;

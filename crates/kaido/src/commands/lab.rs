@@ -109,14 +109,11 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         LabCommand::Start { which, daemon } => {
             let lab = labs.choose(which.lab.as_deref())?;
             let daemons = daemons()?;
-            if daemon == "controller" {
-                lab.start_controller(&daemons.program)?;
-            } else if daemon == "emulator" {
-                lab.start_emulator(&daemons)?;
-            } else if daemon == "supervisor" {
-                lab.start_supervisor(&daemons)?;
-            } else {
-                lab.start_node(&daemon, &daemons)?;
+            match daemon.as_str() {
+                "controller" => lab.start_controller(&daemons.program)?,
+                "emulator" => lab.start_emulator(&daemons)?,
+                "supervisor" => lab.start_supervisor(&daemons)?,
+                node => lab.start_node(node, &daemons)?,
             }
             output.print(&json!({ "started": daemon }), |_| format!("{daemon} is started"))?;
             Ok(ExitCode::SUCCESS)
@@ -180,11 +177,7 @@ fn up(labs: &Labs, file: &Path, options: &Options, output: &Output) -> Done {
     let started = Instant::now();
     let cancel = Cancel::default();
     let bar = progress_bar(output);
-    let mut progress = |stage: Stage, done: usize, total: usize| {
-        bar.set_message(stage.words());
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
-    };
+    let mut progress = shows(&bar);
     let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
     let brought_up =
         cancellable(&cancel, || labs.up(topology, &text, &path, options, &cancel, &mut progress))?;
@@ -250,6 +243,15 @@ pub(super) fn daemons() -> Result<Daemons, Failure> {
 /// This program, to be run as the lab's daemons.
 pub(crate) fn program() -> Result<std::path::PathBuf, Failure> {
     std::env::current_exe().context("cannot find this program's own file").map_err(Failure::failed)
+}
+
+/// Shows on a bar how far a lab is that is brought up.
+pub(super) fn shows(bar: &ProgressBar) -> impl FnMut(Stage, usize, usize) {
+    move |stage, done, total| {
+        bar.set_message(stage.words());
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+    }
 }
 
 pub(crate) fn progress_bar(output: &Output) -> ProgressBar {

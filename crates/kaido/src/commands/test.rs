@@ -11,7 +11,7 @@ use model::topology::{Test, Topology};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::json;
 
-use super::lab::{daemons, progress_bar, read_topology};
+use super::lab::{daemons, progress_bar, read_topology, shows};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::cancellable;
@@ -75,12 +75,7 @@ fn of_file(
     let path: PathBuf = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
     let bar = progress_bar(output);
     let done = cancellable(cancel, || {
-        let mut progress = |stage: lab::Stage, done: usize, total: usize| {
-            bar.set_message(stage.words());
-            bar.set_length(total as u64);
-            bar.set_position(done as u64);
-        };
-        let lab = labs.up(topology, &text, &path, &options, cancel, &mut progress)?;
+        let lab = labs.up(topology, &text, &path, &options, cancel, &mut shows(&bar))?;
         bar.finish_and_clear();
         let outcomes = all(&lab, &tests, cancel, output);
         let down = labs.down(&name);
