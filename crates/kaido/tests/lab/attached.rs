@@ -4,9 +4,12 @@
 use std::process::Command;
 
 use netlink::Namespace;
+use nix::sys::signal::Signal;
 use testkit::{Kaido, Said};
 
-use crate::kaido;
+use crate::daemons::{end, signal};
+use crate::events::wait_for_steps;
+use crate::{direction, kaido, soon};
 
 /// A machine with a host behind each of its two interfaces.
 struct Outside {
@@ -77,7 +80,7 @@ impl Outside {
         }
         // Before it knows that its addresses are its own, a machine asks nobody for others.
         for (host, router) in [(&outside.a, "2001:db8:a::1"), (&outside.b, "2001:db8:b::1")] {
-            soon(|| answers(host, router), "a host reaches the machine");
+            soon("a host reaches the machine", || answers(host, router));
         }
         outside
     }
@@ -104,11 +107,6 @@ impl Outside {
         let name = |line: &str| line.split(' ').nth(1).unwrap_or_default().to_owned() + "\n";
         rules.concat() + &links.lines().map(name).collect::<String>()
     }
-}
-
-fn soon(what: impl Fn() -> bool, words: &str) {
-    let missing = || format!("not so: {words}");
-    testkit::until(std::time::Duration::from_secs(10), || what().then_some(()), missing);
 }
 
 fn answers(host: &Namespace, to: &str) -> bool {
@@ -151,14 +149,11 @@ fn root_outside_hosts_go_through_the_lab_by_queues() {
     assert!(said.stdout.contains("From 10.0.3.1 icmp_seq=1 Time to live exceeded"), "{said}");
     // Its way in and its way out are links, too, from socket to socket.
     let links = kaido.json(&["lab", "links"]);
-    let ways: Vec<_> =
-        links.as_array().unwrap().iter().filter(|one| one["link"] == "ga@out1").collect();
-    let counts = |way: &serde_json::Value, edge: &str, key: &str| {
+    for (from, edge, key) in [("out1", "entry", "received"), ("ga", "exit", "sent")] {
+        let way = direction(&links, "ga@out1", from);
         assert!(way[edge][key].as_u64().unwrap() >= 5, "{way}");
         assert_eq!(way[edge][key], way["arrived"], "{way}");
-    };
-    counts(ways.iter().find(|way| way["from"] == "out1").unwrap(), "entry", "received");
-    counts(ways.iter().find(|way| way["from"] == "ga").unwrap(), "exit", "sent");
+    }
     // The machine's own traffic is nobody else's.
     assert!(answers(&outside.a, "192.0.2.1"));
     up(&["--name", "other"]).failed(1, &["`out1` is attached to the lab wan"]);
@@ -228,39 +223,19 @@ fn root_without_its_emulator_a_queue_is_open_or_closed_as_asked() {
         let file = kaido.file("wan.yaml", &text);
         outside.kaido(&kaido, &["lab", "up", &file]).ok();
         assert!(answers(&outside.a, "198.51.100.2"));
-        kill_emulator(&kaido);
+        end(&kaido, "emulator");
         if passes {
-            // The queue is gone when the last of its process's threads is.
-            soon(|| answers(&outside.a, "198.51.100.2"), "packets pass by the lab");
+            soon("packets pass by the lab", || answers(&outside.a, "198.51.100.2"));
         } else {
             assert!(!answers(&outside.a, "198.51.100.2"), "the way is closed");
         }
         outside.kaido(&kaido, &["lab", "start", "emulator"]).ok();
         let said = run(&outside.a, "ping -n -c 1 -W 2 198.51.100.2");
         assert!(said.stdout.contains("ttl=59"), "through the lab again: {said}");
-        kill_emulator(&kaido);
+        end(&kaido, "emulator");
         outside.kaido(&kaido, &["lab", "down", "wan"]).ok();
         assert!(!outside.look().contains("kaido"), "{}", outside.look());
     }
-}
-
-/// Sends the lab's emulator a signal. Returns its number.
-fn signal_emulator(kaido: &Kaido, signal: &str) -> String {
-    let pids = Command::new("pgrep").args(["-f", "emulator --config"]).output().unwrap();
-    let folder = kaido.run_folder();
-    let own = |pid: &&str| {
-        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.contains(folder.to_str().unwrap())
-    };
-    let pids = String::from_utf8(pids.stdout).unwrap();
-    let pid = pids.split_whitespace().find(own).expect("the emulator runs");
-    assert!(Command::new("kill").args([signal, pid]).status().unwrap().success());
-    pid.into()
-}
-
-fn kill_emulator(kaido: &Kaido) {
-    let pid = signal_emulator(kaido, "-KILL");
-    soon(|| !std::path::Path::new(&format!("/proc/{pid}/ns/net")).exists(), "it has ended");
 }
 
 #[test]
@@ -272,23 +247,22 @@ fn root_what_a_queue_has_no_room_for_is_counted() {
     outside.kaido(&kaido, &["lab", "up", &file]).ok();
     assert!(answers(&outside.a, "198.51.100.2"));
     // While it does nothing its queue fills.
-    signal_emulator(&kaido, "-STOP");
+    signal(&kaido, "emulator", Signal::SIGSTOP);
     let send = || {
         let socket = std::net::UdpSocket::bind("192.0.2.2:0").unwrap();
         (0..PACKETS).filter(|_| socket.send_to(&[0], "198.51.100.2:9").is_ok()).count() as u64
     };
     let sent = outside.a.run(send).unwrap();
-    signal_emulator(&kaido, "-CONT");
+    signal(&kaido, "emulator", Signal::SIGCONT);
     let edge = || {
         let links = kaido.json(&["lab", "links"]);
-        let is_it = |one: &&serde_json::Value| one["link"] == "ga@out1" && one["from"] == "out1";
-        let way = links.as_array().unwrap().iter().find(is_it).unwrap().clone();
-        let number = |key: &str| way["entry"][key].as_u64().unwrap();
+        let entry = &direction(&links, "ga@out1", "out1")["entry"];
+        let number = |key: &str| entry[key].as_u64().unwrap();
         (number("received"), number("overflowed"))
     };
     // As many as a queue holds have come, and the others are lost: none is neither.
     let is_all = |(received, overflowed)| overflowed > 0 && received + overflowed >= sent;
-    soon(|| is_all(edge()), "every packet has come or is lost");
+    soon("every packet has come or is lost", || is_all(edge()));
     let (received, overflowed) = edge();
     assert!(received + overflowed < sent + 100, "{received} and {overflowed} of {sent}");
     outside.kaido(&kaido, &["lab", "down", "wan"]).ok();
@@ -337,6 +311,34 @@ fn root_outside_hosts_are_on_the_labs_links() {
     outside.kaido(&kaido, &["lab", "down", "lan"]).ok();
     let now = outside.look();
     assert!(before.lines().filter(|line| !line.contains("out2@")).eq(now.lines()), "{now}");
+}
+
+/// Nobody in such a lab has a namespace: the emulator has no device that goes down with it.
+#[test]
+fn root_without_namespaces_an_emulator_that_begins_anew_is_told_what_events_have_changed() {
+    let (kaido, outside) = (kaido(), Outside::new());
+    let file = kaido.file(
+        "line.yaml",
+        "name: line\nnodes: {a: {attach: out1}, x: {router: virtual}, b: {attach: out2}}\n\
+         links: [a-x, x-b]\nevents:\n  - {at: 0s, link: x-b, set: {delay: 40ms}, from: x}\n  \
+         - {at: 100ms, link: a-x, down: 1h}\n",
+    );
+    outside.kaido(&kaido, &["lab", "up", &file]).ok();
+    wait_for_steps(&kaido, 2);
+    let does = |link: &str| {
+        let links = kaido.json(&["lab", "links"]);
+        direction(&links, link, "x")["does"].as_str().unwrap().to_owned()
+    };
+    let before = ["x-b", "a-x"].map(does);
+    assert_eq!(before, ["delay 40ms", "down"]);
+    end(&kaido, "emulator");
+    let ls = || kaido.ok(&["lab", "ls"]);
+    soon("the end is noticed", || ls().contains("the emulator has ended and its links are down"));
+    outside.kaido(&kaido, &["lab", "start", "emulator"]).ok();
+    assert_eq!(["x-b", "a-x"].map(does), before);
+    let said = kaido.ok(&["lab", "events"]);
+    assert!(said.contains("the emulator has ended") && said.contains("there again"), "{said}");
+    outside.kaido(&kaido, &["lab", "down", "line"]).ok();
 }
 
 #[test]

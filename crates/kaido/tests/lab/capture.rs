@@ -1,12 +1,10 @@
 //! What is captured of an emulated link comes again from the file alone.
 
 use std::os::unix::process::ExitStatusExt;
-use std::time::Duration;
 
 use serde_json::Value;
-use testkit::until;
 
-use crate::kaido;
+use crate::{kaido, soon};
 
 const MESSY: &str = "\
 name: messy
@@ -16,10 +14,6 @@ links:
   - h1-h2: {delay: 20ms, jitter: 3ms normal, loss: {gilbert-elliott: {p: 5%, r: 30%}}, duplicate: 10%,
             corrupt: 10%, reorder: 5%, rate: 20mbit, reverse: {delay: 10ms, loss: 0%}}
 ";
-
-fn wait_for(what: &str, is_there: impl Fn() -> bool) {
-    until(Duration::from_secs(20), || is_there().then_some(()), || what.into());
-}
 
 #[test]
 fn root_what_is_captured_comes_again_and_with_another_seed_something_else() {
@@ -54,14 +48,15 @@ fn root_what_is_captured_comes_again_and_with_another_seed_something_else() {
     let capturing =
         kaido.start(&["lab", "capture", "--link", "h1-h2", "--from", "h1", "-w", &capture]);
     let size = || std::fs::metadata(&capture).map_or(0, |found| found.len());
-    wait_for("packets", || size() > 40_000);
+    soon("packets", || size() > 40_000);
     let second = kaido.folder().join("second.pcapng").display().to_string();
+    // Into the same file, too: it stays.
     kaido
-        .run(&["lab", "capture", "--link", "h1-h2", "-w", &second, "--seconds", "5"])
+        .run(&["lab", "capture", "--link", "h1-h2", "-w", &capture, "--seconds", "5"])
         .failed(1, &["h1-h2 from h1 is being captured already"]);
     kaido.ok(&["lab", "link", "h1-h2", "set", "delay=30ms"]);
     let before = size();
-    wait_for("more packets", || size() > before + 20_000);
+    soon("more packets", || size() > before + 20_000);
     let process = nix::unistd::Pid::from_raw(capturing.id() as i32);
     nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGINT).unwrap();
     let ended = capturing.wait_with_output().unwrap();
@@ -75,13 +70,13 @@ fn root_what_is_captured_comes_again_and_with_another_seed_something_else() {
     pinging.wait().unwrap();
     // A capture that is killed leaves nothing behind.
     let mut capturing = kaido.start(&["lab", "capture", "--link", "h1-h2", "-w", &second]);
-    wait_for("a file", || std::fs::metadata(&second).is_ok());
+    soon("a file", || std::fs::metadata(&second).is_ok());
     capturing.kill().unwrap();
     capturing.wait().unwrap();
     let again = || {
         let arguments = ["lab", "capture", "--link", "h1-h2", "-w", &second, "--seconds", "1"];
         kaido.command(&arguments).output().unwrap().status.success()
     };
-    wait_for("room for another", again);
+    soon("room for another", again);
     lab.down();
 }

@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::Value;
 use testkit::{Kaido, Lab, Machine, until};
 
-use crate::kaido;
+use crate::daemons::end;
+use crate::{direction, kaido};
 
 /// A host on either side of two routers; the first link is the kernel's own, the others are emulated.
 const WAN: &str = "\
@@ -21,26 +20,6 @@ links:
 ";
 /// Of the last link.
 const H2: [&str; 2] = ["10.0.3.2", "fd02:0:0:3::2"];
-
-/// The process of this lab's that was started as this daemon.
-fn daemon(kaido: &Kaido, daemon: &str) -> Option<Pid> {
-    let folder = kaido.run_folder().into_os_string().into_string().unwrap();
-    let is_it = |pid: &i32| {
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
-        words.get(1).is_some_and(|word| word == daemon)
-            && words.iter().any(|word| word.starts_with(&folder))
-    };
-    let all = std::fs::read_dir("/proc").unwrap().flatten();
-    let mut pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.find(is_it).map(Pid::from_raw)
-}
-
-fn end(kaido: &Kaido, name: &str) {
-    kill(daemon(kaido, name).expect("it runs"), Signal::SIGKILL).unwrap();
-    let gone = || daemon(kaido, name).is_none().then_some(());
-    until(Duration::from_secs(5), gone, || format!("{name} is still there"));
-}
 
 fn summary(kaido: &Kaido) -> Value {
     kaido.json(&["lab", "ls"])[0].clone()
@@ -158,7 +137,7 @@ fn states(kaido: &Kaido) -> Vec<(f64, String)> {
     all["events"].as_array().unwrap().iter().map(state).collect()
 }
 
-fn wait_for_steps(kaido: &Kaido, count: usize) {
+pub(crate) fn wait_for_steps(kaido: &Kaido, count: usize) {
     let done = || states(kaido).iter().filter(|(_, state)| state != "to-come").count() >= count;
     until(Duration::from_secs(20), || done().then_some(()), || format!("{:?}", states(kaido)));
 }
@@ -189,13 +168,8 @@ fn root_events_happen_in_time_on_links_of_both_kinds() {
     assert!(lab.exec("h1", "tc qdisc show dev r1").contains("50Mbit"));
     pings(&lab);
     let links = kaido.json(&["lab", "links"]);
-    let does = |from: &str| -> String {
-        let all = links.as_array().unwrap().iter();
-        let one = all.filter(|one| one["link"] == "r1-r2" && one["from"] == from);
-        one.map(|one| one["does"].as_str().unwrap().to_owned()).collect()
-    };
-    assert_eq!(does("r1"), "rate 30mbit, delay 40ms");
-    assert_eq!(does("r2"), "rate 30mbit, delay 10ms");
+    assert_eq!(direction(&links, "r1-r2", "r1")["does"], "rate 30mbit, delay 40ms");
+    assert_eq!(direction(&links, "r1-r2", "r2")["does"], "rate 30mbit, delay 10ms");
     // An emulator that begins anew is told what has changed.
     end(&kaido, "emulator");
     kaido.ok(&["lab", "start", "emulator"]);
@@ -243,9 +217,7 @@ fn root_cross_traffic_is_as_much_as_it_says() {
     ));
     let cross = |link: &str, from: &str| {
         let links = kaido.json(&["lab", "links"]);
-        let all = links.as_array().unwrap().iter();
-        let mut one = all.filter(|one| one["link"] == link && one["from"] == from);
-        let cross = one.next().unwrap()["cross"].clone();
+        let cross = &direction(&links, link, from)["cross"];
         ["sent", "sent_bytes", "arrived"].map(|key| cross[key].as_u64().unwrap())
     };
     let arrived = |link: &str, from: &str, all: u64| {

@@ -6,6 +6,7 @@ mod attached;
 mod bad_files;
 mod capture;
 mod conformance;
+mod daemons;
 mod emulated;
 mod events;
 mod faults;
@@ -23,7 +24,10 @@ mod verify;
 mod virtual_routers;
 mod xdp;
 
-use testkit::Kaido;
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::{Kaido, until};
 
 /// The binary under test, with a folder of its own.
 fn kaido() -> Kaido {
@@ -33,4 +37,15 @@ fn kaido() -> Kaido {
 /// The text of a file in `labs/`.
 fn file_in_labs(name: &str) -> String {
     format!("{}/../../labs/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Waits until it is so.
+fn soon(what: &str, is_so: impl Fn() -> bool) {
+    until(Duration::from_secs(20), || is_so().then_some(()), || format!("not so: {what}"));
+}
+
+/// One direction of what `kaido lab links` and its like list.
+fn direction<'a>(all: &'a Value, link: &str, from: &str) -> &'a Value {
+    let is_it = |one: &&Value| one["link"] == link && one["from"] == from;
+    all.as_array().unwrap().iter().find(is_it).unwrap_or_else(|| panic!("{link} {from}: {all}"))
 }

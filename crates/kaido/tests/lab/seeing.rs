@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde_json::Value;
 use testkit::{Kaido, Lab, until};
 
-use crate::kaido;
+use crate::daemons::end;
+use crate::{direction, kaido};
 
 /// A link of the kernel's own, two emulated ones, and a LAN.
 const WAN: &str = "\
@@ -28,23 +29,9 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-fn of<'a>(all: &'a Value, link: &str, from: &str) -> &'a Value {
-    let is_it = |one: &&Value| one["link"] == link && one["from"] == from;
-    all.as_array().unwrap().iter().find(is_it).unwrap_or_else(|| panic!("{link} {from}: {all}"))
-}
-
 fn ping(lab: &Lab<'_>, arguments: &str) {
     let all = format!("ping -q -W 1 {arguments} {H2}");
     lab.run("h1", &all.split_whitespace().collect::<Vec<_>>());
-}
-
-/// Kills the lab's emulator.
-fn kill_emulator(kaido: &Kaido, lab: &str) {
-    let config = kaido.run_folder().join("labs").join(lab).join("emulator.json");
-    let line = format!("emulator --config {}", config.display());
-    let found = Command::new("pgrep").args(["-f", &line]).output().unwrap();
-    let pid = String::from_utf8(found.stdout).unwrap();
-    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success(), "{line}");
 }
 
 #[test]
@@ -57,7 +44,7 @@ fn root_every_packet_of_a_link_is_accounted_for_from_socket_to_socket() {
     let connect = ["bash", "-c", "timeout 1 bash -c '</dev/tcp/10.0.3.2/80'"];
     lab.run("h1", &connect);
     let account = |all: &Value| -> Option<()> {
-        let one = of(all, "r1-r2", "r1");
+        let one = direction(all, "r1-r2", "r1");
         let dropped = one["dropped"].as_object()?.values().map(number).sum::<u64>();
         let came = number(&one["entry"]["received"]);
         let is_whole = came == number(&one["received"]) + number(&one["filtered"])
@@ -68,13 +55,13 @@ fn root_every_packet_of_a_link_is_accounted_for_from_socket_to_socket() {
     let links = || kaido.json(&["lab", "links"]);
     until(Duration::from_secs(10), || account(&links()), || links().to_string());
     let all = links();
-    let one = of(&all, "r1-r2", "r1");
+    let one = direction(&all, "r1-r2", "r1");
     for lost in [&one["entry"]["misunderstood"], &one["entry"]["overflowed"]] {
         assert_eq!(number(lost), 0, "{one}");
     }
     assert_eq!(number(&one["exit"]["refused"]), 0, "{one}");
     // What the LAN sends to a member goes out where the member's packets come in.
-    assert!(number(&of(&all, "lan0", "h2")["exit"]["sent"]) > 100, "{all}");
+    assert!(number(&direction(&all, "lan0", "h2")["exit"]["sent"]) > 100, "{all}");
     let said = kaido.ok(&["lab", "links"]);
     assert!(said.contains("loss ") && said.contains("filtered "), "{said}");
     lab.down();
@@ -90,7 +77,7 @@ fn root_what_links_do_is_measured_beside_what_they_were_told() {
     let said = kaido.ok(&["lab", "top", "--interval", "0.5"]);
     pinging.kill().unwrap();
     pinging.wait().unwrap();
-    let one = of(&all, "r1-r2", "r1");
+    let one = direction(&all, "r1-r2", "r1");
     let part = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{all}"));
     assert_eq!((number(&one["delay_ns"]), number(&one["rate_bps"])), (20_000_000, 10_000_000));
     // Without the engine's lateness: what the link itself has done, with 0.8 ms for sending.
@@ -104,7 +91,7 @@ fn root_what_links_do_is_measured_beside_what_they_were_told() {
     assert!((80_000.0..3_000_000.0).contains(&part(&one["rate_measured_bps"])), "{one}");
     assert!(number(&one["dropped"]["loss"]) > 0, "{one}");
     // The kernel counts less.
-    let own = of(&all, "h1-r1", "h1");
+    let own = direction(&all, "h1-r1", "h1");
     assert_eq!((&own["delay_ns"], &own["emulated"]), (&Value::Null, &Value::Bool(false)));
     assert_eq!(number(&own["rate_bps"]), 50_000_000, "{own}");
     assert!(part(&own["packets_per_s"]) > 10.0, "{own}");
@@ -115,7 +102,7 @@ fn root_what_links_do_is_measured_beside_what_they_were_told() {
 
     kaido.run(&["lab", "top", "--lab", "nowhere"]).failed(2, &["nowhere"]);
     kaido.run(&["lab", "top", "--interval", "0"]).failed(2, &["write seconds, from 0.1 to 3600"]);
-    kill_emulator(&kaido, lab.name());
+    end(&kaido, "emulator");
     let top = || kaido.run(&["lab", "top", "--once"]);
     until(Duration::from_secs(10), || (top().code == Some(1)).then_some(()), || top().stdout);
     top().failed(1, &["no emulator answers"]);
@@ -212,7 +199,7 @@ fn root_prometheus_gets_what_links_have_counted() {
     kaido
         .run(&["lab", "metrics", "--listen", address])
         .failed(1, &[&format!("cannot listen on {address} for Prometheus")]);
-    kill_emulator(&kaido, lab.name());
+    end(&kaido, "emulator");
     let gone = || scrape(address).contains("kaido_lab_emulator_up{lab=\"wan\"} 0\n");
     until(Duration::from_secs(10), || gone().then_some(()), || scrape(address));
     assert!(value(&scrape(address), "link_packets_total", own) > 50.0);

@@ -1,0 +1,38 @@
+//! The processes of a lab's own daemons.
+
+use std::path::Path;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use testkit::Kaido;
+
+use crate::soon;
+
+/// The process of a lab in this folder that was started as this daemon.
+pub(crate) fn daemon(kaido: &Kaido, name: &str) -> Option<Pid> {
+    let folder = kaido.run_folder().into_os_string().into_string().unwrap();
+    let is_it = |pid: &i32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        words.get(1).is_some_and(|word| word == name)
+            && words.iter().any(|word| word.starts_with(&folder))
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut pids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.find(is_it).map(Pid::from_raw)
+}
+
+/// Sends a daemon a signal.
+pub(crate) fn signal(kaido: &Kaido, name: &str, signal: Signal) -> Pid {
+    let pid = daemon(kaido, name).unwrap_or_else(|| panic!("no {name} runs"));
+    kill(pid, signal).unwrap();
+    pid
+}
+
+/// Kills a daemon, and waits for its end.
+pub(crate) fn end(kaido: &Kaido, name: &str) {
+    let pid = signal(kaido, name, Signal::SIGKILL);
+    // What it has in its namespace goes with its last thread.
+    let namespace = format!("/proc/{pid}/ns/net");
+    soon(&format!("{name} has ended"), || !Path::new(&namespace).exists());
+}
