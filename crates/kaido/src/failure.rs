@@ -72,7 +72,12 @@ impl From<tonic::Status> for Failure {
         use tonic::Code;
         let error = if std::error::Error::source(&status).is_some() {
             // The connection's own error, not an answer.
-            anyhow::anyhow!("the daemon went away before it answered")
+            let says = if is_late(&status) {
+                "the daemon does not answer in time: it is stopped, or has too much to do"
+            } else {
+                "the daemon went away before it answered"
+            };
+            anyhow::anyhow!(says)
         } else {
             anyhow::anyhow!("{}", status.message())
         };
@@ -81,6 +86,11 @@ impl From<tonic::Status> for Failure {
             _ => Self::failed(error),
         }
     }
+}
+
+/// Whether the time was over, and not the connection.
+fn is_late(status: &tonic::Status) -> bool {
+    matches!(status.code(), tonic::Code::Cancelled | tonic::Code::DeadlineExceeded)
 }
 
 impl From<api::ConnectError> for Failure {

@@ -117,8 +117,11 @@ pub(crate) fn start(
 
 /// Starts the emulator with the configuration that is there.
 pub(crate) fn run(folder: &Path, daemons: &Daemons, cancel: &Cancel) -> Result<(), Error> {
-    // It enters the namespace of bridges, and attached interfaces are in this one.
-    let machine = File::open("/proc/thread-self/ns/net").map_err(Error::file("open", "ns/net"))?;
+    // It enters the namespace of bridges, and attached interfaces are in the one of `up`.
+    let machine = attached::machine(folder);
+    let machine =
+        if machine.exists() { machine } else { PathBuf::from("/proc/thread-self/ns/net") };
+    let machine = File::open(&machine).map_err(Error::file("open", &machine))?;
     daemons::run(folder, "emulator", daemons, machine.into(), cancel)
 }
 

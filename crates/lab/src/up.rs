@@ -108,6 +108,7 @@ impl Labs {
             check_path(&xdp::socket(&folder, &node.name))?;
         }
         let frr = check_machine(&topology)?;
+        let _turn = attached::turn(&topology, cancel)?;
         attached::check(&topology, self, options.attach_only_way_out)?;
         let queues = attached::queues(&topology, self);
         let (folder, lock) = self.claim(&name, text, file)?;
@@ -209,6 +210,7 @@ impl Lab {
     ) -> Result<(), Error> {
         let topology = &self.topology;
         let total = topology.nodes.len();
+        attached::keep_machine(topology, &self.folder)?;
         let infrastructure = build::infrastructure(&self.folder)?;
         let nodes = topology.nodes.iter().enumerate();
         let with: Vec<usize> = nodes.filter(|(_, n)| n.has_namespace()).map(|(at, _)| at).collect();

@@ -51,6 +51,16 @@ impl Namespace {
         }
     }
 
+    /// Has `path` keep the calling thread's namespace alive, until it is removed.
+    pub fn keep_current(path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let failed =
+            |source| Error::io(format!("keep the namespace by {}", path.display()), source);
+        OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?;
+        mount(Some(&own_namespace()), path, None::<&str>, MsFlags::MS_BIND, None::<&str>)
+            .map_err(|errno| failed(errno.into()))
+    }
+
     /// Makes a namespace that nothing but the value (and what runs in it) keeps alive.
     pub fn unnamed() -> Result<Self> {
         Self::in_new(|| Ok(()))

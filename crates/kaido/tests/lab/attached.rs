@@ -229,12 +229,49 @@ fn root_without_its_emulator_a_queue_is_open_or_closed_as_asked() {
         } else {
             assert!(!answers(&outside.a, "198.51.100.2"), "the way is closed");
         }
-        outside.kaido(&kaido, &["lab", "start", "emulator"]).ok();
+        let other = outside.kaido(&kaido, &["lab", "up", &file, "--name", "other"]);
+        other.failed(1, &["`out1` is attached to the lab wan"]);
+        // From wherever: the machine is the one of `up`.
+        kaido.ok(&["lab", "start", "emulator"]);
         let said = run(&outside.a, "ping -n -c 1 -W 2 198.51.100.2");
         assert!(said.stdout.contains("ttl=59"), "through the lab again: {said}");
         end(&kaido, "emulator");
-        outside.kaido(&kaido, &["lab", "down", "wan"]).ok();
+        kaido.ok(&["lab", "down", "wan"]);
         assert!(!outside.look().contains("kaido"), "{}", outside.look());
+    }
+}
+
+#[test]
+fn root_labs_that_come_up_at_once_have_queues_of_their_own() {
+    let (kaido, outside) = (kaido(), Outside::routed());
+    outside.forward();
+    let before = outside.look();
+    let file = |name: &str, interface: &str, prefix: &str| {
+        let attached = format!("attach: {interface}, via: nfqueue, prefixes: [{prefix}]");
+        let nodes = format!("{{g: {{{attached}}}, x: {{router: virtual}}}}");
+        kaido
+            .file(&format!("{name}.yaml"), &format!("name: {name}\nnodes: {nodes}\nlinks: [g-x]\n"))
+    };
+    let files = [file("one", "out1", "192.0.2.0/24"), file("two", "out2", "198.51.100.0/24")];
+    for _ in 0..3 {
+        std::thread::scope(|scope| {
+            for file in &files {
+                scope.spawn(|| outside.kaido(&kaido, &["lab", "up", file]).ok());
+            }
+        });
+        let chains = |rules: String| -> Vec<String> {
+            let new = rules.lines().filter(|line| line.starts_with("-N kaido-"));
+            new.map(str::to_owned).collect()
+        };
+        // For each family two chains of each lab.
+        assert_eq!(chains(outside.look()).len(), 8, "{}", outside.look());
+        kaido.ok(&["lab", "down", "one"]);
+        assert_eq!(chains(outside.look()).len(), 4, "{}", outside.look());
+        // Whoever cannot remove the rules keeps the lab that knows of them.
+        let mut down = kaido.command(&["lab", "down", "two"]);
+        Said::of(down.env("PATH", "/nonexistent")).failed(1, &["iptables"]);
+        kaido.ok(&["lab", "down", "two"]);
+        assert_eq!(outside.look(), before);
     }
 }
 

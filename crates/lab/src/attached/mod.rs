@@ -4,16 +4,19 @@ mod queues;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ipnet::IpNet;
 use model::topology::{Attachment, Means, Node, Topology};
-use netlink::{Handle, MAIN_TABLE};
+use netlink::{Handle, MAIN_TABLE, Namespace};
 
-use crate::Error;
-use crate::state::{INFRASTRUCTURE, Labs, namespace_path};
+use crate::processes::pause;
+use crate::state::Labs;
+use crate::{Cancel, Error};
 
 pub(crate) use queues::{close, open};
 
@@ -38,6 +41,7 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
         .filter(|route| default(route))
         .flat_map(|route| route.next_hops.iter().map(|hop| hop.interface))
         .collect();
+    let mut frames = Vec::new();
     for (node, attachment) in attachments(topology) {
         let interface = attachment.interface.clone();
         let Some(link) = links.iter().find(|link| link.name == interface) else {
@@ -49,18 +53,60 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
             return Err(Error::AttachedDown(interface));
         }
         let address = SocketAddr::from_abstract_name(Attachment::lock_name(link.index));
-        if address.and_then(|address| UnixListener::bind_addr(&address)).is_err() {
-            return Err(Error::InAnotherLab { lab: labs.that_attach(&interface), interface });
+        let is_taken = address.and_then(|address| UnixListener::bind_addr(&address)).is_err();
+        // Also by one whose emulator has ended: its rules are there.
+        let lab = labs.that_attach(&interface);
+        if is_taken || lab.is_some() {
+            return Err(Error::InAnotherLab { lab, interface });
         }
-        let is_only_way =
-            ways_out.contains(&link.index) && ways_out.iter().all(|&way| way == link.index);
         match &attachment.means {
-            Means::Frames if is_only_way && !agreed => return Err(Error::OnlyWayOut(interface)),
-            Means::Frames => {}
+            Means::Frames => frames.push((link.index, interface)),
             Means::Queue { prefixes, .. } => check_forwarding(prefixes)?,
         }
     }
+    let is_attached = |way: &u32| frames.iter().any(|(index, _)| index == way);
+    if !agreed
+        && ways_out.iter().all(is_attached)
+        && let Some((_, interface)) = frames.iter().find(|(index, _)| ways_out.contains(index))
+    {
+        return Err(Error::OnlyWayOut(interface.clone()));
+    }
     queues::check(topology)
+}
+
+/// Where a lab keeps the namespace whose interfaces it has attached.
+pub(crate) fn machine(folder: &Path) -> PathBuf {
+    folder.join("machine")
+}
+
+/// Keeps this namespace for [`release`], if any interface of it is attached.
+pub(crate) fn keep_machine(topology: &Topology, folder: &Path) -> Result<(), Error> {
+    match attachments(topology).next() {
+        Some(_) => Ok(Namespace::keep_current(machine(folder))?),
+        None => Ok(()),
+    }
+}
+
+/// The right to attach interfaces of this namespace, which one command has at a time: no two choose the same
+/// queue or interface.
+pub(crate) struct Turn(#[expect(dead_code, reason = "it is held")] Option<UnixListener>);
+
+/// Waits for the turn, if any interface is to be attached.
+pub(crate) fn turn(topology: &Topology, cancel: &Cancel) -> Result<Turn, Error> {
+    if attachments(topology).next().is_none() {
+        return Ok(Turn(None));
+    }
+    // It goes with the process, and is the namespace's own.
+    let failed = |source| Error::file("name", "a socket")(source);
+    let address = SocketAddr::from_abstract_name("kaido-attaching").map_err(failed)?;
+    loop {
+        cancel.check()?;
+        match UnixListener::bind_addr(&address) {
+            Ok(listener) => return Ok(Turn(Some(listener))),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => pause(Duration::from_millis(10)),
+            Err(error) => return Err(failed(error)),
+        }
+    }
 }
 
 /// Whether this machine forwards what comes out of the network.
@@ -79,14 +125,18 @@ fn check_forwarding(prefixes: &[IpNet]) -> Result<(), Error> {
 }
 
 impl Labs {
-    /// The lab that has attached an interface, if one is found.
+    /// The lab that has attached an interface of this namespace, if one is found.
     fn that_attach(&self, interface: &str) -> Option<String> {
         let names = self.names().unwrap_or_default();
+        let inode = |namespace: Result<Namespace, netlink::Error>| namespace.ok()?.inode().ok();
+        let here = inode(Namespace::current());
         let attaches = |name: &String| {
             let text = fs::read_to_string(self.folder(name).join("lab.yaml")).unwrap_or_default();
-            let runs = namespace_path(&self.folder(name), INFRASTRUCTURE).exists();
-            runs && model::topology::parse(name, &text)
-                .is_ok_and(|topology| attachments(&topology).any(|(_, a)| a.interface == interface))
+            let is_here = inode(Namespace::open(machine(&self.folder(name)))) == here;
+            is_here
+                && model::topology::parse(name, &text).is_ok_and(|topology| {
+                    attachments(&topology).any(|(_, a)| a.interface == interface)
+                })
         };
         names.into_iter().find(attaches)
     }
@@ -99,10 +149,20 @@ pub(crate) fn queues(topology: &Topology, labs: &Labs) -> Queues {
 
 /// Takes away again what a lab has done to this machine.
 pub(crate) fn release(folder: &Path) -> Result<(), Error> {
-    let Ok(text) = fs::read(crate::emulated::config(folder)) else { return Ok(()) };
+    let machine = machine(folder);
+    if !machine.exists() {
+        return Ok(());
+    }
+    let text = fs::read(crate::emulated::config(folder)).unwrap_or_default();
     // One that is half-written was written before anything was done.
     let Ok(config) = serde_json::from_slice::<crate::emulated::EmulatorConfig>(&text) else {
-        return Ok(());
+        return Ok(Namespace::remove_path(machine)?);
     };
-    close(&config.queues)
+    match Namespace::open(&machine) {
+        Ok(namespace) => namespace.run(|| close(&config.queues))??,
+        // Nor was anything done before the namespace was kept.
+        Err(netlink::Error::NotANamespace { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(Namespace::remove_path(machine)?)
 }

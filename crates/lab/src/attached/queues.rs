@@ -17,10 +17,13 @@ use crate::Error;
 const FIRST: u16 = 16_384;
 const EACH: u16 = Attachment::QUEUES;
 
+fn has_queues(topology: &Topology) -> bool {
+    attachments(topology).any(|(_, attached)| matches!(attached.means, Means::Queue { .. }))
+}
+
 /// Whether packets are queued, and by whom.
 pub(super) fn check(topology: &Topology) -> Result<(), Error> {
-    let is_queue = |means: &Means| matches!(means, Means::Queue { .. });
-    if !attachments(topology).any(|(_, attachment)| is_queue(&attachment.means)) {
+    if !has_queues(topology) {
         return Ok(());
     }
     for program in ["iptables-restore", "ip6tables-restore"] {
@@ -35,10 +38,14 @@ pub(super) fn check(topology: &Topology) -> Result<(), Error> {
 
 /// Numbers of queues that nobody has. `root`: where all labs are.
 pub(super) fn choose(topology: &Topology, root: &Path) -> Queues {
+    if !has_queues(topology) {
+        return Queues::new();
+    }
     let mut taken: BTreeSet<u16> = BTreeSet::new();
     let listed = std::fs::read_to_string("/proc/thread-self/net/netfilter/nfnetlink_queue");
     let number = |line: &str| line.split_whitespace().next()?.parse::<u16>().ok();
     taken.extend(listed.unwrap_or_default().lines().filter_map(number));
+    taken.extend(with_chains());
     for entry in std::fs::read_dir(root.join("labs")).into_iter().flatten().flatten() {
         let text = std::fs::read(crate::emulated::config(&entry.path())).unwrap_or_default();
         if let Ok(other) = serde_json::from_slice::<crate::emulated::EmulatorConfig>(&text) {
@@ -52,6 +59,19 @@ pub(super) fn choose(topology: &Topology, root: &Path) -> Queues {
         .filter(|(_, attachment)| matches!(attachment.means, Means::Queue { .. }))
         .filter_map(|(_, attachment)| Some((attachment.interface.clone(), free.next()?)))
         .collect()
+}
+
+/// The first queues whose chains are there, of labs elsewhere as well.
+fn with_chains() -> Vec<u16> {
+    let mut found = Vec::new();
+    for program in ["iptables", "ip6tables"] {
+        let listed = Command::new(program).args(["-w", "-t", "mangle", "-S"]).output();
+        let text = listed.map(|listed| listed.stdout).unwrap_or_default();
+        let number = |line: &str| line.strip_prefix("-N kaido-")?.parse::<u16>().ok();
+        let first = String::from_utf8_lossy(&text).lines().filter_map(number).collect::<Vec<_>>();
+        found.extend(first.into_iter().flat_map(|first| first..first + EACH));
+    }
+    found
 }
 
 /// Adds the rules, of each family in one step.
@@ -134,17 +154,19 @@ pub(crate) fn close(queues: &Queues) -> Result<(), Error> {
                 let mut command = Command::new(program);
                 command.args(["-w", "-t", "mangle"]).args(arguments);
                 command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-                command.status().is_ok_and(|status| status.success())
+                let ended = command.status();
+                let ended = ended.map_err(|source| Error::NoIptables { program, source })?;
+                Ok::<_, Error>(ended.success())
             };
             // Each may have gone already, or never have come.
-            while run(&["-D", "PREROUTING", "-i", interface, "-j", &which]) {}
+            while run(&["-D", "PREROUTING", "-i", interface, "-j", &which])? {}
             for chain in [&which, &taken] {
-                run(&["-F", chain]);
+                run(&["-F", chain])?;
             }
             for chain in [&which, &taken] {
-                run(&["-X", chain]);
+                run(&["-X", chain])?;
             }
-            if run(&["-S", &which]) || run(&["-S", &taken]) {
+            if run(&["-S", &which])? || run(&["-S", &taken])? {
                 return Err(Error::QueueRules(format!("{program} does not remove {which}")));
             }
         }

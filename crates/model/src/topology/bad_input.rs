@@ -536,6 +536,7 @@ fn impairments_that_contradict_themselves_are_refused() {
         ("delay: -1ms", "3:25", "`-1ms` is no duration", ""),
         ("delay: 1ms, jitter: 1ms odd", "3:38", "`odd` is no distribution", ""),
         ("rate: 1mbit, queue: 250p fq_codel", "3:38", "`fq_codel` is no queue discipline", ""),
+        ("rate: 1bit", "3:24", "a link's rate is at least 8bit, and 1bit is less", "10mbit"),
         ("rate: 0bit", "3:24", "must be more than zero", ""),
         ("rate: 99999999999999999999tbit", "3:24", "is no number", ""),
         ("loss: {gilbert-elliott: {p: 1%}}", "3:25", "`r` is missing", "add `r:`"),

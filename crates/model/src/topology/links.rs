@@ -218,6 +218,10 @@ fn direction(
     at: &dyn Fn(&str) -> Vec<Step>,
 ) -> Side {
     let rate = options.rate.or(same.rate);
+    if let Some(rate) = options.rate.filter(|rate| rate.bytes_per_second() == 0) {
+        let message = format!("a link's rate is at least 8bit, and {rate} is less");
+        place.value(&at("rate"), message, "write a rate such as 10mbit");
+    }
     let has_trace = options.trace.is_some() || same.impairments.trace.is_some();
     if options.queue.is_some() && rate.is_none() && !has_trace {
         let message = "`queue` has no effect on a link without a rate";
