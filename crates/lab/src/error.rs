@@ -24,7 +24,7 @@ pub enum Error {
         known: Vec<String>,
     },
     /// No lab was named, and there is none or more than one.
-    #[error("say which lab is meant, with --lab{}", there_are(.known))]
+    #[error("{}", which_lab(.known))]
     WhichLab {
         /// The names that there are.
         known: Vec<String>,
@@ -376,6 +376,13 @@ impl Error {
         let path = path.into();
         move |source| Self::File { doing, path, source }
     }
+}
+
+fn which_lab(known: &[String]) -> String {
+    if known.is_empty() {
+        return "there is no lab: `kaido lab up FILE` brings one up".into();
+    }
+    format!("say which lab is meant, with --lab{}", there_are(known))
 }
 
 fn there_are(known: &[String]) -> String {

@@ -382,3 +382,10 @@ fn timers_have_the_proportions_of_their_protocols() {
     let isis = timers("isis: {hello: 3s}").isis;
     assert_eq!((isis.hello.as_secs(), isis.hold.as_secs(), isis.bfd), (3, 12, false));
 }
+
+#[test]
+fn the_first_example_of_the_documentation_is_one() {
+    let page = include_str!("../../../../docs/topology.md");
+    let example = page.split("```").nth(1).and_then(|block| block.strip_prefix("yaml\n")).unwrap();
+    good(example);
+}
