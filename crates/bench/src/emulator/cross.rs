@@ -21,7 +21,7 @@ const LAB: &str = "name: cross\nrouting: [static]\nnodes: {n0: {}, n1: {router: 
      links: [n0-n1: {rate: 30mbit, engine: true}, n1-n2: {engine: true}]\n";
 
 pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
-    let (seconds, runs) = if quick { (6, 1) } else { (100, 1) };
+    let (seconds, runs) = if quick { (5, 1) } else { (100, 1) };
     let lab = Hosts::up(context, LAB, None)?;
     let mut left = [Vec::new(), Vec::new(), Vec::new()];
     for run in 1..=runs {
