@@ -14,6 +14,7 @@ mod gate;
 mod header;
 mod interfaces;
 mod lateness;
+mod messages;
 mod plan;
 mod priority;
 mod pump;

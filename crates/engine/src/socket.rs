@@ -10,6 +10,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, so
 
 use crate::clock::Translation;
 use crate::header::{self, LENGTH, TAG};
+use crate::messages;
 use crate::{Error, GateCounts};
 
 /// Frames that one call takes or gives.
@@ -137,28 +138,17 @@ impl Socket {
         }
         // SAFETY: every pointer leads to memory of the length beside it, which lives until the call
         // returns and which nobody else uses.
-        let count = unsafe {
-            libc::recvmmsg(
-                self.fd.as_raw_fd(),
-                messages.as_mut_ptr(),
-                BATCH as u32,
-                libc::MSG_DONTWAIT as _,
-                std::ptr::null_mut(),
-            )
+        let count = match unsafe { messages::receive(&self.fd, &mut messages) } {
+            Ok(count) => count,
+            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(false),
+            // An interface that goes down, or goes, says so once.
+            Err(Errno::ENETDOWN) => {
+                tracing::warn!("{}: the interface is down, or gone", self.interface);
+                return Ok(false);
+            }
+            Err(source) => return Err(self.failed("receive", source)),
         };
-        if count < 0 {
-            return match Errno::last() {
-                Errno::EAGAIN | Errno::EINTR => Ok(false),
-                // An interface that goes down, or goes, says so once.
-                Errno::ENETDOWN => {
-                    tracing::warn!("{}: the interface is down, or gone", self.interface);
-                    Ok(false)
-                }
-                source => Err(self.failed("receive", source)),
-            };
-        }
         let translation = Translation::read();
-        let count = count as usize;
         for (n, message) in messages.iter().enumerate().take(count) {
             let length = message.msg_len as usize;
             let bytes = &mut self.buffers.frames[n * stride..(n + 1) * stride];

@@ -19,10 +19,12 @@ impl Lost {
     /// Those of some queues: the queue was full, or the socket.
     pub(super) fn of(&self, queues: impl IntoIterator<Item = u16> + Clone) -> u64 {
         let Some(file) = &self.0 else { return 0 };
-        // Beyond this there are the queues of a hundred others.
-        let mut buffer = vec![0; 16_384];
-        let length = file.read_at(&mut buffer, 0).unwrap_or(0);
-        let text = String::from_utf8_lossy(&buffer[..length]);
+        let (mut all, mut part) = (Vec::new(), [0; 4096]);
+        // The kernel gives a page at a time, which some eighty queues fill.
+        while let Ok(length @ 1..) = file.read_at(&mut part, all.len() as u64) {
+            all.extend_from_slice(&part[..length]);
+        }
+        let text = String::from_utf8_lossy(&all);
         text.lines()
             .filter_map(read)
             .filter(|(number, _)| queues.clone().into_iter().any(|queue| queue == *number))

@@ -12,6 +12,7 @@ use wire::{Ipv4Packet, Ipv6Packet, Mac, ethertype, protocol};
 use super::message::{Came, Said, Setting, configure, drop_all, read};
 use crate::Error;
 use crate::clock::Translation;
+use crate::messages::receive;
 
 /// What waits in the kernel: packets, and bytes for their copies.
 const WAITING: u32 = 65_536;
@@ -136,16 +137,7 @@ impl Taken {
         }
         // SAFETY: every pointer leads to memory of the length beside it, which lives until the call
         // returns and which nobody else uses.
-        let count = unsafe {
-            libc::recvmmsg(
-                self.fd.as_raw_fd(),
-                messages.as_mut_ptr(),
-                BATCH as u32,
-                libc::MSG_DONTWAIT as _,
-                std::ptr::null_mut(),
-            )
-        };
-        let count = Errno::result(count)? as usize;
+        let count = unsafe { receive(&self.fd, &mut messages) }?;
         let length = |n: usize| if n < count { messages[n].msg_len as usize } else { 0 };
         Ok(std::array::from_fn(length))
     }
