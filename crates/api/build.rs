@@ -1,9 +1,10 @@
 //! Generates the gRPC types and services from `proto/`, without a protoc on the machine.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto");
+    // As it is now: a build folder may have come from another place.
+    let root = format!("{}/../../proto", std::env::var("CARGO_MANIFEST_DIR")?);
     println!("cargo::rerun-if-changed={root}");
-    let files = protox::compile(["kaido/v1/kaido.proto"], [root])?;
+    let files = protox::compile(["kaido/v1/kaido.proto"], [root.as_str()])?;
     tonic_prost_build::configure().compile_fds(files)?;
     Ok(())
 }

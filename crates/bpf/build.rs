@@ -8,7 +8,8 @@ use libbpf_cargo::SkeletonBuilder;
 const PROGRAMS: [&str; 6] = ["exit", "measure", "meter", "proof", "srv6", "trace"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let sources = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bpf"));
+    // As it is now: a build folder may have come from another place.
+    let sources = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../bpf");
     println!("cargo::rerun-if-changed={}", sources.display());
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     let architecture = std::env::var("CARGO_CFG_TARGET_ARCH")?;

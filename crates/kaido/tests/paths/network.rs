@@ -66,6 +66,26 @@ impl<'k> Network<'k> {
         until(PATIENCE, || missing().is_empty().then_some(()), || format!("{:?}", missing()));
     }
 
+    /// Waits until no link carries anything any more. A node that has just come up reports its
+    /// multicast groups twice within a second (RFC 3810 section 9.11); two ways that are as wide
+    /// are not, to the bit, while it does.
+    pub(crate) fn wait_until_idle(&self) {
+        const LONG_ENOUGH: Duration = Duration::from_millis(1500);
+        let busy = || {
+            let nodes = self.nodes();
+            let interfaces = nodes.iter().flat_map(|node| node["interfaces"].as_array().unwrap());
+            interfaces.filter(|found| found["rate_bps"] != 0).cloned().collect::<Vec<Value>>()
+        };
+        let mut since = Instant::now();
+        let idle = || {
+            if !busy().is_empty() {
+                since = Instant::now();
+            }
+            (since.elapsed() > LONG_ENOUGH).then_some(())
+        };
+        until(PATIENCE, idle, || format!("{:?}", busy()));
+    }
+
     /// Lets every node find its neighbours: a first datagram waits up to a second where one
     /// solicitation is lost, and that is not what the counts of these tests are about.
     pub(crate) fn find_neighbours(&self) {

@@ -33,6 +33,7 @@ fn root_a_low_latency_application_stays_with_the_igp() {
 fn root_an_application_that_fits_nowhere_names_the_link_that_limits_it() {
     let kaido = kaido();
     let network = Network::up(&kaido, BRANCHES);
+    network.wait_until_idle();
     let add = |name: &str, demand: &str| {
         kaido.json(&["app", "add", name, "--from", "h3", "--to", "h2", "--demand", demand])
     };
@@ -52,6 +53,7 @@ fn root_an_application_that_fits_nowhere_names_the_link_that_limits_it() {
 fn root_two_applications_share_no_link_that_carries_one() {
     let kaido = kaido();
     let network = Network::up(&kaido, SQUARE);
+    network.wait_until_idle();
     let add = |name: &str| {
         kaido.json(&["app", "add", name, "--from", "h1", "--to", "h2", "--demand", "60mbit"])
     };
