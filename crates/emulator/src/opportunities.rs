@@ -30,6 +30,17 @@ pub enum BadTrace {
     NoTime,
 }
 
+impl BadTrace {
+    /// The line that is wrong, counted from 1; none if it is the end.
+    pub fn line(&self) -> Option<usize> {
+        match self {
+            Self::Empty => Some(1),
+            Self::NoNumber(line) | Self::Backwards(line) => Some(*line),
+            Self::NoTime => None,
+        }
+    }
+}
+
 impl fmt::Display for BadTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -72,6 +83,11 @@ impl Opportunities {
             Some(0) => Err(BadTrace::NoTime),
             Some(_) => Ok(Self { times: times.into(), bytes: bytes.max(1) }),
         }
+    }
+
+    /// The same moments, at which so many bytes leave.
+    pub fn with_bytes(&self, bytes: u32) -> Self {
+        Self { times: Arc::clone(&self.times), bytes: bytes.max(1) }
     }
 
     /// After which time it begins again.

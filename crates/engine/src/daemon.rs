@@ -26,8 +26,6 @@ pub struct Config {
     pub socket: PathBuf,
     /// The network; its devices are in the calling thread's network namespace.
     pub plan: Plan,
-    /// The folder that traces' files are in.
-    pub base: PathBuf,
     /// The namespace that attached interfaces are in; nobody looks for it where there are none.
     pub machine: PathBuf,
     /// The first netfilter queue of each interface that has some.
@@ -108,7 +106,7 @@ pub async fn run(
     config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
-    let Config { socket, plan, base, machine, queues } = config;
+    let Config { socket, plan, machine, queues } = config;
     let Plan { network, ports, mtu, directions } = plan;
     let (gates, _locks) = open(ports, mtu, &machine, &queues)?;
     let (engine, remote) = Engine::new(network, gates, Pace::default())?;
@@ -125,7 +123,7 @@ pub async fn run(
     let (stopped, stopping) = oneshot::channel::<()>();
     let (ends, ending) = watch::channel(false);
     let server = tonic::transport::Server::builder()
-        .add_service(EmulatorServer::new(Service::new(remote, directions, base, ending)))
+        .add_service(EmulatorServer::new(Service::new(remote, directions, ending)))
         .serve_with_incoming_shutdown(UnixListenerStream::new(listener), async move {
             tokio::select! {
                 () = stop => {}

@@ -1,7 +1,6 @@
 //! Which of a lab's links are emulated, as a network between devices.
 
 use std::net::IpAddr;
-use std::path::Path;
 
 use emulator::router::{Interface, Route, Router};
 use emulator::{LinkId, Network, NodeId, PortId, Switch};
@@ -10,7 +9,8 @@ use model::topology::{Attachment, Means, Node, Segment, SegmentKind, Topology};
 use wire::Mac;
 
 use crate::describe::describe;
-use crate::settings::{Side, TraceError};
+use crate::recordings::Recordings;
+use crate::settings::Side;
 
 /// What a lab's links start from where its file says no seed.
 const SEED: u64 = 1;
@@ -76,8 +76,8 @@ pub struct Plan {
 
 /// What a lab is to its emulator, beside its topology.
 pub struct Surroundings<'a> {
-    /// The folder that traces' files are in.
-    pub base: &'a Path,
+    /// What the files hold that its links name.
+    pub recordings: &'a Recordings,
     /// The device of a segment's end, both by their numbers.
     pub device: &'a dyn Fn(usize, usize) -> String,
     /// The routes of a node, by its number: where to, by which interface, to whom.
@@ -91,7 +91,7 @@ fn outside(node: &Node) -> usize {
 
 impl Plan {
     /// That of a lab.
-    pub fn of(topology: &Topology, lab: &Surroundings<'_>) -> Result<Self, TraceError> {
+    pub fn of(topology: &Topology, lab: &Surroundings<'_>) -> Self {
         let network = Network::new(topology.seed.unwrap_or(SEED));
         let interfaces = topology.nodes.iter().flat_map(|node| &node.interfaces);
         let mtu = interfaces.map(|interface| interface.mtu).min().unwrap_or(topology.mtu);
@@ -102,10 +102,10 @@ impl Plan {
             .collect();
         for (number, segment) in topology.segments.iter().enumerate() {
             if topology.is_emulated(segment) {
-                plan.add(topology, (number, segment), &routers, lab)?;
+                plan.add(topology, (number, segment), &routers, lab);
             }
         }
-        Ok(plan)
+        plan
     }
 
     /// A router without a namespace; one that is attached has one interface more, to the outside.
@@ -180,7 +180,7 @@ impl Plan {
         (number, segment): (usize, &Segment),
         routers: &[Option<NodeId>],
         lab: &Surroundings<'_>,
-    ) -> Result<(), TraceError> {
+    ) {
         let mut ends: Vec<(NodeId, usize)> = Vec::new();
         let mut edges = Vec::new();
         for (at, end) in segment.ends.iter().enumerate() {
@@ -205,8 +205,9 @@ impl Plan {
         };
         let name = |end: usize| topology.nodes[segment.ends[end].node].name.clone();
         for (number, (end, port)) in segment.ends.iter().zip(&ends).enumerate() {
-            let side = Side::from(&topology.nodes[end.node].interfaces[end.interface]);
-            let settings = side.settings(lab.base)?;
+            let interface = &topology.nodes[end.node].interfaces[end.interface];
+            let side = Side::of(interface, lab.recordings);
+            let settings = side.settings();
             // Not by the numbers: another link in the file changes nobody's fate.
             let dice = format!("{} from {}", segment.name, name(number));
             let (to, target, exit) = match switch {
@@ -220,11 +221,9 @@ impl Plan {
                 self.network.link(&back, (switch, number), *port, Default::default());
             }
             let (link, from) = (segment.name.clone(), name(number));
-            let interface = &topology.nodes[end.node].interfaces[end.interface];
             let (interface, entry) = (Some(interface.name.clone()), edges[number]);
             self.directions.push(Direction { link, from, to, interface, side, id, entry, exit });
         }
-        Ok(())
     }
 }
 

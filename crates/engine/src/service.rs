@@ -1,6 +1,5 @@
 //! The emulator's gRPC face.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::v1;
@@ -26,7 +25,6 @@ pub(crate) struct Service {
     pub(crate) remote: Remote,
     /// What the directions do now.
     directions: Arc<Mutex<Vec<Direction>>>,
-    base: PathBuf,
     /// Whether the emulator ends: what goes on for ever goes on till then.
     pub(crate) ending: watch::Receiver<bool>,
     /// What nodes are told of; who listens wants to know.
@@ -37,11 +35,10 @@ impl Service {
     pub(crate) fn new(
         remote: Remote,
         directions: Vec<Direction>,
-        base: PathBuf,
         ending: watch::Receiver<bool>,
     ) -> Self {
         let directions = Arc::new(Mutex::new(directions));
-        let service = Self { remote, directions, base, ending, seen: watch::Sender::default() };
+        let service = Self { remote, directions, ending, seen: watch::Sender::default() };
         tokio::spawn(interfaces::look(service.clone()));
         service
     }
@@ -128,7 +125,7 @@ impl Service {
                 let of = format!("{} from {}", direction.link, direction.from);
                 return Err(wrong(format!("{of}: {contradiction}")));
             }
-            let settings = side.settings(&self.base).map_err(|e| wrong(api::in_one_line(&e)))?;
+            let settings = side.settings();
             changed.push((at, side, settings));
         }
         if changed.is_empty() {

@@ -1,18 +1,17 @@
 //! The topology file's values as the emulator's.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use emulator::queue::{CoDel, Discipline, Limit, Pie, Red};
-use emulator::{
-    BadTrace, Chance, Course, Filter, Moment, Nanos, Opportunities, Rate, Settings, Shape,
-};
+use emulator::{Chance, Course, Filter, Nanos, Rate, Settings, Shape};
 use model::Bandwidth;
 use model::topology::{self, Impairments, Interface, Queue, Share};
 
+use crate::recordings::{Recorded, Recordings};
+
 /// What one direction of a link does, as the topology file says it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Side {
     /// Its rate.
     pub rate: Option<Bandwidth>,
@@ -24,54 +23,27 @@ pub struct Side {
     pub mtu: u16,
     /// Whether it is cut.
     pub is_down: bool,
-}
-
-/// Why a trace cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum TraceError {
-    /// The file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// There is no trace in it.
-    #[error("the trace {}: {why}", path.display())]
-    Bad {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        why: BadTrace,
-    },
-    /// A file has a line that means nothing.
-    #[error("{}: {why}", path.display())]
-    BadLine {
-        /// The file.
-        path: PathBuf,
-        /// Which, and why.
-        why: topology::BadLine,
-    },
-}
-
-impl From<&Interface> for Side {
-    fn from(interface: &Interface) -> Self {
-        Self {
-            rate: interface.rate,
-            queue: interface.queue,
-            impairments: interface.impairments.clone(),
-            mtu: interface.mtu,
-            is_down: false,
-        }
-    }
+    /// What the files hold that it names: whatever becomes of these.
+    pub recorded: Recorded,
 }
 
 /// Bytes of an Ethernet header.
 const ETHERNET: u32 = 14;
 
 impl Side {
+    /// That of an interface, whose links' files have been read.
+    pub(crate) fn of(interface: &Interface, recordings: &Recordings) -> Self {
+        let bytes = u32::from(interface.mtu) + ETHERNET;
+        Self {
+            rate: interface.rate,
+            queue: interface.queue,
+            impairments: interface.impairments.clone(),
+            mtu: interface.mtu,
+            is_down: false,
+            recorded: recordings.of(&interface.impairments, bytes),
+        }
+    }
+
     /// One that does nothing.
     pub(crate) fn plain() -> Self {
         Self {
@@ -80,17 +52,18 @@ impl Side {
             impairments: Impairments::default(),
             mtu: u16::MAX,
             is_down: false,
+            recorded: Recorded::default(),
         }
     }
 
-    /// The same as the emulator has it. `base`: the folder that traces' files are in.
-    pub fn settings(&self, base: &Path) -> Result<Settings, TraceError> {
+    /// The same as the emulator has it.
+    pub(crate) fn settings(&self) -> Settings {
         let Impairments { delay, jitter, loss, reorder, duplicate, corrupt, .. } = self.impairments;
-        let course = self.course(base)?;
-        let rate = self.rate(base)?;
+        let course = self.recorded.course.clone();
+        let rate = self.rate();
         let limit = self.limit(&rate, course.as_ref());
-        let samples = self.samples(base)?;
-        Ok(Settings {
+        let samples = self.samples();
+        Settings {
             impairments: emulator::Impairments {
                 delay: nanos(delay),
                 jitter: samples.or(jitter.map(|jitter| emulator::Jitter {
@@ -120,7 +93,7 @@ impl Side {
             limit,
             course,
             is_down: self.is_down,
-        })
+        }
     }
 
     /// The packets that do not pass.
@@ -140,42 +113,19 @@ impl Side {
         self.impairments.filters.iter().flat_map(each).collect()
     }
 
-    fn rate(&self, base: &Path) -> Result<Rate, TraceError> {
-        let file = self.impairments.trace.as_ref().filter(|file| !topology::is_course(file));
-        let Some(file) = file else {
-            return Ok(self.rate.map_or(Rate::Unlimited, |rate| Rate::Constant(rate.bps())));
-        };
-        let (path, text) = read(base, file)?;
-        // An opportunity is for a full packet.
-        let trace = Opportunities::parse(&text, u32::from(self.mtu) + ETHERNET)
-            .map_err(|why| TraceError::Bad { path, why })?;
-        Ok(Rate::Recorded(Arc::new(trace)))
+    fn rate(&self) -> Rate {
+        match (&self.recorded.opportunities, self.rate) {
+            (Some(trace), _) => Rate::Recorded(Arc::clone(trace)),
+            (None, Some(rate)) => Rate::Constant(rate.bps()),
+            (None, None) => Rate::Unlimited,
+        }
     }
 
-    /// What it does over time.
-    fn course(&self, base: &Path) -> Result<Option<Course>, TraceError> {
-        let file = self.impairments.trace.as_ref().filter(|file| topology::is_course(file));
-        let Some(file) = file else { return Ok(None) };
-        let (path, text) = read(base, file)?;
-        let found =
-            topology::Course::parse(&text).map_err(|why| TraceError::BadLine { path, why })?;
-        let moment = |moment: topology::Moment| Moment {
-            at: nanos(moment.at),
-            delay: moment.delay.map(nanos),
-            loss: moment.loss.map(|share| emulator::Loss::Independent(chance(share))),
-            rate: moment.rate,
-        };
-        let moments = found.moments.into_iter().map(moment).collect();
-        Ok(Some(Course::new(moments, found.period.map(nanos))))
-    }
-
-    /// The jitter of a file.
-    fn samples(&self, base: &Path) -> Result<Option<emulator::Jitter>, TraceError> {
-        let Some(file) = &self.impairments.samples else { return Ok(None) };
-        let (path, text) = read(base, file)?;
-        let samples = topology::samples(&text).map_err(|why| TraceError::BadLine { path, why })?;
-        let quantiles = samples.into_iter().map(|sample| nanos(sample) as f64).collect();
-        Ok(Some(emulator::Jitter { spread: 1, shape: Shape::Quantiles(quantiles) }))
+    /// The jitter of a file, unless another one has taken its place.
+    fn samples(&self) -> Option<emulator::Jitter> {
+        self.impairments.samples.as_ref()?;
+        let quantiles = Arc::clone(self.recorded.samples.as_ref()?);
+        Some(emulator::Jitter { spread: 1, shape: Shape::Quantiles(quantiles) })
     }
 
     fn limit(&self, rate: &Rate, course: Option<&Course>) -> Limit {
@@ -212,19 +162,11 @@ impl Side {
     }
 }
 
-fn read(base: &Path, file: &str) -> Result<(PathBuf, String), TraceError> {
-    let path = base.join(file);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok((path, text)),
-        Err(source) => Err(TraceError::Read { path, source }),
-    }
-}
-
 pub(crate) fn nanos(time: Duration) -> Nanos {
     // The file's are a hundred years at most.
     u64::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)
 }
 
-fn chance(share: Share) -> Chance {
+pub(crate) fn chance(share: Share) -> Chance {
     Chance::of(share.part())
 }

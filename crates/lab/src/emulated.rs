@@ -1,6 +1,7 @@
 //! Emulated links: their devices beside the bridges, and the daemon that moves packets between them.
 
-use std::fs::File;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use model::topology::{Segment, Topology};
@@ -20,8 +21,10 @@ pub struct EmulatorConfig {
     pub socket: PathBuf,
     /// The lab's topology file.
     pub topology: PathBuf,
-    /// The folder that the files are in which the topology names.
-    pub base: PathBuf,
+    /// Copies of the files that its links name, by these names: what becomes of the files themselves is
+    /// nothing to a running lab.
+    #[serde(default)]
+    pub files: BTreeMap<String, PathBuf>,
     /// The first netfilter queue of each attached interface that has some. They are written down before
     /// there are rules, so that whoever removes the lab finds these.
     #[serde(default)]
@@ -96,18 +99,33 @@ pub(crate) fn config(folder: &Path) -> PathBuf {
     folder.join("emulator.json")
 }
 
-/// Writes the configuration, starts the emulator, and waits until it is at work. `file`: the lab's file, as
-/// its user named it.
+/// Keeps what was read of files beside the lab's own, each under a number: their names are ways to anywhere.
+fn keep(
+    folder: &Path,
+    files: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, PathBuf>, Error> {
+    let folder = folder.join("files");
+    fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
+    let copy = |(number, (name, text)): (usize, (&String, &String))| {
+        let path = folder.join(number.to_string());
+        fs::write(&path, text).map_err(Error::file("write", &path))?;
+        Ok((name.clone(), path))
+    };
+    files.iter().enumerate().map(copy).collect()
+}
+
+/// Writes the configuration, starts the emulator, and waits until it is at work. `files`: what the files
+/// hold that links name.
 pub(crate) fn start(
     folder: &Path,
-    file: &Path,
+    files: &BTreeMap<String, String>,
     (topology, queues): (&Topology, Queues),
     daemons: &Daemons,
     cancel: &Cancel,
 ) -> Result<(), Error> {
     let (path, socket) = (config(folder), socket(folder));
-    let base = file.parent().map_or_else(|| PathBuf::from("/"), Path::to_path_buf);
-    let config = EmulatorConfig { socket, topology: folder.join("lab.yaml"), base, queues };
+    let files = keep(folder, files)?;
+    let config = EmulatorConfig { socket, topology: folder.join("lab.yaml"), files, queues };
     write(&path, &config)?;
     if !config.queues.is_empty() {
         attached::open(topology, &config.queues)?;

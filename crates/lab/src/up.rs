@@ -35,12 +35,15 @@ pub struct Options {
     pub limit: Duration,
     /// Whether an interface may be attached that is this machine's only way out.
     pub attach_only_way_out: bool,
+    /// What the files hold that links name, by these names.
+    pub files: BTreeMap<String, String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let limit = Duration::from_secs(120);
-        Self { name: None, daemons: None, limit, attach_only_way_out: false }
+        let files = BTreeMap::new();
+        Self { name: None, daemons: None, limit, attach_only_way_out: false, files }
     }
 }
 
@@ -226,7 +229,8 @@ impl Lab {
         if topology.has_emulated() {
             let daemons = options.daemons.as_ref().ok_or(Error::NoProgram)?;
             // Nothing passes an emulated link before.
-            emulated::start(&self.folder, file, (topology, queues), daemons, cancel)?;
+            let files = &options.files;
+            emulated::start(&self.folder, files, (topology, queues), daemons, cancel)?;
         }
         if supervised::is_needed(topology) {
             let daemons = options.daemons.as_ref().ok_or(Error::NoProgram)?;

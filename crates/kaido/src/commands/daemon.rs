@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
+use engine::Recordings;
 use lab::{ControllerConfig, EmulatorConfig, NodeConfig, SupervisorConfig};
 use model::topology::Topology;
 use nix::fcntl::{Flock, FlockArg};
@@ -39,21 +40,23 @@ pub(crate) fn controller(config: &Path) -> Done {
 
 pub(crate) fn emulator(config: &Path) -> Done {
     start_tracing();
-    let EmulatorConfig { socket, topology, base, queues } = read(config)?;
+    let EmulatorConfig { socket, topology, files, queues } = read(config)?;
     let _lock = lock(config)?;
     let text = crate::input::read(&topology, "topology file", LARGEST_FILE)?;
     let topology = model::topology::parse(&topology.to_string_lossy(), &text)
         .map_err(|problems| Failure::usage(anyhow!("{problems}")))?;
-    let plan = plan(&topology, &base)?;
+    let copy = |name: &str| files.get(name).cloned().unwrap_or_else(|| name.into());
+    let recordings = Recordings::read(&topology, copy).map_err(Failure::failed)?;
+    let plan = plan(&topology, &recordings);
     // Whoever starts it is in the machine's namespace, and hands that over as standard input.
     let machine = "/proc/self/fd/0".into();
-    let config = engine::Config { socket, plan, base, machine, queues };
+    let config = engine::Config { socket, plan, machine, queues };
     block_on(engine::run(config, asked_to_end()))?.map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The emulated network of a lab. `base`: the folder of the files that its topology names.
-pub(super) fn plan(topology: &Topology, base: &Path) -> Result<engine::Plan, Failure> {
+/// The emulated network of a lab.
+pub(super) fn plan(topology: &Topology, recordings: &Recordings) -> engine::Plan {
     let shortest = [false, true].map(|ipv6| lab::Routes::of_all(topology, ipv6));
     let routes = |node: usize| {
         let routes = shortest.iter().flat_map(|family| family.static_routes(topology, node));
@@ -64,8 +67,8 @@ pub(super) fn plan(topology: &Topology, base: &Path) -> Result<engine::Plan, Fai
         routes.filter_map(first).collect()
     };
     let surroundings =
-        engine::Surroundings { base, device: &lab::emulator_device, routes: &routes };
-    engine::Plan::of(topology, &surroundings).map_err(Failure::usage)
+        engine::Surroundings { recordings, device: &lab::emulator_device, routes: &routes };
+    engine::Plan::of(topology, &surroundings)
 }
 
 pub(crate) fn supervisor(config: &Path) -> Done {

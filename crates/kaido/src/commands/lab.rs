@@ -6,9 +6,10 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use engine::Recordings;
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::{Cancel, Daemons, Labs, Options, Stage};
-use model::topology::{self, Topology};
+use model::topology::{self, Problems, Topology};
 use serde_json::json;
 
 use crate::cli::LabCommand;
@@ -25,9 +26,10 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         LabCommand::Check { file } => check(&file, output),
         LabCommand::Up { file, name, limit, yes } => {
             let limit = Duration::from_secs(limit);
+            let daemons = Some(daemons()?);
             let options =
-                Options { name, daemons: Some(daemons()?), limit, attach_only_way_out: yes };
-            up(&labs, &file, &options, output)
+                Options { name, daemons, limit, attach_only_way_out: yes, ..Options::default() };
+            up(&labs, &file, options, output)
         }
         LabCommand::Down { name } => {
             let started = Instant::now();
@@ -141,20 +143,38 @@ pub(crate) fn read_topology(file: &Path, output: &Output) -> Result<(String, Top
     let text = crate::input::read(file, "topology file", LARGEST_FILE)?;
     match topology::parse(&name, &text) {
         Ok(topology) => Ok((text, topology)),
-        Err(problems) => {
-            let details = json!({ "problems": &problems.problems });
-            let text = if output.is_json() {
-                anyhow!("{name} has mistakes")
-            } else {
-                anyhow!("{name} has mistakes\n{problems}")
-            };
-            Err(Failure::usage(text).with_details(details))
-        }
+        Err(problems) => Err(mistakes(&problems, output)),
     }
 }
 
+/// The same with the files that it names, read and checked as well.
+pub(super) fn read_all(
+    file: &Path,
+    output: &Output,
+) -> Result<(String, Topology, Recordings), Failure> {
+    let (text, topology) = read_topology(file, output)?;
+    let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
+    let beside = |name: &str| path.with_file_name(name);
+    let recordings = Recordings::read(&topology, beside).map_err(|bad| {
+        let problems = bad.problems(&file.display().to_string(), &text);
+        mistakes(&problems, output)
+    })?;
+    Ok((text, topology, recordings))
+}
+
+fn mistakes(problems: &Problems, output: &Output) -> Failure {
+    let name = &problems.file;
+    let details = json!({ "file": name, "problems": &problems.problems });
+    let text = if output.is_json() {
+        anyhow!("{name} has mistakes")
+    } else {
+        anyhow!("{name} has mistakes\n{problems}")
+    };
+    Failure::usage(text).with_details(details)
+}
+
 fn check(file: &Path, output: &Output) -> Done {
-    let (_, topology) = read_topology(file, output)?;
+    let (_, topology, _) = read_all(file, output)?;
     output.print(&topology, |topology| {
         let tests = match topology.tests.len() {
             0 => String::new(),
@@ -172,15 +192,16 @@ fn check(file: &Path, output: &Output) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-fn up(labs: &Labs, file: &Path, options: &Options, output: &Output) -> Done {
-    let (text, topology) = read_topology(file, output)?;
+fn up(labs: &Labs, file: &Path, options: Options, output: &Output) -> Done {
+    let (text, topology, recordings) = read_all(file, output)?;
+    let options = Options { files: recordings.into_texts(), ..options };
     let started = Instant::now();
     let cancel = Cancel::default();
     let bar = progress_bar(output);
     let mut progress = shows(&bar);
     let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
     let brought_up =
-        cancellable(&cancel, || labs.up(topology, &text, &path, options, &cancel, &mut progress))?;
+        cancellable(&cancel, || labs.up(topology, &text, &path, &options, &cancel, &mut progress))?;
     bar.finish_and_clear();
     let lab = brought_up?;
     let seconds = started.elapsed().as_secs_f64();

@@ -16,7 +16,7 @@ use crate::output::Output;
 const LARGEST_CAPTURE: u64 = 1 << 30;
 
 pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
-    let (_, topology) = super::lab::read_topology(file, output)?;
+    let (_, topology, recordings) = super::lab::read_all(file, output)?;
     let name = capture.display().to_string();
     let wrong = |why: &str| Failure::usage(anyhow!("{name}: {why}"));
     let bytes = crate::input::read_bytes(capture, "capture", LARGEST_CAPTURE)?;
@@ -27,8 +27,7 @@ pub(super) fn run(file: &Path, capture: &Path, output: &Output) -> Done {
         wrong("it does not say where its link was: capture with `kaido lab capture --link`, and packets")
     })?;
     let (events, cut) = events(contents.packets, &origin).map_err(|why| wrong(&why))?;
-    let base = file.parent().unwrap_or(Path::new(""));
-    let plan = super::daemon::plan(&topology, base)?;
+    let plan = super::daemon::plan(&topology, &recordings);
     let is_meant = |one: &&engine::Direction| one.link == origin.link && one.from == origin.from;
     let Some(direction) = plan.directions.iter().find(is_meant) else {
         let what =

@@ -11,7 +11,7 @@ use model::topology::{Test, Topology};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::json;
 
-use super::lab::{daemons, progress_bar, read_topology, shows};
+use super::lab::{daemons, progress_bar, read_all, shows};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::cancellable;
@@ -54,7 +54,7 @@ fn of_file(
     cancel: &Cancel,
     output: &Output,
 ) -> Result<(String, Vec<Outcome>), Failure> {
-    let (text, topology) = read_topology(file, output)?;
+    let (text, topology, recordings) = read_all(file, output)?;
     let (name, tests) = (topology.name.clone(), topology.tests.clone());
     if labs.names()?.contains(&name) {
         let lab = labs.open(&name)?;
@@ -71,7 +71,8 @@ fn of_file(
         return Ok((name, outcomes));
     }
     check(&tests, &file.display().to_string())?;
-    let options = Options { daemons: Some(daemons()?), limit, ..Options::default() };
+    let files = recordings.into_texts();
+    let options = Options { daemons: Some(daemons()?), limit, files, ..Options::default() };
     let path: PathBuf = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
     let bar = progress_bar(output);
     let done = cancellable(cancel, || {

@@ -106,10 +106,20 @@ fn root_a_trace_says_when_packets_leave() {
     let traced = WAN.replace("{delay: 5ms, rate: 100mbit}", "{trace: slow.trace, queue: 100p}");
     let file = kaido.file("wan.yaml", &traced);
     let before = Machine::now(&kaido);
-    // Nothing is left of a lab whose trace is not there, or none.
-    kaido.run(&["lab", "up", &file]).failed(1, &["the emulator", "slow.trace"]);
-    kaido.file("slow.trace", "5\n4\n");
-    kaido.run(&["lab", "up", &file]).failed(1, &["line 2 is earlier"]);
+    // A trace that is not there, or none, is the file's fault, and nothing is made.
+    let refused = |words: &[&str]| {
+        for command in ["check", "up"] {
+            kaido.run(&["lab", command, &file]).failed(2, words);
+        }
+    };
+    let line = traced.lines().position(|line| line.contains("slow.trace")).unwrap() + 1;
+    refused(&["cannot read", "slow.trace: No such file", &format!("wan.yaml:{line}:1")]);
+    let trace = kaido.file("slow.trace", "5\n4\n");
+    refused(&["line 2 is earlier", "slow.trace:2:1", "whole number of milliseconds"]);
+    std::fs::remove_file(&trace).unwrap();
+    nix::unistd::mkfifo(trace.as_str(), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    refused(&["slow.trace: it is no regular file"]);
+    std::fs::remove_file(&trace).unwrap();
     before.assert_restored(&kaido);
     // A packet each 50 ms.
     kaido.file("slow.trace", "50\n");
@@ -131,10 +141,10 @@ fn root_what_a_link_does_over_time_and_how_its_delays_are_spread_is_in_files() {
     let before = Machine::now(&kaido);
     kaido.file("far.txt", "70ms\n60ms\n");
     kaido.file("hill.csv", "time (s),delay (ms)\n1,10\n0,20\n");
-    kaido.run(&["lab", "up", &file]).failed(1, &["hill.csv: line 3: 0ns is earlier"]);
+    kaido.run(&["lab", "up", &file]).failed(2, &["0ns is earlier", "hill.csv:3:1"]);
     kaido.file("hill.csv", "time (s),delay (ms)\n0,100\n600,20\n");
     kaido.file("far.txt", "70ms\n-60ms\n");
-    kaido.run(&["lab", "up", &file]).failed(1, &["far.txt: line 2: `-60ms` is negative"]);
+    kaido.run(&["lab", "up", &file]).failed(2, &["`-60ms` is negative", "far.txt:2:1"]);
     before.assert_restored(&kaido);
     kaido.file("far.txt", "70ms\n60ms\n");
     let lab = kaido.lab_up_file(&file, &[]);
@@ -144,6 +154,17 @@ fn root_what_a_link_does_over_time_and_how_its_delays_are_spread_is_in_files() {
     assert!((350.0..390.0).contains(&time), "{time} ms");
     let said = kaido.ok(&["lab", "links"]);
     assert!(said.contains("trace hill.csv, jitter of far.txt"), "{said}");
+    // What becomes of the files is nothing to the lab, nor to an emulator that begins anew.
+    kaido.file("hill.csv", "time (s),delay (ms)\n1,10\n0,20\n");
+    std::fs::remove_file(kaido.folder().join("far.txt")).unwrap();
+    for link in ["r1-r2", "r2-h2"] {
+        kaido.ok(&["lab", "link", link, "set", "duplicate=0%"]);
+    }
+    let same = |time: f64| assert!((350.0..390.0).contains(&time), "{time} ms");
+    same(least(&ping(&lab, H2[0], "-c 5 -i 0.2")));
+    crate::daemons::end(&kaido, "emulator");
+    kaido.ok(&["lab", "start", "emulator"]);
+    same(least(&ping(&lab, H2[0], "-c 5 -i 0.2")));
     lab.down();
 }
 

@@ -70,6 +70,9 @@ struct Column<'t> {
     unit: &'t str,
 }
 
+/// What changes more often than packets come keeps the emulator busy with nothing else.
+const SHORTEST: Duration = Duration::from_millis(1);
+
 impl Course {
     /// Reads CSV: a header that names columns, `time (s),delay (ms),loss (%),rate (mbit)`, then a line
     /// for each moment. A cell that is empty leaves what was. A last line with a time alone says when
@@ -121,6 +124,12 @@ impl Course {
                 true => format!("{at:?} is the time of the line before it"),
                 false => format!("{at:?} is earlier than the line before it, {:?}", before.at),
             });
+        }
+        if let Some(before) = before.filter(|before| at - before.at < SHORTEST) {
+            let step = at - before.at;
+            return Err(format!(
+                "{at:?} is {step:?} after the line before it: a link changes once a millisecond at most"
+            ));
         }
         if says {
             self.moments.push(Moment { at, ..now });
@@ -253,6 +262,8 @@ mod tests {
             ("time (s),delay (ms)\n5", 2, "nothing is before it"),
             ("time (s),delay (ms)\n0,1\n5\n6,2", 3, "a time alone, which is the end"),
             ("time (s),delay (ms)\n4,1\n3", 3, "earlier"),
+            ("time (ms),loss (%)\n0,1\n1,2\n1.9,3", 4, "1.9ms is 900µs after the line before"),
+            ("time (us),loss (%)\n0,1\n999", 3, "once a millisecond at most"),
         ] {
             let bad = Course::parse(text).unwrap_err();
             assert!(bad.line == line && bad.message.contains(words), "{text:?}: {bad}");
