@@ -18,7 +18,7 @@ use tokio_stream::wrappers::UnixListenerStream;
 
 use crate::plan::{Outlet, Plan};
 use crate::service::Service;
-use crate::{Engine, Error, Gate, Pace, Queue, QueueSettings, Socket};
+use crate::{Engine, Error, Gate, GateCounts, Pace, Queue, QueueSettings, Socket};
 
 /// What the emulator needs to know before it starts.
 pub struct Config {
@@ -43,26 +43,38 @@ fn open(
 ) -> Result<Gates, Error> {
     let (mut gates, mut locks) = (Vec::new(), Vec::new());
     for (port, outlet) in ports {
-        let gate = match outlet {
-            Outlet::Device(device) => Gate::Frames(Socket::open(&device)?),
-            Outlet::Frames(interface) => {
-                let (socket, lock) = within(machine, || {
-                    let lock = lock(&interface)?;
-                    let socket = Socket::open(&interface)?;
-                    socket.take_everything()?;
-                    Ok((socket, lock))
-                })?;
+        let opened = match outlet {
+            Outlet::Device(device) => Socket::open(&device).map(Gate::Frames),
+            Outlet::Frames(interface) => within(machine, || {
+                let lock = lock(&interface)?;
+                let socket = Socket::open(&interface)?;
+                socket.take_everything()?;
+                Ok((Gate::Frames(socket), lock))
+            })
+            .map(|(gate, lock)| {
                 locks.push(lock);
-                Gate::Frames(socket)
-            }
+                gate
+            }),
             Outlet::Packets { interface, router, bypass } => {
                 let first = *queues.get(&interface).ok_or(Error::NoQueue(interface.clone()))?;
                 let settings = QueueSettings { first, router, mtu, bypass };
-                let (queue, lock) =
-                    within(machine, || Ok((Queue::open(settings)?, lock(&interface)?)))?;
-                locks.push(lock);
-                Gate::Queue(queue)
+                within(machine, || {
+                    let lock = lock(&interface)?;
+                    Ok((Gate::Queue(Queue::open(settings)?), lock))
+                })
+                .map(|(gate, lock)| {
+                    locks.push(lock);
+                    gate
+                })
             }
+        };
+        let gate = match opened {
+            // One that has gone takes nothing else along.
+            Err(Error::NoInterface(interface)) => {
+                tracing::warn!("{interface} is not there: nothing passes it");
+                Gate::Absent(GateCounts::default())
+            }
+            opened => opened?,
         };
         gates.push((port, gate));
     }

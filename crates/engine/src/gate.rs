@@ -16,6 +16,8 @@ pub enum Gate {
     Frames(Socket),
     /// IP packets that this machine would forward.
     Queue(Queue),
+    /// Nothing: the interface is not there, and the rest of the network goes on.
+    Absent(GateCounts),
 }
 
 /// What a gate has done so far. What is many segments of TCP is one.
@@ -39,6 +41,7 @@ impl Gate {
         match self {
             Self::Frames(socket) => vec![socket.as_fd()],
             Self::Queue(queue) => queue.descriptors(),
+            Self::Absent(_) => Vec::new(),
         }
     }
 
@@ -47,6 +50,7 @@ impl Gate {
         match self {
             Self::Frames(socket) => socket.receive(each).map(drop),
             Self::Queue(queue) => queue.receive(each),
+            Self::Absent(_) => Ok(()),
         }
     }
 
@@ -55,6 +59,7 @@ impl Gate {
         match self {
             Self::Frames(socket) => socket.takes_runs(),
             Self::Queue(queue) => queue.takes_runs(),
+            Self::Absent(_) => true,
         }
     }
 
@@ -63,6 +68,11 @@ impl Gate {
         match self {
             Self::Frames(socket) => socket.send(packets),
             Self::Queue(queue) => queue.send(packets),
+            Self::Absent(counts) => {
+                counts.refused +=
+                    packets.iter().map(|packet| u64::from(packet.count())).sum::<u64>();
+                Ok(())
+            }
         }
     }
 
@@ -70,6 +80,7 @@ impl Gate {
         match self {
             Self::Frames(socket) => socket.counts(),
             Self::Queue(queue) => queue.counts(),
+            Self::Absent(counts) => *counts,
         }
     }
 }

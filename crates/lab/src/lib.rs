@@ -37,6 +37,7 @@ mod verify;
 mod xdp;
 
 pub use announce::announcement;
+pub use attached::{Attached, interfaces as attached};
 pub use cancel::Cancel;
 pub use counted::Counted;
 pub use daemons::{ControllerConfig, Daemons, NodeConfig};

@@ -1,5 +1,6 @@
 //! The lab's supervisor: the process that carries out its events, and sees when its emulator ends.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -9,10 +10,10 @@ use netlink::{Batch, Handle, Namespace};
 use serde::{Deserialize, Serialize};
 
 use crate::daemons::{self, Daemons, write};
-use crate::emulated;
+use crate::journal::{self, Happening};
 use crate::processes::pause;
 use crate::state::{INFRASTRUCTURE, Lab, namespace_path, read_topology};
-use crate::{Cancel, Error};
+use crate::{Cancel, Error, attached, emulated};
 
 /// The configuration of `kaido supervisor`, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,18 +105,44 @@ pub(crate) fn is_needed(topology: &Topology) -> bool {
     topology.has_emulated() || !topology.events.is_empty()
 }
 
-/// The emulator's devices that are not there any more, as node and interface at the other end.
+/// The interfaces of emulated links that are not there any more, or that the emulator has lost, as node and
+/// interface.
 fn gone(folder: &Path, topology: &Topology) -> Result<Vec<(String, String)>, Error> {
     if !topology.has_emulated() {
         return Ok(Vec::new());
     }
-    let namespace = Namespace::open(namespace_path(folder, INFRASTRUCTURE))?;
-    let links = Handle::within(&namespace)?.links()?;
-    let there: std::collections::HashSet<&str> =
-        links.iter().map(|link| link.name.as_str()).collect();
-    let devices = emulated::devices(topology).into_iter();
-    let missing = devices.filter(|device| !there.contains(device.name.as_str()));
-    Ok(missing.map(|device| (device.node, device.interface)).collect())
+    let mut gone = Vec::new();
+    for entry in journal::read(folder) {
+        match entry.what {
+            // What is not there then is written down behind it.
+            Happening::EmulatorStarted => gone.clear(),
+            Happening::InterfaceGone { node, interface } => gone.push((node, interface)),
+            _ => {}
+        }
+    }
+    // Who writes may have ended.
+    gone.extend(missing(folder, topology)?);
+    gone.sort();
+    gone.dedup();
+    Ok(gone)
+}
+
+fn missing(folder: &Path, topology: &Topology) -> Result<Vec<(String, String)>, Error> {
+    let names = |namespace: Namespace| -> Result<HashSet<String>, Error> {
+        let links = Handle::within(&namespace)?.links()?;
+        Ok(links.into_iter().map(|link| link.name).collect())
+    };
+    let there = names(Namespace::open(namespace_path(folder, INFRASTRUCTURE))?)?;
+    let own = emulated::devices(topology).into_iter();
+    let own = own.filter(|device| !there.contains(&device.name));
+    let mut missing: Vec<_> = own.map(|device| (device.node, device.interface)).collect();
+    let attached = attached::interfaces(topology);
+    if !attached.is_empty() {
+        let there = names(Namespace::open(attached::machine(folder))?)?;
+        let attached = attached.into_iter().filter(|one| !there.contains(&one.interface));
+        missing.extend(attached.map(|one| (one.node, one.interface)));
+    }
+    Ok(missing)
 }
 
 impl Lab {
@@ -134,6 +161,11 @@ impl Lab {
     /// The namespace where the emulator's devices are.
     pub fn infrastructure(&self) -> Result<Namespace, Error> {
         Ok(Namespace::open(namespace_path(&self.folder, INFRASTRUCTURE))?)
+    }
+
+    /// The namespace of this machine whose interfaces it has.
+    pub fn machine(&self) -> Result<Namespace, Error> {
+        Ok(Namespace::open(attached::machine(&self.folder))?)
     }
 
     /// Sets devices of the emulator up or down; at the nodes' ends carriers come or go with them.

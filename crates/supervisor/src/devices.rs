@@ -1,48 +1,87 @@
-//! The emulator's devices: which are there, and which are to be up.
+//! The interfaces that emulated links need: which are there, and which are to be up.
 
-use lab::{Device, Happening, Lab};
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use lab::{Happening, Lab};
 use model::topology::SegmentKind;
-use netlink::{Event, Handle, Monitor};
+use netlink::{Event, Handle, Monitor, Namespace};
 
 use crate::Error;
 
-/// A device, and its number in the kernel as long as it is there.
+/// Whose an interface is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The emulator's own, which others are set up and down with.
+    Lab,
+    /// This machine's: it is only looked at.
+    Machine,
+}
+
+/// An interface, and its number in the kernel as long as it is there.
 struct Known {
-    device: Device,
+    place: Place,
+    name: String,
+    /// The number of its link; behind a netfilter queue it has none.
+    segment: Option<usize>,
+    /// What it is called in the lab.
+    node: String,
+    interface: String,
     index: Option<u32>,
 }
 
-/// All devices of a lab's emulator.
+/// All interfaces of a lab's emulated links.
 pub(crate) struct Devices {
     known: Vec<Known>,
-    monitor: Monitor,
+    monitors: Vec<(Place, Monitor)>,
 }
 
 impl Devices {
-    /// Those of a lab, if it has emulated links. Between virtual and attached nodes alone there are no
-    /// devices, and an emulator all the same.
+    /// Those of a lab, if it has emulated links. Between virtual nodes alone there are none, and an emulator
+    /// all the same.
     pub(crate) fn of(lab: &Lab) -> Result<Option<Self>, Error> {
         if !lab.topology().has_emulated() {
             return Ok(None);
         }
-        let all = lab::emulator_devices(lab.topology());
+        let own = lab::emulator_devices(lab.topology()).into_iter().map(|device| Known {
+            place: Place::Lab,
+            name: device.name,
+            segment: Some(device.segment),
+            node: device.node,
+            interface: device.interface,
+            index: None,
+        });
+        let attached = lab::attached(lab.topology()).into_iter().map(|attached| Known {
+            place: Place::Machine,
+            name: attached.interface.clone(),
+            segment: attached.segment,
+            node: attached.node,
+            interface: attached.interface,
+            index: None,
+        });
+        let known: Vec<Known> = own.chain(attached).collect();
+        let mut places = vec![Place::Lab, Place::Machine];
+        places.retain(|place| known.iter().any(|known| known.place == *place));
         // First this, then the list: nothing is missed.
-        let monitor = Monitor::within(&lab.infrastructure()?)?;
-        let known = all.into_iter().map(|device| Known { device, index: None }).collect();
-        let mut devices = Self { known, monitor };
+        let monitor = |place| Ok((place, Monitor::within(&namespace(lab, place)?)?));
+        let monitors = places.into_iter().map(monitor).collect::<Result<_, Error>>()?;
+        let mut devices = Self { known, monitors };
         devices.look(lab)?;
         Ok(Some(devices))
     }
 
-    pub(crate) fn monitor(&self) -> &Monitor {
-        &self.monitor
+    /// What says that something has happened to one.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.monitors.iter().map(|(_, monitor)| monitor.as_fd())
     }
 
-    fn look(&mut self, lab: &Lab) -> Result<(), Error> {
-        let links = Handle::within(&lab.infrastructure()?)?.links()?;
-        for known in &mut self.known {
-            let found = links.iter().find(|link| link.name == known.device.name);
-            known.index = found.map(|link| link.index);
+    /// Finds out which are there.
+    pub(crate) fn look(&mut self, lab: &Lab) -> Result<(), Error> {
+        for (place, _) in &self.monitors {
+            let links = Handle::within(&namespace(lab, *place)?)?.links()?;
+            for known in self.known.iter_mut().filter(|known| known.place == *place) {
+                let found = links.iter().find(|link| link.name == known.name);
+                known.index = found.map(|link| link.index);
+            }
         }
         Ok(())
     }
@@ -51,36 +90,44 @@ impl Devices {
     /// so that the nodes at the other ends see it.
     pub(crate) fn take_note(&mut self, lab: &Lab) -> Result<(), Error> {
         let before: Vec<bool> = self.known.iter().map(|known| known.index.is_some()).collect();
-        while let Some(event) = self.monitor.next()? {
-            match event {
-                Event::LinkGone(gone) => {
-                    let is_it = |known: &&mut Known| known.index == Some(gone);
-                    self.known.iter_mut().filter(is_it).for_each(|known| known.index = None);
+        let mut is_overrun = false;
+        for (place, monitor) in &mut self.monitors {
+            while let Some(event) = monitor.next()? {
+                match event {
+                    Event::LinkGone(gone) => {
+                        let is_it =
+                            |known: &&mut Known| known.place == *place && known.index == Some(gone);
+                        self.known.iter_mut().filter(is_it).for_each(|known| known.index = None);
+                    }
+                    Event::Overrun => is_overrun = true,
+                    _ => {}
                 }
-                Event::Overrun => self.look(lab)?,
-                _ => {}
             }
         }
-        let gone: Vec<Device> = self
-            .known
-            .iter()
-            .zip(before)
-            .filter(|(known, was_there)| *was_there && known.index.is_none())
-            .map(|(known, _)| known.device.clone())
-            .collect();
-        for device in gone {
-            tracing::warn!("{}:{} is gone: its link is down", device.node, device.interface);
+        if is_overrun {
+            self.look(lab)?;
+        }
+        let all = self.known.iter().zip(before);
+        let gone = all.filter(|(known, was_there)| *was_there && known.index.is_none());
+        for (known, _) in gone {
+            tracing::warn!("{}:{} is gone: its link is down", known.node, known.interface);
             lab.set_devices(&self.useless(lab), false)?;
-            let (node, interface) = (device.node, device.interface);
-            lab.record(Happening::InterfaceGone { node, interface })?;
+            record_gone(lab, known)?;
         }
         Ok(())
+    }
+
+    /// Writes down which are not there.
+    pub(crate) fn record_absent(&self, lab: &Lab) -> Result<(), Error> {
+        let mut absent = self.known.iter().filter(|known| known.index.is_none());
+        absent.try_for_each(|known| record_gone(lab, known))
     }
 
     /// Sets all devices down; or up, but for those of links whose other end is gone.
     pub(crate) fn set(&self, lab: &Lab, up: bool) -> Result<(), Error> {
         let useless = if up { self.useless(lab) } else { Vec::new() };
-        let all = self.known.iter().filter_map(|known| known.index);
+        let own = self.known.iter().filter(|known| known.place == Place::Lab);
+        let all = own.filter_map(|known| known.index);
         let all: Vec<u32> = all.filter(|index| !useless.contains(index)).collect();
         Ok(lab.set_devices(&all, up)?)
     }
@@ -88,11 +135,24 @@ impl Devices {
     /// Devices of links of which the other end is gone; a LAN goes on without one of its members.
     fn useless(&self, lab: &Lab) -> Vec<u32> {
         let is_cut = |known: &&Known| {
-            let segment = known.device.segment;
-            let other = |other: &&Known| other.device.segment == segment && other.index.is_none();
-            lab.topology().segments[segment].kind == SegmentKind::PointToPoint
+            let Some(segment) = known.segment else { return false };
+            let other = |other: &&Known| other.segment == Some(segment) && other.index.is_none();
+            known.place == Place::Lab
+                && lab.topology().segments[segment].kind == SegmentKind::PointToPoint
                 && self.known.iter().find(other).is_some()
         };
         self.known.iter().filter(is_cut).filter_map(|known| known.index).collect()
     }
+}
+
+fn namespace(lab: &Lab, place: Place) -> Result<Namespace, Error> {
+    Ok(match place {
+        Place::Lab => lab.infrastructure()?,
+        Place::Machine => lab.machine()?,
+    })
+}
+
+fn record_gone(lab: &Lab, known: &Known) -> Result<(), Error> {
+    let (node, interface) = (known.node.clone(), known.interface.clone());
+    Ok(lab.record(Happening::InterfaceGone { node, interface })?)
 }

@@ -1,7 +1,6 @@
 //! The supervisor's one loop.
 
 use std::io::ErrorKind;
-use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
@@ -76,8 +75,7 @@ impl Supervisor {
         loop {
             let due = self.do_what_is_due()?;
             let time = [due, self.emulator.again()].into_iter().flatten().min();
-            let links = self.devices.as_ref().map(|devices| devices.monitor().as_fd());
-            sleep(&self.folder, &self.emulator, &self.callers, links, time)?;
+            sleep(&self.folder, &self.emulator, &self.callers, self.devices.as_ref(), time)?;
             while self.callers.accept().is_ok() {}
             if self.emulator.has_ended() {
                 self.emulator_ended()?;
@@ -125,11 +123,16 @@ impl Supervisor {
                 tracing::warn!("{} again: {}", step.deed.words(), api::in_one_line(&error));
             }
         }
-        if let Some(devices) = &self.devices {
+        if let Some(devices) = &mut self.devices {
+            // It has those that are there now.
+            devices.look(&self.lab)?;
             devices.set(&self.lab, true)?;
         }
         tracing::info!("the emulator is there again: its links are up");
         self.lab.record(Happening::EmulatorStarted)?;
+        if let Some(devices) = &self.devices {
+            devices.record_absent(&self.lab)?;
+        }
         Ok(self.lab.mark_ended(false)?)
     }
 

@@ -12,6 +12,7 @@ use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use nix::sys::time::TimeSpec;
 
 use crate::Error;
+use crate::devices::Devices;
 
 /// Hears of files that come into a folder.
 pub(crate) struct Folder(Inotify);
@@ -105,12 +106,13 @@ pub(crate) fn sleep(
     folder: &Folder,
     emulator: &Emulator,
     callers: &UnixListener,
-    links: Option<BorrowedFd<'_>>,
+    devices: Option<&Devices>,
     time: Option<Duration>,
 ) -> Result<(), Error> {
-    let fds = [Some(folder.0.as_fd()), Some(callers.as_fd()), emulator.fd(), links];
-    let mut fds: Vec<PollFd<'_>> =
-        fds.into_iter().flatten().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+    let fds = [Some(folder.0.as_fd()), Some(callers.as_fd()), emulator.fd()];
+    let links = devices.into_iter().flat_map(Devices::descriptors);
+    let fds = fds.into_iter().flatten().chain(links);
+    let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
     match ppoll(&mut fds, time.map(TimeSpec::from_duration), None) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
         Err(errno) => Err(Error::refused("wait")(errno)),

@@ -117,7 +117,12 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
                 "supervisor" => lab.start_supervisor(&daemons)?,
                 node => lab.start_node(node, &daemons)?,
             }
-            output.print(&json!({ "started": daemon }), |_| format!("{daemon} is started"))?;
+            // What it is still without.
+            let troubles = lab.troubles();
+            output.print(&json!({ "started": daemon, "troubles": troubles }), |_| {
+                let started = format!("{daemon} is started");
+                std::iter::once(started).chain(troubles.clone()).collect::<Vec<_>>().join("\n")
+            })?;
             Ok(ExitCode::SUCCESS)
         }
         LabCommand::Gc => {

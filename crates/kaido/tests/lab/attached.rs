@@ -350,6 +350,69 @@ fn root_outside_hosts_are_on_the_labs_links() {
     assert!(before.lines().filter(|line| !line.contains("out2@")).eq(now.lines()), "{now}");
 }
 
+/// The lab goes on without it, says so, and an emulator that begins anew does without it, too.
+#[test]
+fn root_an_interface_that_disappears_takes_nothing_along_and_is_told() {
+    let (kaido, outside) = (kaido(), Outside::new());
+    ip(&outside.a, &["addr add 192.0.2.1/24 dev eth0"]);
+    ip(&outside.machine, &["addr add 203.0.113.1/24 dev out2"]);
+    let file = kaido.file(
+        "lan.yaml",
+        "name: lan\nnodes: {a: {attach: out1}, h: {}, b: {attach: out2}, g: {}}\n\
+         links: [a-h: {ipv4: 192.0.2.0/24}, b-g]\n",
+    );
+    outside.kaido(&kaido, &["lab", "up", &file]).ok();
+    let reached = || answers(&outside.a, "192.0.2.2");
+    let carrier = || kaido.ok(&["lab", "exec", "g", "--", "ip", "-o", "link", "show", "b"]);
+    assert!(reached() && carrier().contains("state UP"));
+    ip(&outside.machine, &["link del out2"]);
+    soon("the other end sees it", || carrier().contains("NO-CARRIER"));
+    let said = |arguments: &[&str]| {
+        let said = kaido.ok(arguments);
+        assert!(said.contains("b:out2 is gone"), "{said}");
+        said
+    };
+    assert!(said(&["lab", "ls"]).contains("degraded"));
+    said(&["lab", "events"]);
+    assert!(reached());
+    end(&kaido, "emulator");
+    soon("the end is noticed", || kaido.ok(&["lab", "ls"]).contains("links are down"));
+    let started = said(&["lab", "start", "emulator"]);
+    assert!(started.contains("emulator is started"), "{started}");
+    soon("the rest is there again", reached);
+    assert!(carrier().contains("NO-CARRIER"));
+    said(&["lab", "ls"]);
+    // Once it is back, an emulator that begins anew has it again.
+    ip(&outside.machine, &["link add out2 type veth peer name in2", "link set out2 up"]);
+    ip(&outside.machine, &["link set in2 up"]);
+    said(&["lab", "ls"]);
+    end(&kaido, "emulator");
+    soon("the end is noticed", || kaido.ok(&["lab", "ls"]).contains("links are down"));
+    let started = kaido.ok(&["lab", "start", "emulator"]);
+    assert!(!started.contains("gone"), "{started}");
+    soon("its link is up", || carrier().contains("state UP"));
+    outside.kaido(&kaido, &["lab", "down", "lan"]).ok();
+}
+
+#[test]
+fn root_an_emulator_begins_anew_without_the_interface_of_a_queue() {
+    let (kaido, outside) = (kaido(), Outside::routed());
+    outside.forward();
+    let file = kaido.file("wan.yaml", QUEUED);
+    outside.kaido(&kaido, &["lab", "up", &file]).ok();
+    assert!(answers(&outside.a, "198.51.100.2"));
+    ip(&outside.machine, &["link del out2"]);
+    soon("it is told", || kaido.ok(&["lab", "ls"]).contains("gb:out2 is gone"));
+    end(&kaido, "emulator");
+    soon("the end is noticed", || kaido.ok(&["lab", "ls"]).contains("links are down"));
+    let started = kaido.ok(&["lab", "start", "emulator"]);
+    assert!(started.contains("gb:out2 is gone"), "{started}");
+    // Into the lab, and no further.
+    assert!(answers(&outside.a, "10.0.4.2"));
+    outside.kaido(&kaido, &["lab", "down", "wan"]).ok();
+    assert!(!outside.look().contains("kaido"), "{}", outside.look());
+}
+
 /// Nobody in such a lab has a namespace: the emulator has no device that goes down with it.
 #[test]
 fn root_without_namespaces_an_emulator_that_begins_anew_is_told_what_events_have_changed() {

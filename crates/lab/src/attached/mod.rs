@@ -27,6 +27,33 @@ fn attachments(topology: &Topology) -> impl Iterator<Item = (&Node, &Attachment)
     topology.nodes.iter().filter_map(|node| Some((node, node.attachment.as_ref()?)))
 }
 
+/// An interface of this machine that is in a lab.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attached {
+    /// Its name.
+    pub interface: String,
+    /// The node that stands for what is behind it.
+    pub node: String,
+    /// The number of the link that it is an end of; none behind a netfilter queue.
+    pub segment: Option<usize>,
+}
+
+/// The interfaces of this machine that a network has.
+pub fn interfaces(topology: &Topology) -> Vec<Attached> {
+    let nodes = topology.nodes.iter().enumerate();
+    let attached = nodes.filter_map(|(at, node)| {
+        let attachment = node.attachment.as_ref()?;
+        let mut segments = topology.segments.iter();
+        let segment = match attachment.means {
+            Means::Frames => segments.position(|one| one.ends.iter().any(|end| end.node == at)),
+            Means::Queue { .. } => None,
+        };
+        let (interface, node) = (attachment.interface.clone(), node.name.clone());
+        Some(Attached { interface, node, segment })
+    });
+    attached.collect()
+}
+
 /// Refuses what this machine cannot attach. `agreed`: that the machine's only way out may be one.
 pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<(), Error> {
     if attachments(topology).next().is_none() {
