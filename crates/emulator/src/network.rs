@@ -213,6 +213,20 @@ impl Network {
         Ok(())
     }
 
+    /// Ends all cross traffic on a link. Returns how many there were.
+    pub fn stop_traffic(&mut self, id: LinkId) -> usize {
+        let all = self.sources.iter_mut().flatten();
+        let of_link = all.filter(|(link, source)| *link == id && source.next().is_some());
+        of_link.map(|(_, source)| source.stop()).count()
+    }
+
+    /// Leaves out cross traffic that is due before a moment, and counts it: for whoever has no time for it.
+    pub fn skip_cross(&mut self, until: Nanos) {
+        for (id, source) in self.sources.iter_mut().flatten() {
+            self.links[id.0].cross.overdue += source.skip(until);
+        }
+    }
+
     /// What cross traffic has done on a link.
     pub fn cross(&self, id: LinkId) -> &CrossCounts {
         &self.links[id.0].cross
@@ -309,10 +323,20 @@ impl Network {
 
     /// Lets time pass until `now`; what leaves goes to `leaves`, with the moment when it did.
     pub fn advance(&mut self, now: Nanos, leaves: &mut Leaves<'_>) {
+        self.advance_some(now, usize::MAX, leaves);
+    }
+
+    /// The same, with `most` turns of nodes and links at most. Returns whether that was all.
+    pub fn advance_some(&mut self, now: Nanos, most: usize, leaves: &mut Leaves<'_>) -> bool {
         self.deliver(leaves);
+        let mut turns = 0;
         while let Some(Reverse((at, who))) = self.agenda.peek().copied()
             && at <= now
         {
+            if turns == most {
+                return false;
+            }
+            turns += 1;
             self.agenda.pop();
             match who {
                 Who::Link(id) if self.links[id.0].scheduled == Some(at) => {
@@ -333,6 +357,7 @@ impl Network {
             }
             self.deliver(leaves);
         }
+        true
     }
 
     /// Has packets come out of links that do nothing to them, until none is left: with 60 routers in a row
@@ -372,6 +397,18 @@ impl Network {
 
     fn send_cross(&mut self, now: Nanos, place: usize) {
         let Some((id, source)) = &mut self.sources[place] else { return };
+        match source.next() {
+            None => {
+                self.sources[place] = None;
+                return;
+            }
+            // It has left some out.
+            Some(next) if next > now => {
+                self.agenda.push(Reverse((next, Who::Source(place))));
+                return;
+            }
+            Some(_) => {}
+        }
         let (id, packet) = (*id, source.send());
         match source.next() {
             Some(next) => self.agenda.push(Reverse((next, Who::Source(place)))),

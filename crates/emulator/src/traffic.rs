@@ -46,6 +46,8 @@ pub struct CrossCounts {
     pub sent: u64,
     /// Bytes of layer 2 that were sent.
     pub sent_bytes: u64,
+    /// Packets that were due and not sent: see [`crate::Network::skip_cross`].
+    pub overdue: u64,
     /// Packets that arrived, copies too.
     pub arrived: u64,
     /// Bytes of layer 2 that arrived.
@@ -125,18 +127,54 @@ impl Source {
             // Not gap by gap: no rounding adds up.
             Pattern::Constant => self.begin.saturating_add(self.even()),
             Pattern::Poisson => self.next.saturating_add(self.gap()),
-            Pattern::OnOff { on, off } => {
-                let at = self.even();
-                while self.on_until <= at {
-                    self.pauses = self.pauses.saturating_add(self.exponential(Use::Off, off));
-                    self.phases += 1;
-                    self.on_until =
-                        self.on_until.saturating_add(self.exponential(Use::On, on)).max(1);
-                }
-                self.begin.saturating_add(at).saturating_add(self.pauses)
-            }
+            Pattern::OnOff { on, off } => self.next_while_on(on, off),
         };
         packet
+    }
+
+    /// Sends no more.
+    pub(crate) fn stop(&mut self) {
+        self.end = 0;
+    }
+
+    /// Leaves out what is due before a moment. Returns how many packets that is.
+    pub(crate) fn skip(&mut self, until: Nanos) -> u64 {
+        let until = until.min(self.end);
+        if self.next >= until {
+            return 0;
+        }
+        let before = self.sent;
+        match self.traffic.pattern {
+            Pattern::Constant => {
+                self.sent = self.due_in(until - self.begin);
+                self.next = self.begin.saturating_add(self.even());
+            }
+            // What comes does not depend on what was: as many as there are on average.
+            Pattern::Poisson => {
+                let others = (until - self.next) as f64 / self.mean_gap();
+                self.sent += 1 + others as u64;
+                self.next = until.saturating_add(self.gap());
+            }
+            Pattern::OnOff { on, off } => {
+                while self.next < until {
+                    let time = (until - self.begin - self.pauses).min(self.on_until);
+                    self.sent = self.due_in(time).max(self.sent + 1);
+                    self.next = self.next_while_on(on, off);
+                }
+            }
+        }
+        self.sent - before
+    }
+
+    /// When the next is sent that falls into a time on.
+    fn next_while_on(&mut self, on: Nanos, off: Nanos) -> Nanos {
+        let at = self.even();
+        while self.on_until <= at {
+            self.pauses = self.pauses.saturating_add(self.exponential(Use::Off, off));
+            self.phases += 1;
+            self.on_until = self.on_until.saturating_add(self.exponential(Use::On, on)).max(1);
+        }
+        self.begin.saturating_add(at).saturating_add(self.pauses)
     }
 
     fn payload(&self) -> usize {
@@ -150,9 +188,19 @@ impl Source {
         Nanos::try_from(time).unwrap_or(Nanos::MAX)
     }
 
+    /// How many are due in a time without pauses.
+    fn due_in(&self, time: Nanos) -> u64 {
+        let bits = u128::from(time) * u128::from(self.traffic.bps);
+        let count = bits.div_ceil(u128::from(self.traffic.size) * 8 * 1_000_000_000);
+        u64::try_from(count).unwrap_or(u64::MAX)
+    }
+
+    fn mean_gap(&self) -> f64 {
+        f64::from(self.traffic.size) * 8e9 / self.traffic.bps as f64
+    }
+
     fn gap(&self) -> Nanos {
-        let mean = f64::from(self.traffic.size) * 8e9 / self.traffic.bps as f64;
-        self.exponential_of(Use::Gap, mean, self.sent)
+        self.exponential_of(Use::Gap, self.mean_gap(), self.sent)
     }
 
     fn exponential(&self, of: Use, mean: Nanos) -> Nanos {

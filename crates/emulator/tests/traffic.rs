@@ -122,6 +122,80 @@ fn on_off_traffic_is_on_and_off_as_long_as_it_says() {
     assert!(far < 1.6, "{far}");
 }
 
+/// Whoever has no time for it leaves it out, and knows how much that is.
+#[test]
+fn what_is_overdue_is_counted_and_what_comes_then_is_as_ever() {
+    let on_off = Pattern::OnOff { on: SECOND / 100, off: SECOND / 100 };
+    for (pattern, expected, off_by) in [
+        (Pattern::Constant, 1250, 0),
+        (Pattern::Poisson, 1250, 300),
+        // Seven of ten lie within 8 % of the half.
+        (on_off, 625, 200),
+    ] {
+        let mut line = Line::new(3, Settings::default());
+        line.add(traffic(pattern));
+        line.run(4 * SECOND - 1);
+        let before = *line.network.cross(line.link);
+        line.network.skip_cross(5 * SECOND);
+        let overdue = line.network.cross(line.link).overdue;
+        assert!(overdue.abs_diff(expected) <= off_by, "{pattern:?}: {overdue}");
+        assert_eq!(line.network.cross(line.link).sent, before.sent);
+        // Nothing of it comes late.
+        line.run(5 * SECOND - 1);
+        assert_eq!(line.network.cross(line.link).sent, before.sent, "{pattern:?}");
+        line.run(10 * SECOND);
+        let after = *line.network.cross(line.link);
+        let rest = (after.sent - before.sent).abs_diff(5 * expected);
+        assert!(rest <= 2 * off_by, "{pattern:?}: {rest}");
+        assert_eq!((after.overdue, after.arrived), (overdue, after.sent));
+        // There is nothing left to leave out.
+        line.network.skip_cross(20 * SECOND);
+        assert_eq!(line.network.cross(line.link).overdue, overdue);
+    }
+}
+
+#[test]
+fn traffic_ends_early_when_it_is_told_and_its_place_is_free() {
+    let mut line = Line::new(3, Settings::default());
+    line.add(traffic(Pattern::Constant));
+    line.add(traffic(Pattern::Poisson));
+    line.run(SECOND);
+    assert_eq!(line.network.stop_traffic(line.link), 2);
+    assert_eq!(line.network.stop_traffic(line.link), 0);
+    let sent = line.network.cross(line.link).sent;
+    line.add(Traffic { duration: SECOND, ..traffic(Pattern::Constant) });
+    line.run(10 * SECOND);
+    assert_eq!(line.network.cross(line.link).sent, sent + 1250);
+    assert_eq!(line.network.next(), None, "nothing is left of it");
+}
+
+/// A network that is told to do some of what is due does the rest later, all at its time.
+#[test]
+fn what_is_due_is_done_in_slices_as_at_once() {
+    let run = |most: usize| {
+        let delayed = Impairments { delay: SECOND / 50, ..Impairments::default() };
+        let mut line = Line::new(3, Settings { impairments: delayed, ..Settings::default() });
+        line.add(traffic(Pattern::Poisson));
+        let mut frame = vec![0; 64];
+        for n in 0..100_u8 {
+            frame[20] = n;
+            line.network.receive(0, line.from, Packet::new(&frame).unwrap());
+        }
+        let mut slices = 0;
+        let left = &mut line.left;
+        let mut leaves = |_, at, packet| left.push((at, packet));
+        while !line.network.advance_some(SECOND, most, &mut leaves) {
+            slices += 1;
+        }
+        let left = line.left.into_iter().map(|(at, packet)| (at, packet.bytes().to_vec()));
+        (slices, left.collect::<Vec<_>>(), *line.network.cross(line.link))
+    };
+    let (none, left, cross) = run(usize::MAX);
+    let (slices, left_so, cross_so) = run(10);
+    assert!(none == 0 && slices > 100, "{slices}");
+    assert_eq!((left, cross), (left_so, cross_so));
+}
+
 /// The table of the published experiment: 10 Mbit/s from 30 to 40 s, 20 from 60 to 70 s, on a link of 30.
 #[test]
 fn cross_traffic_takes_its_part_of_a_link() {

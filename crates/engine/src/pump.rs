@@ -18,6 +18,15 @@ const BELL: u64 = u64::MAX;
 /// Descriptors that one wait tells of.
 const READY: usize = 64;
 
+/// Turns of nodes and links between two looks at the clock, while there is more to do.
+const SLICE: usize = 256;
+/// How long packets keep it from everything else.
+const TURN: Nanos = 20_000_000;
+/// Cross traffic that is later than that is not sent any more: with it everything else would be later and later.
+const OVERDUE: Nanos = 100_000_000;
+/// How often the log says so.
+const SAYING: Nanos = 10_000_000_000;
+
 /// How exact the engine is, and what that takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
@@ -46,6 +55,10 @@ pub struct Engine {
     run: Run,
     /// How far the network's time has come.
     reached: Nanos,
+    /// When it looks at everything else, whatever is still due.
+    turn_ends: Nanos,
+    /// When the log has said last that it cannot keep up.
+    said: Option<Nanos>,
 }
 
 impl Engine {
@@ -78,6 +91,8 @@ impl Engine {
                 came: 0,
                 run: Run::default(),
                 reached: 0,
+                turn_ends: 0,
+                said: None,
             },
             remote,
         ))
@@ -92,7 +107,10 @@ impl Engine {
         let mut ready = [EpollEvent::empty(); READY];
         let mut came: Vec<(Nanos, PortId, Packet)> = Vec::new();
         loop {
-            self.pass_time(clock::now(), &numbers)?;
+            let now = clock::now();
+            self.turn_ends = now + TURN;
+            self.pass_time(now, &numbers)?;
+            self.keep_up(now);
             let count = self.wait(&mut ready)?;
             for event in &ready[..count] {
                 match event.data() {
@@ -130,6 +148,7 @@ impl Engine {
                 // What happens before comes first; what has happened stays.
                 let at = at.max(self.reached);
                 self.pass_time(at, &numbers)?;
+                let at = self.present(at);
                 self.network.receive(at, port, packet);
                 self.reached = at;
             }
@@ -141,7 +160,24 @@ impl Engine {
         self.edges.iter().enumerate().map(|(number, edge)| (edge.port, number)).collect()
     }
 
-    /// Lets everything happen that is due, and puts out what leaves.
+    /// A moment, or the first one that the network has not come to.
+    fn present(&self, at: Nanos) -> Nanos {
+        self.network.next().map_or(at, |next| next.min(at)).max(self.reached)
+    }
+
+    /// Does without cross traffic for which there was no time.
+    fn keep_up(&mut self, now: Nanos) {
+        if self.network.next().is_none_or(|next| next + OVERDUE >= now) {
+            return;
+        }
+        self.network.skip_cross(now);
+        if self.said.is_none_or(|said| said + SAYING < now) {
+            self.said = Some(now);
+            tracing::warn!("there is no time for all packets: overdue cross traffic is left out");
+        }
+    }
+
+    /// Lets everything happen that is due, as far as there is time, and puts out what leaves.
     fn pass_time(
         &mut self,
         now: Nanos,
@@ -151,13 +187,18 @@ impl Engine {
         if network.next().is_none_or(|next| next > now) {
             return Ok(());
         }
-        network.advance(now, &mut |port, at, packet| {
-            *reached = at.max(*reached);
-            if let Some(number) = numbers.get(&port) {
-                edges[*number].push(at, packet);
+        loop {
+            let is_all = network.advance_some(now, SLICE, &mut |port, at, packet| {
+                *reached = at.max(*reached);
+                if let Some(number) = numbers.get(&port) {
+                    edges[*number].push(at, packet);
+                }
+            });
+            edges.iter_mut().try_for_each(Edge::put_out)?;
+            if is_all || clock::now() >= self.turn_ends {
+                return Ok(());
             }
-        });
-        edges.iter_mut().try_for_each(Edge::put_out)
+        }
     }
 
     /// Sleeps until a packet comes or a deadline is near; near one it does not sleep.
@@ -184,7 +225,7 @@ impl Engine {
         loop {
             match self.inbox.jobs.try_recv() {
                 Ok(job) => {
-                    let now = clock::now().max(self.reached);
+                    let now = self.present(clock::now());
                     job(&mut self.network, &self.edges, now);
                     self.reached = now;
                 }

@@ -164,6 +164,19 @@ impl Service {
         })?;
         made.map_err(|_| wrong("there is no such traffic".into()))
     }
+
+    fn stop_traffic(
+        &self,
+        request: &v1::StopCrossTrafficRequest,
+    ) -> Result<v1::StopCrossTrafficResponse, Status> {
+        let direction = self.direction(&request.link, &request.from)?;
+        Ok(self.remote.with(move |network, now| {
+            let stopped = network.stop_traffic(direction.id);
+            let direction = Tally::take(network, now, direction.id).of(&direction);
+            let stopped = u32::try_from(stopped).unwrap_or(u32::MAX);
+            v1::StopCrossTrafficResponse { stopped, direction: Some(direction) }
+        })?)
+    }
 }
 
 /// Cross traffic as the emulator has it.
@@ -230,6 +243,14 @@ impl Emulator for Service {
         let service = self.clone();
         let direction = wait(move || service.add_traffic(request.into_inner())).await?;
         Ok(Response::new(v1::AddCrossTrafficResponse { direction: Some(direction) }))
+    }
+
+    async fn stop_cross_traffic(
+        &self,
+        request: Request<v1::StopCrossTrafficRequest>,
+    ) -> Result<Response<v1::StopCrossTrafficResponse>, Status> {
+        let service = self.clone();
+        Ok(Response::new(wait(move || service.stop_traffic(request.get_ref())).await?))
     }
 
     type CaptureEmulatedLinkStream = ReceiverStream<Result<v1::CapturedFrames, Status>>;

@@ -76,6 +76,7 @@ impl Tally {
             cross_sent_bytes: cross.sent_bytes,
             cross_arrived: cross.arrived,
             cross_arrived_bytes: cross.arrived_bytes,
+            cross_overdue: cross.overdue,
             dropped: CAUSES
                 .map(|(cause, which)| v1::EmulatedDrops {
                     cause: cause.into(),

@@ -139,8 +139,11 @@ pub(crate) enum LabCommand {
         /// The node that sends
         #[arg(long, value_name = "NODE")]
         from: String,
+        /// End all that this node sends over the link instead
+        #[arg(long, conflicts_with = "settings")]
+        stop: bool,
         /// Such as rate=10mbit for=10s pattern=poisson size=1000b family=ipv6; `on-off` needs on= and off=
-        #[arg(required = true, value_name = "KEY=VALUE")]
+        #[arg(required_unless_present = "stop", value_name = "KEY=VALUE")]
         settings: Vec<String>,
     },
     /// Show a lab's events: what has happened, and what is to come

@@ -80,7 +80,10 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         LabCommand::Metrics { which, listen } => {
             super::metrics::run(labs.choose(which.lab.as_deref())?, listen, output)
         }
-        LabCommand::Traffic { which, link, from, settings } => {
+        LabCommand::Traffic { which, link, from, stop: true, .. } => {
+            super::link::stop_traffic(&labs.choose(which.lab.as_deref())?, &link, from, output)
+        }
+        LabCommand::Traffic { which, link, from, settings, .. } => {
             let lab = labs.choose(which.lab.as_deref())?;
             super::link::traffic(&lab, &link, from, &settings, output)
         }

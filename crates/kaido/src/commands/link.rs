@@ -79,6 +79,25 @@ pub(super) fn traffic(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Ends what a link carries of others' packets.
+pub(super) fn stop_traffic(lab: &Lab, link: &str, from: String, output: &Output) -> Done {
+    let (socket, link) = lab.emulator(link)?;
+    lab.node(&from)?;
+    let request = v1::StopCrossTrafficRequest { link: link.clone(), from: from.clone() };
+    let stopped = block_on(async {
+        let mut client = api::connect_emulator(&socket).await?;
+        Ok::<_, Failure>(client.stop_cross_traffic(request).await?.into_inner().stopped)
+    })??;
+    output.print(
+        &json!({ "link": link, "from": from, "stopped": stopped }),
+        |_| match stopped {
+            0 => format!("{link} from {from} carries no cross traffic"),
+            _ => format!("{link} from {from}: cross traffic has ended"),
+        },
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Changes the devices at a link's ends.
 fn cable(lab: &Lab, link: &str, change: Change, what: &str, output: &Output) -> Done {
     let ends = lab.change_link(link, change)?;

@@ -39,13 +39,14 @@ pub(super) fn edge(
 pub(super) fn lost_at_ends(
     answer: &v1::GetEmulatedLinksResponse,
     one: &v1::EmulatedDirection,
-) -> [(&'static str, u64); 4] {
+) -> [(&'static str, u64); 5] {
     let entry = edge(answer, one.entry);
     let exit = edge(answer, one.exit);
     [
         ("overflowed", entry.map_or(0, |edge| edge.overflowed)),
         ("misunderstood", entry.map_or(0, |edge| edge.misunderstood)),
         ("filtered", one.filtered),
+        ("overdue", one.cross_overdue),
         ("refused", exit.map_or(0, |edge| edge.refused)),
     ]
 }
@@ -105,6 +106,7 @@ fn as_json(answer: &v1::GetEmulatedLinksResponse) -> Value {
                 "sent_bytes": one.cross_sent_bytes,
                 "arrived": one.cross_arrived,
                 "arrived_bytes": one.cross_arrived_bytes,
+                "overdue": one.cross_overdue,
             },
             "dropped": dropped,
             "entry": edge(answer, one.entry).map(entry),

@@ -20,6 +20,7 @@ mod ring;
 mod seeing;
 mod srv6;
 mod topologies;
+mod traffic;
 mod verify;
 mod virtual_routers;
 mod xdp;
