@@ -93,7 +93,7 @@ pub(crate) fn start_all(
         store: folder.join("controller.store"),
         applications: topology.applications.clone(),
     };
-    write(&folder.join("controller.json"), &config)?;
+    write(&controller_config(folder), &config)?;
     let mut controller = start_controller(folder, program)?;
     wait_for_socket(&folder.join(SOCKET), &mut controller, cancel)?;
     let mut started = vec![controller];
@@ -151,7 +151,7 @@ impl Lab {
             return Err(Error::NoController(self.name.clone()));
         }
         let _lock = self.lock_to_start()?;
-        let config = self.folder.join("controller.json");
+        let config = controller_config(&self.folder);
         if self.runs(CONFIG, &config) {
             return Err(Error::Running("controller".into()));
         }
@@ -268,8 +268,12 @@ fn has_argument(pid: i32, flag: &str, path: &Path) -> bool {
     arguments.windows(2).any(|pair| pair == [flag.as_bytes(), path.as_os_str().as_bytes()])
 }
 
+pub(crate) fn controller_config(folder: &Path) -> PathBuf {
+    folder.join("controller.json")
+}
+
 fn start_controller(folder: &Path, program: &Path) -> Result<Started, Error> {
-    let (config, log) = (folder.join("controller.json"), folder.join("controller.log"));
+    let (config, log) = (controller_config(folder), folder.join("controller.log"));
     let arguments = ["controller".as_ref(), CONFIG.as_ref(), config.as_os_str()];
     let process = spawn(folder, INFRASTRUCTURE, &log, program, &arguments, Stdio::null())?;
     Ok(Started { daemon: "the controller".into(), log, process })

@@ -14,6 +14,7 @@ mod counted;
 mod daemons;
 mod draw;
 mod emulated;
+mod ended;
 mod enter;
 mod error;
 mod frr;

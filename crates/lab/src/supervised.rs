@@ -10,6 +10,7 @@ use netlink::{Batch, Handle, Namespace};
 use serde::{Deserialize, Serialize};
 
 use crate::daemons::{self, Daemons, write};
+use crate::ended::ended as ended_daemons;
 use crate::journal::{self, Happening};
 use crate::processes::pause;
 use crate::state::{INFRASTRUCTURE, Lab, namespace_path, read_topology};
@@ -97,6 +98,7 @@ pub(crate) fn troubles(folder: &Path, topology: &Topology) -> Vec<String> {
         };
         troubles.extend(gone.into_iter().map(word));
     }
+    troubles.extend(ended_daemons(folder, topology));
     troubles
 }
 

@@ -284,8 +284,11 @@ fn root_a_data_plane_that_is_killed_keeps_forwarding_and_starts_again() {
     assert!(has_xdp(&lab, "r2", "r1"), "its ports stay at work");
     lab.ping("h1", &[&sink]);
     kaido.run(&["dataplane", "show", "--node", "r2"]).failed(1, &["no data plane answers on"]);
+    let said = kaido.ok(&["lab", "ls"]);
+    assert!(said.contains("the data plane of r2 has ended") && said.contains("degraded"), "{said}");
 
     kaido.ok(&start);
+    assert!(!kaido.ok(&["lab", "ls"]).contains("has ended"));
     let before = packets(&kaido, "r2");
     lab.ping("h1", &[&sink]);
     assert!(packets(&kaido, "r2") > before, "{}", show(&kaido, "r2"));

@@ -44,6 +44,8 @@ fn loses_and_moves_nothing(text: &str) {
 
     network.kill("controller");
     kaido.run(&["app", "ls"]).failed(1, &["no controller answers"]);
+    let said = kaido.ok(&["lab", "ls"]);
+    assert!(said.contains("the controller has ended") && said.contains("degraded"), "{said}");
     pause(Duration::from_secs(1));
     let started = Instant::now();
     network.start_daemon("controller");
@@ -100,6 +102,8 @@ fn root_a_dead_node_leaves_the_graph_and_comes_back() {
     let marked = killed.elapsed();
     println!("r4 was marked dead after {marked:?}");
     assert!(marked < SLACK * Duration::from_secs(3));
+    let said = kaido.ok(&["lab", "ls"]);
+    assert!(said.contains("the agent of r4 has ended"), "{said}");
     // The other path is too narrow, but it is there.
     let (_, app) = network.until_path("bulk", PATIENCE, &crate::topologies::SHORT);
     assert_eq!(app["state"], "degraded");

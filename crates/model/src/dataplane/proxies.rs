@@ -28,7 +28,8 @@ impl Checked<'_> {
                     Some(ProxyKind::Static(steer))
                 }
                 None => {
-                    let help = "add `policy:` with one of `policies:`, or with a list";
+                    let help = "add `policy:` with one of `policies:`, or with a list \
+                                (`--segments` of `kaido function add`)";
                     self.missing(at, name, "a policy for what comes back", help);
                     None
                 }

@@ -1,0 +1,66 @@
+//! Daemons that a lab was brought up with and that have ended, for those who look at it.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use model::topology::Topology;
+
+use crate::state::node_folder;
+use crate::{daemons, xdp};
+
+/// The controller, the nodes' agents and the data planes that do not run any more, each in words
+/// with what that means and how it is mended.
+pub(crate) fn ended(folder: &Path, topology: &Topology) -> Vec<String> {
+    let expected = expected(folder, topology);
+    // Whoever may not see all processes does not know.
+    if expected.is_empty() || !nix::unistd::geteuid().is_root() {
+        return Vec::new();
+    }
+    let there = paths_of_processes();
+    let ended = expected.into_iter().filter(|(path, _)| !there.contains(path));
+    ended.map(|(_, words)| words).collect()
+}
+
+/// What each daemon is known by, and the words for its end.
+fn expected(folder: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
+    let mut expected = Vec::new();
+    if topology.controller {
+        let words = "the controller has ended, and applications stay where they are: \
+                     `kaido lab start controller`";
+        expected.push((daemons::controller_config(folder), words.to_owned()));
+    }
+    for node in &topology.nodes {
+        let name = &node.name;
+        if node.runs_xdp() {
+            let words = format!(
+                "the data plane of {name} has ended, and its ports go on as they are: \
+                 `kaido lab start {name}`"
+            );
+            expected.push((xdp::known_by(folder, name).1, words));
+        }
+        if topology.controller {
+            let words = format!("the agent of {name} has ended: `kaido lab start {name}`");
+            expected.push((node_folder(folder, name).join("node.json"), words));
+        }
+    }
+    expected
+}
+
+/// The arguments of all processes that are paths: daemons have their configuration's or their
+/// folder's among them.
+fn paths_of_processes() -> HashSet<PathBuf> {
+    let Ok(entries) = fs::read_dir("/proc") else { return HashSet::new() };
+    let processes = entries.filter_map(|entry| {
+        let entry = entry.ok()?;
+        entry.file_name().to_str()?.parse::<u32>().ok()?;
+        fs::read(entry.path().join("cmdline")).ok()
+    });
+    let paths = processes.flat_map(|arguments| {
+        let each = arguments.split(|byte| *byte == 0).filter(|one| one.starts_with(b"/"));
+        each.map(|path| PathBuf::from(OsString::from_vec(path.to_vec()))).collect::<Vec<_>>()
+    });
+    paths.collect()
+}
