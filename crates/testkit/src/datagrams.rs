@@ -31,6 +31,17 @@ pub struct Count {
     pub overtaken: u64,
 }
 
+impl Count {
+    /// That all have come, and not all over again in another order. A few may overtake: a veth
+    /// hands frames to a queue of the processor that sent them, and a sender, or a queueing
+    /// discipline's timer, changes processors.
+    #[track_caller]
+    pub fn assert_whole(&self, what: &str) {
+        assert!(self.sent > 0 && self.received == self.sent, "{what}: {self:?}");
+        assert!(self.overtaken * 100 <= self.sent, "{what}: {self:?}");
+    }
+}
+
 /// A sender and its receiver, each in a thread.
 #[derive(Debug)]
 pub struct Datagrams {
