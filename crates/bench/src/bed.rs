@@ -90,6 +90,7 @@ impl<'c> Bed<'c> {
         let options = Options {
             name: Some(name.into()),
             daemons: Some(context.daemons()),
+            owned: true,
             ..Options::default()
         };
         let mut stage = None;

@@ -16,7 +16,7 @@ use crate::emulated;
 use crate::enter::enter;
 use crate::frr::tail;
 use crate::processes::{pause, processes};
-use crate::state::{INFRASTRUCTURE, Lab, Lock, SOCKET, is_lab, lock, node_folder};
+use crate::state::{INFRASTRUCTURE, Lab, Lock, SOCKET, is_lab, lock, node_folder, write_whole};
 use crate::{Cancel, Error, supervised, xdp};
 
 /// The configuration of `kaido node`, as JSON.
@@ -351,8 +351,9 @@ pub(crate) fn wait_for_socket(
     Ok(())
 }
 
+/// Writes a daemon's configuration.
 pub(crate) fn write(path: &Path, config: &impl Serialize) -> Result<(), Error> {
     let json = serde_json::to_vec_pretty(config)
         .expect("no odd keys, and `up` refuses paths that are not UTF-8");
-    fs::write(path, json).map_err(Error::file("write", path))
+    write_whole(path, &json)
 }

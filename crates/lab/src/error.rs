@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::Phase;
+
 /// What failed, with what it failed on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -78,7 +80,7 @@ pub enum Error {
     #[error("this shell is on a node of the lab `{0}`: leave it first")]
     Inside(String),
     /// The lab is not up.
-    #[error("the lab `{name}` is {phase}: it must be ready first")]
+    #[error("the lab `{name}` is {phase}: {}", not_ready(.name, .phase))]
     NotReady {
         /// The lab.
         name: String,
@@ -163,6 +165,19 @@ pub enum Error {
     /// There are no tun devices.
     #[error("`via: nfqueue` needs /dev/net/tun: load the module tun")]
     NoTun,
+    /// What a lab has written down about its queues is lost.
+    #[error(
+        "cannot tell which of netfilter's rules are the lab's, since {} cannot be read: remove its chains \
+         (`iptables -t mangle -S | grep kaido-`, and ip6tables), then this file, and try again",
+        .path.display()
+    )]
+    UnknownRules {
+        /// The file.
+        path: PathBuf,
+        /// Why it cannot.
+        #[source]
+        source: std::io::Error,
+    },
     /// The rules for queues were refused.
     #[error("cannot queue packets: {0}")]
     QueueRules(String),
@@ -376,6 +391,15 @@ impl Error {
         let path = path.into();
         move |source| Self::File { doing, path, source }
     }
+}
+
+fn not_ready(name: &str, phase: &str) -> String {
+    if phase == Phase::Broken.word() {
+        return format!(
+            "the command that it belonged to was killed; remove it with `kaido lab down {name}`"
+        );
+    }
+    "it must be ready first".into()
 }
 
 fn which_lab(known: &[String]) -> String {

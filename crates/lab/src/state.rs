@@ -84,9 +84,13 @@ pub struct Lab {
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
     pub(crate) topology: Topology,
+    /// Held by the process that the lab belongs to, if it belongs to one.
+    #[expect(dead_code, reason = "holding it is its use")]
+    pub(crate) owner: Option<Lock>,
 }
 
-/// The right to change a lab; it ends with the process, however that ends.
+/// The right to change a lab, or the ownership of one; it ends with the process, however that ends.
+#[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "holding it is its use")] Flock<File>);
 
 impl Default for Labs {
@@ -163,7 +167,7 @@ impl Labs {
         let folder = self.folder(name);
         let written = State::read(&folder).map_or(Phase::Starting, |state| state.phase);
         match written {
-            Phase::Ready => Phase::Ready,
+            Phase::Ready if !has_lost_owner(&folder) => Phase::Ready,
             phase if self.lock(name).is_err() => phase,
             _ => Phase::Broken,
         }
@@ -184,7 +188,7 @@ impl Labs {
         }
         let topology =
             read_topology(&folder).ok_or_else(|| Error::Damaged { name: name.into() })?;
-        Ok(Lab { name: name.into(), folder, topology })
+        Ok(Lab { name: name.into(), folder, topology, owner: None })
     }
 
     /// The lab called `name`; without a name the only one there is.
@@ -205,6 +209,26 @@ impl Labs {
 pub(crate) fn lock(path: &Path) -> Option<Lock> {
     let file = File::open(path).ok()?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).ok().map(Lock)
+}
+
+/// The file that the owner of a lab has locked as long as it lives; labs that outlive their commands have none.
+fn owner_file(folder: &Path) -> PathBuf {
+    folder.join("owner")
+}
+
+/// Makes this process the owner of the lab in a new folder.
+pub(crate) fn own(folder: &Path) -> Result<Lock, Error> {
+    let path = owner_file(folder);
+    let file = File::create(&path).map_err(Error::file("write", &path))?;
+    let locked = Flock::lock(file, FlockArg::LockExclusiveNonblock);
+    locked.map(Lock).map_err(|(_, errno)| Error::file("lock", path)(errno.into()))
+}
+
+/// Whether a lab belonged to a process that has ended.
+fn has_lost_owner(folder: &Path) -> bool {
+    let file = File::open(owner_file(folder));
+    // Shared: two that look at once do not take each other for the owner.
+    file.is_ok_and(|file| Flock::lock(file, FlockArg::LockSharedNonblock).is_ok())
 }
 
 impl Lab {
@@ -259,10 +283,15 @@ impl Lab {
 /// The file that tells a lab's folder from somebody else's: the first in it, and the last.
 pub(crate) const MARKER: &str = ".kaido-lab";
 
-/// Whether a folder is a lab's, or what is left of one when even the marker has gone.
+/// Whether a folder is a lab's, or what is left of one when even the marker has gone: nothing, or namespaces, which
+/// stay when somebody removes the folder by hand.
 pub(crate) fn is_lab(folder: &Path) -> bool {
+    let entries = |folder: &Path| fs::read_dir(folder).ok();
+    let is_namespace = |entry: fs::DirEntry| netlink::Namespace::open(entry.path()).is_ok();
     folder.join(MARKER).exists()
-        || fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
+        || entries(folder).is_some_and(|mut entries| entries.next().is_none())
+        || entries(&namespaces_folder(folder))
+            .is_some_and(|entries| entries.flatten().any(is_namespace))
 }
 
 /// What the folder of a lab that has not got its name yet begins with; its process follows.
@@ -307,11 +336,34 @@ impl State {
         serde_json::from_slice(&fs::read(folder.join("state.json")).ok()?).ok()
     }
 
-    /// Written beside and renamed: a reader sees the old or the new one, whole.
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
-        let (path, new) = (folder.join("state.json"), folder.join("state.json.new"));
         let json = serde_json::to_vec(self).expect("a state has no map, and its path is UTF-8");
-        fs::write(&new, json).map_err(Error::file("write", &new))?;
-        fs::rename(&new, &path).map_err(Error::file("rename", &new))
+        write_whole(&folder.join("state.json"), &json)
+    }
+}
+
+/// Writes a file beside, and renames it: a reader sees the old or the new one, whole.
+pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), Error> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let new = PathBuf::from(new);
+    fs::write(&new, content).map_err(Error::file("write", &new))?;
+    fs::rename(&new, path).map_err(Error::file("rename", &new))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_a_file_open_that_is_written_anew_keeps_the_old_one_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, old] = ["emulator.json", "old"].map(|name| folder.path().join(name));
+        fs::write(&path, "all that was there").unwrap();
+        fs::hard_link(&path, &old).unwrap();
+        crate::daemons::write(&path, &7).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "7");
+        assert_eq!(fs::read_to_string(&old).unwrap(), "all that was there");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing stays beside it");
     }
 }

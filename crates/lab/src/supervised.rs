@@ -152,7 +152,7 @@ impl Lab {
     pub fn of_folder(name: &str, folder: &Path) -> Result<Self, Error> {
         let damaged = || Error::Damaged { name: name.into() };
         let topology = read_topology(folder).ok_or_else(damaged)?;
-        Ok(Self { name: name.into(), folder: folder.into(), topology })
+        Ok(Self { name: name.into(), folder: folder.into(), topology, owner: None })
     }
 
     /// The socket that the lab's supervisor holds as long as it lives.

@@ -20,7 +20,7 @@ use crate::parallel::in_parallel;
 use crate::processes::processes;
 use crate::ready;
 use crate::routes::Routes;
-use crate::state::{Lab, Labs, Lock, MARKER, Phase, SOCKET, State, UNNAMED};
+use crate::state::{self, Lab, Labs, Lock, MARKER, Phase, SOCKET, State, UNNAMED};
 use crate::{Cancel, Error, netem, supervised, xdp};
 
 /// How a lab is brought up.
@@ -37,13 +37,15 @@ pub struct Options {
     pub attach_only_way_out: bool,
     /// What the files hold that links name, by these names.
     pub files: BTreeMap<String, String>,
+    /// Whether the lab belongs to this process: when that ends without having taken it down, `gc` does.
+    pub owned: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let limit = Duration::from_secs(120);
         let files = BTreeMap::new();
-        Self { name: None, daemons: None, limit, attach_only_way_out: false, files }
+        Self { name: None, daemons: None, limit, attach_only_way_out: false, files, owned: false }
     }
 }
 
@@ -114,8 +116,8 @@ impl Labs {
         let _turn = attached::turn(&topology, cancel)?;
         attached::check(&topology, self, options.attach_only_way_out)?;
         let queues = attached::queues(&topology, self);
-        let (folder, lock) = self.claim(&name, text, file)?;
-        let lab = Lab { name, folder, topology };
+        let (folder, lock, owner) = self.claim(&name, text, file, options.owned)?;
+        let lab = Lab { name, folder, topology, owner };
         match lab.build(frr.as_ref(), file, (options, queues), cancel, progress) {
             Ok(()) => {
                 drop(lock);
@@ -133,7 +135,14 @@ impl Labs {
     }
 
     /// Makes the lab's folder, complete and locked from the moment that it has its name.
-    fn claim(&self, name: &str, text: &str, file: &Path) -> Result<(PathBuf, Lock), Error> {
+    /// The second lock is its owner's.
+    fn claim(
+        &self,
+        name: &str,
+        text: &str,
+        file: &Path,
+        owned: bool,
+    ) -> Result<(PathBuf, Lock, Option<Lock>), Error> {
         let folder = self.folder(name);
         self.refuse_inside()?;
         let new_name = format!("{UNNAMED}{}", std::process::id());
@@ -145,11 +154,12 @@ impl Labs {
         for _ in 0..10 {
             let made = fs::create_dir_all(new.join("netns")).map_err(Error::file("make", &new));
             let named = made.and_then(|()| self.lock(&new_name)).and_then(|lock| {
+                let owner = if owned { Some(state::own(&new)?) } else { None };
                 self.name_folder(&new, &folder, name, text, file)?;
-                Ok(lock)
+                Ok((lock, owner))
             });
             match named {
-                Ok(lock) => return Ok((folder, lock)),
+                Ok((lock, owner)) => return Ok((folder, lock, owner)),
                 Err(Error::File { source, .. })
                     if source.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {

@@ -29,7 +29,8 @@ impl<'c> Hosts<'c> {
         context.cancel.check()?;
         let topology = topology::parse("bench.yaml", text)?;
         let daemons = Some(context.daemons());
-        let options = Options { name: Some(LAB.into()), daemons, ..Options::default() };
+        let options =
+            Options { name: Some(LAB.into()), daemons, owned: true, ..Options::default() };
         let (labs, cancel) = (&context.labs, &context.cancel);
         let up = || {
             let mut silent = |_: lab::Stage, _: usize, _: usize| {};

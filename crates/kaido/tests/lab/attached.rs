@@ -241,6 +241,41 @@ fn root_without_its_emulator_a_queue_is_open_or_closed_as_asked() {
     }
 }
 
+/// Whatever has become of what says which rules are a lab's: they are not forgotten.
+#[test]
+fn root_rules_are_not_forgotten_with_the_file_that_names_them() {
+    let (kaido, outside) = (kaido(), Outside::routed());
+    outside.forward();
+    let before = outside.look();
+    let file = kaido.file("wan.yaml", QUEUED);
+    let up = || outside.kaido(&kaido, &["lab", "up", &file]).ok();
+    up();
+    let folder = kaido.run_folder().join("labs/wan");
+    let config = folder.join("emulator.json");
+    let whole = std::fs::read(&config).unwrap();
+    for damaged in [&whole[..whole.len() / 2], b""] {
+        std::fs::write(&config, damaged).unwrap();
+        let says = ["cannot tell which", "emulator.json cannot be read", "iptables -t mangle -S"];
+        kaido.run(&["lab", "down", "wan"]).failed(1, &says);
+        assert!(outside.look().contains("kaido-"));
+    }
+    std::fs::write(&config, whole).unwrap();
+    kaido.ok(&["lab", "down", "wan"]);
+    assert_eq!(outside.look(), before);
+
+    up();
+    let rm = Said::of(Command::new("rm").arg("-rf").arg(&folder));
+    assert_eq!(rm.code, Some(1), "mounts stay: {rm}");
+    kaido.run(&["lab", "gc"]).failed(1, &["cannot tell which"]);
+    for program in ["iptables", "ip6tables"] {
+        run(&outside.machine, &format!("{program} -t mangle -F")).ok();
+        run(&outside.machine, &format!("{program} -t mangle -X")).ok();
+    }
+    let collected = kaido.json(&["lab", "gc"]);
+    assert_eq!(collected, serde_json::json!([{ "name": "wan", "removed": true }]));
+    assert_eq!(outside.look(), before);
+}
+
 #[test]
 fn root_labs_that_come_up_at_once_have_queues_of_their_own() {
     let (kaido, outside) = (kaido(), Outside::routed());

@@ -108,6 +108,29 @@ fn root_gc_leaves_labs_at_work_alone() {
     ready.ping("h1", &["10.255.0.4"]);
 }
 
+/// What cannot be removed by hand, since it is mounted, is found nevertheless.
+#[test]
+fn root_gc_takes_what_is_left_of_a_folder_that_was_removed_by_hand() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let mine = kaido.run_folder().join("labs/mine/netns");
+    std::fs::create_dir_all(&mine).unwrap();
+    std::fs::write(mine.join("h1"), "").unwrap();
+    let text = with_xdp(CHAIN).replace("r1-r2,", "r1-r2: {engine: true},");
+    kaido.ok(&["lab", "up", &kaido.file("lab.yaml", &text), "--name", "victim"]);
+    let folder = kaido.run_folder().join("labs/victim");
+    let said = Said::of(std::process::Command::new("rm").arg("-rf").arg(&folder));
+    assert_eq!(said.code, Some(1), "mounts stay: {said}");
+    assert!(!folder.join("lab.yaml").exists());
+    let list = kaido.json(&["lab", "ls"]);
+    assert_eq!((&list[0]["name"], &list[0]["phase"]), (&"victim".into(), &"broken".into()));
+    let collected = kaido.json(&["lab", "gc"]);
+    assert_eq!(collected, serde_json::json!([{ "name": "victim", "removed": true }]));
+    assert!(mine.join("h1").exists(), "this is somebody else's");
+    std::fs::remove_dir_all(kaido.run_folder().join("labs")).unwrap();
+    before.assert_restored(&kaido);
+}
+
 /// Ctrl-C goes to the whole foreground group, the daemons just being started too; `kill` to the
 /// command alone. Either way it cleans up by itself.
 #[test]

@@ -15,7 +15,7 @@ use model::topology::{Attachment, Means, Node, Topology};
 use netlink::{Handle, MAIN_TABLE, Namespace};
 
 use crate::processes::pause;
-use crate::state::Labs;
+use crate::state::{Labs, MARKER};
 use crate::{Cancel, Error};
 
 pub(crate) use queues::{close, open};
@@ -174,19 +174,37 @@ pub(crate) fn queues(topology: &Topology, labs: &Labs) -> Queues {
     queues::choose(topology, labs.root())
 }
 
+/// The queues that a lab has written down. Without these nothing says which rules are its own: that is an error,
+/// unless there cannot be any.
+fn known_queues(folder: &Path, machine: &Namespace) -> Result<Queues, Error> {
+    let path = crate::emulated::config(folder);
+    let read = fs::read(&path).and_then(|text| Ok(serde_json::from_slice(&text)?));
+    match read.map(|config: crate::emulated::EmulatorConfig| config.queues) {
+        Ok(queues) => Ok(queues),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            // It is written, whole, before there are rules; in a folder with its marker it was never there.
+            let root = folder.parent().and_then(Path::parent).unwrap_or(folder);
+            let are_none = || machine.run(|| queues::unknown(root).is_empty());
+            if folder.join(MARKER).exists() || are_none()? {
+                return Ok(Queues::new());
+            }
+            Err(Error::UnknownRules { path, source: error })
+        }
+        Err(source) => Err(Error::UnknownRules { path, source }),
+    }
+}
+
 /// Takes away again what a lab has done to this machine.
 pub(crate) fn release(folder: &Path) -> Result<(), Error> {
     let machine = machine(folder);
     if !machine.exists() {
         return Ok(());
     }
-    let text = fs::read(crate::emulated::config(folder)).unwrap_or_default();
-    // One that is half-written was written before anything was done.
-    let Ok(config) = serde_json::from_slice::<crate::emulated::EmulatorConfig>(&text) else {
-        return Ok(Namespace::remove_path(machine)?);
-    };
     match Namespace::open(&machine) {
-        Ok(namespace) => namespace.run(|| close(&config.queues))??,
+        Ok(namespace) => {
+            let queues = known_queues(folder, &namespace)?;
+            namespace.run(|| close(&queues))??;
+        }
         // Nor was anything done before the namespace was kept.
         Err(netlink::Error::NotANamespace { .. }) => {}
         Err(error) => return Err(error.into()),

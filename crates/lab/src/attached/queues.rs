@@ -45,13 +45,8 @@ pub(super) fn choose(topology: &Topology, root: &Path) -> Queues {
     let listed = std::fs::read_to_string("/proc/thread-self/net/netfilter/nfnetlink_queue");
     let number = |line: &str| line.split_whitespace().next()?.parse::<u16>().ok();
     taken.extend(listed.unwrap_or_default().lines().filter_map(number));
-    taken.extend(with_chains());
-    for entry in std::fs::read_dir(root.join("labs")).into_iter().flatten().flatten() {
-        let text = std::fs::read(crate::emulated::config(&entry.path())).unwrap_or_default();
-        if let Ok(other) = serde_json::from_slice::<crate::emulated::EmulatorConfig>(&text) {
-            taken.extend(other.queues.values().flat_map(|first| *first..first + EACH));
-        }
-    }
+    let known = with_chains().into_iter().chain(of_labs(root));
+    taken.extend(known.flat_map(|first| first..first + EACH));
     let mut free = (FIRST..u16::MAX - EACH)
         .step_by(EACH.into())
         .filter(|first| (*first..first + EACH).all(|number| !taken.contains(&number)));
@@ -61,15 +56,31 @@ pub(super) fn choose(topology: &Topology, root: &Path) -> Queues {
         .collect()
 }
 
+/// The first queues of all labs of a folder.
+fn of_labs(root: &Path) -> BTreeSet<u16> {
+    let mut found = BTreeSet::new();
+    for entry in std::fs::read_dir(root.join("labs")).into_iter().flatten().flatten() {
+        let text = std::fs::read(crate::emulated::config(&entry.path())).unwrap_or_default();
+        if let Ok(lab) = serde_json::from_slice::<crate::emulated::EmulatorConfig>(&text) {
+            found.extend(lab.queues.values());
+        }
+    }
+    found
+}
+
+/// The first queues whose chains are there, and which no lab of this folder has written down.
+pub(super) fn unknown(root: &Path) -> BTreeSet<u16> {
+    &with_chains() - &of_labs(root)
+}
+
 /// The first queues whose chains are there, of labs elsewhere as well.
-fn with_chains() -> Vec<u16> {
-    let mut found = Vec::new();
+fn with_chains() -> BTreeSet<u16> {
+    let mut found = BTreeSet::new();
     for program in ["iptables", "ip6tables"] {
         let listed = Command::new(program).args(["-w", "-t", "mangle", "-S"]).output();
         let text = listed.map(|listed| listed.stdout).unwrap_or_default();
         let number = |line: &str| line.strip_prefix("-N kaido-")?.parse::<u16>().ok();
-        let first = String::from_utf8_lossy(&text).lines().filter_map(number).collect::<Vec<_>>();
-        found.extend(first.into_iter().flat_map(|first| first..first + EACH));
+        found.extend(String::from_utf8_lossy(&text).lines().filter_map(number));
     }
     found
 }
