@@ -1,6 +1,8 @@
 //! `kaido lab test`: what a file's `tests:` say of a lab.
 
-use testkit::Machine;
+use std::time::Duration;
+
+use testkit::{Machine, until};
 
 use crate::kaido;
 
@@ -106,6 +108,67 @@ fn root_a_lab_that_is_up_stays_and_says_how_long_convergence_took() {
     let other = kaido.file("other.yaml", &routed(&[test]).replace("20ms", "30ms"));
     let said = kaido.run(&["lab", "test", &other]);
     said.failed(2, &["tested is up with another network", "kaido lab down tested"]);
+}
+
+/// A killed test has nobody who takes its lab down.
+#[test]
+fn root_gc_takes_the_lab_of_a_killed_test_and_not_that_of_a_living_one() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let file =
+        kaido.file("lab.yaml", &text(&["{from: h1, ping: h2, loss: 90%..100%, within: 60s}"]));
+    let mut child = kaido.start(&["lab", "test", &file]);
+    let phase = || {
+        let list = kaido.json(&["lab", "ls"]);
+        Some(list.as_array()?.first()?["phase"].as_str()?.to_owned())
+    };
+    let ready = || phase().filter(|phase| phase == "ready");
+    until(Duration::from_secs(30), ready, || "no lab is ready".into());
+    assert_eq!(kaido.json(&["lab", "gc"]), serde_json::json!([]));
+    assert_eq!(phase().as_deref(), Some("ready"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(phase().as_deref(), Some("broken"));
+    kaido.run(&["lab", "test", &file]).failed(1, &["is broken", "kaido lab down tested"]);
+    let collected = kaido.json(&["lab", "gc"]);
+    assert_eq!(collected, serde_json::json!([{ "name": "tested", "removed": true }]));
+    before.assert_restored(&kaido);
+}
+
+/// Results are never lost with the report, nor is the last report with a run that has none.
+#[test]
+fn root_a_report_takes_the_place_of_the_last_one_when_it_is_whole() {
+    let kaido = kaido();
+    let same = "{from: h1, ping: h2, count: 1}";
+    let file = kaido.file("lab.yaml", &text(&[same, same, "{from: h1, ping: h2, loss: 0%..0%}"]));
+    let old = kaido.file("report.xml", "the last one");
+    let read = || std::fs::read_to_string(&old).unwrap();
+    let bad = kaido.file("bad.yaml", "name: [");
+    kaido.run(&["lab", "test", &bad, "--junit", &old]).failed(2, &["bad.yaml"]);
+    assert_eq!(read(), "the last one");
+
+    let full = kaido.run(&["lab", "test", &file, "--junit", "/dev/full"]);
+    full.failed(1, &["cannot write /dev/full: No space left on device"]);
+    assert!(full.stdout.contains("3 passed, 0 failed"), "{full}");
+
+    let link = kaido.folder().join("link.xml");
+    std::os::unix::fs::symlink(&old, &link).unwrap();
+    kaido.ok(&["lab", "test", &file, "--junit", link.to_str().unwrap()]);
+    assert!(link.is_symlink());
+    let report = read();
+    let names: std::collections::BTreeSet<_> = report
+        .lines()
+        .filter(|line| line.contains("<testcase "))
+        .map(|line| line.split('"').nth(1).unwrap())
+        .collect();
+    assert_eq!(names.len(), 3, "{report}");
+    let beside = std::fs::read_dir(kaido.folder()).unwrap().flatten();
+    let left: Vec<_> = beside.map(|entry| entry.file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().starts_with('.')), "{left:?}");
+
+    let said = kaido.run(&["lab", "test", &file, "--junit", kaido.folder().to_str().unwrap()]);
+    said.failed(1, &["cannot write", "Is a directory"]);
+    assert!(kaido.labs().is_empty());
 }
 
 #[test]

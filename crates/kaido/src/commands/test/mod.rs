@@ -1,16 +1,17 @@
 //! `kaido lab test`.
 
-use std::fs::File;
+mod junit;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use lab::{Cancel, Lab, Labs, Options, Outcome};
 use model::topology::{Test, Topology};
-use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde_json::json;
 
+use self::junit::Junit;
 use super::lab::{daemons, progress_bar, read_all, shows};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
@@ -26,7 +27,7 @@ pub(crate) fn run(
 ) -> Done {
     let cancel = Cancel::default();
     // What cannot be written is told before anything is done.
-    let junit = junit.map(Junit::create).transpose()?;
+    let junit = junit.map(Junit::to).transpose()?;
     let (name, outcomes) = match what {
         Some(file) if Path::new(file).is_file() => {
             of_file(labs, Path::new(file), limit, &cancel, output)?
@@ -38,12 +39,11 @@ pub(crate) fn run(
             (lab.name().to_owned(), outcomes)
         }
     };
-    if let Some(junit) = junit {
-        junit.write(&name, &outcomes)?;
-    }
+    let written = junit.map(|junit| junit.write(&name, &outcomes));
     let passed = outcomes.iter().filter(|outcome| outcome.passed).count();
     let report = json!({ "lab": name, "passed": passed, "failed": outcomes.len() - passed, "tests": outcomes });
     output.print(&report, |_| text(&outcomes, passed))?;
+    written.transpose()?;
     Ok(if passed == outcomes.len() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -72,7 +72,9 @@ fn of_file(
     }
     check(&tests, &file.display().to_string())?;
     let files = recordings.into_texts();
-    let options = Options { daemons: Some(daemons()?), limit, files, ..Options::default() };
+    // A killed one leaves no lab that `gc` takes for a user's.
+    let daemons = Some(daemons()?);
+    let options = Options { daemons, limit, files, owned: true, ..Options::default() };
     let path: PathBuf = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
     let bar = progress_bar(output);
     let done = cancellable(cancel, || {
@@ -128,46 +130,4 @@ fn text(outcomes: &[Outcome], passed: usize) -> String {
     let header = ["", "TEST", "EXPECTED", "MEASURED", "AFTER"];
     let failed = outcomes.len() - passed;
     format!("{}\n{passed} passed, {failed} failed", table(&header, outcomes.iter().map(row)))
-}
-
-/// The file that continuous integration reads.
-struct Junit {
-    path: PathBuf,
-    file: File,
-}
-
-impl Junit {
-    fn create(path: &Path) -> Result<Self, Failure> {
-        let file = File::create(path)
-            .with_context(|| format!("cannot write {}", path.display()))
-            .map_err(Failure::failed)?;
-        Ok(Self { path: path.into(), file })
-    }
-
-    fn write(self, lab: &str, outcomes: &[Outcome]) -> Result<(), Failure> {
-        let written = junit(lab, outcomes).serialize(self.file);
-        written
-            .with_context(|| format!("cannot write {}", self.path.display()))
-            .map_err(Failure::failed)
-    }
-}
-
-fn junit(lab: &str, outcomes: &[Outcome]) -> Report {
-    let mut suite = TestSuite::new(lab);
-    for outcome in outcomes {
-        let mut status = TestCaseStatus::success();
-        if !outcome.passed {
-            status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-            let message = format!("expected {}, measured {}", outcome.expected, outcome.measured);
-            status.set_message(message);
-        }
-        let mut case = TestCase::new(outcome.test.as_str(), status);
-        case.set_classname(lab).set_time(Duration::from_secs_f64(outcome.seconds));
-        case.set_system_out(format!("{}: {}", outcome.expected, outcome.measured));
-        suite.add_test_case(case);
-    }
-    suite.set_time(Duration::from_secs_f64(outcomes.iter().map(|o| o.seconds).sum()));
-    let mut report = Report::new("kaido lab test");
-    report.add_test_suite(suite);
-    report
 }
