@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use model::{is_lab_name, is_node_name};
+use model::{is_daemon_name, is_lab_name, is_node_name};
 
 /// An interface's name has 15 bytes, of which parallel links take 4.
 const LONGEST: usize = 11;
@@ -36,7 +36,7 @@ impl Names {
 
     /// Whether a node may have this name as it is.
     pub(crate) fn is_free(&self, name: &str) -> bool {
-        is_node_name(name) && !self.taken.contains(name)
+        is_node_name(name) && !is_daemon_name(name) && !self.taken.contains(name)
     }
 }
 
@@ -112,6 +112,7 @@ mod tests {
             "é",
             "leaf-01-eu-west-1234567",
             "r-2",
+            "emulator",
         ]
         .iter()
         .map(|name| names.give(name))
@@ -129,6 +130,7 @@ mod tests {
             "n2",
             "leaf234567",
             "r2",
+            "emulator2",
         ];
         assert_eq!(given, wanted);
         assert!(given.iter().all(|name| is_node_name(name)), "{given:?}");

@@ -28,7 +28,7 @@ pub use bandwidth::{Bandwidth, BandwidthError};
 pub use decision::Decision;
 pub use document::suggest;
 pub use flow::{Class, Dscp, DscpError, Flow, PortRange, PortRangeError, Protocol};
-pub use name::{is_lab_name, is_node_name};
+pub use name::{is_daemon_name, is_lab_name, is_node_name};
 pub use outline::{Outline, OutlineValue, outline};
 pub use policy::{Color, Policy};
 pub use sid::{Locator, LocatorError, SegmentList, Sid, function};

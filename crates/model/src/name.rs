@@ -14,6 +14,14 @@ const RESERVED: [&str; 12] = [
     "ip_vti0", "ip6_vti0",
 ];
 
+/// What a lab's own daemons are called, beside its nodes' daemons.
+const DAEMONS: [&str; 3] = ["controller", "emulator", "supervisor"];
+
+/// Whether `text` names a daemon of a lab, so that no node is called so.
+pub fn is_daemon_name(text: &str) -> bool {
+    DAEMONS.contains(&text)
+}
+
 /// Whether `text` may name a node or a LAN: `[A-Za-z][A-Za-z0-9_]{0,10}`, not ending in `_` and
 /// digits, which parallel links append, and not a name that the kernel keeps.
 ///

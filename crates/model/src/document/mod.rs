@@ -25,7 +25,7 @@ pub(crate) use load::load;
 pub use nearest::suggest;
 pub(crate) use problems::{Place, Report, steps};
 pub use problems::{Problem, Problems};
-pub(crate) use text::{Address, Prefix, Prefix4, Prefix6, from_text, prefix};
+pub(crate) use text::{Address, Prefix, Prefix4, Prefix6, PrefixOrAddress, from_text, prefix};
 pub(crate) use tree::{Entry, Span, Step, Tree, Value};
 
 /// After so many misfits the rest is left for the next run.

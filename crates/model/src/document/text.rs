@@ -103,6 +103,26 @@ impl FromStr for Prefix {
 }
 from_text!(Prefix, "a prefix such as 10.0.5.0/24", r"^[0-9a-fA-F:.]+/[0-9]+$");
 
+/// A prefix of either family, or one address.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PrefixOrAddress(pub(crate) IpNet);
+
+impl FromStr for PrefixOrAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse::<IpAddr>() {
+            Ok(address) => Ok(Self(address.into())),
+            Err(_) => prefix(text, "10.0.5.0/24, or an address").map(Self),
+        }
+    }
+}
+from_text!(
+    PrefixOrAddress,
+    "a prefix such as 10.0.5.0/24, or an address",
+    r"^[0-9a-fA-F:.]+(/[0-9]+)?$"
+);
+
 /// An address of either family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address(pub(crate) IpAddr);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use super::impairments::{Discipline, Impairments};
 use super::links::Plan;
 use super::types::Node;
+use super::units::Queue;
 use crate::document::{Place, Step};
 
 /// What carries a segment's packets.
@@ -94,6 +95,29 @@ pub(super) fn backend(place: &mut Place<'_>, plan: &Plan<'_>, nodes: &[Node]) ->
                 place.value(&at, message, "write `engine: true`");
             }
             Backend::Netem
+        }
+    }
+}
+
+/// Refuses queues of the kernel's that no full frame gets into. The emulator sends at once what need not wait.
+pub(super) fn check_queues(place: &mut Place<'_>, plan: &Plan<'_>, backend: Backend, mtu: u16) {
+    const ETHERNET_HEADER: u32 = 14;
+    let frame = u32::from(mtu) + ETHERNET_HEADER;
+    let has_own = plan.body.reverse.as_ref().is_some_and(|reverse| reverse.queue.is_some());
+    let sides: &[(usize, &[&str])] = match has_own {
+        true => &[(0, &["queue"]), (1, &["reverse", "queue"])],
+        false => &[(0, &["queue"])],
+    };
+    for (side, keys) in sides {
+        let Some(Queue::Bytes(bytes)) = plan.sides.get(*side).map(|side| side.queue) else {
+            continue;
+        };
+        if backend != Backend::Emulator && bytes < frame {
+            let keys: Vec<Step> = keys.iter().map(|key| Step::from(*key)).collect();
+            let message = format!("a queue of {bytes} bytes has no room for a frame of {frame}");
+            let help =
+                "write at least 1p, or `engine: true`: the emulator's is for what has to wait";
+            place.value(&[plan.at.as_slice(), &keys].concat(), message, help);
         }
     }
 }

@@ -11,7 +11,7 @@ use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use super::backend::Engine;
 use super::impairments::{self, Share};
 use super::units::{JitterText, Percent, QueueText, Time};
-use crate::document::{Prefix, Prefix4, Prefix6};
+use crate::document::{Prefix4, Prefix6, PrefixOrAddress};
 use crate::{Bandwidth, PortRange, Protocol};
 
 /// What a link does in one direction.
@@ -48,9 +48,9 @@ pub(super) struct Direction {
 #[serde(deny_unknown_fields)]
 pub(super) struct Filter {
     /// Packets from here.
-    pub(super) from: Option<Prefix>,
+    pub(super) from: Option<PrefixOrAddress>,
     /// Packets to here.
-    pub(super) to: Option<Prefix>,
+    pub(super) to: Option<PrefixOrAddress>,
     /// Packets of this protocol.
     pub(super) protocol: Option<Protocol>,
     /// Packets to these ports.

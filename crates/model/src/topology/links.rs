@@ -245,6 +245,26 @@ fn direction(
     }
 }
 
+/// Refuses filters that no packet meets.
+fn check_filters(place: &mut Place<'_>, options: &Direction, at: &dyn Fn(&str) -> Vec<Step>) {
+    for (index, filter) in options.filter.iter().flatten().enumerate() {
+        let at = |key: &str| [at("filter"), vec![index.into(), key.into()]].concat();
+        if let (Some(protocol), Some(_)) = (filter.protocol, filter.ports)
+            && !protocol.has_ports()
+        {
+            let message = format!("{protocol} has no ports, so that no packet is filtered");
+            place.key(&at("ports"), message, "remove it, or filter tcp, udp or sctp");
+        }
+        if let (Some(from), Some(to)) = (filter.from, filter.to)
+            && from.0.addr().is_ipv4() != to.0.addr().is_ipv4()
+        {
+            let message =
+                format!("no packet goes from {} to {}: they are two families", from.0, to.0);
+            place.value(&at("to"), message, "write a filter for each family");
+        }
+    }
+}
+
 /// What one direction does to packets; what it does not say is as in `same`.
 fn impairments(
     place: &mut Place<'_>,
@@ -252,6 +272,7 @@ fn impairments(
     same: &Impairments,
     at: &dyn Fn(&str) -> Vec<Step>,
 ) -> Impairments {
+    check_filters(place, options, at);
     let share = |given: Option<Percent>, same: Share| given.map_or(same, |percent| percent.0);
     let filter = |filter: &super::link_text::Filter| Filter {
         from: filter.from.map(|prefix| prefix.0),

@@ -6,7 +6,7 @@ use super::attachment::attachment;
 use super::file::{File, Node as NodeText, NodeSrv6, Router, Routing as RoutingText};
 use super::types::{Dataplane, Node, NodeKind, RouterKind, Routing};
 use crate::document::{Place, Step, steps};
-use crate::is_node_name;
+use crate::{is_daemon_name, is_node_name};
 
 /// What a node's or LAN's name must look like.
 pub(super) const NAME_HELP: &str = "use up to 11 of A-Z, a-z, 0-9 and _, beginning with a letter, \
@@ -61,6 +61,12 @@ fn node(
     let at = |key: &str| [Step::from("nodes"), Step::from(name), Step::from(key)];
     if !is_node_name(name) {
         place.key(&at(""), format!("`{name}` cannot name a node"), NAME_HELP);
+    }
+    if is_daemon_name(name) {
+        let message = format!(
+            "`{name}` is what a daemon of the lab is called, as in `kaido lab start {name}`"
+        );
+        place.key(&at(""), message, "give the node another name");
     }
     let attachment = attachment(place, name, text);
     let kind = match text.router {

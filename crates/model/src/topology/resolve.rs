@@ -3,7 +3,7 @@
 use super::addresses::{Pools, assign, member4, member6};
 use super::applications::applications;
 use super::attachment;
-use super::backend::backend;
+use super::backend::{backend, check_queues};
 use super::events::events;
 use super::file::File;
 use super::functions::functions;
@@ -12,7 +12,9 @@ use super::links::{Plan, links};
 use super::nodes::nodes;
 use super::tests_section::tests;
 use super::timers::timers;
-use super::types::{Adjacency, End, Interface, Node, SRV6_HEADROOM, Segment, Topology};
+use super::types::{
+    Adjacency, End, Interface, Node, NodeKind, RouterKind, SRV6_HEADROOM, Segment, Topology,
+};
 use crate::document::{Place, Report, Step, Tree, steps};
 use crate::{function, is_lab_name};
 
@@ -64,6 +66,7 @@ pub(super) fn resolve<'a>(
         check_mtu(&mut place, &[plan.at.as_slice(), steps!["mtu"]].concat(), inner);
         let segment = topology.segments.len();
         let backend = backend(&mut place, plan, &topology.nodes);
+        check_queues(&mut place, plan, backend, inner.saturating_add(headroom));
         let mut ends = Vec::with_capacity(plan.members.len());
         for (member, node) in plan.members.iter().copied().enumerate() {
             let side = &plan.sides[member];
@@ -115,6 +118,18 @@ fn check_routing(place: &mut Place<'_>, plans: &[Plan<'_>], topology: &Topology)
             (node.ipv4_routing, node.ipv6_routing) != (first.ipv4_routing, first.ipv6_routing)
         };
         if let Some(other) = routers.iter().find(differs) {
+            let is_virtual = |node: &&&Node| node.kind == NodeKind::Router(RouterKind::Virtual);
+            if let Some(node) = [first, other].into_iter().find(is_virtual) {
+                let message = format!(
+                    "`{}` is a virtual router, which has static routes alone: its neighbour learns \
+                     nothing from it",
+                    node.name
+                );
+                let help = "link the FRR routers by an emulated link or a LAN (`engine: true`) in its \
+                            place, or give them `routing: [static]`";
+                place.key(&plan.at, message, help);
+                continue;
+            }
             let message = format!(
                 "`{}` and `{}` route by different protocols: neither learns what is behind the other",
                 first.name, other.name
