@@ -17,7 +17,7 @@ pub const LARGEST_MESSAGE: usize = 1 << 30;
 
 /// Why a daemon is not reached.
 #[derive(Debug, thiserror::Error)]
-#[error("no {peer} answers on {}: is it running?", path.display())]
+#[error("no {peer} answers on {}: is it running?{}", path.display(), start(peer))]
 pub struct ConnectError {
     /// What was to answer.
     pub peer: &'static str,
@@ -26,6 +26,13 @@ pub struct ConnectError {
     /// What went wrong.
     #[source]
     pub source: tonic::transport::Error,
+}
+
+const EMULATOR: &str = "emulator";
+
+/// What starts it again. An emulator is always a lab's.
+fn start(peer: &str) -> &'static str {
+    if peer == EMULATOR { " `kaido lab start emulator` starts it again" } else { "" }
 }
 
 /// Connects to the controller whose Unix socket is `path`.
@@ -42,7 +49,7 @@ pub async fn connect_dataplane(path: &Path) -> Result<DataplaneClient<Channel>, 
 
 /// Connects to the emulator whose Unix socket is `path`.
 pub async fn connect_emulator(path: &Path) -> Result<EmulatorClient<Channel>, ConnectError> {
-    Ok(EmulatorClient::new(channel("emulator", path, Duration::from_secs(10)).await?))
+    Ok(EmulatorClient::new(channel(EMULATOR, path, Duration::from_secs(10)).await?))
 }
 
 async fn channel(

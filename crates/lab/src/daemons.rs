@@ -15,6 +15,7 @@ use crate::announce::announcement;
 use crate::emulated;
 use crate::enter::enter;
 use crate::frr::tail;
+use crate::patience::{Patience, worked};
 use crate::processes::{pause, processes};
 use crate::state::{INFRASTRUCTURE, Lab, Lock, SOCKET, is_lab, lock, node_folder, write_whole};
 use crate::{Cancel, Error, supervised, xdp};
@@ -332,18 +333,17 @@ pub(crate) fn spawn(
     })
 }
 
-/// Waits until a daemon that was started answers on its socket.
+/// Waits until a daemon that was started answers on its socket, as long as it is at work.
 pub(crate) fn wait_for_socket(
     socket: &Path,
     started: &mut Started,
     cancel: &Cancel,
 ) -> Result<(), Error> {
-    const LIMIT: Duration = Duration::from_secs(10);
-    let since = Instant::now();
+    let (since, mut patience) = (Instant::now(), Patience::default());
     while std::os::unix::net::UnixStream::connect(socket).is_err() {
         cancel.check()?;
         started.check()?;
-        if since.elapsed() > LIMIT {
+        if patience.has_ended(since.elapsed(), worked(started.process.id())) {
             return Err(started.failed("does not answer"));
         }
         pause(Duration::from_millis(10));

@@ -162,6 +162,17 @@ impl Lab {
         Ok((socket(&self.folder), link))
     }
 
+    /// Whether a node sends on a link; if not, an error that names those that do.
+    pub fn check_sender(&self, link: &str, node: &str) -> Result<(), Error> {
+        let ends = &self.segment(link)?.ends;
+        let names = || ends.iter().map(|end| self.topology.nodes[end.node].name.as_str());
+        if names().any(|name| name == node) {
+            return Ok(());
+        }
+        let ends = names().map(str::to_owned).collect();
+        Err(Error::NotOnLink { node: node.into(), link: link.into(), ends })
+    }
+
     /// A link or a LAN of the topology, or an error that names those there are.
     pub fn segment(&self, name: &str) -> Result<&Segment, Error> {
         let known = |topology: &Topology| {

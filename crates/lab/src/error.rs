@@ -46,6 +46,18 @@ pub enum Error {
         /// How long it may be.
         most: usize,
     },
+    /// The environment names an empty folder.
+    #[error("KAIDO_RUN is empty: set it to a folder, or unset it")]
+    EmptyRunFolder,
+    /// The labs' folder cannot hold any.
+    #[error("labs cannot be kept in {}: set KAIDO_RUN to another folder", .path.display())]
+    RunFolder {
+        /// The folder.
+        path: PathBuf,
+        /// Why it cannot.
+        #[source]
+        source: std::io::Error,
+    },
     /// The labs' folder has a name that a configuration cannot hold.
     #[error("{} is not UTF-8: set KAIDO_RUN to another folder", .0.display())]
     NotUtf8(PathBuf),
@@ -232,6 +244,16 @@ pub enum Error {
         /// The names that there are.
         known: Vec<String>,
     },
+    /// A node that does not send on a link.
+    #[error("`{node}` is not on {link}, which has {}", .ends.join(", "))]
+    NotOnLink {
+        /// The node.
+        node: String,
+        /// The link.
+        link: String,
+        /// The nodes that are.
+        ends: Vec<String>,
+    },
     /// The lab's own copy of its topology cannot be read any more.
     #[error("the lab `{name}` has lost its topology: take it down with `kaido lab down {name}`")]
     Damaged {
@@ -364,6 +386,9 @@ impl Error {
                 | Self::BadName(_)
                 | Self::PathTooLong { .. }
                 | Self::NotUtf8(_)
+                | Self::EmptyRunFolder
+                | Self::RunFolder { .. }
+                | Self::NotOnLink { .. }
                 | Self::Running(_)
                 | Self::Inside(_)
                 | Self::NoController(_)

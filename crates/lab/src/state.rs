@@ -93,18 +93,31 @@ pub struct Lab {
 #[derive(Debug)]
 pub(crate) struct Lock(#[expect(dead_code, reason = "holding it is its use")] Flock<File>);
 
-impl Default for Labs {
-    /// The labs under `/run/kaido`, or under `$KAIDO_RUN`.
-    fn default() -> Self {
-        match std::env::var_os("KAIDO_RUN") {
-            // The daemons of a lab live in another folder.
-            Some(root) => Self::at(std::path::absolute(&root).unwrap_or_else(|_| root.into())),
-            None => Self { root: "/run/kaido".into(), owned: true },
-        }
+/// The folder that the environment names for all that runs, if it names one.
+fn named_folder() -> Result<Option<PathBuf>, Error> {
+    match std::env::var_os("KAIDO_RUN") {
+        Some(root) if root.is_empty() => Err(Error::EmptyRunFolder),
+        root => Ok(root.map(PathBuf::from)),
     }
 }
 
+/// Where what runs is kept: `$KAIDO_RUN`, or `/run/kaido`.
+pub fn run_folder() -> Result<PathBuf, Error> {
+    Ok(named_folder()?.unwrap_or_else(|| DEFAULT.into()))
+}
+
+const DEFAULT: &str = "/run/kaido";
+
 impl Labs {
+    /// The labs under `/run/kaido`, or under `$KAIDO_RUN`.
+    pub fn of_environment() -> Result<Self, Error> {
+        Ok(match named_folder()? {
+            // The daemons of a lab live in another folder.
+            Some(root) => Self::at(std::path::absolute(&root).unwrap_or(root)),
+            None => Self { root: DEFAULT.into(), owned: true },
+        })
+    }
+
     /// The labs under `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), owned: false }
@@ -129,6 +142,9 @@ impl Labs {
         let entries = match fs::read_dir(&labs) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) if source.kind() == std::io::ErrorKind::NotADirectory => {
+                return Err(Error::RunFolder { path: self.root.clone(), source });
+            }
             Err(error) => return Err(Error::file("read", labs)(error)),
         };
         let mut names: Vec<String> = entries

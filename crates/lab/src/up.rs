@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -150,6 +151,7 @@ impl Labs {
         if folder.exists() {
             return Err(self.exists(name));
         }
+        let mut last = None;
         // Another command may just be removing the empty folders above it.
         for _ in 0..10 {
             let made = fs::create_dir_all(new.join("netns")).map_err(Error::file("make", &new));
@@ -160,15 +162,17 @@ impl Labs {
             });
             match named {
                 Ok((lock, owner)) => return Ok((folder, lock, owner)),
-                Err(Error::File { source, .. })
-                    if source.kind() == std::io::ErrorKind::NotFound => {}
+                Err(Error::File { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                    last = Some(source);
+                }
                 Err(error) => {
                     self.remove_files(&new);
                     return Err(error);
                 }
             }
         }
-        Err(Error::Busy(name.into()))
+        let source = last.unwrap_or_else(|| ErrorKind::NotFound.into());
+        Err(Error::RunFolder { path: self.root().into(), source })
     }
 
     /// Fills the new folder and gives it its name, in one step.

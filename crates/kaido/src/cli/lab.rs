@@ -35,7 +35,8 @@ pub(crate) enum LabCommand {
     },
     /// Take a lab down
     Down {
-        /// The lab
+        /// The lab, or the topology file that it came from
+        #[arg(value_name = "LAB or FILE")]
         name: String,
     },
     /// List the labs

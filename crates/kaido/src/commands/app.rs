@@ -39,7 +39,7 @@ pub(crate) fn socket(which: &WhichController) -> Result<PathBuf, Failure> {
     match &which.controller {
         Some(socket) => Ok(socket.clone()),
         None => {
-            let lab = Labs::default().choose(which.lab.as_deref())?;
+            let lab = Labs::of_environment()?.choose(which.lab.as_deref())?;
             if !lab.topology().controller {
                 return Err(Failure::usage(anyhow::anyhow!(
                     "the lab {} has no controller: put `controller: true` into its file",

@@ -86,7 +86,7 @@ pub(super) fn run(
         Some(lab.topology().nodes[end.node].name.clone())
     };
     let from = from.or_else(first).unwrap_or_default();
-    lab.node(&from)?;
+    lab.check_sender(&link, &from)?;
     let cannot = || format!("cannot write {}", path.display());
     let mut recording = Recording {
         link: &link,

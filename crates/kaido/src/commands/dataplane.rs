@@ -33,15 +33,17 @@ pub(crate) fn run(command: DataplaneCommand, output: &Output) -> Done {
     }
 }
 
-fn folder(state: &State) -> PathBuf {
-    let run = || std::env::var_os("KAIDO_RUN").map_or("/run/kaido".into(), PathBuf::from);
-    state.state.clone().unwrap_or_else(|| run().join("dataplane"))
+fn folder(state: &State) -> Result<PathBuf, Failure> {
+    match &state.state {
+        Some(folder) => Ok(folder.clone()),
+        None => Ok(lab::run_folder()?.join("dataplane")),
+    }
 }
 
 pub(super) fn socket(which: &WhichDataplane) -> Result<PathBuf, Failure> {
     let state = match &which.node {
-        Some(node) => Labs::default().choose(which.lab.as_deref())?.dataplane(node)?,
-        None => folder(&which.state),
+        Some(node) => Labs::of_environment()?.choose(which.lab.as_deref())?.dataplane(node)?,
+        None => folder(&which.state)?,
     };
     Ok(forwarder::Config::socket(&state))
 }
@@ -49,7 +51,7 @@ pub(super) fn socket(which: &WhichDataplane) -> Result<PathBuf, Failure> {
 fn daemon(state: &State, file: Option<&Path>, metrics: Option<SocketAddr>) -> Done {
     start_tracing();
     let file = file.map(read).transpose()?;
-    let config = forwarder::Config { state: folder(state), file, metrics };
+    let config = forwarder::Config { state: folder(state)?, file, metrics };
     block_on(forwarder::run(config, asked_to_end()))?.map_err(|error| {
         if error.is_usage() { Failure::usage(error) } else { Failure::failed(error) }
     })?;

@@ -105,11 +105,11 @@ fn with_context<T: Send>(
     work: impl FnOnce(&Context<'_>) -> anyhow::Result<T> + Send,
 ) -> Result<T, Failure> {
     let cancel = Cancel::default();
-    let program = program()?;
+    let (program, labs) = (program()?, Labs::of_environment()?);
     let done = cancellable(&cancel, || {
         let say = |what: &str| tell(output, bar, what);
         let cancel = cancel.clone();
-        work(&Context { program, labs: Labs::default(), cancel, say: &say })
+        work(&Context { program, labs, cancel, say: &say })
     })?;
     bar.finish_and_clear();
     done.map_err(|error| match error.downcast::<lab::Error>() {

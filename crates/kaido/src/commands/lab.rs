@@ -21,7 +21,7 @@ use crate::runtime::cancellable;
 pub(super) const LARGEST_FILE: u64 = 5 << 20;
 
 pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
-    let labs = Labs::default();
+    let labs = Labs::of_environment()?;
     match command {
         LabCommand::Check { file } => check(&file, output),
         LabCommand::Up { file, name, limit, yes } => {
@@ -33,6 +33,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         }
         LabCommand::Down { name } => {
             let started = Instant::now();
+            let name = one_to_end(&labs, name)?;
             labs.down(&name)?;
             let seconds = started.elapsed().as_secs_f64();
             output.print(&json!({ "lab": name, "seconds": seconds }), |_| {
@@ -218,6 +219,34 @@ fn up(labs: &Labs, file: &Path, options: Options, output: &Output) -> Done {
         format!("lab {} is ready: {nodes} nodes, {seconds:.1} s", lab.name())
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The lab of this name; or of this topology file, if there is no such lab and one that came from the file.
+fn one_to_end(labs: &Labs, what: String) -> Result<String, Failure> {
+    let all = labs.names()?;
+    let Some(file) = std::fs::canonicalize(&what).ok().filter(|file| file.is_file()) else {
+        return Ok(what);
+    };
+    if all.contains(&what) {
+        return Ok(what);
+    }
+    let of_file = labs.list()?.into_iter().filter(|lab| lab.file == file);
+    match of_file.map(|lab| lab.name).collect::<Vec<_>>().as_slice() {
+        [one] => Ok(one.clone()),
+        [] if all.is_empty() => Err(Failure::usage(anyhow!("there is no lab"))),
+        [] => {
+            let all = all.join(", ");
+            Err(Failure::usage(anyhow!(
+                "no lab came from {what}: say which one is meant, of {all}"
+            )))
+        }
+        many => {
+            let many = many.join(", ");
+            Err(Failure::usage(anyhow!(
+                "{what} has several labs: say which one is meant, of {many}"
+            )))
+        }
+    }
 }
 
 fn ls(labs: &Labs, output: &Output) -> Done {

@@ -37,14 +37,14 @@ pub(super) fn change(lab: &Lab, link: &str, change: LinkChange, output: &Output)
             cable(lab, link, Change::Up, "up", output)
         }
         LinkChange::Set { from, settings } => {
+            if let Some(from) = &from {
+                lab.check_sender(link, from)?;
+            }
             if lab.emulator(link).is_err() {
                 return rate(lab, link, from, &settings, output);
             }
             let changes = settings.iter().map(ToString::to_string).collect();
             let from = from.unwrap_or_default();
-            if !from.is_empty() {
-                lab.node(&from)?;
-            }
             let set = v1::ChangeEmulatedLinkRequest { from, changes, ..Default::default() };
             emulated(lab, link, set, output)
         }
@@ -62,7 +62,7 @@ pub(super) fn traffic(
     let wrong = |text: String| Failure::usage(anyhow!(text));
     let traffic: topology::Traffic = settings.join(" ").parse().map_err(wrong)?;
     let (socket, link) = lab.emulator(link)?;
-    lab.node(&from)?;
+    lab.check_sender(&link, &from)?;
     let request = v1::AddCrossTrafficRequest {
         link: link.clone(),
         from: from.clone(),

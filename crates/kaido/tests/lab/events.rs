@@ -71,6 +71,20 @@ fn root_an_emulator_that_is_killed_is_seen_at_once_and_mended() {
     let said = kaido.ok(&["lab", "events"]);
     assert!(said.contains("the emulator has ended") && said.contains("there again"), "{said}");
     kaido.run(&["lab", "start", "emulator"]).failed(2, &["is running already"]);
+    for command in [
+        &["link", "r1-r2", "set", "delay=1ms", "--from", "h1"][..],
+        &["traffic", "r1-r2", "--from", "h1", "rate=1mbit", "for=1s"],
+        &["capture", "--link", "r1-r2", "--from", "h1", "--write", "/nowhere/x"],
+        &["link", "h1-r1", "set", "rate=1mbit", "--from", "r2"],
+    ] {
+        let said = kaido.run(&[&["lab"], command].concat());
+        let ends = if command.contains(&"r2") {
+            "h1-r1, which has h1, r1"
+        } else {
+            "r1-r2, which has r1, r2"
+        };
+        said.failed(2, &["is not on", ends]);
+    }
     end(&kaido, "emulator");
     lab.down();
     before.assert_restored(&kaido);

@@ -196,6 +196,39 @@ fn root_a_folder_that_is_too_deep_for_sockets_is_refused() {
     }
 }
 
+#[test]
+fn root_a_folder_that_is_none_is_refused() {
+    let kaido = kaido();
+    let file = kaido.file("lab.yaml", CHAIN);
+    let run =
+        |folder: &str, command: &[&str]| Said::of(kaido.command(command).env("KAIDO_RUN", folder));
+    for command in
+        [&["lab", "up", &file][..], &["lab", "ls"], &["dataplane", "show"], &["app", "ls"]]
+    {
+        run("", command).failed(2, &["KAIDO_RUN is empty: set it to a folder, or unset it"]);
+    }
+    for folder in ["/proc/kaido", "/dev/null"] {
+        let says = format!("labs cannot be kept in {folder}: set KAIDO_RUN to another folder");
+        run(folder, &["lab", "up", &file]).failed(2, &[&says]);
+    }
+}
+
+#[test]
+fn root_a_lab_goes_down_by_its_file_too() {
+    let kaido = kaido();
+    let file = kaido.file("lab.yaml", CHAIN);
+    let other = kaido.file("other.yaml", CHAIN);
+    kaido.run(&["lab", "down", &file]).failed(2, &["there is no lab"]);
+    kaido.ok(&["lab", "up", &file, "--name", "one"]);
+    kaido.run(&["lab", "down", &other]).failed(2, &["no lab came from", "of one"]);
+    kaido.ok(&["lab", "up", &file, "--name", "two"]);
+    kaido.run(&["lab", "down", &file]).failed(2, &["has several labs", "of one, two"]);
+    kaido.ok(&["lab", "down", "one"]);
+    std::fs::write(&file, "no topology any more").unwrap();
+    assert_eq!(kaido.json(&["lab", "down", &file])["lab"], "two");
+    kaido.run(&["lab", "down", "/nowhere.yaml"]).failed(2, &["is no name of a lab"]);
+}
+
 /// A data plane's socket is deeper than the controller's.
 #[test]
 fn root_a_folder_that_is_too_deep_for_a_data_planes_socket_is_refused() {

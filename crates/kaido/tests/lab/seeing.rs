@@ -105,7 +105,7 @@ fn root_what_links_do_is_measured_beside_what_they_were_told() {
     end(&kaido, "emulator");
     let top = || kaido.run(&["lab", "top", "--once"]);
     until(Duration::from_secs(10), || (top().code == Some(1)).then_some(()), || top().stdout);
-    top().failed(1, &["no emulator answers"]);
+    top().failed(1, &["no emulator answers", "`kaido lab start emulator`"]);
     kaido.run(&["lab", "links"]).failed(1, &["no emulator answers"]);
     lab.down();
 }
