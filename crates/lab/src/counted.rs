@@ -1,9 +1,10 @@
 //! What a running lab's own links, those of the kernel, have carried.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use model::Bandwidth;
-use model::topology::SegmentKind;
+use model::topology::{Backend, Impairments, Interface, SegmentKind};
 use netlink::{Handle, Sample};
 
 use crate::Error;
@@ -21,10 +22,28 @@ pub struct Counted {
     pub to: Option<String>,
     /// The rate that the file says; a queue has its own, which may have been changed.
     pub rate: Option<Bandwidth>,
+    /// What netem was told, where it does the link.
+    pub netem: Option<Told>,
     /// When, in nanoseconds since the machine started.
     pub at_ns: u64,
     /// What the interface has sent.
     pub sample: Sample,
+}
+
+/// What one direction was told to do, beside its rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Told {
+    /// How much later packets arrive.
+    pub delay: Duration,
+    /// The part of packets that are lost.
+    pub loss: f64,
+}
+
+impl Told {
+    fn netem(interface: &Interface) -> Option<Self> {
+        let Impairments { delay, loss, .. } = interface.impairments;
+        (interface.backend == Backend::Netem).then(|| Self { delay, loss: loss.part() })
+    }
 }
 
 impl Lab {
@@ -57,11 +76,27 @@ impl Lab {
                     from: node.name.clone(),
                     to,
                     rate: interface.rate,
+                    netem: Told::netem(interface),
                     at_ns: *at_ns,
                     sample: sample.clone(),
                 });
             }
         }
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_netem_was_told_is_known_and_of_other_links_there_is_none() {
+        let text = "name: a\nnodes: {a: {}, b: {}}\nlinks:\n  - a-b: {engine: netem, delay: 20ms, loss: \
+                    {gilbert-elliott: {p: 5%, r: 5%, bad: 50%}}}\n  - a-b: {rate: 1mbit}\n  - a-b: {delay: 1ms}\n";
+        let topology = model::topology::parse("a.yaml", text).unwrap();
+        let told = |at: usize| Told::netem(&topology.nodes[0].interfaces[at]);
+        assert_eq!(told(0), Some(Told { delay: Duration::from_millis(20), loss: 0.25 }));
+        assert_eq!([told(1), told(2)], [None, None]);
     }
 }

@@ -41,7 +41,7 @@ mod xdp;
 pub use announce::announcement;
 pub use attached::{Attached, interfaces as attached};
 pub use cancel::Cancel;
-pub use counted::Counted;
+pub use counted::{Counted, Told};
 pub use daemons::{ControllerConfig, Daemons, NodeConfig};
 pub use draw::draw;
 pub use emulated::{

@@ -20,9 +20,21 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// this time without a change: a node's own configuration may have other costs, and inside an
 /// autonomous system BGP counts otherwise.
 const STABLE: Duration = Duration::from_secs(3);
+/// How long RIP may keep a better route back after a change (RFC 2453 section 3.10.1).
+const RIP_TRIGGERED: Duration = Duration::from_secs(5);
 
 /// What a router's kernel must have: by prefix, the interfaces' indexes.
 type Table = BTreeMap<IpNet, BTreeSet<u32>>;
+
+/// How long routes that are not over the expected links must stay as they are. With RIP a better one may come with
+/// the next update, if its announcement was missed.
+fn stable(topology: &Topology) -> Duration {
+    let runs_rip = |ipv6| topology.nodes.iter().any(|node| routing(node, ipv6) == Routing::Rip);
+    if runs_rip(false) || runs_rip(true) {
+        return STABLE.max(topology.timers.rip.update + RIP_TRIGGERED);
+    }
+    STABLE
+}
 
 /// Waits until every router that runs a routing protocol has its routes, for at most `limit`.
 pub(crate) fn wait(
@@ -39,7 +51,7 @@ pub(crate) fn wait(
     for &at in expected.keys() {
         handles.insert(at, Handle::within(&namespaces[&at])?);
     }
-    let started = Instant::now();
+    let (started, stable) = (Instant::now(), stable(topology));
     let mut seen: BTreeMap<usize, Table> = BTreeMap::new();
     let mut changed = started;
     loop {
@@ -65,7 +77,7 @@ pub(crate) fn wait(
         };
         let inexact = missing(true);
         progress(total - inexact.len(), total);
-        if inexact.is_empty() || (changed.elapsed() > STABLE && missing(false).is_empty()) {
+        if inexact.is_empty() || (changed.elapsed() > stable && missing(false).is_empty()) {
             return Ok(());
         }
         for &at in expected.keys().filter(|&&at| topology.nodes[at].runs_frr()) {
@@ -113,4 +125,21 @@ fn kernel_table(handle: &mut Handle) -> Result<Table, Error> {
         table.entry(route.destination).or_default().extend(interfaces);
     }
     Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rip_is_given_an_update_to_find_a_better_way() {
+        let seconds = |text: &str| {
+            let head = "name: a\nnodes: {r1: {router: frr}, r2: {router: frr}}\nlinks: [r1-r2]\n";
+            let topology = model::topology::parse("a.yaml", &format!("{head}{text}")).unwrap();
+            stable(&topology).as_secs()
+        };
+        assert_eq!(seconds("routing: [ospf, ospf6]"), 3);
+        assert_eq!(seconds("routing: [rip, static]"), 10);
+        assert_eq!(seconds("routing: [ospf, ripng]\nrip: {update: 30s}"), 35);
+    }
 }

@@ -42,6 +42,9 @@ pub(crate) enum LabCommand {
     /// List the labs
     Ls,
     /// Run the tests of a lab's file; the exit code is 1 if one fails
+    ///
+    /// Each is repeated until it holds, for as long as its `within` says. AFTER is how long after the test's own
+    /// beginning it began to hold.
     Test {
         /// A lab that is up, or a topology file, whose lab is brought up and taken down again if it
         /// is not up; not needed when there is only one lab
@@ -85,6 +88,9 @@ pub(crate) enum LabCommand {
         from: Option<ImportFormat>,
     },
     /// Draw a topology as text, or as SVG
+    ///
+    /// Links are as the file says, also those of a lab that is up: `kaido lab links` and `kaido lab top` show what they
+    /// do now.
     Graph {
         #[command(flatten)]
         which: WhichLab,

@@ -25,6 +25,16 @@ fn root_an_ospf_fabric() {
 }
 
 #[test]
+fn root_two_branches() {
+    holds("paper-path.yaml");
+}
+
+#[test]
+fn root_functions() {
+    holds("functions.yaml");
+}
+
+#[test]
 fn root_an_srv6_core() {
     holds("srv6-core.yaml");
 }

@@ -89,6 +89,20 @@ pub enum Loss {
     },
 }
 
+impl Loss {
+    /// The part of packets that are lost in the long run.
+    pub fn part(self) -> f64 {
+        match self {
+            Self::Independent(share) => share.part(),
+            Self::GilbertElliott { p, r, bad, good } => {
+                let (p, r) = (p.part(), r.part());
+                let is_bad = if p == 0.0 { 0.0 } else { p / (p + r) };
+                is_bad * bad.part() + (1.0 - is_bad) * good.part()
+            }
+        }
+    }
+}
+
 impl Default for Loss {
     fn default() -> Self {
         Self::Independent(Share::NONE)

@@ -43,6 +43,8 @@ struct Common {
     queued: Family<Direction, Gauge>,
     up: Family<Direction, Gauge>,
     rate: Value,
+    delay: Value,
+    loss: Value,
 }
 
 /// What has counted something. `emulated`: nothing if no link is, and nothing in it if the emulator does not answer.
@@ -63,7 +65,31 @@ pub(super) fn text(
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = encode(&mut text, &registry);
-    text
+    in_order(&text)
+}
+
+/// The same with each family's values in the order of their labels, which is that of links. The registry has none.
+fn in_order(text: &str) -> String {
+    /// A histogram's steps stay together, in their own order: sorting is stable.
+    fn labels(line: &str) -> (&str, &str) {
+        let labels = line.split_once('{').map_or("", |(_, labels)| labels);
+        let (labels, _) = labels.rsplit_once('}').unwrap_or((labels, ""));
+        let Some((before, step)) = labels.split_once("le=\"") else { return (labels, "") };
+        (before, step.split_once('"').map_or("", |(_, after)| after))
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let mut ordered = String::with_capacity(text.len());
+    for family in lines.chunk_by(|one, next| one.starts_with('#') == next.starts_with('#')) {
+        let mut family = family.to_vec();
+        if !family[0].starts_with('#') {
+            family.sort_by_key(|line| labels(line));
+        }
+        for line in family {
+            ordered += line;
+            ordered.push('\n');
+        }
+    }
+    ordered
 }
 
 fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
@@ -85,6 +111,12 @@ impl Common {
             queued: add(registry, "link_queue_bytes", "Bytes that wait in the queue"),
             up: add(registry, "link_up", "Whether the link is not cut"),
             rate: add(registry, "link_configured_rate_bits_per_second", "Its rate, if it has one"),
+            delay: add(registry, "link_configured_delay_seconds", "Its delay, without jitter"),
+            loss: add(
+                registry,
+                "link_configured_loss_ratio",
+                "The part of packets that it is to lose",
+            ),
         }
     }
 
@@ -98,6 +130,10 @@ impl Common {
         self.up.get_or_create(&of).set(one.sample.carrier.into());
         if let Some(rate) = one.sample.rate.or(one.rate) {
             self.rate.get_or_create(&of).set(rate.bps() as f64);
+        }
+        if let Some(told) = one.netem {
+            self.delay.get_or_create(&of).set(told.delay.as_secs_f64());
+            self.loss.get_or_create(&of).set(told.loss);
         }
     }
 
@@ -127,9 +163,6 @@ fn count_emulated(registry: &mut Registry, common: &Common, answer: &v1::GetEmul
         add(registry, "link_delay_seconds", "How long packets that arrived were inside, together");
     let inside: Now = add(registry, "link_inside_packets", "Packets that wait or are on their way");
     let queued: Now = add(registry, "link_queue_packets", "Packets that wait in the queue");
-    let delay: Value = add(registry, "link_configured_delay_seconds", "Its delay, without jitter");
-    let loss: Value =
-        add(registry, "link_configured_loss_ratio", "The part of packets that it is to lose");
     let mut lateness = Vec::new();
     for one in &answer.directions {
         let (link, from) = (one.link.clone(), one.from.clone());
@@ -157,8 +190,8 @@ fn count_emulated(registry: &mut Registry, common: &Common, answer: &v1::GetEmul
         queued.get_or_create(&of).set(signed(one.waiting));
         common.queued.get_or_create(&of).set(signed(one.waiting_bytes));
         common.up.get_or_create(&of).set((!one.down).into());
-        delay.get_or_create(&of).set(one.delay_ns as f64 / 1e9);
-        loss.get_or_create(&of).set(one.loss);
+        common.delay.get_or_create(&of).set(one.delay_ns as f64 / 1e9);
+        common.loss.get_or_create(&of).set(one.loss);
         if let Some(rate) = one.rate_bps {
             common.rate.get_or_create(&of).set(rate as f64);
         }
@@ -285,6 +318,7 @@ mod tests {
             from: "h".into(),
             to: Some("a".into()),
             rate: None,
+            netem: Some(lab::Told { delay: std::time::Duration::from_millis(5), loss: 0.25 }),
             at_ns: 0,
             sample: netlink::Sample {
                 interface: 2,
@@ -330,6 +364,31 @@ mod tests {
         assert_eq!(found(&values, "link_dropped_packets_total", &["h-a", "queue"]), 3.0);
         assert_eq!(found(&values, "link_queue_bytes", &["h-a"]), 70.0);
         assert_eq!(found(&values, "emulator_up", &[]), 1.0);
+        assert_eq!(found(&values, "link_configured_delay_seconds", &["h-a"]), 0.005);
+        assert_eq!(found(&values, "link_configured_loss_ratio", &["h-a"]), 0.25);
+    }
+
+    #[test]
+    fn links_are_in_order() {
+        let one = |n: usize| v1::EmulatedDirection {
+            link: format!("l{n:02}"),
+            exit: Some(0),
+            ..Default::default()
+        };
+        let edge = v1::EmulatedEdge {
+            lateness: Some(v1::Lateness { steps: vec![1, 1, 1], sum_s: 1.0, max_ns: 9 }),
+            ..Default::default()
+        };
+        let directions = (0..40).rev().map(one).collect();
+        let answer = v1::GetEmulatedLinksResponse { directions, edges: vec![edge], at_ns: 0 };
+        let text = text("wan", Some(Some(&answer)), &[]);
+        read(&text);
+        let link = |line: &str| line.split_once("link=\"").map(|(_, rest)| rest[..3].to_owned());
+        for name in ["link_packets_total{", "link_lateness_seconds_bucket{"] {
+            let lines = text.lines().filter(|line| line.starts_with(&format!("kaido_lab_{name}")));
+            let links: Vec<String> = lines.filter_map(link).collect();
+            assert!(links.len() >= 40 && links.is_sorted(), "{name}: {links:?}");
+        }
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub(super) struct Count {
     /// By cause.
     pub(super) dropped: Vec<(String, u64)>,
     pub(super) emulated: Option<Emulated>,
+    /// What was told to netem, which counts nothing of it.
+    pub(super) netem: Option<lab::Told>,
 }
 
 /// What only the emulator knows.
@@ -80,11 +82,12 @@ fn emulated(answer: &v1::GetEmulatedLinksResponse, one: &v1::EmulatedDirection) 
             waiting: one.waiting,
             lateness: exit.and_then(|edge| edge.lateness.clone()),
         }),
+        netem: None,
     }
 }
 
 fn kernel(found: lab::Counted) -> Count {
-    let lab::Counted { link, from, to, rate, at_ns, sample } = found;
+    let lab::Counted { link, from, to, rate, netem, at_ns, sample } = found;
     Count {
         name: Name { link, from, to: to.unwrap_or_default() },
         at_ns,
@@ -95,5 +98,6 @@ fn kernel(found: lab::Counted) -> Count {
         waiting_bytes: sample.backlog_bytes,
         dropped: vec![("queue".into(), sample.drops)],
         emulated: None,
+        netem,
     }
 }
