@@ -123,7 +123,7 @@ fn root_an_unusable_run_folder_is_named() {
     std::fs::write(kaido.run_folder(), "").unwrap();
     let file = kaido.file("lab.yaml", CHAIN);
     let said = kaido.run(&["lab", "up", &file]);
-    said.failed(1, &["cannot", "run/labs", "Not a directory"]);
+    said.failed(2, &["labs cannot be kept in", "Not a directory", "set KAIDO_RUN"]);
     std::fs::remove_file(kaido.run_folder()).unwrap();
 }
 
