@@ -1,4 +1,4 @@
-//! What a controller still lacks, and whether a data plane is at work.
+//! What a controller still lacks, and whether data planes and emulators are at work.
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,6 +29,37 @@ pub fn dataplane_is_at_work(socket: &Path) -> bool {
         client.get_dataplane(v1::GetDataplaneRequest {}).await.ok()
     };
     runtime.block_on(async { tokio::time::timeout(LIMIT, asked).await }).is_ok_and(|a| a.is_some())
+}
+
+/// How an emulator is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// It answers.
+    There,
+    /// It has a socket, and does not answer in time: it is stopped, or has too much to do.
+    Silent,
+    /// Nobody is there.
+    Gone,
+}
+
+/// What an emulator answers a question that costs it nothing.
+pub async fn emulator_presence(socket: &Path) -> Presence {
+    const LIMIT: Duration = Duration::from_secs(1);
+    let asked = async {
+        let mut emulator = crate::connect_emulator(socket).await.ok()?;
+        emulator.check_emulator(v1::CheckEmulatorRequest {}).await.ok()
+    };
+    match tokio::time::timeout(LIMIT, asked).await {
+        Ok(Some(_)) => Presence::There,
+        Ok(None) => Presence::Gone,
+        Err(_) => Presence::Silent,
+    }
+}
+
+/// Whether an emulator answers that has a socket. It blocks: asynchronous code must not call it.
+pub fn emulator_answers(socket: &Path) -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.is_ok_and(|runtime| runtime.block_on(emulator_presence(socket)) != Presence::Silent)
 }
 
 async fn look(

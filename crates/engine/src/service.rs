@@ -209,6 +209,15 @@ fn panicked() -> Status {
 
 #[tonic::async_trait]
 impl Emulator for Service {
+    async fn check_emulator(
+        &self,
+        _: Request<v1::CheckEmulatorRequest>,
+    ) -> Result<Response<v1::CheckEmulatorResponse>, Status> {
+        let remote = self.remote.clone();
+        wait(move || Ok(remote.with(|_, _| ())?)).await?;
+        Ok(Response::new(v1::CheckEmulatorResponse {}))
+    }
+
     async fn get_emulated_links(
         &self,
         _: Request<v1::GetEmulatedLinksRequest>,

@@ -36,6 +36,10 @@ pub enum Happening {
     EmulatorEnded,
     /// There is an emulator again, and its links are up.
     EmulatorStarted,
+    /// The emulator is there, and does not answer: what is due waits.
+    EmulatorSilent,
+    /// It answers again.
+    EmulatorAnswers,
     /// An interface of an emulated link is gone, and the link is down.
     InterfaceGone {
         /// The node.

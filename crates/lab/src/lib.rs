@@ -58,6 +58,6 @@ pub use state::{Lab, Labs, Phase, Summary, run_folder};
 pub use supervised::SupervisorConfig;
 pub use svg::draw_svg;
 pub use teardown::Collected;
-pub use timeline::{Deed, History, Progress as StepProgress, Step, steps};
+pub use timeline::{Deed, History, Outcome as StepOutcome, Step, steps};
 pub use up::{Options, Progress, Stage};
 pub use verify::{Outcome, check_tools};

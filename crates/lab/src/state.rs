@@ -155,8 +155,8 @@ impl Labs {
         Ok(names)
     }
 
-    /// What `kaido lab ls` shows.
-    pub fn list(&self) -> Result<Vec<Summary>, Error> {
+    /// What `kaido lab ls` shows. `answers`: whether the emulator on a socket does.
+    pub fn list(&self, answers: fn(&Path) -> bool) -> Result<Vec<Summary>, Error> {
         let summary = |name: String| {
             let folder = self.folder(&name);
             let state = State::read(&folder);
@@ -166,7 +166,7 @@ impl Labs {
                 (topology.nodes.len(), xdp)
             });
             let (phase, troubles) = match (self.phase(&name), &topology) {
-                (Phase::Ready, Some(topology)) => match troubles(&folder, topology) {
+                (Phase::Ready, Some(topology)) => match troubles(&folder, topology, answers) {
                     none if none.is_empty() => (Phase::Ready, none),
                     troubles => (Phase::Degraded, troubles),
                 },

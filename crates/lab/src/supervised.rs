@@ -71,21 +71,32 @@ pub(crate) fn wait_until_mended(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is wrong with a lab that was ready, in words; nothing if all of it is at work.
-pub(crate) fn troubles(folder: &Path, topology: &Topology) -> Vec<String> {
+/// What is wrong with a lab that was ready, in words; nothing if all of it is at work. `answers`: whether the
+/// emulator on a socket does.
+pub(crate) fn troubles(
+    folder: &Path,
+    topology: &Topology,
+    answers: fn(&Path) -> bool,
+) -> Vec<String> {
     // Whoever may not ask does not know.
-    let answers = |socket: &Path| match std::os::unix::net::UnixStream::connect(socket) {
+    let is_there = |socket: &Path| match std::os::unix::net::UnixStream::connect(socket) {
         Ok(_) => true,
         Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
     };
     let mut troubles = Vec::new();
-    if topology.has_emulated() && !answers(&emulated::socket(folder)) {
+    let emulator = emulated::socket(folder);
+    if topology.has_emulated() && !is_there(&emulator) {
         let links = if ended(folder).exists() { "down" } else { "dead" };
         troubles.push(format!(
             "the emulator has ended and its links are {links}: `kaido lab start emulator`"
         ));
+    } else if topology.has_emulated() && !answers(&emulator) {
+        let events = if topology.events.is_empty() { "" } else { ", and events wait" };
+        troubles.push(format!(
+            "the emulator does not answer: it is stopped, or has too much to do{events}"
+        ));
     }
-    if is_needed(topology) && !answers(&socket(folder)) {
+    if is_needed(topology) && !is_there(&socket(folder)) {
         let events = if topology.events.is_empty() { "" } else { ", and events wait" };
         troubles.push(format!(
             "the supervisor has ended, so that nobody sees when the emulator \
@@ -196,8 +207,9 @@ impl Lab {
         ended(&self.folder).exists()
     }
 
-    /// What is wrong with it, in words; nothing if all of it is at work.
-    pub fn troubles(&self) -> Vec<String> {
-        troubles(&self.folder, &self.topology)
+    /// What is wrong with it, in words; nothing if all of it is at work. `answers`: whether the emulator on
+    /// a socket does.
+    pub fn troubles(&self, answers: fn(&Path) -> bool) -> Vec<String> {
+        troubles(&self.folder, &self.topology, answers)
     }
 }

@@ -104,10 +104,10 @@ fn of_event(topology: &Topology, event: &Event) -> Vec<Step> {
     }
 }
 
-/// How far a step is.
+/// What has become of a step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "state")]
-pub enum Progress {
+pub enum Outcome {
     /// It is to come.
     ToCome,
     /// It was done.
@@ -130,7 +130,7 @@ pub struct History {
     /// For how long the lab has been ready; none while it is not.
     pub ready_for: Option<Duration>,
     /// The steps of its timeline.
-    pub steps: Vec<(Step, Progress)>,
+    pub steps: Vec<(Step, Outcome)>,
     /// What nobody asked for.
     pub others: Vec<journal::Entry>,
 }
@@ -138,8 +138,8 @@ pub struct History {
 impl Lab {
     /// What has happened to it, and what is to come.
     pub fn history(&self) -> History {
-        let mut steps: Vec<(Step, Progress)> =
-            steps(&self.topology).into_iter().map(|step| (step, Progress::ToCome)).collect();
+        let mut steps: Vec<(Step, Outcome)> =
+            steps(&self.topology).into_iter().map(|step| (step, Outcome::ToCome)).collect();
         let mut others = Vec::new();
         for entry in journal::read(&self.folder) {
             let done_at = entry.at.unwrap_or(0.0);
@@ -147,8 +147,8 @@ impl Lab {
                 Happening::Step { number, error } => {
                     let Some((_, progress)) = steps.get_mut(number) else { continue };
                     *progress = match error {
-                        None => Progress::Done { done_at },
-                        Some(error) => Progress::Failed { done_at, error },
+                        None => Outcome::Done { done_at },
+                        Some(error) => Outcome::Failed { done_at, error },
                     };
                 }
                 _ => others.push(entry),

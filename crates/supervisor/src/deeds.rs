@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use api::v1;
 use api::v1::emulator_client::EmulatorClient;
+use api::{Presence, v1};
 use lab::{Change, Deed, Lab, Step};
 use model::topology::Traffic;
 use tokio::runtime::Runtime;
@@ -23,6 +23,24 @@ impl Deeds {
         Ok(Self { runtime: runtime.map_err(Error::refused("start a runtime"))? })
     }
 
+    /// Whether the emulator is told of a step.
+    pub(crate) fn is_told(lab: &Lab, step: &Step) -> bool {
+        match &step.deed {
+            // An end without a namespace has no carrier to lose: there the emulator itself is told.
+            Deed::Down { silent } | Deed::Up { silent } => {
+                *silent || (step.emulated && !lab.has_cable(&step.link).unwrap_or(true))
+            }
+            Deed::Set(_) | Deed::Traffic(_) => true,
+            Deed::Rate(_) => false,
+        }
+    }
+
+    /// How the emulator is.
+    pub(crate) fn presence(&self, lab: &Lab) -> Result<Presence, Error> {
+        let socket = lab.emulator_socket()?;
+        Ok(self.runtime.block_on(api::emulator_presence(&socket)))
+    }
+
     /// Carries out a step.
     pub(crate) fn run(&self, lab: &Lab, step: &Step) -> Result<(), Error> {
         self.tell(lab, step, Duration::ZERO)?;
@@ -39,7 +57,7 @@ impl Deeds {
 
     /// Tells an emulator that has begun anew what a step of the past has changed in the old one.
     pub(crate) fn repeat(&self, lab: &Lab, step: &Step, ago: Duration) -> Result<(), Error> {
-        if step.emulated { self.tell(lab, step, ago) } else { Ok(()) }
+        self.tell(lab, step, ago)
     }
 
     fn tell(&self, lab: &Lab, step: &Step, ago: Duration) -> Result<(), Error> {
@@ -49,14 +67,14 @@ impl Deeds {
             self.change(lab, v1::ChangeEmulatedLinkRequest { link, from, ..change })
         };
         let nothing = v1::ChangeEmulatedLinkRequest::default;
-        // An end without a namespace has no carrier to lose: there the emulator itself is told.
-        let is_its =
-            |silent| silent || (step.emulated && !lab.has_cable(&step.link).unwrap_or(true));
+        if !Self::is_told(lab, step) {
+            return Ok(());
+        }
         match &step.deed {
-            Deed::Down { silent } if is_its(*silent) => {
+            Deed::Down { .. } => {
                 change(v1::ChangeEmulatedLinkRequest { down: Some(true), ..nothing() })
             }
-            Deed::Up { silent } if is_its(*silent) => {
+            Deed::Up { .. } => {
                 change(v1::ChangeEmulatedLinkRequest { down: Some(false), ..nothing() })
             }
             Deed::Set(changes) => {
@@ -71,7 +89,7 @@ impl Deeds {
                 self.add_traffic(lab, step, Traffic { duration: left, ..*traffic })
             }
             // The devices at the ends are not the emulator's.
-            Deed::Down { .. } | Deed::Up { .. } | Deed::Rate(_) => Ok(()),
+            Deed::Rate(_) => Ok(()),
         }
     }
 

@@ -10,6 +10,9 @@ pub enum Error {
     /// The emulator does not answer.
     #[error(transparent)]
     Connect(#[from] api::ConnectError),
+    /// The emulator has ended.
+    #[error("the emulator has ended: the next one is told")]
+    Ended,
     /// The emulator refuses.
     #[error("{}", .0.message())]
     Emulator(#[from] tonic::Status),

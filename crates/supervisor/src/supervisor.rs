@@ -4,7 +4,8 @@ use std::io::ErrorKind;
 use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
-use lab::{Happening, Lab, Step, StepProgress};
+use api::Presence;
+use lab::{Happening, Lab, Step, StepOutcome};
 
 use crate::Error;
 use crate::deeds::Deeds;
@@ -13,6 +14,8 @@ use crate::watch::{Emulator, Folder, sleep};
 
 /// How long it waits for another command that works on the lab.
 const BUSY: Duration = Duration::from_millis(10);
+/// When it asks an emulator again that does not answer.
+const SILENT: Duration = Duration::from_millis(100);
 
 pub(crate) struct Supervisor {
     lab: Lab,
@@ -27,6 +30,8 @@ pub(crate) struct Supervisor {
     next: usize,
     ready: Option<Duration>,
     deeds: Deeds,
+    /// Whether the emulator did not answer when something was due.
+    is_silent: bool,
 }
 
 impl Supervisor {
@@ -42,7 +47,7 @@ impl Supervisor {
             _ => {}
         }
         let history = lab.history();
-        let is_done = |(_, progress): &(Step, StepProgress)| *progress != StepProgress::ToCome;
+        let is_done = |(_, progress): &(Step, StepOutcome)| *progress != StepOutcome::ToCome;
         let next = history.steps.iter().rposition(is_done).map_or(0, |last| last + 1);
         let steps: Vec<Step> = history.steps.into_iter().map(|(step, _)| step).collect();
         let mut supervisor = Self {
@@ -53,6 +58,7 @@ impl Supervisor {
             steps,
             next,
             deeds: Deeds::new()?,
+            is_silent: false,
             callers: UnixListener::bind(&socket).map_err(Error::refused("listen"))?,
             lab,
         };
@@ -105,6 +111,7 @@ impl Supervisor {
         if let Some(devices) = &self.devices {
             devices.set(&self.lab, false)?;
         }
+        self.is_silent = false;
         tracing::warn!("the emulator has ended: its links are down");
         self.lab.mark_ended(true)?;
         Ok(self.lab.record(Happening::EmulatorEnded)?)
@@ -149,17 +156,44 @@ impl Supervisor {
         self.ready.map_or(Duration::ZERO, |ready| lab::now().saturating_sub(ready))
     }
 
+    /// Writes down that the emulator does not answer, or does again.
+    fn say_silent(&mut self, is_silent: bool) -> Result<(), Error> {
+        if std::mem::replace(&mut self.is_silent, is_silent) == is_silent {
+            return Ok(());
+        }
+        let (what, words) = match is_silent {
+            true => (Happening::EmulatorSilent, "does not answer: what is due waits"),
+            false => (Happening::EmulatorAnswers, "answers again"),
+        };
+        tracing::warn!("the emulator {words}");
+        Ok(self.lab.record(what)?)
+    }
+
     /// Carries out the steps whose time has come. Returns how long it is to the next.
     fn do_what_is_due(&mut self) -> Result<Option<Duration>, Error> {
         if self.ready.is_none() {
             return Ok(None);
         }
-        while let Some(step) = self.steps.get(self.next) {
+        while let Some(step) = self.steps.get(self.next).cloned() {
             let left = step.at.saturating_sub(self.now());
             if !left.is_zero() {
                 return Ok(Some(left));
             }
-            let error = match self.deeds.run(&self.lab, step) {
+            let is_told = Deeds::is_told(&self.lab, &step);
+            if is_told && self.emulator.is_connected() {
+                let is_silent = self.deeds.presence(&self.lab)? == Presence::Silent;
+                self.say_silent(is_silent)?;
+                if is_silent {
+                    return Ok(Some(SILENT));
+                }
+            }
+            let done = if is_told && !self.emulator.is_connected() {
+                // A new one, which may just have come, is told what is past: once.
+                Err(Error::Ended)
+            } else {
+                self.deeds.run(&self.lab, &step)
+            };
+            let error = match done {
                 Ok(()) => None,
                 Err(error) if error.passes() => return Ok(Some(BUSY)),
                 Err(error) => Some(api::in_one_line(&error)),

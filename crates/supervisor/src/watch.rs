@@ -73,6 +73,11 @@ impl Emulator {
         self.connection.is_some()
     }
 
+    /// Whether it is there, as far as has been noticed.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connection.is_some()
+    }
+
     /// When to look again, if it is expected.
     pub(crate) fn again(&self) -> Option<Duration> {
         (self.connection.is_none() && self.tries > 0).then_some(RETRY)

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use lab::{Happening, History, Lab, StepProgress};
+use lab::{Happening, History, Lab, StepOutcome};
 use serde_json::{Value, json};
 
 use crate::failure::Done;
@@ -36,6 +36,11 @@ fn as_json(history: &History) -> Value {
     })
 }
 
+/// By how much something came later than it was due, if that is worth a word.
+fn late(at: f64, done_at: f64) -> Option<f64> {
+    Some(done_at - at).filter(|late| *late >= 0.1)
+}
+
 fn as_text(history: &History) -> String {
     let seconds = |at: f64| format!("{at:.3} s");
     // By when it happened, or is to.
@@ -44,11 +49,15 @@ fn as_text(history: &History) -> String {
         .iter()
         .map(|(step, progress)| {
             let at = step.at.as_secs_f64();
+            let when = |done_at: f64| match late(at, done_at) {
+                Some(late) => format!("{}, {} late", seconds(done_at), seconds(late)),
+                None => seconds(done_at),
+            };
             let state = match progress {
-                StepProgress::ToCome => "to come".into(),
-                StepProgress::Done { done_at } => format!("done at {}", seconds(*done_at)),
-                StepProgress::Failed { done_at, error } => {
-                    format!("failed at {}: {error}", seconds(*done_at))
+                StepOutcome::ToCome => "to come".into(),
+                StepOutcome::Done { done_at } => format!("done at {}", when(*done_at)),
+                StepOutcome::Failed { done_at, error } => {
+                    format!("failed at {}: {error}", when(*done_at))
                 }
             };
             let from = step.from.clone().unwrap_or_default();
@@ -59,6 +68,8 @@ fn as_text(history: &History) -> String {
         let what = match &entry.what {
             Happening::EmulatorEnded => "the emulator has ended: its links are down".into(),
             Happening::EmulatorStarted => "the emulator is there again: its links are up".into(),
+            Happening::EmulatorSilent => "the emulator does not answer: events wait".into(),
+            Happening::EmulatorAnswers => "the emulator answers again".into(),
             Happening::InterfaceGone { node, interface } => {
                 format!("{node}:{interface} is gone: its link is down")
             }

@@ -122,7 +122,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
                 node => lab.start_node(node, &daemons)?,
             }
             // What it is still without.
-            let troubles = lab.troubles();
+            let troubles = lab.troubles(api::emulator_answers);
             output.print(&json!({ "started": daemon, "troubles": troubles }), |_| {
                 let started = format!("{daemon} is started");
                 std::iter::once(started).chain(troubles.clone()).collect::<Vec<_>>().join("\n")
@@ -250,7 +250,7 @@ fn one_to_end(labs: &Labs, what: String) -> Result<String, Failure> {
 }
 
 fn ls(labs: &Labs, output: &Output) -> Done {
-    output.print(&labs.list()?, |list| {
+    output.print(&labs.list(api::emulator_answers)?, |list| {
         if list.is_empty() {
             return "no labs".into();
         }

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use testkit::{Kaido, Lab, Machine, until};
 
-use crate::daemons::end;
+use crate::daemons::{end, signal};
 use crate::{direction, kaido};
 
 /// A host on either side of two routers; the first link is the kernel's own, the others are emulated.
@@ -217,6 +218,58 @@ fn root_a_timeline_goes_on_where_its_supervisor_was_killed() {
     let state = |(_, state): &(f64, String)| state.clone();
     assert_eq!(seen.iter().map(state).collect::<Vec<_>>(), ["done", "done", "done", "to-come"]);
     pings(&lab);
+    lab.down();
+}
+
+/// One that is stopped is there, and does nothing: what is due waits for it.
+#[test]
+fn root_events_wait_for_an_emulator_that_does_not_answer() {
+    let kaido = kaido();
+    let lab = kaido.lab_up(&format!(
+        "{WAN}events:
+  - {{at: 2s, link: r1-r2, set: {{delay: 40ms}}, from: r1}}
+  - {{at: 2.1s, link: r2-h2, from: r2, traffic: {{rate: 1kbit, for: 1h, size: 125b}}}}
+"
+    ));
+    signal(&kaido, "emulator", Signal::SIGSTOP);
+    let said = kaido.ok(&["lab", "ls"]);
+    assert!(said.contains("degraded") && said.contains("the emulator does not answer"), "{said}");
+    let events = || kaido.ok(&["lab", "events"]);
+    let waits = || events().contains("the emulator does not answer: events wait");
+    until(Duration::from_secs(10), || waits().then_some(()), events);
+    let ready_for = || kaido.json(&["lab", "events"])["ready_for"].as_f64().unwrap();
+    until(Duration::from_secs(10), || (ready_for() > 3.0).then_some(()), String::new);
+    assert!(states(&kaido).iter().all(|(_, state)| state == "to-come"), "{}", events());
+    signal(&kaido, "emulator", Signal::SIGCONT);
+    wait_for_steps(&kaido, 2);
+    assert!(states(&kaido).iter().all(|(_, state)| state == "done"), "{}", events());
+    let said = events();
+    assert!(said.contains(" s late") && said.contains("the emulator answers again"), "{said}");
+    let links = kaido.json(&["lab", "links"]);
+    assert_eq!(direction(&links, "r1-r2", "r1")["does"], "rate 30mbit, delay 40ms");
+    let stop = ["lab", "traffic", "r2-h2", "--from", "r2", "--stop"];
+    assert_eq!(kaido.json(&stop)["stopped"], 1);
+    assert_eq!(summary(&kaido)["phase"], "ready");
+    lab.down();
+}
+
+/// However its coming falls between events.
+#[test]
+fn root_an_emulator_that_begins_anew_is_told_of_each_event_once() {
+    let kaido = kaido();
+    let events: String = (0..250)
+        .map(|n| {
+            let traffic = "traffic: {rate: 1kbit, for: 1h, size: 125b}";
+            format!("  - {{at: {}ms, link: r1-r2, from: r1, {traffic}}}\n", 500 + n * 10)
+        })
+        .collect();
+    let lab = kaido.lab_up(&format!("{WAN}events:\n{events}"));
+    wait_for_steps(&kaido, 20);
+    end(&kaido, "emulator");
+    kaido.ok(&["lab", "start", "emulator"]);
+    wait_for_steps(&kaido, 250);
+    let stop = ["lab", "traffic", "r1-r2", "--from", "r1", "--stop"];
+    assert_eq!(kaido.json(&stop)["stopped"], 250, "{}", kaido.ok(&["lab", "events"]));
     lab.down();
 }
 
