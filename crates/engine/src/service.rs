@@ -114,16 +114,20 @@ impl Service {
             let mut side = direction.side.clone();
             for change in &changes {
                 match *change {
-                    LinkChange::Rate(rate) => side.rate = Some(rate),
+                    LinkChange::Rate(rate) => side.rate = rate,
                     LinkChange::Queue(queue, ..) => side.queue = queue,
                     _ => {}
                 }
                 change.apply(&mut side.impairments);
             }
             side.is_down = request.down.unwrap_or(side.is_down);
+            let of = format!("{} from {}", direction.link, direction.from);
             if let Some(contradiction) = side.impairments.contradiction() {
-                let of = format!("{} from {}", direction.link, direction.from);
                 return Err(wrong(format!("{of}: {contradiction}")));
+            }
+            if side.impairments.has_opportunities() && side.rate.is_some() {
+                let why = "a rate and a trace contradict each other";
+                return Err(wrong(format!("{of}: {why}")));
             }
             let settings = side.settings();
             changed.push((at, side, settings));

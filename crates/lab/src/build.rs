@@ -245,6 +245,16 @@ pub(crate) fn shape(interface: &Interface, device: u32, tbf: &Tbf) -> Request {
     }
 }
 
+/// Takes it away again.
+pub(crate) fn unshape(interface: &Interface, device: u32) -> Request {
+    let request = match interface.backend {
+        Backend::Netem => netlink::delete_below(device),
+        Backend::Kernel | Backend::Emulator => netlink::delete_root(device),
+    };
+    // There may be none.
+    request.tolerate(netlink::Errno::ENOENT)
+}
+
 /// The length of the queue in front of `rate`.
 pub(crate) fn queue_bytes(interface: &Interface, rate: model::Bandwidth) -> u32 {
     u32::try_from(interface.queue.limit_bytes(rate, interface.mtu)).unwrap_or(u32::MAX)

@@ -16,8 +16,8 @@ pub enum Change {
     Down,
     /// The link is mended: its addresses, routes and SIDs are as they were.
     Up,
-    /// The rate of both directions.
-    Rate(Bandwidth),
+    /// The rate of both directions, or none.
+    Rate(Option<Bandwidth>),
 }
 
 /// The ends that a change was made at, as `node:interface`.
@@ -65,7 +65,8 @@ impl Lab {
             match change {
                 Change::Down => handle.request(label, netlink::set_down(index))?,
                 Change::Up => handle.request(label, netlink::set_up(index))?,
-                Change::Rate(rate) => {
+                Change::Rate(None) => handle.request(label, build::unshape(interface, index))?,
+                Change::Rate(Some(rate)) => {
                     let limit = build::queue_bytes(interface, rate);
                     let tbf = Tbf::new(rate, u32::from(interface.mtu), limit);
                     handle.request(label, build::shape(interface, index, &tbf))?;

@@ -95,7 +95,7 @@ fn of_event(topology: &Topology, event: &Event) -> Vec<Step> {
         Action::Set(changes) => {
             // The file's rules leave a rate, and nothing else.
             let rate = |change: &LinkChange| match change {
-                LinkChange::Rate(rate) => Some(step(*at, Deed::Rate(*rate))),
+                LinkChange::Rate(rate) => rate.map(|rate| step(*at, Deed::Rate(rate))),
                 _ => None,
             };
             changes.iter().filter_map(rate).collect()

@@ -40,7 +40,9 @@ pub use namespace::Namespace;
 pub use neighbour::{Neighbour, NeighbourState, add_neighbour};
 pub use netem::{NETEM_SPREAD, replace_netem};
 pub use nix::errno::Errno;
-pub use qdisc::{QdiscStats, Tbf, change_tbf, delete_root, replace_tbf, replace_tbf_below};
+pub use qdisc::{
+    QdiscStats, Tbf, change_tbf, delete_below, delete_root, replace_tbf, replace_tbf_below,
+};
 pub use route::{NextHop, Route, RouteKind, RouteList, add_route, delete_route, replace_route};
 pub use rule::{Rule, RuleOwners, add_rule, delete_rule};
 pub use seg6::{Behavior, Encap, Flavors, Mode, NextCsid};

@@ -78,6 +78,11 @@ pub fn delete_root(interface: u32) -> Request {
     Request::new(libc::RTM_DELQDISC, 0, header(interface, 0, TC_H_ROOT))
 }
 
+/// Deletes what is below the interface's root, from [`replace_tbf_below`].
+pub fn delete_below(interface: u32) -> Request {
+    Request::new(libc::RTM_DELQDISC, 0, header(interface, 0, HANDLE | 1))
+}
+
 pub(crate) fn header(interface: u32, handle: u32, parent: u32) -> Vec<u8> {
     let words = [0, interface, handle, parent, 0];
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()

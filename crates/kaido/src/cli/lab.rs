@@ -227,7 +227,7 @@ pub(crate) enum LinkChange {
         /// Only what this node sends
         #[arg(long, value_name = "NODE")]
         from: Option<String>,
-        /// Such as rate=100mbit or delay=20ms
+        /// Such as rate=100mbit or delay=20ms, or rate=none to take it back
         #[arg(value_name = "KEY=VALUE", required = true, value_parser = change)]
         settings: Vec<model::topology::LinkChange>,
     },

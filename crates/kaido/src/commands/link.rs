@@ -119,7 +119,7 @@ fn rate(
     let mut rate = None;
     for setting in settings {
         match setting {
-            topology::LinkChange::Rate(bandwidth) if from.is_none() => rate = Some(*bandwidth),
+            topology::LinkChange::Rate(given) if from.is_none() => rate = Some(*given),
             // Says what it needs.
             _ => drop(lab.emulator(link)?),
         }

@@ -77,6 +77,13 @@ fn root_what_contradicts_itself_changes_nothing() {
     set(&["delay=1"]).failed(2, &["has no unit"]);
     set(&["delay=1ms", "--from", "r9"]).failed(2, &["r9"]);
     assert_eq!(directions(&kaido, "r1-r2")[0]["does"], before);
+    // What is set can be taken back.
+    set(&["rate=10mbit", "queue=9p codel", "jitter=1ms", "loss=1%", "duplicate=1%"]).ok();
+    assert_ne!(directions(&kaido, "r1-r2")[0]["does"], before);
+    set(&["rate=none", "queue=none", "jitter=none", "loss=none", "duplicate=none"]).ok();
+    assert_eq!(directions(&kaido, "r1-r2")[0]["does"], before);
+    set(&["delay=none"]).ok();
+    assert_eq!(directions(&kaido, "r1-r2")[0]["does"], "");
     lab.down();
 }
 
@@ -129,6 +136,8 @@ fn root_a_trace_says_when_packets_leave() {
     let slowest: f64 = said.split('/').nth(5).unwrap().parse().unwrap();
     // One alone waits for 50 ms there, 50 back, and has 30 of delay; those behind it wait for it.
     assert!(slowest > 150.0, "{said}");
+    let rate = kaido.run(&["lab", "link", "r2-h2", "set", "rate=1mbit"]);
+    rate.failed(2, &["a rate and a trace contradict each other"]);
     lab.down();
 }
 

@@ -79,6 +79,15 @@ fn root_a_rate_limits_and_changes_alone() {
         }
     }
     assert_within_a_tenth(tcp(&lab, &address, 2), 20.0);
+    // Taken back, and taken back again.
+    for _ in 0..2 {
+        lab.link("r1-r2", &["set", "rate=none"]);
+        for node in ["r1", "r2"] {
+            let left = queues(&lab, node);
+            assert!(!left.iter().any(|line| line.contains("20Mbit")), "{node}: {left:#?}");
+        }
+    }
+    assert!(tcp(&lab, &address, 1) > 100e6);
 }
 
 #[test]

@@ -10,9 +10,9 @@ use crate::Bandwidth;
 /// One thing that is different from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkChange {
-    /// `rate=100mbit`
-    Rate(Bandwidth),
-    /// `queue=250p codel`; `queue=250p codel ecn` to mark packets
+    /// `rate=100mbit`, or `rate=none`
+    Rate(Option<Bandwidth>),
+    /// `queue=250p codel`; `queue=250p codel ecn` to mark packets; `queue=none` as where none is given
     Queue(Queue, Discipline, bool),
     /// `delay=20ms`
     Delay(std::time::Duration),
@@ -40,18 +40,25 @@ impl FromStr for LinkChange {
             text.split_once('=').ok_or_else(|| "write KEY=VALUE, such as delay=20ms".to_owned())?;
         let share = |value: &str| value.parse::<Percent>().map(|percent| percent.0);
         match key {
+            "rate" if value == "none" => Ok(Self::Rate(None)),
+            "queue" if value == "none" => Ok(Self::Queue(Queue::Auto, Discipline::DropTail, false)),
+            "delay" if value == "none" => Ok(Self::Delay(std::time::Duration::ZERO)),
+            "jitter" if value == "none" => Ok(Self::Jitter(None)),
+            "loss" if value == "none" => Ok(Self::Loss(Loss::default())),
+            "reorder" if value == "none" => Ok(Self::Reorder(Share::NONE)),
+            "duplicate" if value == "none" => Ok(Self::Duplicate(Share::NONE)),
+            "corrupt" if value == "none" => Ok(Self::Corrupt(Share::NONE)),
             "rate" => {
                 let rate: Bandwidth = value.parse().map_err(|e| format!("{e}"))?;
                 if rate.bytes_per_second() == 0 {
                     return Err(format!("a link's rate is at least 8bit, and {rate} is less"));
                 }
-                Ok(Self::Rate(rate))
+                Ok(Self::Rate(Some(rate)))
             }
             "queue" => value
                 .parse::<QueueText>()
                 .map(|queue| Self::Queue(queue.limit, queue.discipline, queue.ecn)),
             "delay" => value.parse::<Time>().map(|time| Self::Delay(time.0)),
-            "jitter" if value == "none" => Ok(Self::Jitter(None)),
             "jitter" => value.parse::<JitterText>().map(|jitter| Self::Jitter(Some(jitter.0))),
             "loss" => loss(value).map(Self::Loss),
             "reorder" => share(value).map(Self::Reorder),
@@ -76,20 +83,23 @@ fn loss(value: &str) -> Result<Loss, String> {
     }
 }
 
+fn ecn_word(ecn: bool) -> &'static str {
+    if ecn { " ecn" } else { "" }
+}
+
 /// As it is parsed.
 impl fmt::Display for LinkChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             // To the bit: the short form is rounded.
-            Self::Rate(rate) => write!(f, "rate={}bit", rate.bps()),
-            Self::Queue(queue, discipline, ecn) => {
-                let limit = match queue {
-                    Queue::Packets(packets) => format!("{packets}p"),
-                    Queue::Bytes(bytes) => format!("{bytes}b"),
-                    // The file's default is not written.
-                    Queue::Auto => return Ok(()),
-                };
-                write!(f, "queue={limit} {}{}", discipline.name(), if *ecn { " ecn" } else { "" })
+            Self::Rate(None) => f.write_str("rate=none"),
+            Self::Rate(Some(rate)) => write!(f, "rate={}bit", rate.bps()),
+            Self::Queue(Queue::Auto, ..) => f.write_str("queue=none"),
+            Self::Queue(Queue::Packets(limit), discipline, ecn) => {
+                write!(f, "queue={limit}p {}{}", discipline.name(), ecn_word(*ecn))
+            }
+            Self::Queue(Queue::Bytes(limit), discipline, ecn) => {
+                write!(f, "queue={limit}b {}{}", discipline.name(), ecn_word(*ecn))
             }
             Self::Delay(delay) => write!(f, "delay={}ns", delay.as_nanos()),
             Self::Jitter(None) => f.write_str("jitter=none"),
@@ -120,7 +130,7 @@ impl LinkChange {
     /// As people read it: `delay 40ms`.
     pub fn words(&self) -> String {
         match self {
-            Self::Rate(rate) => format!("rate {rate}"),
+            Self::Rate(Some(rate)) => format!("rate {rate}"),
             Self::Delay(delay) => format!("delay {delay:?}"),
             Self::Jitter(Some(jitter)) => {
                 format!("jitter {:?} {}", jitter.spread, jitter.shape.name())
@@ -215,6 +225,15 @@ mod tests {
         assert_eq!(set("loss=0%"), delayed);
         assert_eq!(delayed.contradiction(), None);
         assert_eq!(set("delay=0ms").contradiction(), None);
+        for one in ["queue=9p codel ecn", "jitter=0ms", "loss=1%", "duplicate=1%", "corrupt=1%"] {
+            assert_ne!(set(one), Impairments::default(), "{one}");
+            let none = one.split_once('=').unwrap().0.to_owned() + "=none";
+            assert_eq!(set(&none), Impairments::default(), "{none}");
+        }
+        set("delay=1ms");
+        set("reorder=1%");
+        set("reorder=none");
+        assert_eq!(set("delay=none"), Impairments::default());
         assert_eq!(set("reorder=1%").contradiction(), Some(Contradiction::Reorder));
     }
 
@@ -222,6 +241,8 @@ mod tests {
     fn changes_are_written_as_they_are_read() {
         for text in [
             "rate=12.345678mbit",
+            "rate=none",
+            "queue=none",
             "queue=250p codel",
             "queue=64kb pie ecn",
             "queue=64kb",

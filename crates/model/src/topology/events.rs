@@ -164,7 +164,7 @@ fn changes(
         set.corrupt.map(|share| ("corrupt", LinkChange::Corrupt(share.0))),
     ];
     let changes: Vec<(&str, LinkChange)> = [
-        set.rate.map(|rate| ("rate", LinkChange::Rate(rate))),
+        set.rate.map(|rate| ("rate", LinkChange::Rate(Some(rate)))),
         set.queue.as_ref().map(|q| ("queue", LinkChange::Queue(q.limit, q.discipline, q.ecn))),
         set.delay.map(|delay| ("delay", LinkChange::Delay(delay.0))),
         set.jitter
