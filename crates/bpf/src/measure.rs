@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags};
+use wire::ETHERNET;
 
 use crate::Error;
 use crate::abi::{Abi, bytes_of, value_of};
@@ -34,9 +35,6 @@ unsafe impl Abi for Pace {}
 const PACE_SHIFT: u32 = 10;
 
 const PROGRAM: &str = "measure";
-
-/// An Ethernet header.
-const ETHERNET: usize = 14;
 
 /// The head that a [`Template`] keeps of a frame.
 pub const HEAD: usize = 142;

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod chance;
+mod counts;
 mod course;
 mod dice;
 mod fate;
@@ -20,22 +21,25 @@ mod packet;
 pub mod queue;
 mod replay;
 pub mod router;
+mod settings;
 mod switch;
 mod tap;
 mod traffic;
 
 pub use chance::Chance;
+pub use counts::{Cause, Counts};
 pub use course::{Course, Moment};
 pub use dice::Dice;
 pub use fate::{Fate, Fates, Impairments};
 pub use filter::Filter;
 pub use jitter::{Jitter, Shape};
-pub use link::{Cause, Counts, Frame, Link, Rate, Settings};
+pub use link::{Frame, Link};
 pub use loss::Loss;
 pub use network::{Leaves, LinkId, Network, NodeId, PortId};
 pub use opportunities::{BadTrace, Opportunities};
 pub use packet::{BadPacket, Cut, Packet, Run, Segments, Unfinished};
 pub use replay::{Difference, Event, Outcome, Replay, Report};
+pub use settings::{Rate, Settings};
 pub use switch::{Switch, SwitchCounts};
 pub use tap::{Deed, Gap, Position, Seen, Tapped};
 pub use traffic::{CrossCounts, NoTraffic, Pattern, Traffic};

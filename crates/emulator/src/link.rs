@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use crate::opportunities::Place;
-use crate::queue::{Discipline, Limit, Mark, Queue, Refusal, Sender};
+use crate::queue::{Mark, Queue, Refusal, Sender};
 use crate::tap::{Deed, Gap, Position, Tap, Tapped};
-use crate::{Chance, Course, Dice, Fate, Fates, Impairments, Loss, Nanos, Opportunities};
+use crate::{Cause, Counts, Dice, Fate, Fates, Nanos, Rate, Settings};
 
 /// What goes over a link.
 pub trait Frame: Clone {
@@ -31,128 +30,6 @@ pub trait Frame: Clone {
 
     /// Turns one of its bits over: this one, modulo as many as it has.
     fn flip(&mut self, bit: u64);
-}
-
-/// How fast a link sends.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Rate {
-    /// At once.
-    #[default]
-    Unlimited,
-    /// So many bits of layer 2 per second; with none, what is there waits.
-    Constant(u64),
-    /// As somebody recorded it.
-    Recorded(Arc<Opportunities>),
-}
-
-/// All that a direction of a link does.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
-    /// What happens to the n-th packet.
-    pub impairments: Impairments,
-    /// How fast it sends.
-    pub rate: Rate,
-    /// What waits in front of the rate at most.
-    pub limit: Limit,
-    /// What is dropped of it before.
-    pub discipline: Discipline,
-    /// Whether the discipline marks packets instead of dropping them, where their ends heed that.
-    pub ecn: bool,
-    /// What of that changes over time.
-    pub course: Option<Course>,
-    /// Whether it is cut: what comes, waits or flies is lost.
-    pub is_down: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            impairments: Impairments::default(),
-            rate: Rate::Unlimited,
-            limit: Limit::Packets(1000),
-            discipline: Discipline::DropTail,
-            ecn: false,
-            course: None,
-            is_down: false,
-        }
-    }
-}
-
-impl Settings {
-    /// Whether a packet that is many cannot be treated as one: whatever but a delay is each packet's
-    /// own.
-    pub fn tells_packets_apart(&self) -> bool {
-        let Impairments { delay: _, jitter, loss, reorder, duplicate, corrupt } = &self.impairments;
-        let never =
-            [reorder, duplicate, corrupt].into_iter().all(|chance| *chance == Chance::NEVER);
-        let delays_alone = never && jitter.is_none() && *loss == Loss::default();
-        !delays_alone || self.rate != Rate::Unlimited || self.course.is_some()
-    }
-}
-
-impl Settings {
-    /// Whether a packet is at the other end as it was, at once.
-    fn is_plain(&self) -> bool {
-        self.impairments == Impairments::default()
-            && self.rate == Rate::Unlimited
-            && !self.is_down
-            && self.course.is_none()
-    }
-}
-
-/// Why a packet did not arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Cause {
-    /// The link is cut.
-    Down,
-    /// It loses packets.
-    Loss,
-    /// Its queue was full.
-    Full,
-    /// Its queue's discipline dropped it.
-    Early,
-    /// There was no room left in the whole network.
-    Backlog,
-}
-
-/// How many causes there are.
-const CAUSES: usize = 5;
-
-/// What a link has done so far. `received + copied` is what arrived, what was dropped and what is
-/// still there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Packets that came in.
-    pub received: u64,
-    /// Packets that it made of others.
-    pub copied: u64,
-    /// Packets that left its queue, and are on their way or have been.
-    pub sent: u64,
-    /// Bytes of layer 2 of these.
-    pub sent_bytes: u64,
-    /// Packets that came out.
-    pub arrived: u64,
-    /// Bytes of layer 2 that came out.
-    pub arrived_bytes: u64,
-    /// Packets of which it changed a bit.
-    pub corrupted: u64,
-    /// Packets that overtook others, or would have.
-    pub overtook: u64,
-    /// How long those that came out were inside, together.
-    pub delayed: u128,
-    dropped: [u64; CAUSES],
-}
-
-impl Counts {
-    /// Packets that were dropped for this cause.
-    pub fn dropped(&self, cause: Cause) -> u64 {
-        self.dropped[cause as usize]
-    }
-
-    /// Packets that were dropped.
-    pub fn all_dropped(&self) -> u64 {
-        self.dropped.iter().sum()
-    }
 }
 
 /// A packet that is being sent.
@@ -568,7 +445,7 @@ impl<P: Frame> Link<P> {
     }
 
     fn drop(&mut self, packets: u64, cause: Cause) {
-        self.counts.dropped[cause as usize] += packets;
+        self.counts.drop(packets, cause);
     }
 }
 

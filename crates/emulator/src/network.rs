@@ -43,6 +43,24 @@ struct Node {
     scheduled: Option<Nanos>,
 }
 
+impl Node {
+    /// A packet comes in by one of its interfaces.
+    fn take(
+        &mut self,
+        at: Nanos,
+        (own, interface): (NodeId, usize),
+        packet: Packet,
+        out: &mut Vec<(usize, Packet)>,
+        leaves: &mut Leaves<'_>,
+    ) {
+        match &mut self.kind {
+            Kind::Port => leaves(PortId(own), at, packet),
+            Kind::Switch(switch) => switch.receive(at, interface, packet, out),
+            Kind::Router(router) => router.receive(at, interface, packet, out),
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Direction {
     link: Link<Packet>,
@@ -364,35 +382,30 @@ impl Network {
     /// an entry in the agenda for each link took as long as the routers.
     fn deliver(&mut self, leaves: &mut Leaves<'_>) {
         while let Some((at, id, packet)) = self.carried.pop_front() {
-            let (node, interface) = self.links[id.0].end;
+            let end = self.links[id.0].end;
             let mut out = std::mem::take(&mut self.out);
-            match &mut self.nodes[node.0].kind {
-                Kind::Port => leaves(PortId(node), at, packet),
-                Kind::Switch(switch) => switch.receive(at, interface, packet, &mut out),
-                Kind::Router(router) => router.receive(at, interface, packet, &mut out),
-            }
-            self.send_all(at, node, out);
+            self.nodes[end.0.0].take(at, end, packet, &mut out, leaves);
+            self.send_all(at, end.0, out);
         }
     }
 
     fn advance_link(&mut self, at: Nanos, id: LinkId, leaves: &mut Leaves<'_>) {
         let direction = &mut self.links[id.0];
-        let (node, interface) = direction.end;
+        let end = direction.end;
         let mut out = std::mem::take(&mut self.out);
-        let kind = &mut self.nodes[node.0].kind;
+        let node = &mut self.nodes[end.0.0];
         // Nothing is earlier than `at`, and nothing later arrives.
         let cross = &mut direction.cross;
-        direction.link.advance(at, |_, packet| match kind {
-            _ if packet.is_cross() => {
+        direction.link.advance(at, |_, packet| {
+            if packet.is_cross() {
                 cross.arrived += 1;
                 cross.arrived_bytes += u64::from(packet.length());
+            } else {
+                node.take(at, end, packet, &mut out, leaves);
             }
-            Kind::Port => leaves(PortId(node), at, packet),
-            Kind::Switch(switch) => switch.receive(at, interface, packet, &mut out),
-            Kind::Router(router) => router.receive(at, interface, packet, &mut out),
         });
         self.schedule_link(id);
-        self.send_all(at, node, out);
+        self.send_all(at, end.0, out);
     }
 
     fn send_cross(&mut self, now: Nanos, place: usize) {

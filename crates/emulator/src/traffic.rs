@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use wire::{Ethernet, Ipv4, Ipv6, Mac, Udp, WireError, ethertype, protocol, transport_checksum};
+use wire::{
+    ETHERNET, Ethernet, Ipv4, Ipv6, Mac, Udp, WireError, ethertype, protocol, transport_checksum,
+};
 
 use crate::dice::Use;
-use crate::packet::ETHERNET;
 use crate::{Dice, Nanos, Packet};
 
 /// How packets are spread over time.

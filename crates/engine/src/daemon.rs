@@ -1,6 +1,7 @@
 //! The emulator as a daemon: `kaido emulator`.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener as Lock};
@@ -93,9 +94,12 @@ fn within<T: Send>(
 fn lock(interface: &str) -> Result<Lock, Error> {
     let index = if_nametoindex(interface).map_err(|_| Error::NoInterface(interface.into()))?;
     let name = Attachment::lock_name(index);
-    let taken = |_| Error::Attached(interface.into());
-    let address = SocketAddr::from_abstract_name(name).map_err(taken)?;
-    Lock::bind_addr(&address).map_err(taken)
+    let refused = |source| Error::Lock { interface: interface.into(), source };
+    let address = SocketAddr::from_abstract_name(name).map_err(refused)?;
+    Lock::bind_addr(&address).map_err(|source| match source.kind() {
+        ErrorKind::AddrInUse => Error::Attached(interface.into()),
+        _ => refused(source),
+    })
 }
 
 /// Removes a socket on which nobody answers any more.

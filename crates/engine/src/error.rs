@@ -48,6 +48,15 @@ pub enum Error {
     /// Another lab has the interface.
     #[error("the interface `{0}` is attached to another lab")]
     Attached(String),
+    /// Other labs cannot be told that the interface is taken.
+    #[error("{interface}: cannot say to other labs that it is taken")]
+    Lock {
+        /// The interface.
+        interface: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The machine's network namespace, which attached interfaces are in, was not handed over.
     #[error("cannot find this machine's network namespace")]
     NoMachine(#[source] netlink::Error),

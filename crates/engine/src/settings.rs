@@ -27,8 +27,8 @@ pub struct Side {
     pub recorded: Recorded,
 }
 
-/// Bytes of an Ethernet header.
-const ETHERNET: u32 = 14;
+/// Bytes of layer 2 around an IP packet.
+const ETHERNET: u32 = wire::ETHERNET as u32;
 
 impl Side {
     /// That of an interface, whose links' files have been read.

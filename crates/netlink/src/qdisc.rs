@@ -51,7 +51,7 @@ impl Tbf {
     /// slow ones keep the short bursts of a real link.
     pub fn new(rate: Bandwidth, mtu: u32, limit_bytes: u32) -> Self {
         let per_ms = rate.bytes_per_second() / 1000;
-        let frames = 2 * (u64::from(mtu) + 14);
+        let frames = 2 * (u64::from(mtu) + wire::ETHERNET as u64);
         let burst = frames.max(per_ms).max(if per_ms * 2 >= SUPER_FRAME { SUPER_FRAME } else { 0 });
         Self { rate, burst_bytes: u32::try_from(burst).unwrap_or(u32::MAX), limit_bytes }
     }

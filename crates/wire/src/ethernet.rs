@@ -53,9 +53,12 @@ impl fmt::Display for Mac {
 #[derive(Debug, Clone, Copy)]
 pub struct EthernetPacket<T>(T);
 
+/// Bytes of an Ethernet header without tags.
+pub const ETHERNET: usize = 14;
+
 impl<T: AsRef<[u8]>> EthernetPacket<T> {
     /// The header's length.
-    pub const HEADER: usize = 14;
+    pub const HEADER: usize = ETHERNET;
 
     /// A view of `bytes`, if they hold the header.
     #[inline]

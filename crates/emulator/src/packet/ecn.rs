@@ -1,8 +1,6 @@
 //! Explicit congestion notification (RFC 3168 section 5).
 
-use wire::{Checksum, ethertype};
-
-use super::ETHERNET;
+use wire::{Checksum, ETHERNET, ethertype};
 
 const TAG: usize = 4;
 /// Not capable: the sender would not see a mark.

@@ -1,11 +1,11 @@
 //! Where the headers of a packet with many segments are.
 
-use wire::{EthernetPacket, Ipv4Packet, Ipv6Packet, TcpPacket, UdpPacket, ethertype, protocol};
+use wire::{
+    ETHERNET, EthernetPacket, Ipv4Packet, Ipv6Packet, TcpPacket, UdpPacket, ethertype, protocol,
+};
 
 use super::{Cut, Segments};
 
-/// Bytes of an Ethernet header.
-pub(crate) const ETHERNET: usize = 14;
 const TAG: usize = 4;
 /// Bytes of an IPv6 header.
 pub(super) const IPV6: usize = 40;

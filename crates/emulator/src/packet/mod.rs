@@ -7,13 +7,12 @@ mod headers;
 mod run;
 mod segments;
 
-use wire::Checksum;
+use wire::{Checksum, ETHERNET};
 
 use crate::Frame;
 use buffer::Buffer;
 use headers::Layout;
 
-pub(crate) use headers::ETHERNET;
 pub use run::Run;
 
 /// A checksum that is still to be made: the bytes from `start` on are summed up, and the complement

@@ -1,9 +1,8 @@
 //! Datagrams of one flow that follow each other, made one packet.
 
-use wire::{Checksum, ethertype, protocol};
+use wire::{Checksum, ETHERNET, ethertype, protocol};
 
 use super::buffer::Buffer;
-use super::headers::ETHERNET;
 use super::{Cut, Packet, Segments, Unfinished};
 
 /// As many datagrams are made one at most, and bytes of its IP packet.

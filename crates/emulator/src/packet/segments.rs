@@ -1,10 +1,10 @@
 //! One packet cut up into those that it is.
 
-use wire::Checksum;
+use wire::{Checksum, ETHERNET};
 
 use super::Packet;
 use super::buffer::Buffer;
-use super::headers::{ETHERNET, IPV6, Layout, Transport};
+use super::headers::{IPV6, Layout, Transport};
 
 // TCP's flags (RFC 9293 section 3.1, RFC 3168 section 6.1).
 const FIN: u8 = 0x01;

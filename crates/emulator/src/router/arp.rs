@@ -2,11 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use wire::{Mac, ethertype};
+use wire::{ETHERNET, Mac, ethertype};
 
 use super::{Came, Outbox, Router, Stop};
 use crate::Packet;
-use crate::packet::ETHERNET;
 
 /// Ethernet and IPv4: the kinds and lengths of addresses.
 const KINDS: [u8; 6] = [0, 1, 8, 0, 6, 4];

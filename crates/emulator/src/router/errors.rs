@@ -2,11 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use wire::{Checksum, Ipv4, Ipv4Packet, Ipv6, Ipv6Packet, protocol, transport_checksum};
+use wire::{Checksum, ETHERNET, Ipv4, Ipv4Packet, Ipv6, Ipv6Packet, protocol, transport_checksum};
 
 use super::{Came, Outbox, Router, is_no_host};
 use crate::Packet;
-use crate::packet::ETHERNET;
 
 /// What is wrong with a packet.
 #[derive(Debug, Clone, Copy)]

@@ -2,11 +2,10 @@
 
 use std::net::Ipv4Addr;
 
-use wire::{Checksum, Ipv6Packet, protocol, transport_checksum};
+use wire::{Checksum, ETHERNET, Ipv6Packet, protocol, transport_checksum};
 
 use super::{Came, Outbox, Router};
 use crate::Packet;
-use crate::packet::ETHERNET;
 
 const ECHO: u8 = 8;
 const ECHO_REPLY: u8 = 0;

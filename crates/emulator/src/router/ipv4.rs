@@ -2,12 +2,11 @@
 
 use std::net::IpAddr;
 
-use wire::{Checksum, Ipv4Packet, protocol};
+use wire::{Checksum, ETHERNET, Ipv4Packet, protocol};
 
 use super::errors::Problem;
 use super::{Came, Outbox, Router, Stop, is_no_host};
 use crate::Packet;
-use crate::packet::ETHERNET;
 
 /// Where fields of the header are.
 const LENGTH: usize = 2;

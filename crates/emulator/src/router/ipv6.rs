@@ -2,12 +2,11 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use wire::{Ipv6Packet, protocol};
+use wire::{ETHERNET, Ipv6Packet, protocol};
 
 use super::errors::Problem;
 use super::{Came, Outbox, Router, Stop, is_no_host};
 use crate::Packet;
-use crate::packet::ETHERNET;
 
 const HOP_LIMIT: usize = 7;
 

@@ -16,9 +16,8 @@ mod routes;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
-use wire::{EthernetPacket, Ipv4Packet, Ipv6Packet, Mac, ethertype};
+use wire::{ETHERNET, EthernetPacket, Ipv4Packet, Ipv6Packet, Mac, ethertype};
 
-use crate::packet::ETHERNET;
 use crate::{Nanos, Packet};
 use neighbours::{Neighbours, Next, Turn};
 use routes::Prefixes;

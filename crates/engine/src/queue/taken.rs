@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{
     AddressFamily, MsgFlags, SockProtocol, SockType, recv, send, setsockopt, socket, sockopt,
 };
-use wire::{Ipv4Packet, Ipv6Packet, Mac, ethertype, protocol};
+use wire::{ETHERNET, Ipv4Packet, Ipv6Packet, Mac, ethertype, protocol};
 
 use super::message::{Came, Said, Setting, configure, drop_all, read};
 use crate::Error;
@@ -21,7 +21,6 @@ const WAITING_BYTES: usize = 64 << 20;
 const BATCH: usize = 64;
 /// A packet of 64 KiB, and what the kernel says of it.
 const LARGEST: usize = 65_536 + 4096;
-const ETHERNET: usize = 14;
 
 /// A queue's packets.
 pub(super) struct Taken {

@@ -7,10 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use emulator::Packet;
 use nix::errno::Errno;
+use wire::ETHERNET;
 
 use crate::{Error, header};
-
-const ETHERNET: usize = 14;
 
 /// The device. It goes with the process.
 pub(super) struct Tun {

@@ -26,7 +26,7 @@ fn name(family: Family) -> &'static str {
 
 /// Bytes of the smallest packet: Ethernet's, IP's and UDP's headers, and a number of its own.
 fn least(family: Family) -> u32 {
-    14 + if family.is_ipv6() { 40 } else { 20 } + 8 + 8
+    wire::ETHERNET as u32 + if family.is_ipv6() { 40 } else { 20 } + 8 + 8
 }
 
 /// How packets are spread over time.
@@ -84,7 +84,7 @@ impl Traffic {
     /// What is wrong with it on a device that carries IP packets of so many bytes, with the key that
     /// is wrong and the fix.
     pub fn fault(&self, mtu: u16) -> Option<(&'static str, String, String)> {
-        let (least, most) = (least(self.family), u32::from(mtu) + 14);
+        let (least, most) = (least(self.family), u32::from(mtu) + wire::ETHERNET as u32);
         if !(least..=most).contains(&self.size) {
             let message = format!("no {} packet here has {} bytes", name(self.family), self.size);
             return Some(("size", message, format!("write a size from {least}b to {most}b")));

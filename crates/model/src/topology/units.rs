@@ -130,11 +130,10 @@ impl Queue {
 
     /// The queue's limit in bytes, in front of `rate` on a device with `device_mtu`.
     pub fn limit_bytes(self, rate: Bandwidth, device_mtu: u16) -> u64 {
-        const ETHERNET_HEADER: u64 = 14;
         match self {
             Self::Auto => Self::auto_bytes(rate.bps()),
             Self::Packets(packets) => {
-                u64::from(packets) * (u64::from(device_mtu) + ETHERNET_HEADER)
+                u64::from(packets) * (u64::from(device_mtu) + wire::ETHERNET as u64)
             }
             Self::Bytes(bytes) => u64::from(bytes),
         }
