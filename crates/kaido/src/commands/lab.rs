@@ -230,7 +230,7 @@ fn one_to_end(labs: &Labs, what: String) -> Result<String, Failure> {
     if all.contains(&what) {
         return Ok(what);
     }
-    let of_file = labs.list()?.into_iter().filter(|lab| lab.file == file);
+    let of_file = labs.list(api::emulator_answers)?.into_iter().filter(|lab| lab.file == file);
     match of_file.map(|lab| lab.name).collect::<Vec<_>>().as_slice() {
         [one] => Ok(one.clone()),
         [] if all.is_empty() => Err(Failure::usage(anyhow!("there is no lab"))),
