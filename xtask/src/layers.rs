@@ -11,7 +11,7 @@ const FLOORS: [&[&str]; 7] = [
     &["wire"],
     &["model"],
     &["bpf", "netlink", "capture"],
-    &["emulator", "import", "pathfinder"],
+    &["emulator", "import", "p4", "pathfinder"],
     &["api", "dataplane", "lab", "store", "telemetry"],
     &["node", "controller", "engine", "forwarder", "bench", "supervisor"],
     &["kaido"],

@@ -1,0 +1,218 @@
+//! What a compiler says of a program: errors and warnings, many in one run.
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
+use crate::source::{Sources, Span};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The program is compiled.
+    Warning,
+    /// It is not.
+    Error,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong.
+    pub message: String,
+    /// Where.
+    pub span: Span,
+    /// What stands there, or what was expected there; may be empty.
+    pub label: String,
+    /// Other places that matter, and why.
+    pub related: Vec<(Span, String)>,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error.
+    pub fn error(span: Span, message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, span, message.into())
+    }
+
+    /// A warning.
+    pub fn warning(span: Span, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, span, message.into())
+    }
+
+    fn new(severity: Severity, span: Span, message: String) -> Self {
+        let (label, related, help) = (String::new(), Vec::new(), None);
+        Self { severity, message, span, label, related, help }
+    }
+
+    /// Says what stands at the place, or what was expected there.
+    #[must_use]
+    pub fn label(self, label: impl Into<String>) -> Self {
+        Self { label: label.into(), ..self }
+    }
+
+    /// Names another place.
+    #[must_use]
+    pub fn related(mut self, span: Span, why: impl Into<String>) -> Self {
+        self.related.push((span, why.into()));
+        self
+    }
+
+    /// Says what to do about it.
+    #[must_use]
+    pub fn help(self, help: impl Into<String>) -> Self {
+        Self { help: Some(help.into()), ..self }
+    }
+}
+
+/// All that was found, in the order in which it was found.
+#[derive(Debug, Default)]
+pub struct Diagnostics {
+    found: Vec<Diagnostic>,
+}
+
+/// As many as anyone reads; the rest is counted.
+const MAX_SHOWN: usize = 50;
+/// A longer line is no use as an excerpt.
+const MAX_EXCERPT: usize = 400;
+
+impl Diagnostics {
+    /// Adds one.
+    pub fn add(&mut self, diagnostic: Diagnostic) {
+        // One mistake is often met twice.
+        if self.found.last() != Some(&diagnostic) {
+            self.found.push(diagnostic);
+        }
+    }
+
+    /// Whether the program is not compiled.
+    pub fn has_errors(&self) -> bool {
+        self.found.iter().any(|one| one.severity == Severity::Error)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.found.iter()
+    }
+
+    /// How many there are; for [`Diagnostics::forget`].
+    pub(crate) fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Takes back all but the first `kept`.
+    pub(crate) fn forget(&mut self, kept: usize) {
+        self.found.truncate(kept);
+    }
+
+    /// As text, each with its place, its line and its fix.
+    pub fn render(&self, sources: &Sources, colour: bool) -> String {
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let shown = self.found.iter().take(MAX_SHOWN);
+        let mut out: Vec<String> = shown.map(|one| render(one, sources, &renderer)).collect();
+        let more = self.found.len().saturating_sub(MAX_SHOWN);
+        if more > 0 {
+            out.push(format!("… and {more} more"));
+        }
+        out.join("\n\n")
+    }
+}
+
+fn render(diagnostic: &Diagnostic, sources: &Sources, renderer: &Renderer) -> String {
+    let level = match diagnostic.severity {
+        Severity::Warning => Level::WARNING,
+        Severity::Error => Level::ERROR,
+    };
+    let mut group = level.primary_title(diagnostic.message.as_str()).elements(
+        excerpt(sources, diagnostic.span).map(|line| {
+            let label = Some(diagnostic.label.as_str()).filter(|label| !label.is_empty());
+            line.snippet(AnnotationKind::Primary, label)
+        }),
+    );
+    for (span, why) in &diagnostic.related {
+        if let Some(line) = excerpt(sources, *span) {
+            group = group.element(line.snippet(AnnotationKind::Context, Some(why)));
+        }
+    }
+    if let Some(help) = &diagnostic.help {
+        group = group.element(Level::HELP.message(help.as_str()));
+    }
+    renderer.render(&[group])
+}
+
+/// The line of a place, and the place in it.
+struct Excerpt<'s> {
+    file: &'s str,
+    number: usize,
+    line: &'s str,
+    at: std::ops::Range<usize>,
+}
+
+impl<'s> Excerpt<'s> {
+    fn snippet(
+        &self,
+        kind: AnnotationKind,
+        label: Option<&'s str>,
+    ) -> Snippet<'s, annotate_snippets::Annotation<'s>> {
+        let mark = kind.span(self.at.clone()).label(label);
+        Snippet::source(self.line).line_start(self.number).path(self.file).annotation(mark)
+    }
+}
+
+fn excerpt(sources: &Sources, span: Span) -> Option<Excerpt<'_>> {
+    let file = sources.file_of(span)?;
+    let start = boundary(&file.text, (span.start - file.start) as usize);
+    let line_start = file.text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let rest = &file.text[line_start..];
+    let end = rest.find(['\n', '\r']).unwrap_or(rest.len()).min(MAX_EXCERPT);
+    let line = &rest[..boundary(rest, end)];
+    let at = (start - line_start).min(line.len());
+    let length = (span.end.saturating_sub(span.start) as usize).max(1);
+    let last = boundary(line, at + length).max(at);
+    let number = file.text[..line_start].bytes().filter(|&byte| byte == b'\n').count() + 1;
+    Some(Excerpt { file: &file.name, number, line, at: at..last })
+}
+
+/// The nearest place up to `at` that is between two characters.
+fn boundary(text: &str, at: usize) -> usize {
+    let is_one = |at: &usize| text.is_char_boundary(*at);
+    (0..=at.min(text.len())).rev().find(is_one).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_shows_its_line_what_was_expected_and_a_fix() {
+        let mut sources = Sources::default();
+        sources.add("a.p4", "header h {\n    bit<8> ä b;\n}\n").unwrap();
+        let mut all = Diagnostics::default();
+        let error = Diagnostic::error(Span { start: 25, end: 26 }, "a field has one name");
+        all.add(error.clone().label("expected `;`").help("end the field with `;`"));
+        assert!(all.has_errors());
+        let text = all.render(&sources, false);
+        for part in
+            ["error: a field has one name", "a.p4:2:14", "^ expected `;`", "help: end the field"]
+        {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        all.forget(0);
+        for at in 0..60 {
+            all.add(Diagnostic::warning(Span { start: at, end: at + 1 }, "odd"));
+        }
+        assert!(!all.has_errors());
+        assert!(all.render(&sources, true).ends_with("… and 10 more"));
+    }
+
+    #[test]
+    fn places_beyond_the_text_are_its_end() {
+        let mut sources = Sources::default();
+        let mut all = Diagnostics::default();
+        all.add(Diagnostic::error(Span { start: 7, end: 9 }, "nothing there"));
+        assert!(all.render(&sources, false).contains("nothing there"));
+        sources.add("a.p4", "").unwrap();
+        assert!(all.render(&sources, false).contains("a.p4:1:1"));
+    }
+}

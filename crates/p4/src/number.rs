@@ -1,0 +1,108 @@
+//! Integer literals (P4_16 specification, section 6.3.3.2).
+
+use num_bigint::BigInt;
+use num_traits::Num;
+
+/// A literal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Integer {
+    /// Its value, never negative.
+    pub value: BigInt,
+    /// Its bits, and whether they are signed; none for one of any precision.
+    pub width: Option<(u32, bool)>,
+}
+
+/// The most bits that a literal may ask for.
+pub(crate) const MAX_WIDTH: u32 = 65_536;
+
+/// Why a text is no literal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum BadInteger {
+    /// Another character than the base's digits.
+    Digit(char),
+    /// There is no digit.
+    Empty,
+    /// No width, or one that is too large.
+    Width,
+    /// The value needs more bits than the width has.
+    TooLarge(u64),
+}
+
+/// Reads `[0-9]+[ws]`, `0x`, `0o`, `0b` or `0d`, and digits with `_` between them.
+pub(crate) fn parse(text: &str) -> Result<Integer, BadInteger> {
+    let (width, digits) = match text.find(|c: char| !c.is_ascii_digit()) {
+        Some(at) if matches!(&text[at..=at], "w" | "s") => {
+            let signed = &text[at..=at] == "s";
+            let bits: u32 = text[..at].parse().map_err(|_| BadInteger::Width)?;
+            if bits > MAX_WIDTH || (signed && bits == 0) {
+                return Err(BadInteger::Width);
+            }
+            (Some((bits, signed)), &text[at + 1..])
+        }
+        _ => (None, text),
+    };
+    let lower = digits.get(..2).unwrap_or("").to_ascii_lowercase();
+    let (base, digits) = match lower.as_str() {
+        "0x" => (16, &digits[2..]),
+        "0o" => (8, &digits[2..]),
+        "0b" => (2, &digits[2..]),
+        "0d" => (10, &digits[2..]),
+        _ => (10, digits),
+    };
+    let digits: String = digits.chars().filter(|&c| c != '_').collect();
+    if let Some(odd) = digits.chars().find(|c| !c.is_digit(base)) {
+        return Err(BadInteger::Digit(odd));
+    }
+    // A decimal number's digits are converted in quadratic time.
+    if digits.len() > MAX_WIDTH as usize {
+        return Err(BadInteger::TooLarge(digits.len() as u64));
+    }
+    let value = BigInt::from_str_radix(&digits, base).map_err(|_| BadInteger::Empty)?;
+    match width {
+        Some((bits, signed)) if value.bits() > u64::from(bits - u32::from(signed)) => {
+            Err(BadInteger::TooLarge(value.bits() + u64::from(signed)))
+        }
+        _ => Ok(Integer { value, width }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals_are_read() {
+        let is = |text, value: i64, width| {
+            assert_eq!(parse(text), Ok(Integer { value: value.into(), width }), "{text}");
+        };
+        is("10", 10, None);
+        is("8w10", 10, Some((8, false)));
+        is("8s127", 127, Some((8, true)));
+        is("0xF_f", 255, None);
+        is("2w0B11", 3, Some((2, false)));
+        is("16w0o17", 15, Some((16, false)));
+        is("0d19", 19, None);
+        is("08", 8, None);
+        is("0w0", 0, Some((0, false)));
+        is("4w0b0___1", 1, Some((4, false)));
+        let wide = parse("128w0xffffffffffffffffffffffffffffffff").unwrap();
+        assert_eq!(wide.value, (BigInt::from(1) << 128) - 1);
+    }
+
+    #[test]
+    fn others_are_not() {
+        for (text, why) in [
+            ("12a", BadInteger::Digit('a')),
+            ("0b12", BadInteger::Digit('2')),
+            ("0x", BadInteger::Empty),
+            ("8w", BadInteger::Empty),
+            ("0s0", BadInteger::Width),
+            ("99999w1", BadInteger::Width),
+            ("99999999999w1", BadInteger::Width),
+            ("8w256", BadInteger::TooLarge(9)),
+            ("8s128", BadInteger::TooLarge(9)),
+        ] {
+            assert_eq!(parse(text), Err(why), "{text}");
+        }
+    }
+}

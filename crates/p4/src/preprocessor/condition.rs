@@ -1,0 +1,205 @@
+//! What stands behind `#if`.
+
+use super::Preprocessor;
+use crate::lexer::{Kind, Token};
+use crate::number;
+use crate::source::Span;
+
+/// How deep a condition may be nested.
+const MAX_DEPTH: usize = 100;
+
+/// Operators, from what binds loosest.
+const LEVELS: [&[&str]; 10] = [
+    &["||"],
+    &["&&"],
+    &["|"],
+    &["^"],
+    &["&"],
+    &["==", "!="],
+    &["<", ">", "<=", ">="],
+    &["<<", ">>"],
+    &["+", "-"],
+    &["*", "/", "%"],
+];
+
+impl Preprocessor<'_> {
+    /// Whether what stands behind `#if`, `#ifdef` or `#ifndef` holds. What cannot be understood
+    /// does not, and is told.
+    pub(super) fn condition(&mut self, word: &str, span: Span, line: &[Token]) -> bool {
+        self.flush();
+        if word != "if" {
+            return match line {
+                [name, ..] if name.kind == Kind::Word => {
+                    self.macros.contains_key(&name.text) == (word == "ifdef")
+                }
+                _ => {
+                    self.error(span, format!("`#{word}` needs a macro's name"));
+                    false
+                }
+            };
+        }
+        let Some(known) = self.without_defined(line) else { return false };
+        let tokens = self.expand_all(known);
+        let mut condition = Condition { tokens: &tokens, at: 0, depth: 0 };
+        let value = condition.binary(0).and_then(|value| match tokens.get(condition.at) {
+            None => Ok(value),
+            Some(more) => Err((more.span, format!("`{}` was not expected here", more.text))),
+        });
+        match value {
+            Ok(value) => value != 0,
+            Err((place, message)) => {
+                self.error(if place == Span::default() { span } else { place }, message);
+                false
+            }
+        }
+    }
+
+    /// The condition with 1 or 0 for each `defined`: what it asks for is not expanded.
+    fn without_defined(&mut self, line: &[Token]) -> Option<Vec<Token>> {
+        let mut out = Vec::new();
+        let mut rest = line;
+        while let Some((first, behind)) = rest.split_first() {
+            rest = behind;
+            if !first.is("defined") {
+                out.push(first.clone());
+                continue;
+            }
+            let name = match rest {
+                [open, name, close, ..] if open.is("(") && close.is(")") => {
+                    rest = &rest[3..];
+                    name
+                }
+                [name, ..] => {
+                    rest = &rest[1..];
+                    name
+                }
+                [] => first,
+            };
+            if name.kind != Kind::Word || name == first {
+                self.error(first.span, "`defined` needs a macro's name");
+                return None;
+            }
+            let known = if self.macros.contains_key(&name.text) { "1" } else { "0" };
+            out.push(Token { kind: Kind::Integer, text: known.into(), ..first.clone() });
+        }
+        Some(out)
+    }
+}
+
+type Value = Result<i64, (Span, String)>;
+
+/// A condition while it is computed, in 64 bits.
+struct Condition<'t> {
+    tokens: &'t [Token],
+    at: usize,
+    depth: usize,
+}
+
+impl Condition<'_> {
+    /// The operator that comes next, its level and its tokens, if it binds at least so tightly.
+    fn operator(&self, loosest: usize) -> Option<(&'static str, usize, usize)> {
+        let next = self.tokens.get(self.at)?;
+        let behind = self.tokens.get(self.at + 1);
+        // `>>` are two tokens.
+        let shift = next.is(">") && behind.is_some_and(|b| b.is(">") && !b.spaced);
+        let text = if shift { ">>" } else { &*next.text };
+        LEVELS.iter().enumerate().skip(loosest).find_map(|(level, operators)| {
+            let found = operators.iter().find(|operator| **operator == text)?;
+            Some((*found, level, if shift { 2 } else { 1 }))
+        })
+    }
+
+    fn binary(&mut self, loosest: usize) -> Value {
+        let mut left = self.unary()?;
+        while let Some((operator, level, tokens)) = self.operator(loosest) {
+            let span = self.tokens[self.at].span;
+            self.at += tokens;
+            let right = self.binary(level + 1);
+            // What does not matter may be wrong, as a division by what is not defined.
+            left = match (operator, left != 0) {
+                ("||", true) => 1,
+                ("&&", false) => 0,
+                _ => computed(operator, left, right?, span)?,
+            };
+        }
+        if loosest == 0 && self.take("?") {
+            let yes = self.binary(0)?;
+            self.expect(":")?;
+            let no = self.binary(0)?;
+            return Ok(if left != 0 { yes } else { no });
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> Value {
+        let Some(token) = self.tokens.get(self.at) else {
+            return Err((
+                self.tokens.last().map_or(Span::default(), |last| last.span),
+                "the condition ends where a value was expected".into(),
+            ));
+        };
+        self.at += 1;
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return Err((token.span, "the condition is nested too deeply".into()));
+        }
+        let value = match (token.kind, &*token.text) {
+            (Kind::Integer, text) => number::parse(text)
+                .ok()
+                .and_then(|integer| i64::try_from(integer.value).ok())
+                .ok_or((token.span, format!("`{text}` is no number of 64 bits"))),
+            // What is not defined is 0, but `true` is what it says.
+            (Kind::Word, word) => Ok((word == "true").into()),
+            (_, "!") => self.unary().map(|value| i64::from(value == 0)),
+            (_, "-") => self.unary().map(i64::wrapping_neg),
+            (_, "~") => self.unary().map(|value| !value),
+            (_, "+") => self.unary(),
+            (_, "(") => {
+                let value = self.binary(0)?;
+                self.expect(")").map(|()| value)
+            }
+            (_, other) => Err((token.span, format!("`{other}` is no value"))),
+        };
+        self.depth -= 1;
+        value
+    }
+
+    fn take(&mut self, text: &str) -> bool {
+        let is = self.tokens.get(self.at).is_some_and(|token| token.is(text));
+        self.at += usize::from(is);
+        is
+    }
+
+    fn expect(&mut self, text: &str) -> Result<(), (Span, String)> {
+        if self.take(text) {
+            return Ok(());
+        }
+        let at = self.tokens.get(self.at).or(self.tokens.last());
+        Err((at.map_or(Span::default(), |token| token.span), format!("expected `{text}`")))
+    }
+}
+
+fn computed(operator: &str, left: i64, right: i64, span: Span) -> Value {
+    let shift = u32::try_from(right).unwrap_or(64);
+    Ok(match operator {
+        "||" => (left != 0 || right != 0).into(),
+        "&&" => (left != 0 && right != 0).into(),
+        "|" => left | right,
+        "^" => left ^ right,
+        "&" => left & right,
+        "==" => (left == right).into(),
+        "!=" => (left != right).into(),
+        "<" => (left < right).into(),
+        ">" => (left > right).into(),
+        "<=" => (left <= right).into(),
+        ">=" => (left >= right).into(),
+        "<<" => left.checked_shl(shift).unwrap_or(0),
+        ">>" => left.checked_shr(shift).unwrap_or(if left < 0 { -1 } else { 0 }),
+        "+" => left.wrapping_add(right),
+        "-" => left.wrapping_sub(right),
+        "*" => left.wrapping_mul(right),
+        _ if right == 0 => return Err((span, "a division by 0".into())),
+        "/" => left.wrapping_div(right),
+        _ => left.wrapping_rem(right),
+    })
+}

@@ -1,0 +1,248 @@
+//! Macros are replaced by their bodies, as ISO C says (C17, section 6.10.3): arguments are expanded
+//! first, what a macro leaves is looked at again, and no macro is expanded within itself.
+
+use std::sync::Arc;
+
+use super::Preprocessor;
+use super::macros::Macro;
+use crate::diagnostic::Diagnostic;
+use crate::lexer::{Kind, Token, tokens};
+use crate::source::Span;
+
+/// As many tokens as macros may make: bodies that double each other are soon without end.
+pub(super) const MAX_TOKENS: usize = 1 << 18;
+
+/// How deep arguments may hold macros with arguments.
+const MAX_DEPTH: usize = 64;
+
+/// The macros that a token comes from, and is not expanded as.
+type Hidden = Option<Arc<Vec<Arc<str>>>>;
+
+#[derive(Clone)]
+struct Marked {
+    token: Token,
+    hidden: Hidden,
+}
+
+impl Preprocessor<'_> {
+    /// What is left of `tokens` when no macro is.
+    pub(super) fn expand_all(&mut self, tokens: Vec<Token>) -> Vec<Token> {
+        if self.macros.is_empty() && !tokens.iter().any(|token| token.text.starts_with("__")) {
+            return tokens;
+        }
+        let marked = tokens.into_iter().map(|token| Marked { token, hidden: None }).collect();
+        self.expand(marked, 0).into_iter().map(|marked| marked.token).collect()
+    }
+
+    fn expand(&mut self, mut rest: Vec<Marked>, depth: usize) -> Vec<Marked> {
+        let mut out = Vec::with_capacity(rest.len());
+        rest.reverse();
+        while let Some(next) = rest.pop() {
+            if next.token.kind != Kind::Word || hides(&next.hidden, &next.token.text) {
+                out.push(next);
+                continue;
+            }
+            if let Some(value) = self.predefined(&next.token) {
+                out.push(Marked { token: value, hidden: None });
+                continue;
+            }
+            let Some(found) = self.macros.get(&next.token.text).cloned() else {
+                out.push(next);
+                continue;
+            };
+            let mut hidden = next.hidden.as_deref().cloned().unwrap_or_default();
+            let body = if let Some(parameters) = &found.parameters {
+                if !rest.last().is_some_and(|behind| behind.token.is("(")) {
+                    out.push(next);
+                    continue;
+                }
+                let Some((arguments, end)) = self.arguments(&mut rest, &found, &next.token) else {
+                    continue;
+                };
+                let of_end = end.hidden.as_deref().cloned().unwrap_or_default();
+                hidden.retain(|name| of_end.contains(name));
+                if depth == MAX_DEPTH {
+                    self.error(next.token.span, "macros' arguments are nested too deeply");
+                    continue;
+                }
+                self.substitute(&found, parameters, &arguments, next.token.span, depth)
+            } else {
+                self.substitute(&found, &[], &[], next.token.span, depth)
+            };
+            let Some(left) = self.budget.and_then(|budget| budget.checked_sub(body.len())) else {
+                if self.budget.take().is_some() {
+                    let message = format!("macros make more than {MAX_TOKENS} tokens");
+                    self.error(next.token.span, message);
+                }
+                return out;
+            };
+            self.budget = Some(left);
+            hidden.push(next.token.text.clone());
+            let hidden = Arc::new(hidden);
+            let first = body.len();
+            for (at, marked) in body.into_iter().rev().enumerate() {
+                let mut marked = marked;
+                marked.hidden = Some(union(marked.hidden, &hidden));
+                if at + 1 == first {
+                    marked.token.spaced = next.token.spaced;
+                }
+                rest.push(marked);
+            }
+        }
+        out
+    }
+
+    fn predefined(&self, token: &Token) -> Option<Token> {
+        let place = self.sources.locate(token.span);
+        let (kind, text) = match &*token.text {
+            "__LINE__" => (Kind::Integer, place.map_or(0, |place| place.line).to_string()),
+            "__FILE__" => (Kind::Text, format!("\"{}\"", place.map_or("", |place| place.file))),
+            _ => return None,
+        };
+        Some(Token { kind, text: text.into(), ..token.clone() })
+    }
+
+    /// Takes a macro's arguments and their brackets off `rest`; also gives the closing one.
+    fn arguments(
+        &mut self,
+        rest: &mut Vec<Marked>,
+        found: &Macro,
+        name: &Token,
+    ) -> Option<(Vec<Vec<Marked>>, Marked)> {
+        let wanted = found.parameters.as_ref().map_or(0, Vec::len);
+        let mut all = vec![Vec::new()];
+        let mut depth = 0;
+        // The opening bracket.
+        rest.pop();
+        while let Some(next) = rest.pop() {
+            let rest_is_one = found.variadic && all.len() == wanted;
+            if next.token.is(")") && depth == 0 {
+                let none = wanted == 0 && all.len() == 1 && all[0].is_empty();
+                if none {
+                    all.clear();
+                }
+                // The arguments that are left may be none.
+                if found.variadic && all.len() + 1 == wanted {
+                    all.push(Vec::new());
+                }
+                if all.len() == wanted {
+                    return Some((all, next));
+                }
+                let message =
+                    format!("`{}` takes {wanted} arguments, not {}", name.text, all.len());
+                let wrong = Diagnostic::error(name.span, message);
+                self.problems.add(wrong.related(found.span, "defined here"));
+                return None;
+            } else if next.token.is(",") && depth == 0 && !rest_is_one {
+                all.push(Vec::new());
+                continue;
+            } else if next.token.is("(") {
+                depth += 1;
+            } else if next.token.is(")") {
+                depth -= 1;
+            }
+            if let Some(last) = all.last_mut() {
+                last.push(next);
+            }
+        }
+        let endless = format!("the arguments of `{}` have no end", name.text);
+        self.problems.add(Diagnostic::error(name.span, endless).help("write `)`"));
+        None
+    }
+
+    /// A macro's body with its arguments. What comes from the body stands where it is used.
+    fn substitute(
+        &mut self,
+        found: &Macro,
+        parameters: &[Arc<str>],
+        arguments: &[Vec<Marked>],
+        used: Span,
+        depth: usize,
+    ) -> Vec<Marked> {
+        let argument = |token: &Token| {
+            let at =
+                parameters.iter().position(|name| token.kind == Kind::Word && *name == token.text);
+            at.map(|at| &arguments[at])
+        };
+        let mut out: Vec<Marked> = Vec::new();
+        let mut paste = false;
+        let mut body = found.body.iter().peekable();
+        while let Some(token) = body.next() {
+            if token.is("##") {
+                paste = true;
+                continue;
+            }
+            let pasted = body.peek().is_some_and(|next| next.is("##"));
+            let mut part = match argument(token) {
+                _ if token.is("#") && found.parameters.is_some() => {
+                    // A definition that says otherwise is refused.
+                    let named = body.next().and_then(argument).map_or(&[][..], Vec::as_slice);
+                    vec![Marked { token: quoted(named, used), hidden: None }]
+                }
+                Some(argument) if paste || pasted => argument.clone(),
+                Some(argument) => self.expand(argument.clone(), depth + 1),
+                None => {
+                    let token = Token { span: used, begins_line: false, ..token.clone() };
+                    vec![Marked { token, hidden: None }]
+                }
+            };
+            if std::mem::take(&mut paste)
+                && let (Some(left), Some(right)) = (out.last(), part.first())
+                && let Some(one) = self.paste(&left.token, &right.token, used)
+            {
+                out.pop();
+                part[0] = Marked { token: one, hidden: None };
+            }
+            out.append(&mut part);
+        }
+        out
+    }
+
+    /// Two tokens as one.
+    fn paste(&mut self, left: &Token, right: &Token, used: Span) -> Option<Token> {
+        let text = format!("{}{}", left.text, right.text);
+        let known = self.problems.len();
+        let made = tokens(&text, used.start, self.problems);
+        self.problems.forget(known);
+        match <[Token; 1]>::try_from(made) {
+            Ok([one]) => Some(Token { span: used, begins_line: false, spaced: left.spaced, ..one }),
+            Err(_) => {
+                self.error(used, format!("`{}` and `{}` make no token", left.text, right.text));
+                None
+            }
+        }
+    }
+}
+
+fn hides(hidden: &Hidden, name: &Arc<str>) -> bool {
+    hidden.as_ref().is_some_and(|names| names.contains(name))
+}
+
+fn union(hidden: Hidden, more: &Arc<Vec<Arc<str>>>) -> Arc<Vec<Arc<str>>> {
+    match hidden {
+        None => more.clone(),
+        Some(names) if more.iter().all(|name| names.contains(name)) => names,
+        Some(names) => {
+            let mut all = (**more).clone();
+            all.extend(names.iter().filter(|name| !more.contains(name)).cloned());
+            Arc::new(all)
+        }
+    }
+}
+
+/// An argument as a string.
+fn quoted(argument: &[Marked], used: Span) -> Token {
+    let mut text = String::from("\"");
+    for (at, Marked { token, .. }) in argument.iter().enumerate() {
+        if at > 0 && token.spaced {
+            text.push(' ');
+        }
+        if token.kind == Kind::Text {
+            text.push_str(&token.text.replace('\\', "\\\\").replace('"', "\\\""));
+        } else {
+            text.push_str(&token.text);
+        }
+    }
+    text.push('"');
+    Token { kind: Kind::Text, text: text.into(), span: used, begins_line: false, spaced: true }
+}

@@ -1,0 +1,336 @@
+//! Expressions. Operators of bits bind tighter than comparisons, unlike in C.
+
+use super::super::ast::{Binary, Expression, ExpressionKind as Kind, Type, TypeKind, Unary};
+use super::{MAX_CHAIN, Parsed, Parser, Told};
+use crate::diagnostic::Diagnostic;
+use crate::lexer::{Kind as TokenKind, Token};
+use crate::number::{self, BadInteger, MAX_WIDTH};
+use crate::source::Span;
+
+/// Operators, from what binds loosest.
+const LEVELS: [&[(&str, Binary)]; 10] = [
+    &[("||", Binary::LogicalOr)],
+    &[("&&", Binary::LogicalAnd)],
+    &[("==", Binary::Equal), ("!=", Binary::NotEqual)],
+    &[
+        ("<=", Binary::LessOrEqual),
+        (">=", Binary::GreaterOrEqual),
+        ("<", Binary::Less),
+        (">", Binary::Greater),
+    ],
+    &[("|", Binary::Or)],
+    &[("^", Binary::Xor)],
+    &[("&", Binary::And)],
+    &[("<<", Binary::ShiftLeft), (">>", Binary::ShiftRight)],
+    &[
+        ("++", Binary::Concatenate),
+        ("+", Binary::Add),
+        ("-", Binary::Subtract),
+        ("|+|", Binary::AddSaturating),
+        ("|-|", Binary::SubtractSaturating),
+    ],
+    &[("*", Binary::Multiply), ("/", Binary::Divide), ("%", Binary::Modulo)],
+];
+
+impl Parser<'_> {
+    pub(super) fn expression(&mut self) -> Parsed<Expression> {
+        self.nested(|parser| {
+            let condition = parser.binary(0)?;
+            if !parser.take("?") {
+                return Ok(condition);
+            }
+            let yes = parser.expression()?;
+            parser.expect(":")?;
+            let no = parser.expression()?;
+            let span = condition.span.to(no.span);
+            let kind = Kind::Choose(Box::new(condition), Box::new(yes), Box::new(no));
+            Ok(Expression { span, kind })
+        })
+    }
+
+    /// A set of values, as `select` and entries have it: `value`, `value &&& mask`, `from .. to`,
+    /// `_` or `default`.
+    pub(super) fn set(&mut self) -> Parsed<Expression> {
+        let span = self.next().span;
+        for (word, kind) in [("_", Kind::DontCare), ("default", Kind::Default), ("...", Kind::Rest)]
+        {
+            if self.take(word) {
+                return Ok(Expression { span, kind });
+            }
+        }
+        let left = self.expression()?;
+        for (mark, operator) in [("&&&", Binary::Mask), ("..", Binary::Range)] {
+            if self.take(mark) {
+                let right = self.expression()?;
+                return Ok(joined(operator, left, right));
+            }
+        }
+        Ok(left)
+    }
+
+    /// One set for each value: `(a, b)`, or one without brackets. `:` comes next.
+    pub(super) fn sets(&mut self) -> Parsed<Vec<Expression>> {
+        let several = |parser: &mut Self| {
+            parser.expect("(")?;
+            let sets = parser.list(")", Self::set)?;
+            if parser.at(":") { Ok(sets) } else { Err(Told) }
+        };
+        match self.attempt(several) {
+            Some(sets) => Ok(sets),
+            None => Ok(vec![self.set()?]),
+        }
+    }
+
+    /// The operator that comes next, its level and its tokens, if it binds at least so tightly.
+    fn operator(&self, loosest: usize) -> Option<(Binary, usize, usize)> {
+        let (next, behind) = (self.next(), self.look(1));
+        let adjacent = next.is(">") && !behind.spaced;
+        let (text, tokens) = match () {
+            // As one token it would end two lists of type arguments.
+            () if adjacent && behind.is(">") => (">>", 2),
+            // `>>=`.
+            () if adjacent && behind.is(">=") => return None,
+            () if next.kind == TokenKind::Mark => (&*next.text, 1),
+            () => return None,
+        };
+        LEVELS.iter().enumerate().skip(loosest).find_map(|(level, operators)| {
+            let (_, found) = operators.iter().find(|(operator, _)| *operator == text)?;
+            Some((*found, level, tokens))
+        })
+    }
+
+    fn binary(&mut self, loosest: usize) -> Parsed<Expression> {
+        let mut left = self.unary()?;
+        let mut chain = 0;
+        while let Some((operator, level, tokens)) = self.operator(loosest) {
+            self.at += tokens;
+            let right = self.binary(level + 1)?;
+            left = joined(operator, left, right);
+            self.link(&mut chain)?;
+        }
+        Ok(left)
+    }
+
+    /// Counts what makes a tree deeper without being nested.
+    fn link(&mut self, chain: &mut usize) -> Parsed<()> {
+        *chain += 1;
+        if *chain > MAX_CHAIN {
+            let message = format!("this expression has more than {MAX_CHAIN} operators in a row");
+            self.problems.add(Diagnostic::error(self.last_span(), message));
+            return Err(Told);
+        }
+        Ok(())
+    }
+
+    fn unary(&mut self) -> Parsed<Expression> {
+        let start = self.next().span;
+        let operators =
+            [("!", Unary::Not), ("~", Unary::Complement), ("-", Unary::Minus), ("+", Unary::Plus)];
+        if let Some((_, operator)) = operators.into_iter().find(|(mark, _)| self.at(mark)) {
+            self.advance();
+            let value = self.nested(Self::unary)?;
+            let kind = Kind::Unary(operator, Box::new(value));
+            return Ok(Expression { span: self.since(start), kind });
+        }
+        if self.at("(")
+            && let Some(to) = self.attempt(Self::cast)
+        {
+            let value = self.nested(Self::unary)?;
+            let kind = Kind::Cast(to, Box::new(value));
+            return Ok(Expression { span: self.since(start), kind });
+        }
+        self.postfix()
+    }
+
+    /// `(TYPE)` in front of a value.
+    fn cast(&mut self) -> Parsed<Type> {
+        self.expect("(")?;
+        let to = self.parse_type()?;
+        self.expect(")")?;
+        let is_type = match &to.kind {
+            TypeKind::Named(name, arguments) => {
+                !arguments.is_empty() || self.types.contains(&name.text) || self.begins_value()
+            }
+            TypeKind::Stack(..) => false,
+            _ => true,
+        };
+        if is_type { Ok(to) } else { Err(Told) }
+    }
+
+    /// Whether what comes next can be a value, and nothing else.
+    fn begins_value(&self) -> bool {
+        let next = self.next();
+        match next.kind {
+            TokenKind::Word => Self::is_name(next) || matches!(&*next.text, "true" | "false"),
+            TokenKind::Integer | TokenKind::Text => true,
+            TokenKind::Mark => matches!(&*next.text, "(" | "{" | "!" | "~"),
+            TokenKind::End => false,
+        }
+    }
+
+    fn postfix(&mut self) -> Parsed<Expression> {
+        let start = self.next().span;
+        let mut value = self.primary()?;
+        let mut chain = 0;
+        loop {
+            let of = Box::new;
+            let kind = if self.take(".") {
+                let name = self.member()?;
+                Kind::Member(of(value), name)
+            } else if self.take("[") {
+                let index = self.expression()?;
+                if self.take(":") {
+                    let low = self.expression()?;
+                    self.expect("]")?;
+                    Kind::Slice(of(value), of(index), of(low))
+                } else {
+                    self.expect("]")?;
+                    Kind::Index(of(value), of(index))
+                }
+            } else if self.at("(") {
+                Kind::Call(of(value), Vec::new(), self.arguments()?)
+            } else if self.at("<") {
+                let Some(types) = self.called_with_types() else { return Ok(value) };
+                Kind::Call(of(value), types, self.arguments()?)
+            } else {
+                return Ok(value);
+            };
+            value = Expression { span: self.since(start), kind };
+            self.link(&mut chain)?;
+        }
+    }
+
+    /// Type arguments, if a call's bracket is behind them.
+    fn called_with_types(&mut self) -> Option<Vec<Type>> {
+        if self.no_types.contains(&self.at) {
+            return None;
+        }
+        let at = self.at;
+        let found = self.attempt(|parser| {
+            let types = parser.type_arguments()?;
+            if parser.at("(") { Ok(types) } else { Err(Told) }
+        });
+        if found.is_none() {
+            self.no_types.insert(at);
+        }
+        found
+    }
+
+    /// A member's name, which may be a keyword's: `table.apply`.
+    fn member(&mut self) -> Parsed<super::super::ast::Name> {
+        self.name("a member's name")
+    }
+
+    pub(super) fn primary(&mut self) -> Parsed<Expression> {
+        let next = self.next();
+        let start = next.span;
+        let kind = match (next.kind, &*next.text) {
+            (TokenKind::Integer, _) => {
+                self.advance();
+                self.integer(next)?
+            }
+            (TokenKind::Text, text) => {
+                self.advance();
+                Kind::String(text.trim_matches('"').into())
+            }
+            (TokenKind::Word, "true" | "false") => Kind::Bool(&*self.advance().text == "true"),
+            (TokenKind::Word, "this") => {
+                self.advance();
+                Kind::This
+            }
+            (TokenKind::Word, "error") => {
+                self.advance();
+                self.expect(".")?;
+                Kind::ErrorMember(self.name("an error's name")?)
+            }
+            (TokenKind::Mark, ".") => {
+                self.advance();
+                Kind::TopName(self.name("a name")?)
+            }
+            (TokenKind::Mark, "(") => {
+                self.advance();
+                let value = self.expression()?;
+                self.expect(")")?;
+                return Ok(Expression { span: self.since(start), ..value });
+            }
+            (TokenKind::Mark, "{") => {
+                self.advance();
+                self.braces()?
+            }
+            _ => Kind::Name(self.name("an expression")?.text),
+        };
+        Ok(Expression { span: self.since(start), kind })
+    }
+
+    /// What stands in braces.
+    fn braces(&mut self) -> Parsed<Kind> {
+        if self.take("#") {
+            self.expect("}")?;
+            return Ok(Kind::Invalid);
+        }
+        if self.take("...") {
+            self.expect("}")?;
+            return Ok(Kind::Struct(Vec::new(), true));
+        }
+        if !(Self::is_name(self.next()) && self.look(1).is("=")) {
+            let mut values = Vec::new();
+            while !self.take("}") {
+                values.push(self.expression()?);
+                if !self.take(",") {
+                    self.expect("}")?;
+                    break;
+                }
+            }
+            return Ok(Kind::List(values));
+        }
+        let mut fields = Vec::new();
+        loop {
+            if self.take("...") {
+                self.expect("}")?;
+                return Ok(Kind::Struct(fields, true));
+            }
+            let name = self.name("a field's name")?;
+            self.expect("=")?;
+            fields.push((name, self.expression()?));
+            if !self.take(",") || self.at("}") {
+                self.expect("}")?;
+                return Ok(Kind::Struct(fields, false));
+            }
+        }
+    }
+
+    fn integer(&mut self, token: &Token) -> Parsed<Kind> {
+        let why = match number::parse(&token.text) {
+            Ok(integer) => return Ok(Kind::Integer(integer)),
+            Err(why) => why,
+        };
+        let (message, help) = match why {
+            BadInteger::Digit(digit) => (
+                format!("`{digit}` is no digit of `{}`", token.text),
+                "integers are 10, 0x1F, 0b101, 0o17, and with a width 8w10 or 8s10".to_owned(),
+            ),
+            BadInteger::Empty => {
+                (format!("`{}` has no digits", token.text), "write at least one".to_owned())
+            }
+            BadInteger::Width => (
+                format!("`{}` has a width that cannot be", token.text),
+                format!("a width is 0 to {MAX_WIDTH} bits, with a sign from 1"),
+            ),
+            BadInteger::TooLarge(bits) => {
+                (format!("`{}` needs {bits} bits", token.text), "give it a larger width".to_owned())
+            }
+        };
+        self.problems.add(Diagnostic::error(token.span, message).help(help));
+        Err(Told)
+    }
+
+    /// The place of what is about to be read.
+    pub(super) fn here(&self) -> Span {
+        self.next().span
+    }
+}
+
+fn joined(operator: Binary, left: Expression, right: Expression) -> Expression {
+    let span = left.span.to(right.span);
+    Expression { span, kind: Kind::Binary(operator, Box::new(left), Box::new(right)) }
+}
