@@ -6,6 +6,7 @@
 
 pub mod diagnostic;
 mod lexer;
+mod model;
 pub mod number;
 mod preprocessor;
 pub mod source;

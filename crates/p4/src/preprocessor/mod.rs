@@ -15,7 +15,8 @@ use macros::Macro;
 /// Where included files come from.
 pub trait Includes {
     /// The name and the text of the file that `name` means in the file `from`, or why there is
-    /// none. `system`: it stands in angle brackets.
+    /// none. `system`: it stands in angle brackets. `<core.p4>` and `<ubpf_model.p4>` are there
+    /// already.
     fn read(&self, name: &str, from: &str, system: bool) -> Result<(String, String), String>;
 }
 
@@ -216,7 +217,11 @@ impl Preprocessor<'_> {
             return self.error(place, message);
         }
         self.flush();
-        match self.includes.read(&name, from, system) {
+        let found = match crate::model::text(&name) {
+            Some(text) if system => Ok((format!("<{name}>"), text.to_owned())),
+            _ => self.includes.read(&name, from, system),
+        };
+        match found {
             Ok((name, text)) => {
                 self.depth += 1;
                 self.file(&name, &text, place);

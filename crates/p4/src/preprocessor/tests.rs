@@ -78,9 +78,9 @@ fn conditions_choose() {
 
 #[test]
 fn files_are_included() {
-    let files = [("<core.p4>", "core"), ("a.p4", "#define A 1\n#include <core.p4>\nA")];
+    let files = [("<mine.p4>", "core"), ("a.p4", "#define A 1\n#include <mine.p4>\nA")];
     assert_eq!(run("#include \"a.p4\"\nA b", &files), ("core 1 1 b".into(), vec![]));
-    assert_eq!(run("#define N <core.p4>\n#include N", &files), ("core".into(), vec![]));
+    assert_eq!(run("#define N <mine.p4>\n#include N", &files), ("core".into(), vec![]));
     let guarded = [("g.p4", "#ifndef G\n#define G\n#include \"g.p4\"\ng\n#endif")];
     assert_eq!(run("#include \"g.p4\"\n#include \"g.p4\"", &guarded), ("g".into(), vec![]));
     let said = run("#include \"none.p4\"\nb", &[]);

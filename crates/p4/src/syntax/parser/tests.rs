@@ -214,6 +214,15 @@ fn controls_are_read() {
 }
 
 #[test]
+fn the_model_is_there() {
+    let program = program("#include <core.p4>\n#include <ubpf_model.p4>\nbit<8> f() { return 1; }");
+    let names: Vec<&str> = program.declarations.iter().map(|one| &*one.name.text).collect();
+    for name in ["packet_in", "NoAction", "Register", "standard_metadata", "ubpf", "f"] {
+        assert_eq!(names.iter().filter(|found| **found == name).count(), 1, "{name}");
+    }
+}
+
+#[test]
 fn many_mistakes_are_told_in_one_run() {
     let program = says(
         "header h {\n  bit<8> a\n  bit<8> b;\n  bit<8> header;\n  bit<4> c;\n}\n\
