@@ -94,3 +94,19 @@ pub fn imports(input: &[u8]) {
         }
     }
 }
+
+/// A tenant's program: read, or refused in words. It includes itself, as often as is allowed.
+pub fn p4_program(input: &[u8]) {
+    struct Itself<'t>(&'t str);
+
+    impl p4::Includes for Itself<'_> {
+        fn read(&self, name: &str, _: &str, _: bool) -> Result<(String, String), String> {
+            Ok((name.to_owned(), self.0.to_owned()))
+        }
+    }
+
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let parsed = p4::parse("program.p4", text, &Itself(text));
+    let said = parsed.diagnostics.render(&parsed.sources, false);
+    assert_eq!(said.is_empty(), parsed.diagnostics.iter().next().is_none());
+}

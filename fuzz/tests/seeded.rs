@@ -104,3 +104,8 @@ fn networks() {
 fn imports() {
     check(kaido_fuzz::imports, &seeds("../crates/import/tests/files"), 20_000);
 }
+
+#[test]
+fn p4_programs() {
+    check(kaido_fuzz::p4_program, &seeds("../crates/p4/tests/programs"), 10_000);
+}
