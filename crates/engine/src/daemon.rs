@@ -123,7 +123,7 @@ pub async fn run(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     let Config { socket, plan, machine, queues } = config;
-    let Plan { network, ports, mtu, directions } = plan;
+    let Plan { network, ports, mtu, nodes, directions } = plan;
     let (gates, _locks) = open(ports, mtu, &machine, &queues)?;
     let (engine, remote) = Engine::new(network, gates, Pace::default())?;
     let (ended, mut end) = oneshot::channel();
@@ -139,7 +139,7 @@ pub async fn run(
     let (stopped, stopping) = oneshot::channel::<()>();
     let (ends, ending) = watch::channel(false);
     let server = tonic::transport::Server::builder()
-        .add_service(EmulatorServer::new(Service::new(remote, directions, ending)))
+        .add_service(EmulatorServer::new(Service::new(remote, directions, nodes, ending)))
         .serve_with_incoming_shutdown(UnixListenerStream::new(listener), async move {
             tokio::select! {
                 () = stop => {}

@@ -9,6 +9,7 @@ use model::topology::{Attachment, Means, Node, Segment, SegmentKind, Topology};
 use wire::Mac;
 
 use crate::describe::describe;
+use crate::nodes::VirtualNode;
 use crate::recordings::Recordings;
 use crate::settings::Side;
 
@@ -69,6 +70,8 @@ pub struct Plan {
     pub ports: Vec<(PortId, Outlet)>,
     /// The largest IP packet that every link has room for.
     pub mtu: u16,
+    /// Its virtual routers and switches.
+    pub nodes: Vec<VirtualNode>,
     /// Its links, and the ways from and to outside hosts' netfilter queues. What a LAN's switch sends has no
     /// impairments, and is not among them.
     pub directions: Vec<Direction>,
@@ -95,7 +98,8 @@ impl Plan {
         let network = Network::new(topology.seed.unwrap_or(SEED));
         let interfaces = topology.nodes.iter().flat_map(|node| &node.interfaces);
         let mtu = interfaces.map(|interface| interface.mtu).min().unwrap_or(topology.mtu);
-        let mut plan = Self { network, ports: Vec::new(), mtu, directions: Vec::new() };
+        let mut plan =
+            Self { network, ports: Vec::new(), mtu, nodes: Vec::new(), directions: Vec::new() };
         let nodes = topology.nodes.iter().enumerate();
         let routers: Vec<Option<NodeId>> = nodes
             .map(|(at, node)| node.is_virtual().then(|| plan.add_router(at, node, lab)))
@@ -142,6 +146,7 @@ impl Plan {
             routes.extend(behind.map(|prefix| Route { prefix: *prefix, interface, via: None }));
         }
         let router = self.network.router(Router::new(interfaces, routes));
+        self.nodes.push(VirtualNode { name: node.name.clone(), id: router });
         if let Some(attachment) = &node.attachment {
             self.add_outside((router, outside(node)), node, attachment, mac(at, outside(node)));
         }
@@ -203,6 +208,8 @@ impl Plan {
             SegmentKind::PointToPoint => None,
             SegmentKind::Lan => Some(self.network.switch(Switch::new(ends.len()))),
         };
+        let named = switch.map(|id| VirtualNode { name: segment.name.clone(), id });
+        self.nodes.extend(named);
         let name = |end: usize| topology.nodes[segment.ends[end].node].name.clone();
         for (number, (end, port)) in segment.ends.iter().zip(&ends).enumerate() {
             let interface = &topology.nodes[end.node].interfaces[end.interface];

@@ -11,6 +11,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use crate::interfaces::{self, Snapshot};
+use crate::nodes::{self, VirtualNode};
 use crate::plan::Direction;
 use crate::settings::nanos;
 use crate::tally::{self, Tally};
@@ -25,6 +26,7 @@ pub(crate) struct Service {
     pub(crate) remote: Remote,
     /// What the directions do now.
     directions: Arc<Mutex<Vec<Direction>>>,
+    nodes: Arc<[VirtualNode]>,
     /// Whether the emulator ends: what goes on for ever goes on till then.
     pub(crate) ending: watch::Receiver<bool>,
     /// What nodes are told of; who listens wants to know.
@@ -35,10 +37,12 @@ impl Service {
     pub(crate) fn new(
         remote: Remote,
         directions: Vec<Direction>,
+        nodes: Vec<VirtualNode>,
         ending: watch::Receiver<bool>,
     ) -> Self {
         let directions = Arc::new(Mutex::new(directions));
-        let service = Self { remote, directions, ending, seen: watch::Sender::default() };
+        let nodes = nodes.into();
+        let service = Self { remote, directions, nodes, ending, seen: watch::Sender::default() };
         tokio::spawn(interfaces::look(service.clone()));
         service
     }
@@ -63,6 +67,7 @@ impl Service {
         Ok(v1::GetEmulatedLinksResponse {
             directions: directions.iter().zip(&tallies).map(|(of, tally)| tally.of(of)).collect(),
             edges: edges.iter().map(tally::edge).collect(),
+            nodes: self.count_nodes()?,
             at_ns: at,
         })
     }
@@ -81,6 +86,20 @@ impl Service {
             at = now;
         }
         Ok((tallies, at))
+    }
+
+    /// What virtual routers and switches have done.
+    fn count_nodes(&self) -> Result<Vec<v1::EmulatedNode>, Gone> {
+        let mut counted = Vec::with_capacity(self.nodes.len());
+        for first in (0..self.nodes.len()).step_by(AT_ONCE) {
+            let all = Arc::clone(&self.nodes);
+            let some = move |network: &mut Network, _| {
+                let some = all.iter().skip(first).take(AT_ONCE);
+                some.map(|node| nodes::count(network, node)).collect::<Vec<_>>()
+            };
+            counted.extend(self.remote.with(some)?);
+        }
+        Ok(counted)
     }
 
     /// What the edges have done that directions name.

@@ -70,7 +70,34 @@ fn text(answer: &v1::GetEmulatedLinksResponse) -> String {
         ]
     };
     let header = ["LINK", "FROM", "IN", "OUT", "INSIDE", "DROPPED", "DOES"];
-    table(&header, answer.directions.iter().map(row))
+    let mut text = table(&header, answer.directions.iter().map(row));
+    let rows: Vec<_> = answer.nodes.iter().filter_map(stops).collect();
+    if !rows.is_empty() {
+        let header = ["NODE", "IN", "MADE", "OUT", "STOPPED"];
+        text.push_str(&format!("\n\n{}", table(&header, rows)));
+    }
+    text
+}
+
+/// A virtual router or switch where packets went no further that were not for it.
+fn stops(node: &v1::EmulatedNode) -> Option<Vec<String>> {
+    let others = node.stopped.iter().filter(|one| one.packets > 0 && one.cause != "taken");
+    let stopped: Vec<_> = others.map(|one| format!("{} {}", one.cause, one.packets)).collect();
+    let numbers = [node.received, node.made, node.sent].map(|number| number.to_string());
+    let row = std::iter::once(node.name.clone()).chain(numbers);
+    (!stopped.is_empty()).then(|| row.chain([stopped.join(", ")]).collect())
+}
+
+fn node(node: &v1::EmulatedNode) -> Value {
+    let stopped: serde_json::Map<_, _> =
+        node.stopped.iter().map(|one| (one.cause.clone(), one.packets.into())).collect();
+    json!({
+        "received": node.received,
+        "made": node.made,
+        "sent": node.sent,
+        "waiting": node.waiting,
+        "stopped": stopped,
+    })
 }
 
 fn as_json(answer: &v1::GetEmulatedLinksResponse) -> Value {
@@ -82,6 +109,9 @@ fn as_json(answer: &v1::GetEmulatedLinksResponse) -> Value {
         })
     };
     let exit = |edge: &v1::EmulatedEdge| json!({ "sent": edge.sent, "refused": edge.refused });
+    let find = |name: &str, switch: bool| {
+        answer.nodes.iter().find(|node| node.name == name && node.switch == switch)
+    };
     let direction = |one: &v1::EmulatedDirection| {
         let dropped: serde_json::Map<_, _> =
             one.dropped.iter().map(|d| (d.cause.clone(), d.packets.into())).collect();
@@ -111,6 +141,8 @@ fn as_json(answer: &v1::GetEmulatedLinksResponse) -> Value {
             "dropped": dropped,
             "entry": edge(answer, one.entry).map(entry),
             "exit": edge(answer, one.exit).map(exit),
+            "router": find(&one.from, false).map(node),
+            "switch": find(&one.link, true).map(node),
         })
     };
     answer.directions.iter().map(direction).collect()
@@ -132,18 +164,31 @@ mod tests {
             exit: Some(1),
             ..Default::default()
         };
-        let virtual_router = v1::EmulatedDirection { link: "b-x".into(), ..Default::default() };
+        let virtual_router =
+            v1::EmulatedDirection { link: "b-x".into(), from: "b".into(), ..Default::default() };
         let answer = v1::GetEmulatedLinksResponse {
             directions: vec![one, virtual_router],
             edges: vec![
                 v1::EmulatedEdge { received: 10, overflowed: 4, refused: 9, ..Default::default() },
                 v1::EmulatedEdge { sent: 5, refused: 1, misunderstood: 8, ..Default::default() },
             ],
+            nodes: vec![v1::EmulatedNode {
+                name: "b".into(),
+                received: 4,
+                stopped: vec![
+                    v1::EmulatedDrops { cause: "taken".into(), packets: 1 },
+                    v1::EmulatedDrops { cause: "no-route".into(), packets: 3 },
+                ],
+                ..Default::default()
+            }],
             at_ns: 0,
         };
         let text = text(&answer);
         assert!(text.contains("loss 2, overflowed 4, filtered 3, refused 1"), "{text}");
-        assert!(text.lines().last().unwrap().contains("none"), "{text}");
+        assert!(
+            text.contains("none") && text.lines().last().unwrap().ends_with("no-route 3"),
+            "{text}"
+        );
         let found = as_json(&answer);
         assert_eq!(
             found[0]["entry"],
@@ -152,5 +197,7 @@ mod tests {
         assert_eq!(found[0]["exit"], json!({ "sent": 5, "refused": 1 }));
         assert_eq!(found[0]["dropped"], json!({ "loss": 2 }));
         assert_eq!((&found[1]["entry"], &found[1]["exit"]), (&Value::Null, &Value::Null));
+        assert_eq!(found[1]["router"]["stopped"], json!({ "taken": 1, "no-route": 3 }));
+        assert_eq!((&found[0]["router"], &found[1]["switch"]), (&Value::Null, &Value::Null));
     }
 }

@@ -2,7 +2,7 @@
 
 use testkit::{Machine, Said};
 
-use crate::kaido;
+use crate::{direction, kaido, soon};
 
 /// Two hosts, and so many virtual routers between them; behind the last one a LAN, on which a router of
 /// the kernel's is as well.
@@ -59,4 +59,44 @@ fn root_a_link_of_virtual_routers_is_cut_and_mended() {
     exec.failed(2, &["x1 is a virtual router: no program can run there"]);
     kaido.run(&["lab", "capture", "x1:a"]).failed(2, &["x1 is a virtual router"]);
     lab.down();
+}
+
+/// Nothing that stops on the way is lost without a word.
+#[test]
+fn root_what_virtual_routers_and_switches_stop_is_counted() {
+    let kaido = kaido();
+    let lab = kaido.lab_up(
+        "name: stops\nrouting: [static]\nnodes: {a: {}, b: {}, c: {}, x: {router: virtual}}\n\
+         links:\n  - a-x\n  - x-b: {mtu: 1400}\n  - lan: {nodes: [x, b, c], engine: true}\n",
+    );
+    let ping = |arguments: &str| lab.run("a", &words(&format!("ping -c 1 -W 1 {arguments}")));
+    ping("10.0.2.2");
+    let stopped = |cause: &str| {
+        let links = kaido.json(&["lab", "links"]);
+        direction(&links, "x-b", "x")["router"]["stopped"][cause].as_u64().unwrap()
+    };
+    for (cause, arguments) in [
+        ("hop-limit", "-t 1 10.0.2.2"),
+        ("no-route", "192.0.2.9"),
+        ("too-big", "-M do -s 1450 10.0.2.2"),
+        ("no-neighbour", "-W 5 10.0.2.99"),
+    ] {
+        assert_eq!(stopped(cause), 0, "{cause}");
+        ping(arguments);
+        soon(cause, || stopped(cause) == 1);
+    }
+    let links = kaido.json(&["lab", "links"]);
+    let lan = direction(&links, "lan", "b");
+    assert!(lan["switch"]["received"].as_u64() > Some(0) && lan["router"].is_null(), "{lan}");
+    let text = kaido.ok(&["lab", "links"]);
+    assert!(text.contains("STOPPED") && text.contains("hop-limit 1, no-route 1"), "{text}");
+    let metrics = kaido.ok(&["lab", "metrics"]);
+    let line = "kaido_lab_node_stopped_packets_total{lab=\"stops\",node=\"x\",cause=\"too-big\"} 1";
+    assert!(metrics.contains(line), "{metrics}");
+    assert!(metrics.contains("node=\"lan\",cause=\"same-side\""), "{metrics}");
+    lab.down();
+}
+
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
 }

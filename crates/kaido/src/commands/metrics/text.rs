@@ -35,6 +35,17 @@ struct Dropped {
     cause: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Node {
+    node: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Stopped {
+    node: String,
+    cause: String,
+}
+
 /// What every link has.
 struct Common {
     packets: Family<Direction, Counter>,
@@ -199,6 +210,33 @@ fn count_emulated(registry: &mut Registry, common: &Common, answer: &v1::GetEmul
         lateness.extend(exit.map(|exit| (of, exit)));
     }
     registry.register_collector(Box::new(Lateness(lateness)));
+    count_nodes(registry, &answer.nodes);
+}
+
+/// Virtual routers, and switches by their LANs' names.
+fn count_nodes(registry: &mut Registry, nodes: &[v1::EmulatedNode]) {
+    type Count = Family<Node, Counter>;
+    let received: Count =
+        add(registry, "node_received_packets", "Packets that came to a virtual router or switch");
+    let made: Count = add(registry, "node_made_packets", "Packets that it made, copies too");
+    let sent: Count = add(registry, "node_sent_packets", "Packets that it sent");
+    let stopped: Family<Stopped, Counter> =
+        add(registry, "node_stopped_packets", "Packets that went no further, by cause");
+    let waiting: Family<Node, Gauge> =
+        add(registry, "node_waiting_packets", "Packets that wait for an answer of their next hop");
+    for node in nodes {
+        let of = Node { node: node.name.clone() };
+        for (family, packets) in
+            [(&received, node.received), (&made, node.made), (&sent, node.sent)]
+        {
+            family.get_or_create(&of).inc_by(packets);
+        }
+        waiting.get_or_create(&of).set(signed(node.waiting));
+        for one in &node.stopped {
+            let of = Stopped { node: node.name.clone(), cause: one.cause.clone() };
+            stopped.get_or_create(&of).inc_by(one.packets);
+        }
+    }
 }
 
 /// How late packets were put out, by the last link of theirs.
@@ -312,7 +350,17 @@ mod tests {
         };
         let lan = v1::EmulatedDirection { link: "lan0".into(), down: true, ..one.clone() };
         let directions = vec![one, v1::EmulatedDirection { exit: None, ..lan }];
-        let answer = v1::GetEmulatedLinksResponse { directions, edges: vec![exit], at_ns: 0 };
+        let router = v1::EmulatedNode {
+            name: "x".into(),
+            received: 7,
+            made: 2,
+            sent: 5,
+            waiting: 1,
+            stopped: vec![v1::EmulatedDrops { cause: "hop-limit".into(), packets: 3 }],
+            ..Default::default()
+        };
+        let (edges, nodes) = (vec![exit], vec![router]);
+        let answer = v1::GetEmulatedLinksResponse { directions, edges, nodes, at_ns: 0 };
         let own = Counted {
             link: "h-a".into(),
             from: "h".into(),
@@ -359,6 +407,16 @@ mod tests {
             let found = found(&values, "link_lateness_seconds_bucket", &[&format!("le=\"{end}\"")]);
             assert_eq!(found, packets, "{end}");
         }
+        for (name, value) in [
+            ("node_received_packets_total", 7.0),
+            ("node_made_packets_total", 2.0),
+            ("node_sent_packets_total", 5.0),
+            ("node_waiting_packets", 1.0),
+            ("node_stopped_packets_total", 3.0),
+        ] {
+            assert_eq!(found(&values, name, &["node=\"x\""]), value, "{name}");
+        }
+        assert_eq!(found(&values, "node_stopped_packets_total", &["hop-limit"]), 3.0);
         assert_eq!(found(&values, "link_up", &["lan0"]), 0.0);
         assert_eq!(found(&values, "link_packets_total", &["h-a"]), 9.0);
         assert_eq!(found(&values, "link_dropped_packets_total", &["h-a", "queue"]), 3.0);
@@ -380,7 +438,8 @@ mod tests {
             ..Default::default()
         };
         let directions = (0..40).rev().map(one).collect();
-        let answer = v1::GetEmulatedLinksResponse { directions, edges: vec![edge], at_ns: 0 };
+        let answer =
+            v1::GetEmulatedLinksResponse { directions, edges: vec![edge], ..Default::default() };
         let text = text("wan", Some(Some(&answer)), &[]);
         read(&text);
         let link = |line: &str| line.split_once("link=\"").map(|(_, rest)| rest[..3].to_owned());
