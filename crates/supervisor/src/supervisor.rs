@@ -179,6 +179,10 @@ impl Supervisor {
             if !left.is_zero() {
                 return Ok(Some(left));
             }
+            // While much is due there is no other time to see it.
+            if self.emulator.has_ended() {
+                self.emulator_ended()?;
+            }
             let is_told = Deeds::is_told(&self.lab, &step);
             if is_told && self.emulator.is_connected() {
                 let is_silent = self.deeds.presence(&self.lab)? == Presence::Silent;

@@ -253,23 +253,24 @@ fn root_events_wait_for_an_emulator_that_does_not_answer() {
     lab.down();
 }
 
-/// However its coming falls between events.
+/// However its end and its coming fall between events, of which there is always one.
 #[test]
 fn root_an_emulator_that_begins_anew_is_told_of_each_event_once() {
     let kaido = kaido();
-    let events: String = (0..250)
+    const COUNT: usize = 400;
+    let events: String = (0..COUNT)
         .map(|n| {
             let traffic = "traffic: {rate: 1kbit, for: 1h, size: 125b}";
-            format!("  - {{at: {}ms, link: r1-r2, from: r1, {traffic}}}\n", 500 + n * 10)
+            format!("  - {{at: {}ms, link: r1-r2, from: r1, {traffic}}}\n", 500 + n)
         })
         .collect();
     let lab = kaido.lab_up(&format!("{WAN}events:\n{events}"));
     wait_for_steps(&kaido, 20);
     end(&kaido, "emulator");
     kaido.ok(&["lab", "start", "emulator"]);
-    wait_for_steps(&kaido, 250);
+    wait_for_steps(&kaido, COUNT);
     let stop = ["lab", "traffic", "r1-r2", "--from", "r1", "--stop"];
-    assert_eq!(kaido.json(&stop)["stopped"], 250, "{}", kaido.ok(&["lab", "events"]));
+    assert_eq!(kaido.json(&stop)["stopped"], COUNT, "{}", kaido.ok(&["lab", "events"]));
     lab.down();
 }
 
