@@ -22,12 +22,14 @@ pub struct Row {
 }
 
 /// Which way a figure is good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Better {
     /// A rate.
     More,
     /// A time.
     Less,
+    /// What comes nearer to what was asked for.
+    Near(f64),
 }
 
 impl Row {
@@ -43,6 +45,7 @@ impl Row {
         let ratio = baseline.map(|baseline| match better {
             Better::More => value / baseline,
             Better::Less => baseline / value,
+            Better::Near(wanted) => (wanted - baseline).abs() / (wanted - value).abs(),
         });
         let fold = |pick: fn(f64, f64) -> f64| runs.iter().copied().reduce(pick).unwrap_or(0.0);
         Self {
@@ -50,7 +53,7 @@ impl Row {
             value,
             unit,
             baseline,
-            // A count of zero has no ratio.
+            // A count of zero has no ratio, nor has what is as it should be.
             ratio: ratio.filter(|ratio| ratio.is_finite()),
             low: fold(f64::min),
             high: fold(f64::max),
@@ -81,5 +84,7 @@ mod tests {
         assert_eq!((rate.value, rate.ratio), (3.0, Some(1.5)));
         let none = Row::of("moves", "moves", &[0.0], Better::Less, Some(0.0));
         assert_eq!(none.ratio, None);
+        let near = |value| Row::of("delay", "ms", &[value], Better::Near(600.0), Some(606.0)).ratio;
+        assert_eq!([601.0, 598.0, 600.0].map(near), [Some(6.0), Some(3.0), None]);
     }
 }

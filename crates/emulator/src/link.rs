@@ -195,6 +195,12 @@ impl<P: Frame> Link<P> {
         &self.counts
     }
 
+    /// What came in or was made here, and what became of it: as much, at every moment.
+    pub fn account(&self) -> (u64, u64) {
+        let Counts { received, copied, arrived, .. } = self.counts;
+        (received + copied, arrived + self.counts.all_dropped() + self.inside() as u64)
+    }
+
     /// Packets that its queue's discipline marked instead of dropping them.
     pub fn marked(&self) -> u64 {
         self.queue.marked()

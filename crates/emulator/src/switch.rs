@@ -41,6 +41,12 @@ impl Switch {
         &self.counts
     }
 
+    /// What came in or was made here, and what became of it: as much, at every moment.
+    pub fn account(&self) -> (u64, u64) {
+        let counts = &self.counts;
+        (counts.received + counts.copied, counts.sent + counts.stopped)
+    }
+
     /// Takes a frame that came in by an interface.
     pub(crate) fn receive(
         &mut self,

@@ -395,8 +395,8 @@ fn a_switch_learns() {
     assert_eq!(goes(0, Some(1)), [false, true, false, false]);
     assert_eq!(goes(2, None), [true, true, false, true]);
     assert_eq!(goes(3, Some(3)), [false; 4]);
-    let counts = network.switch_at(switch).unwrap().counts();
-    assert_eq!(counts.received + counts.copied, counts.sent + counts.stopped);
+    let (came, became) = network.switch_at(switch).unwrap().account();
+    assert_eq!(came, became);
 }
 
 proptest! {
@@ -440,11 +440,8 @@ proptest! {
         prop_assert_eq!(chain.network.next(), None);
         for router in &chain.routers {
             let router = chain.network.router_at(*router).unwrap();
-            let counts = router.counts();
-            prop_assert_eq!(
-                counts.received + counts.made,
-                counts.sent + counts.all_stopped() + router.waiting()
-            );
+            let (came, became) = router.account();
+            prop_assert_eq!(came, became);
         }
         for link in &chain.links {
             let link = chain.network.get(*link);

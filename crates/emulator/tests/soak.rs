@@ -212,31 +212,32 @@ impl Soak {
         for link in &self.links {
             let (cross, filtered) = (self.network.cross(*link), self.network.filtered(*link));
             let link = self.network.get(*link);
+            balanced(link.account());
             let counts = link.counts();
-            let now = link.inside() as u64;
-            assert_eq!(
-                counts.received + counts.copied,
-                counts.arrived + counts.all_dropped() + now
-            );
             made += counts.copied + cross.sent;
             gone += counts.all_dropped() + cross.arrived + filtered;
-            inside += now;
+            inside += link.inside() as u64;
         }
         for switch in &self.switches {
-            let counts = self.network.switch_at(*switch).unwrap().counts();
-            assert_eq!(counts.received + counts.copied, counts.sent + counts.stopped);
+            let switch = self.network.switch_at(*switch).unwrap();
+            balanced(switch.account());
+            let counts = switch.counts();
             made += counts.copied;
             gone += counts.stopped;
         }
         let router = self.network.router_at(self.router).unwrap();
-        let counts = router.counts();
-        let waiting = router.waiting();
-        assert_eq!(counts.received + counts.made, counts.sent + counts.all_stopped() + waiting);
+        balanced(router.account());
+        let (counts, waiting) = (router.counts(), router.waiting());
         made += counts.made;
         gone += counts.all_stopped();
         assert_eq!(made, gone + inside + waiting);
         self.most = self.most.max((inside + waiting) as usize);
     }
+}
+
+#[track_caller]
+fn balanced((came, became): (u64, u64)) {
+    assert_eq!(came, became);
 }
 
 /// Bytes of memory that this process holds.

@@ -248,9 +248,8 @@ fn cross_traffic_takes_its_part_of_a_link() {
             assert!((least..=f64::from(offered) * 1.02).contains(&other), "{pattern:?}: {other}");
         }
         // Nothing is unaccounted for.
-        let link = line.network.get(line.link);
-        let counts = link.counts();
-        assert_eq!(counts.received, counts.arrived + counts.all_dropped() + link.inside() as u64);
+        let (came, became) = line.network.get(line.link).account();
+        assert_eq!(came, became);
     }
 }
 

@@ -52,6 +52,7 @@ pub use error::Error;
 pub use frr_config::config as frr_config;
 pub use journal::{Entry, Happening, now};
 pub use links::{Change, Ends};
+pub use netem::try_netem;
 pub use probe::{Probe, probe};
 pub use routes::{Destination, Routes, StaticRoute};
 pub use state::{Lab, Labs, Phase, Summary, run_folder};

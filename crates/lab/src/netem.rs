@@ -17,13 +17,14 @@ pub(crate) fn check(topology: &Topology) -> Result<(), Error> {
     let mut interfaces = topology.nodes.iter().flat_map(|node| &node.interfaces);
     let Some(interface) = interfaces.find(is_netem) else { return Ok(()) };
     let link = topology.segments[interface.segment].name.clone();
-    try_it(&Namespace::unnamed()?).map_err(|source| Error::NoNetem { link, source })
+    try_netem().map_err(|source| Error::NoNetem { link, source })
 }
 
 /// Has netem on the loopback interface of a namespace that nobody else sees.
-pub(crate) fn try_it(namespace: &Namespace) -> Result<(), netlink::Error> {
+pub fn try_netem() -> Result<(), netlink::Error> {
+    let namespace = Namespace::unnamed()?;
     let request = netlink::replace_netem(LOOPBACK, &Impairments::default(), &[]);
-    Handle::within(namespace)?.request("netem", request)
+    Handle::within(&namespace)?.request("netem", request)
 }
 
 /// What an interface's netem is told.

@@ -88,7 +88,7 @@ pub fn probe() -> Vec<Probe> {
     let tbf = Tbf::new(model::Bandwidth::from_mbps(100), 1500, 1 << 16);
     let tbf = netlink::replace_tbf(LINK, &tbf);
     add("token buckets", "rates", "CONFIG_NET_SCH_TBF", handle.request("tbf", tbf));
-    let netem = crate::netem::try_it(&namespace);
+    let netem = crate::netem::try_netem();
     let netem = of_netlink("netem", "links with `engine: netem`", "CONFIG_NET_SCH_NETEM", netem);
     for (what, needed_for, encap) in [
         ("H.Encaps.Red", "paths for applications", seg6()),

@@ -53,11 +53,7 @@ fn delay(context: &Context<'_>, quick: bool) -> Result<Row> {
         let time = |each: [&str; 3]| round_trip(context, &three(each), "n3", pings);
         all.push(time([one, two, last])? - time(["", "", ""])?);
     }
-    let mut row = Row::of("delay/600ms", "ms", &all, Better::Less, Some(PAPER));
-    // What is better here is to be nearer to what was asked for.
-    let error = (row.value - SET).abs();
-    row.ratio = (error > 0.0).then(|| (PAPER - SET) / error);
-    Ok(row)
+    Ok(Row::of("delay/600ms", "ms", &all, Better::Near(SET), Some(PAPER)))
 }
 
 /// 1 ms over each of 60 links, less what the same network takes without. Between virtual routers a packet
@@ -139,10 +135,7 @@ fn loss(context: &Context<'_>, quick: bool) -> Result<Row> {
     let sent = load.send(&from, &context.cancel)?;
     settle(&mut Port::of(&to, "n8")?)?;
     let lost = 100.0 * (1.0 - datagrams(&to)?.since(before).arrived as f64 / sent as f64);
-    let mut row = Row::of("loss/3x10%", "%", &[lost], Better::Less, Some(PAPER));
-    let error = (row.value - EXPECTED).abs();
-    row.ratio = (error > 0.0).then(|| (EXPECTED - PAPER) / error);
-    Ok(row)
+    Ok(Row::of("loss/3x10%", "%", &[lost], Better::Near(EXPECTED), Some(PAPER)))
 }
 
 const PORT: u16 = 7000;
@@ -205,10 +198,7 @@ fn rates(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
             settle(&mut port)?;
         }
         let name = format!("rate/{set}mbit");
-        let mut row = Row::of(&name, "Mbit/s", &all, Better::More, Some(paper));
-        let error = (row.value - set).abs();
-        row.ratio = (error > 0.0).then(|| (set - paper).abs() / error);
-        rows.push(row);
+        rows.push(Row::of(&name, "Mbit/s", &all, Better::Near(set), Some(paper)));
     }
     Ok(rows)
 }

@@ -149,6 +149,12 @@ impl Router {
         self.waiting
     }
 
+    /// What came in or was made here, and what became of it: as much, at every moment.
+    pub fn account(&self) -> (u64, u64) {
+        let counts = &self.counts;
+        (counts.received + counts.made, counts.sent + counts.all_stopped() + self.waiting)
+    }
+
     /// Takes a packet that came in by an interface.
     pub(crate) fn receive(
         &mut self,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use netlink::{Handle, Namespace, replace_netem};
+use netlink::Namespace;
 use testkit::feature::NETEM;
 use testkit::{Kaido, pause};
 
@@ -42,18 +42,11 @@ fn slower() -> f64 {
     std::env::var("KAIDO_SLOWER").map_or(1.0, |times| times.parse().unwrap())
 }
 
-/// What the kernel says of netem, if it has none.
-fn missing_netem() -> Option<netlink::Error> {
-    let namespace = Namespace::unnamed().unwrap();
-    let request = replace_netem(1, &Default::default(), &[]);
-    Handle::within(&namespace).unwrap().request("netem", request).err()
-}
-
 /// Sends over a link with these options by each of the backends, and has what came judged.
 fn conform(backends: &[&str], options: &str, sent: Sent, judge: impl Fn(&str, &[Arrived])) {
     for backend in backends {
         if *backend == WITH_NETEM
-            && let Some(why) = missing_netem()
+            && let Err(why) = lab::try_netem()
         {
             NETEM.is_missing(why);
             continue;
@@ -254,9 +247,9 @@ fn root_netem_is_refused_where_the_kernel_has_none() {
         "lab.yaml",
         "name: two\nnodes: {a: {}, b: {}}\nlinks: [a-b: {delay: 1ms, engine: netem}]\n",
     );
-    match missing_netem() {
-        None => drop(kaido.lab_up_file(&file, &[])),
-        Some(_) => {
+    match lab::try_netem() {
+        Ok(()) => drop(kaido.lab_up_file(&file, &[])),
+        Err(_) => {
             kaido.run(&["lab", "up", &file]).failed(1, &["a-b", "netem", "engine: true"]);
             assert!(kaido.labs().is_empty());
         }
