@@ -19,16 +19,43 @@ use crate::{Context, Row};
 /// The lab of every experiment.
 const LAB: &str = "bench-emulator";
 
-/// Runs the experiments.
-pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
-    let mut rows = stream::bench(context, quick)?;
-    rows.extend(packets::bench(context, quick)?);
-    rows.extend(exact::bench(context, quick)?);
-    rows.extend(cross::bench(context, quick)?);
-    rows.extend(late::bench(context, quick)?);
-    if !quick {
-        // Protocols take minutes.
-        rows.extend(reroute::bench(context)?);
+/// A part of the experiments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// TCP and UDP through routers and namespaces.
+    Streams,
+    /// Packets of 64 bytes.
+    Packets,
+    /// Delays, losses and rates.
+    Exact,
+    /// What others' traffic leaves.
+    Cross,
+    /// How late packets are.
+    Late,
+    /// How soon routing goes around a cut link.
+    Reroute,
+}
+
+impl Part {
+    /// All of them, in the order in which they run.
+    pub const ALL: [Self; 6] =
+        [Self::Streams, Self::Packets, Self::Exact, Self::Cross, Self::Late, Self::Reroute];
+}
+
+/// Runs parts of the experiments, each once.
+pub fn bench(context: &Context<'_>, quick: bool, parts: &[Part]) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for part in Part::ALL.into_iter().filter(|part| parts.contains(part)) {
+        rows.extend(match part {
+            Part::Streams => stream::bench(context, quick)?,
+            Part::Packets => packets::bench(context, quick)?,
+            Part::Exact => exact::bench(context, quick)?,
+            Part::Cross => cross::bench(context, quick)?,
+            Part::Late => late::bench(context, quick)?,
+            // Protocols take minutes.
+            Part::Reroute if quick => Vec::new(),
+            Part::Reroute => reroute::bench(context)?,
+        });
     }
     Ok(rows)
 }

@@ -217,9 +217,28 @@ pub(crate) struct BenchOptions {
     /// Less than 50 s, with fewer runs
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Of `emulator`, these parts alone
+    #[arg(long, value_enum, value_name = "PART,...", value_delimiter = ',', requires = "name")]
+    pub(crate) only: Vec<EmulatorPart>,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum EmulatorPart {
+    /// TCP and UDP through routers and namespaces
+    Streams,
+    /// Packets of 64 bytes
+    Packets,
+    /// Delays, losses and rates
+    Exact,
+    /// What others' traffic leaves
+    Cross,
+    /// How late packets are
+    Late,
+    /// How soon routing goes around a cut link; not with `--quick`
+    Reroute,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum BenchName {
     /// How fast a lab comes up
     Lab,

@@ -5,13 +5,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bench::demo::Outcome;
+use bench::emulator::Part;
 use bench::{Context, Kind, Row, Scale};
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::{Cancel, Labs};
 use model::topology::Dataplane;
 
 use super::lab::program;
-use crate::cli::{BenchName, BenchOptions, DataplaneName, DemoOptions};
+use crate::cli::{BenchName, BenchOptions, DataplaneName, DemoOptions, EmulatorPart};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::cancellable;
@@ -53,7 +54,32 @@ fn demo_text(outcome: &Outcome) -> String {
     text + &format!("\n{verdict}\nThe report: {}", outcome.report)
 }
 
+/// The parts of the emulator's experiments that are asked for; all where none is named.
+fn parts(options: &BenchOptions) -> Result<Vec<Part>, Failure> {
+    if options.only.is_empty() {
+        return Ok(Part::ALL.to_vec());
+    }
+    if options.name != Some(BenchName::Emulator) {
+        return Err(Failure::usage(anyhow::anyhow!(
+            "`--only` names parts of `kaido bench emulator`"
+        )));
+    }
+    if options.quick && options.only.contains(&EmulatorPart::Reroute) {
+        return Err(Failure::usage(anyhow::anyhow!("`reroute` takes minutes: not with `--quick`")));
+    }
+    let part = |part: &EmulatorPart| match part {
+        EmulatorPart::Streams => Part::Streams,
+        EmulatorPart::Packets => Part::Packets,
+        EmulatorPart::Exact => Part::Exact,
+        EmulatorPart::Cross => Part::Cross,
+        EmulatorPart::Late => Part::Late,
+        EmulatorPart::Reroute => Part::Reroute,
+    };
+    Ok(options.only.iter().map(part).collect())
+}
+
 pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
+    let parts = parts(&options)?;
     let bar = bar(output);
     let rows = with_context(output, &bar, |context| {
         let mut rows = Vec::new();
@@ -70,7 +96,7 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
             rows.extend(bench::dataplane::function(context, options.quick)?);
         }
         if matches!(options.name, Some(BenchName::Emulator) | None) {
-            rows.extend(bench::emulator::bench(context, options.quick)?);
+            rows.extend(bench::emulator::bench(context, options.quick, &parts)?);
         }
         if matches!(options.name, Some(BenchName::Dataplane) | None) {
             rows.extend(bench::dataplane::bench(context, options.quick)?);

@@ -197,6 +197,15 @@ fn root_a_folder_that_is_too_deep_for_sockets_is_refused() {
 }
 
 #[test]
+fn parts_of_what_has_none_are_refused() {
+    let kaido = kaido();
+    let reroute = ["bench", "emulator", "--quick", "--only", "reroute"];
+    kaido.run(&reroute).failed(2, &["not with `--quick`"]);
+    kaido.run(&["bench", "lab", "--only", "exact"]).failed(2, &["`kaido bench emulator`"]);
+    kaido.run(&["bench", "emulator", "--only", "all"]).failed(2, &["streams", "reroute"]);
+}
+
+#[test]
 fn root_a_folder_that_is_none_is_refused() {
     let kaido = kaido();
     let file = kaido.file("lab.yaml", CHAIN);
