@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::Bandwidth;
 use model::topology::{Backend, Impairments, Interface, SegmentKind};
 use netlink::{Handle, Sample};
 
@@ -20,8 +19,6 @@ pub struct Counted {
     pub from: String,
     /// The node at the other end; of a LAN none.
     pub to: Option<String>,
-    /// The rate that the file says; a queue has its own, which may have been changed.
-    pub rate: Option<Bandwidth>,
     /// What netem was told, where it does the link.
     pub netem: Option<Told>,
     /// When, in nanoseconds since the machine started.
@@ -75,7 +72,6 @@ impl Lab {
                     link: segment.name.clone(),
                     from: node.name.clone(),
                     to,
-                    rate: interface.rate,
                     netem: Told::netem(interface),
                     at_ns: *at_ns,
                     sample: sample.clone(),

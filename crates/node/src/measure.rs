@@ -83,12 +83,12 @@ impl Measure {
     /// down, or was narrowed, must not look whole until the first sample.
     pub(crate) fn describe(&mut self, announcement: &mut Announcement) -> Result<(), Error> {
         let samples = self.sampler.sample()?;
-        for interface in &mut announcement.interfaces {
+        for (interface, watched) in announcement.interfaces.iter_mut().zip(&mut self.interfaces) {
             let found = samples.iter().map(|s| &s.counters).find(|c| c.name == interface.name);
             interface.up = found.is_some_and(|found| found.carrier);
             interface.capacity = match self.said.of(&interface.name) {
                 Some(emulated) => emulated.rate,
-                None => found.and_then(|found| found.rate).or(interface.capacity),
+                None => watched.capacity(found),
             };
         }
         Ok(())
@@ -153,6 +153,15 @@ impl Measure {
 }
 
 impl Watched {
+    /// What it can send. Where a queue has shaped once, that alone knows, also when it is gone.
+    fn capacity(&mut self, found: Option<&telemetry::Sample>) -> Option<Bandwidth> {
+        let shaped = found.and_then(|found| found.rate);
+        if shaped.is_some() {
+            self.announced = None;
+        }
+        shaped.or(self.announced)
+    }
+
     /// An interface that is gone is one without a carrier. Of one to an emulated link the kernel says no
     /// more than that.
     fn load(
@@ -184,7 +193,7 @@ impl Watched {
             up: counters.is_some_and(|found| found.carrier),
             capacity: match emulated {
                 Some(emulated) => emulated.rate,
-                None => counters.and_then(|found| found.rate).or(self.announced),
+                None => self.capacity(counters),
             },
             rate_bps: load.rate_bps,
             loss: load.loss,

@@ -44,7 +44,8 @@ pub(crate) fn run(command: FunctionCommand, output: &Output) -> Done {
         }
         FunctionCommand::Ls { which } => list(&which, output),
         FunctionCommand::Trace { sid, count, which } => {
-            trace(&format!("dst {sid}"), count, &which, output)
+            let whole = prefix(&sid, &which)?.unwrap_or(sid);
+            trace(&format!("dst {whole}"), count, &which, output)
         }
     }
 }
@@ -60,6 +61,18 @@ fn with_argument(sid: String, bits: Option<u8>) -> Result<String, Failure> {
             128_u8.saturating_sub(length.parse().unwrap_or(128))
         ))),
     }
+}
+
+/// The prefix of the function whose SID is this, whatever its argument.
+fn prefix(sid: &str, which: &WhichDataplane) -> Result<Option<String>, Failure> {
+    let Ok(sid) = sid.parse::<Ipv6Addr>() else { return Ok(None) };
+    let found = block_on(get(&socket(which)?))??;
+    let is_its = |e: &&v1::DataplaneEntry| {
+        let address = e.name.split('/').next();
+        address.and_then(|address| address.parse().ok()) == Some(sid)
+    };
+    let prefix = functions(&found).find(is_its).map(|e| e.name.clone());
+    Ok(prefix)
 }
 
 fn add(request: v1::AddFunctionRequest, which: &WhichDataplane, output: &Output) -> Done {

@@ -1,17 +1,32 @@
-//! The files in `labs/`: what they say of themselves holds.
+//! The files in `labs/`, and the one that docs/topology.md begins with: what they say of themselves
+//! holds.
 
 use std::process::Command;
 
-use testkit::Machine;
+use testkit::{Kaido, Machine};
 
 use crate::{file_in_labs, kaido};
 
+const DOCUMENTED: &str = include_str!("../../../../docs/topology.md");
+
 fn holds(name: &str) {
     let kaido = kaido();
-    let before = Machine::now(&kaido);
-    let said = kaido.run(&["lab", "test", &file_in_labs(name)]);
+    file_holds(&kaido, &file_in_labs(name));
+}
+
+fn file_holds(kaido: &Kaido, file: &str) {
+    let before = Machine::now(kaido);
+    let said = kaido.run(&["lab", "test", file]);
     assert_eq!(said.code, Some(0), "{said}");
-    before.assert_restored(&kaido);
+    before.assert_restored(kaido);
+}
+
+#[test]
+fn root_the_documented_file() {
+    let (_, behind) = DOCUMENTED.split_once("```yaml\n").unwrap();
+    let (text, _) = behind.split_once("```").unwrap();
+    let kaido = kaido();
+    file_holds(&kaido, &kaido.file("lab.yaml", text));
 }
 
 #[test]

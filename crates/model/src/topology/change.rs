@@ -64,7 +64,7 @@ impl FromStr for LinkChange {
             "reorder" => share(value).map(Self::Reorder),
             "duplicate" => share(value).map(Self::Duplicate),
             "corrupt" => share(value).map(Self::Corrupt),
-            other => Err(format!("a link has no `{other}`: there are {KEYS}")),
+            other => Err(format!("`{other}` of a link cannot be changed: there are {KEYS}")),
         }
     }
 }
@@ -269,7 +269,7 @@ mod tests {
             ("rate=7bit", "at least 8bit, and 7bit is less"),
             ("loss=1%/x", "no percentage"),
             ("loss=1%/2%/3%", "write 1%, or bursts"),
-            ("colour=red", "a link has no `colour`: there are rate"),
+            ("colour=red", "`colour` of a link cannot be changed: there are rate"),
             ("queue=0p", "is no queue"),
         ] {
             let said = text.parse::<LinkChange>().unwrap_err();

@@ -59,7 +59,8 @@ fn lines(topology: &Topology) -> Vec<String> {
 #[test]
 fn a_router_has_the_labs_data_plane_unless_it_says_otherwise() {
     let text = "name: x\ndataplane: xdp\nnodes:\n  h1: {}\n  r1: {router: linux}\n  \
-         r2: {router: frr, dataplane: kernel}\n  r3: {router: frr, srv6: false}\n";
+         r2: {router: frr, dataplane: kernel}\n  r3: {router: frr, srv6: false}\n\
+         links: [h1-r1, h1-r2]\n";
     let of = |text: &str| good(text).nodes.iter().map(Node::runs_xdp).collect::<Vec<_>>();
     assert_eq!(of(text), [false, true, false, false]);
     let other = text.replace("dataplane: xdp\n", "").replace("kernel", "xdp");
@@ -268,7 +269,7 @@ fn functions_have_sids_with_their_marks() {
         "name: x\nnodes:\n  h1: {}\n  r1: {router: linux}\n  r2:\n    router: linux\n    functions:\n      \
          fw: {mark: 0x1111, rules: \"flush ruleset\", health: {run: \"true\"}}\n      ids: {bits: 0, \
          file: ids.nft}\n      old: {bits: 32, mark: 4294967295}\n  r3: {router: linux, srv6: {locator: \
-         \"fd00:0:3:4:5:6::/96\"}, functions: {fw: {mark: 7}}}\nlinks: [h1-r1, r1-r2]\napplications:\n  \
+         \"fd00:0:3:4:5:6::/96\"}, functions: {fw: {mark: 7}}}\nlinks: [h1-r1, r1-r2, r2-r3]\napplications:\n  \
          a: {from: h1, to: r1, demand: 1mbit, functions: [ids, fw]}\n",
     );
     let (r2, r3) = (topology.node("r2").unwrap(), topology.node("r3").unwrap());

@@ -245,9 +245,15 @@ fn direction(
     }
 }
 
-/// Refuses filters that no packet meets.
+/// Refuses filters that no packet meets, and those that every one does.
 fn check_filters(place: &mut Place<'_>, options: &Direction, at: &dyn Fn(&str) -> Vec<Step>) {
     for (index, filter) in options.filter.iter().flatten().enumerate() {
+        let has_addresses = filter.from.is_some() || filter.to.is_some();
+        if !has_addresses && filter.protocol.is_none() && filter.ports.is_none() {
+            let message = "a filter that says nothing would stop every packet";
+            let help = "say `from`, `to`, `protocol` or `ports`; `loss: 100%` stops every packet";
+            place.value(&[at("filter"), vec![index.into()]].concat(), message, help);
+        }
         let at = |key: &str| [at("filter"), vec![index.into(), key.into()]].concat();
         if let (Some(protocol), Some(_)) = (filter.protocol, filter.ports)
             && !protocol.has_ports()

@@ -101,7 +101,20 @@ pub(super) fn resolve<'a>(
     topology.applications = applications(&mut place, file, &topology);
     topology.events = events(&mut place, file, &topology);
     topology.tests = tests(&mut place, file, &topology);
+    // What a mistake takes out is not to be missed as well.
+    if place.report.is_empty() {
+        check_ports(&mut place, &topology);
+    }
     if place.report.is_empty() { Ok(topology) } else { Err(place.report) }
+}
+
+/// A data plane has ports.
+fn check_ports(place: &mut Place<'_>, topology: &Topology) {
+    for node in topology.nodes.iter().filter(|node| node.runs_xdp() && node.interfaces.is_empty()) {
+        let message = format!("`{}` has no link: there is nothing for its XDP to do", node.name);
+        let help = "give it a link, or `dataplane: kernel` and no `functions:`";
+        place.key(steps!["nodes", &*node.name], message, help);
+    }
 }
 
 /// Routers that are neighbours and route by different protocols learn nothing of each other, unless

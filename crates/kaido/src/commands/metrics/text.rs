@@ -139,7 +139,7 @@ impl Common {
         self.drop(&of, "queue", one.sample.drops);
         self.queued.get_or_create(&of).set(signed(one.sample.backlog_bytes));
         self.up.get_or_create(&of).set(one.sample.carrier.into());
-        if let Some(rate) = one.sample.rate.or(one.rate) {
+        if let Some(rate) = one.sample.rate {
             self.rate.get_or_create(&of).set(rate.bps() as f64);
         }
         if let Some(told) = one.netem {
@@ -365,7 +365,6 @@ mod tests {
             link: "h-a".into(),
             from: "h".into(),
             to: Some("a".into()),
-            rate: None,
             netem: Some(lab::Told { delay: std::time::Duration::from_millis(5), loss: 0.25 }),
             at_ns: 0,
             sample: netlink::Sample {

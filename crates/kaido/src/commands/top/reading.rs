@@ -87,11 +87,11 @@ fn emulated(answer: &v1::GetEmulatedLinksResponse, one: &v1::EmulatedDirection) 
 }
 
 fn kernel(found: lab::Counted) -> Count {
-    let lab::Counted { link, from, to, rate, netem, at_ns, sample } = found;
+    let lab::Counted { link, from, to, netem, at_ns, sample } = found;
     Count {
         name: Name { link, from, to: to.unwrap_or_default() },
         at_ns,
-        rate_bps: sample.rate.or(rate).map(|rate| rate.bps()),
+        rate_bps: sample.rate.map(|rate| rate.bps()),
         is_down: !sample.carrier,
         arrived: sample.tx_packets,
         arrived_bytes: sample.tx_bytes,

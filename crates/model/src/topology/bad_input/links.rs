@@ -60,6 +60,7 @@ fn filters_that_no_packet_meets_are_refused() {
             "each family",
         ),
         ("from: 10.0.0.1/8", "3:34", "bits set behind its length", ""),
+        ("", "3:27", "says nothing", "`loss: 100%`"),
         ("from: h1", "3:34", "`h1` is no prefix", "or an address"),
     ] {
         expect(&link(filter), &[(place, message, help)]);

@@ -4,6 +4,12 @@ use super::super::parse;
 use super::{expect, lab, nodes};
 
 #[test]
+fn a_data_plane_without_a_port_is_refused() {
+    let text = "name: x\nnodes:\n  r1: {router: linux, dataplane: xdp}\n";
+    expect(text, &[("3:3", "`r1` has no link", "dataplane: kernel")]);
+}
+
+#[test]
 fn nodes_and_routing() {
     expect(
         &nodes("  h1: {srv6: true, routing: [ospf], loopback: [10.0.0.1], config: x}"),
