@@ -88,6 +88,9 @@ fn root_a_rate_limits_and_changes_alone() {
         }
     }
     assert!(tcp(&lab, &address, 1) > 100e6);
+    let metrics = kaido.ok(&["lab", "metrics"]);
+    let is_told = |line: &str| line.contains("configured_rate") && line.contains("\"r1-r2\"");
+    assert!(!metrics.lines().any(is_told), "{metrics}");
 }
 
 #[test]
