@@ -20,8 +20,8 @@ pub(crate) fn ended(folder: &Path, topology: &Topology) -> Vec<String> {
         return Vec::new();
     }
     let there = paths_of_processes();
-    let ended = expected.into_iter().filter(|(path, _)| !there.contains(path));
-    ended.map(|(_, words)| words).collect()
+    let runs = |path: &Path| there.contains(&real(path));
+    expected.into_iter().filter(|(path, _)| !runs(path)).map(|(_, words)| words).collect()
 }
 
 /// What each daemon is known by, and the words for its end.
@@ -49,6 +49,12 @@ fn expected(folder: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
     expected
 }
 
+/// A path without links in it: a daemon may have been started by another name of the same folder,
+/// such as /var/run for /run.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.into())
+}
+
 /// The arguments of all processes that are paths: daemons have their configuration's or their
 /// folder's among them.
 fn paths_of_processes() -> HashSet<PathBuf> {
@@ -60,7 +66,7 @@ fn paths_of_processes() -> HashSet<PathBuf> {
     });
     let paths = processes.flat_map(|arguments| {
         let each = arguments.split(|byte| *byte == 0).filter(|one| one.starts_with(b"/"));
-        each.map(|path| PathBuf::from(OsString::from_vec(path.to_vec()))).collect::<Vec<_>>()
+        each.map(|path| real(&PathBuf::from(OsString::from_vec(path.to_vec())))).collect::<Vec<_>>()
     });
     paths.collect()
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use testkit::{pause, until};
+use testkit::{Said, pause, until};
 
 use crate::monitor::Monitor;
 use crate::network::{Network, PATIENCE, kaido};
@@ -104,6 +104,11 @@ fn root_a_dead_node_leaves_the_graph_and_comes_back() {
     assert!(marked < SLACK * Duration::from_secs(3));
     let said = kaido.ok(&["lab", "ls"]);
     assert!(said.contains("the agent of r4 has ended"), "{said}");
+    // By another name of the same folder, no other agent is taken for dead.
+    let other = kaido.folder().join("other");
+    std::os::unix::fs::symlink(kaido.run_folder(), &other).unwrap();
+    let said = Said::of(kaido.command(&["lab", "ls"]).env("KAIDO_RUN", &other)).ok();
+    assert_eq!(said.matches("has ended").count(), 1, "{said}");
     // The other path is too narrow, but it is there.
     let (_, app) = network.until_path("bulk", PATIENCE, &crate::topologies::SHORT);
     assert_eq!(app["state"], "degraded");
