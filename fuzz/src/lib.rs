@@ -95,7 +95,7 @@ pub fn imports(input: &[u8]) {
     }
 }
 
-/// A tenant's program: read, or refused in words. It includes itself, as often as is allowed.
+/// A tenant's program: understood, or refused in words. It includes itself, as often as is allowed.
 pub fn p4_program(input: &[u8]) {
     struct Itself<'t>(&'t str);
 
@@ -106,7 +106,7 @@ pub fn p4_program(input: &[u8]) {
     }
 
     let Ok(text) = std::str::from_utf8(input) else { return };
-    let parsed = p4::parse("program.p4", text, &Itself(text));
-    let said = parsed.diagnostics.render(&parsed.sources, false);
-    assert_eq!(said.is_empty(), parsed.diagnostics.iter().next().is_none());
+    let checked = p4::check("program.p4", text, &Itself(text));
+    let said = checked.diagnostics.render(&checked.sources, false);
+    assert_eq!(said.is_empty(), checked.diagnostics.iter().next().is_none());
 }

@@ -1,10 +1,13 @@
 //! P4_16 (P4 language specification, version 1.2.5): what a tenant's program says.
 //!
 //! [`source`] holds files and places in them, [`diagnostic`] what is said of them. The preprocessor
-//! makes tokens of files, [`syntax`] a program of tokens. No I/O: included files are handed in.
+//! makes tokens of files, [`syntax`] a program of tokens, and the checker a program whose names and
+//! types are known, [`ir`]. No I/O: included files are handed in.
 #![forbid(unsafe_code)]
 
+mod check;
 pub mod diagnostic;
+pub mod ir;
 mod lexer;
 mod model;
 pub mod number;
@@ -36,4 +39,26 @@ pub fn parse(name: &str, text: &str, includes: &dyn Includes) -> Parsed {
     let tokens = preprocessor::preprocess(name, text, includes, sources, diagnostics);
     parsed.program = syntax::parse(&tokens, diagnostics);
     parsed
+}
+
+/// A program whose names and types are known, and what is to be said of it.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// The files that it is made of.
+    pub sources: Sources,
+    /// What it means; not whole if something is wrong.
+    pub program: ir::Program,
+    /// What is wrong, and what may be.
+    pub diagnostics: Diagnostics,
+}
+
+/// Reads a program and finds out what it means. What the grammar finds wrong comes first: what means
+/// nothing is looked for in whole programs only.
+pub fn check(name: &str, text: &str, includes: &dyn Includes) -> Checked {
+    let Parsed { sources, program, mut diagnostics } = parse(name, text, includes);
+    if diagnostics.has_errors() {
+        return Checked { sources, program: ir::Program::default(), diagnostics };
+    }
+    let program = check::check(&program, &mut diagnostics);
+    Checked { sources, program, diagnostics }
 }

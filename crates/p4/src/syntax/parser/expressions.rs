@@ -275,6 +275,12 @@ impl Parser<'_> {
         if !(Self::is_name(self.next()) && self.look(1).is("=")) {
             let mut values = Vec::new();
             while !self.take("}") {
+                let span = self.next().span;
+                if self.take("...") {
+                    values.push(Expression { span, kind: Kind::Rest });
+                    self.expect("}")?;
+                    break;
+                }
                 values.push(self.expression()?);
                 if !self.take(",") {
                     self.expect("}")?;

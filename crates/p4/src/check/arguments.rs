@@ -1,0 +1,210 @@
+//! What calls hand over (P4_16 specification, sections 6.8 and 8.20): which argument is whose, and
+//! which way it goes.
+
+use std::collections::HashMap;
+
+use super::{Checked, Checker, Told};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Declared, Expression, ExpressionKind, Parameter, Type, VariableId};
+use crate::source::Span;
+use crate::syntax::ast::{self, Direction};
+
+/// Which argument each parameter has; None for its default.
+type Matched<'a> = Vec<Option<&'a ast::Argument>>;
+
+impl Checker<'_> {
+    /// The arguments of a call, in the order of the parameters. What these are generic over is
+    /// found on the way.
+    pub(super) fn arguments(
+        &mut self,
+        span: Span,
+        parameters: &[Parameter],
+        types: &mut [Option<Type>],
+        given: &[ast::Argument],
+    ) -> Checked<Vec<Expression>> {
+        let matched = self.matched(span, parameters, given)?;
+        let mut all = Vec::with_capacity(parameters.len());
+        let mut wrong = false;
+        for (parameter, argument) in parameters.iter().zip(matched) {
+            match self.argument(span, parameter, types, argument) {
+                Ok(argument) => all.push(argument),
+                Err(Told) => wrong = true,
+            }
+        }
+        if wrong { Err(Told) } else { Ok(all) }
+    }
+
+    /// Whether so many arguments, or these names, are for these parameters.
+    pub(super) fn may_take(parameters: &[Parameter], given: &[ast::Argument]) -> bool {
+        let needed = parameters.iter().filter(|one| one.default.is_none()).count();
+        let named = |argument: &ast::Argument| match &argument.name {
+            Some(name) => parameters.iter().any(|one| one.declared.name == name.text),
+            None => true,
+        };
+        (needed..=parameters.len()).contains(&given.len()) && given.iter().all(named)
+    }
+
+    fn matched<'a>(
+        &mut self,
+        span: Span,
+        parameters: &[Parameter],
+        given: &'a [ast::Argument],
+    ) -> Checked<Matched<'a>> {
+        let named = given.iter().filter(|one| one.name.is_some()).count();
+        if named != 0 && named != given.len() {
+            return self.wrong(span, "either all arguments have names, or none has");
+        }
+        if given.len() > parameters.len() {
+            let told = Diagnostic::error(span, "there are too many arguments");
+            return self.refuse(told.label(format!("expected {}", listed(parameters))));
+        }
+        let mut by_name = HashMap::new();
+        for argument in given {
+            let Some(name) = &argument.name else { continue };
+            if !parameters.iter().any(|one| one.declared.name == name.text) {
+                let told =
+                    Diagnostic::error(name.span, format!("there is no parameter `{}`", name.text));
+                return self.refuse(told.label(format!("expected {}", listed(parameters))));
+            }
+            if by_name.insert(&*name.text, argument).is_some() {
+                return self.wrong(name.span, format!("`{}` is given twice", name.text));
+            }
+        }
+        let find = |(at, parameter): (usize, &Parameter)| match named {
+            0 => given.get(at),
+            _ => by_name.get(&*parameter.declared.name).copied(),
+        };
+        Ok(parameters.iter().enumerate().map(find).collect())
+    }
+
+    fn argument(
+        &mut self,
+        span: Span,
+        parameter: &Parameter,
+        types: &mut [Option<Type>],
+        argument: Option<&ast::Argument>,
+    ) -> Checked<Expression> {
+        let name = &parameter.declared.name;
+        let wanted = self.substitute(&parameter.of, types);
+        let Some(argument) = argument else {
+            return match &parameter.default {
+                Some(default) => Ok(default.clone()),
+                None => {
+                    let told = Diagnostic::error(span, format!("`{name}` has no value"));
+                    let (direction, what) =
+                        (direction_text(parameter.direction), self.describe(&wanted));
+                    self.refuse(told.label(format!("expected {direction}{what} for `{name}`")))
+                }
+            };
+        };
+        let Some(value) = &argument.value else {
+            if parameter.direction != Direction::Out || is_generic(&wanted) {
+                return self.wrong(span, "`_` is for what comes back and nobody looks at");
+            }
+            return Ok(self.unnamed_variable(span, wanted));
+        };
+        let generic = is_generic(&wanted);
+        let found = self.expression(value, Some(&wanted).filter(|_| !generic))?;
+        if generic && found.of == Type::Integer {
+            let told = Diagnostic::error(value.span, "nothing says how many bits this number has");
+            return self.refuse(told.help("give it a width, as 32w1 has, or cast it"));
+        }
+        if generic && !Self::unify(&wanted, &found.of, types) {
+            let (wanted, found) = (self.describe(&wanted), self.describe(&found.of));
+            return self.wrong(value.span, format!("this is {found}, not {wanted}"));
+        }
+        let wanted = self.substitute(&wanted, types);
+        match parameter.direction {
+            Direction::In | Direction::None => self.convert(found, &wanted),
+            Direction::Out | Direction::InOut => {
+                self.check_place(&found)?;
+                if found.of == wanted || wanted == Type::Any {
+                    return Ok(found);
+                }
+                let (wanted, what) = (self.describe(&wanted), self.describe(&found.of));
+                let told = Diagnostic::error(value.span, format!("this is {what}, not {wanted}"));
+                self.refuse(told.help(format!("`{name}` comes back: nothing is cast on the way")))
+            }
+        }
+    }
+
+    /// A variable that nobody looks at.
+    pub(super) fn unnamed_variable(&mut self, span: Span, of: Type) -> Expression {
+        let declared = Declared { name: "_".into(), span, annotations: Vec::new() };
+        let id = self.new_variable(declared, of.clone(), None);
+        Expression { span, of, kind: ExpressionKind::Variable(id) }
+    }
+
+    /// An error unless a value can be put there.
+    pub(super) fn check_place(&mut self, place: &Expression) -> Checked<()> {
+        if !place.is_place() {
+            return self.wrong(place.span, "nothing can be put here: this is no variable");
+        }
+        let Some(root) = root(place) else { return Ok(()) };
+        let variable = self.variable(root);
+        let why = match variable.direction {
+            Some(Direction::In) => "is `in`",
+            Some(Direction::None) => "has no direction",
+            _ => return Ok(()),
+        };
+        let (name, declared) = (variable.declared.name.clone(), variable.declared.span);
+        let told = Diagnostic::error(place.span, format!("`{name}` cannot be changed"));
+        let told = told.related(declared, format!("it {why}"));
+        self.refuse(told.help("copy it to a variable, or make the parameter `inout`"))
+    }
+
+    /// What a parser, a control, a function or an action takes.
+    pub(super) fn parameters_of(&self, variables: &[VariableId]) -> Vec<Parameter> {
+        let one = |id: &VariableId| {
+            let variable = self.variable(*id);
+            Parameter {
+                declared: variable.declared.clone(),
+                of: variable.of.clone(),
+                direction: variable.direction.unwrap_or(Direction::None),
+                default: None,
+            }
+        };
+        variables.iter().map(one).collect()
+    }
+}
+
+/// The variable that a place is in.
+fn root(place: &Expression) -> Option<VariableId> {
+    use ExpressionKind as K;
+    match &place.kind {
+        K::Variable(id) => Some(*id),
+        K::Field(of, _) | K::Element(of, _) | K::Slice(of, ..) | K::Next(of) | K::Last(of) => {
+            root(of)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a call has still to say what the type is.
+pub(super) fn is_generic(of: &Type) -> bool {
+    match of {
+        Type::Parameter(_) => true,
+        Type::Stack(of, _) | Type::List(of) => is_generic(of),
+        Type::Tuple(all) | Type::Extern(_, all) => all.iter().any(is_generic),
+        _ => false,
+    }
+}
+
+fn listed(parameters: &[Parameter]) -> String {
+    if parameters.is_empty() {
+        return "none".into();
+    }
+    let one = |parameter: &Parameter| {
+        format!("{}`{}`", direction_text(parameter.direction), parameter.declared.name)
+    };
+    parameters.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn direction_text(direction: Direction) -> &'static str {
+    match direction {
+        Direction::None => "",
+        Direction::In => "in ",
+        Direction::Out => "out ",
+        Direction::InOut => "inout ",
+    }
+}

@@ -1,0 +1,155 @@
+//! What constructors make (P4_16 specification, sections 11.3 and 15).
+
+use super::arguments::is_generic;
+use super::scope::Symbol;
+use super::{Checked, Checker, Told, declared};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{BlockId, Declared, Instance, InstanceId, InstanceKind, Made, Parameter, Type};
+use crate::source::Span;
+use crate::syntax::ast::{self, ExpressionKind as Kind, TypeKind};
+
+impl Checker<'_> {
+    pub(super) fn new_instance(&mut self, instance: Instance) -> InstanceId {
+        let id = InstanceId(self.program.instances.len() as u32);
+        self.program.instances.push(instance);
+        self.instances.push(id);
+        id
+    }
+
+    /// `TYPE(arguments) name;` in a parser or a control.
+    pub(super) fn local_instance(
+        &mut self,
+        written: &ast::Declaration,
+        of: &ast::Type,
+        arguments: &[ast::Argument],
+    ) -> Checked<()> {
+        let declared = declared(&written.name, &written.annotations);
+        let id = self.construct(declared, of, arguments)?;
+        self.declare(&written.name, Symbol::Instance(id));
+        Ok(())
+    }
+
+    /// The same at the top, where a package may be made as well.
+    pub(super) fn top_instance(
+        &mut self,
+        written: &ast::Declaration,
+        of: &ast::Type,
+        arguments: &[ast::Argument],
+    ) -> Checked<()> {
+        let TypeKind::Named(name, _) = &of.kind else {
+            return self.wrong(of.span, "nothing is made of this type");
+        };
+        if let Symbol::Package(package) = self.find(name)? {
+            return self.main(written, package, arguments);
+        }
+        self.local_instance(written, of, arguments)
+    }
+
+    /// What `TYPE(arguments)` makes.
+    fn construct(
+        &mut self,
+        declared: Declared,
+        of: &ast::Type,
+        arguments: &[ast::Argument],
+    ) -> Checked<InstanceId> {
+        if let TypeKind::Named(name, types) = &of.kind
+            && let Symbol::Block(id) = self.find(name)?
+        {
+            if let Some(first) = types.first() {
+                return self.wrong(first.span, format!("`{}` is not generic", name.text));
+            }
+            return self.construct_block(declared, id, of.span, arguments);
+        }
+        let made = self.type_of(of)?;
+        let Type::Extern(id, types) = &made else {
+            let what = self.describe(&made);
+            return self.wrong(of.span, format!("{what} has no constructor"));
+        };
+        let constructors = self.extern_named(*id).constructors.clone();
+        let chosen = constructors.iter().find(|one| Self::may_take(&one.parameters, arguments));
+        let Some(chosen) = chosen.or(constructors.first()) else {
+            let what = self.describe(&made);
+            return self.wrong(of.span, format!("{what} has no constructor"));
+        };
+        let mut known: Vec<_> = types.iter().cloned().map(Some).collect();
+        let parameters = chosen.parameters.clone();
+        let arguments = self.arguments(of.span, &parameters, &mut known, arguments)?;
+        let arguments = arguments.into_iter().map(Made::Value).collect();
+        let of = InstanceKind::Extern(*id, types.to_vec());
+        Ok(self.new_instance(Instance { declared, of, arguments }))
+    }
+
+    fn construct_block(
+        &mut self,
+        declared: Declared,
+        id: BlockId,
+        span: Span,
+        arguments: &[ast::Argument],
+    ) -> Checked<InstanceId> {
+        let parameters = self.block(id).constructor.clone();
+        let arguments = self.arguments(span, &parameters, &mut [], arguments)?;
+        for argument in &arguments {
+            let parameter =
+                matches!(argument.kind, crate::ir::ExpressionKind::ConstructorParameter(_));
+            if !parameter && !self.is_known(argument) {
+                let message = "what a constructor takes is known when the program is compiled";
+                return self.wrong(argument.span, message);
+            }
+        }
+        let arguments = arguments.into_iter().map(Made::Value).collect();
+        Ok(self.new_instance(Instance { declared, of: InstanceKind::Block(id), arguments }))
+    }
+
+    /// `Name()` or the name of an object, where a package takes a parser or a control.
+    pub(super) fn package_argument(
+        &mut self,
+        written: &ast::Expression,
+        parameter: &Parameter,
+    ) -> Checked<(InstanceId, BlockId)> {
+        let (name, arguments, makes) = match &written.kind {
+            Kind::Name(_) => (written, &[][..], false),
+            Kind::Call(callee, _, arguments) => (&**callee, &arguments[..], true),
+            _ => (written, &[][..], false),
+        };
+        let Kind::Name(text) = &name.kind else {
+            return self.wrong(written.span, "expected a parser or a control");
+        };
+        match (self.find_text(text, name.span)?, makes) {
+            (Symbol::Block(id), true) => {
+                let declared = Declared { span: written.span, ..parameter.declared.clone() };
+                let instance = self.construct_block(declared, id, written.span, arguments)?;
+                Ok((instance, id))
+            }
+            (Symbol::Block(_), false) => {
+                let told = Diagnostic::error(written.span, format!("`{text}` is not made yet"));
+                self.refuse(told.help(format!("`{text}()` makes one")))
+            }
+            (Symbol::Instance(id), false) => match self.program.instances[id.index()].of {
+                InstanceKind::Block(block) => Ok((id, block)),
+                InstanceKind::Extern(..) => {
+                    self.wrong(written.span, format!("`{text}` is no parser or control"))
+                }
+            },
+            (Symbol::Wrong, _) => Err(Told),
+            _ => self.wrong(written.span, format!("`{text}` is no parser or control")),
+        }
+    }
+
+    /// What a constructor takes; only values can be.
+    pub(super) fn constructor_parameters(
+        &mut self,
+        parameters: &[ast::Parameter],
+    ) -> Checked<Vec<Parameter>> {
+        let all = self.prototype_parameters(parameters)?;
+        for (at, parameter) in all.iter().enumerate() {
+            let span = parameter.declared.span;
+            if matches!(parameter.of, Type::Extern(..)) || is_generic(&parameter.of) {
+                return self.unsupported(span, "an object that a constructor takes");
+            }
+            let symbol = Symbol::ConstructorParameter(at, parameter.of.clone());
+            let name = ast::Name { text: parameter.declared.name.clone(), span };
+            self.declare(&name, symbol);
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,135 @@
+//! Lists and structs in braces, and what is in them by default (P4_16 specification, sections 8.12
+//! to 8.14 and 7.3).
+
+use std::collections::HashMap;
+
+use super::{Checked, Checker, constant};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Expression, ExpressionKind, RecordKind, Type, Value};
+use crate::source::Span;
+use crate::syntax::ast::{self, ExpressionKind as Kind};
+
+impl Checker<'_> {
+    /// `{a, b}` or `{a, b, ...}`
+    pub(super) fn list(
+        &mut self,
+        span: Span,
+        values: &[ast::Expression],
+        wanted: Option<&Type>,
+    ) -> Checked<Expression> {
+        let rest = values.last().is_some_and(|last| matches!(last.kind, Kind::Rest));
+        let given = &values[..values.len() - usize::from(rest)];
+        let wanted =
+            wanted.filter(|of| matches!(of, Type::Tuple(_) | Type::Record(_) | Type::Stack(..)));
+        let types = wanted.map(|of| self.field_types(of)).unwrap_or_default();
+        let all: Vec<_> = (0..)
+            .zip(given)
+            .map(|(at, value)| self.expression(value, types.get::<usize>(at)))
+            .collect();
+        let mut fields = all.into_iter().collect::<Checked<Vec<_>>>()?;
+        if rest {
+            let Some(wanted) = wanted else { return self.unknown_type(span) };
+            if fields.len() > types.len() {
+                let what = self.describe(wanted);
+                return self.wrong(span, format!("{what} has {} fields", types.len()));
+            }
+            let last = values[values.len() - 1].span;
+            for of in &types[fields.len()..] {
+                fields.push(constant(last, of.clone(), self.program.initial(of)));
+            }
+        }
+        let of = Type::Tuple(fields.iter().map(|field| field.of.clone()).collect());
+        let list = Expression { span, of, kind: ExpressionKind::Fields(fields) };
+        match wanted {
+            Some(wanted) => self.convert(list, wanted),
+            None => Ok(list),
+        }
+    }
+
+    /// `{a = 1, b = 2}`, also with `...`
+    pub(super) fn named_fields(
+        &mut self,
+        span: Span,
+        given: &[(ast::Name, ast::Expression)],
+        rest: bool,
+        wanted: Option<&Type>,
+    ) -> Checked<Expression> {
+        let Some(of) = wanted else { return self.unknown_type(span) };
+        let Some(record) = self.record(of).filter(|one| one.kind != RecordKind::Union) else {
+            let what = self.describe(of);
+            return self.wrong(span, format!("{what} has no fields to be named"));
+        };
+        let fields = record.fields.clone();
+        let mut values: HashMap<&str, &ast::Expression> = HashMap::new();
+        for (name, value) in given {
+            if !fields.iter().any(|field| field.declared.name == name.text) {
+                let names = fields.iter().map(|field| field.declared.name.clone());
+                return self.no_member(name, of, names);
+            }
+            if values.insert(&name.text, value).is_some() {
+                return self.wrong(name.span, format!("`{}` is given twice", name.text));
+            }
+        }
+        let mut all = Vec::with_capacity(fields.len());
+        for field in &fields {
+            match values.get(&*field.declared.name) {
+                Some(value) => all.push(self.expression_as(value, &field.of)?),
+                None if rest => {
+                    all.push(constant(span, field.of.clone(), self.program.initial(&field.of)));
+                }
+                None => {
+                    let name = &field.declared.name;
+                    let told = Diagnostic::error(span, format!("`{name}` has no value here"));
+                    return self.refuse(told.help("`...` at the end gives the rest zeros"));
+                }
+            }
+        }
+        Ok(Expression { span, of: of.clone(), kind: ExpressionKind::Fields(all) })
+    }
+
+    /// `{#}`
+    pub(super) fn invalid(&mut self, span: Span, wanted: Option<&Type>) -> Checked<Expression> {
+        let Some(of) = wanted else { return self.unknown_type(span) };
+        if !self.is_header(of) {
+            let what = self.describe(of);
+            return self.wrong(span, format!("{{#}} is a header that is not valid, and no {what}"));
+        }
+        Ok(Expression { span, of: of.clone(), kind: ExpressionKind::Invalid })
+    }
+
+    fn unknown_type(&mut self, span: Span) -> Checked<Expression> {
+        let told = Diagnostic::error(span, "nothing says which type this is");
+        self.refuse(told.help("a cast does: (TYPE) {…}"))
+    }
+}
+
+impl crate::ir::Program {
+    /// What a variable of this type holds at its beginning: zeros, and headers that are not valid.
+    pub fn initial(&self, of: &Type) -> Value {
+        match of {
+            Type::Bool => Value::Bool(false),
+            Type::Error => Value::Error(0),
+            Type::Varbit(_) => Value::Varbit { bits: 0, value: 0.into() },
+            Type::String => Value::String("".into()),
+            Type::Enum(id) => match self.enums[id.index()].representation {
+                Some(_) => Value::Integer(0.into()),
+                None => Value::Member(0),
+            },
+            Type::New(id) => self.initial(&self.new_types[id.index()].of),
+            Type::Tuple(types) => {
+                Value::record(types.iter().map(|one| self.initial(one)).collect())
+            }
+            Type::Stack(of, size) => {
+                Value::Stack { next: 0, elements: vec![self.initial(of); *size as usize] }
+            }
+            Type::Record(id) => {
+                let record = &self.records[id.index()];
+                Value::Record {
+                    valid: record.kind == RecordKind::Struct,
+                    fields: record.fields.iter().map(|field| self.initial(&field.of)).collect(),
+                }
+            }
+            _ => Value::Integer(0.into()),
+        }
+    }
+}

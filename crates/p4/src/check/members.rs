@@ -1,0 +1,163 @@
+//! What stands behind a dot (P4_16 specification, sections 8.17 to 8.20).
+
+use super::scope::Symbol;
+use super::{Checked, Checker, Place, constant};
+use crate::ir::{Expression, ExpressionKind, RecordKind, Type, Value};
+use crate::source::Span;
+use crate::syntax::ast::{self, ExpressionKind as Kind};
+
+impl Checker<'_> {
+    /// `of.name`
+    pub(super) fn member(
+        &mut self,
+        span: Span,
+        of: &ast::Expression,
+        name: &ast::Name,
+    ) -> Checked<Expression> {
+        if let Some(applied) = self.applied(span, of, name) {
+            return applied;
+        }
+        if let Some(of) = self.type_named(of) {
+            return self.enum_member(span, &of, name);
+        }
+        let of = self.expression(of, None)?;
+        if let Type::Stack(element, size) = &of.of {
+            let (element, size) = ((**element).clone(), *size);
+            return self.stack_member(span, of, name, (element, size));
+        }
+        let Some(record) = self.record(&of.of) else {
+            return self.no_member(name, &of.of.clone(), std::iter::empty());
+        };
+        let fields = &record.fields;
+        match fields.iter().position(|field| field.declared.name == name.text) {
+            Some(at) => {
+                let to = fields[at].of.clone();
+                Ok(self.field(span, of, at, to))
+            }
+            None => {
+                let known: Vec<_> =
+                    fields.iter().map(|field| field.declared.name.clone()).collect();
+                self.no_member(name, &of.of.clone(), known.into_iter())
+            }
+        }
+    }
+
+    /// The type that an expression names, if it is one.
+    fn type_named(&self, of: &ast::Expression) -> Option<Type> {
+        let symbol = match &of.kind {
+            Kind::Name(name) => self.scopes.find(name)?,
+            Kind::TopName(name) => self.scopes.find_at_top(&name.text)?,
+            _ => return None,
+        };
+        match symbol {
+            Symbol::Type(of) => Some(of.clone()),
+            _ => None,
+        }
+    }
+
+    fn enum_member(&mut self, span: Span, of: &Type, name: &ast::Name) -> Checked<Expression> {
+        let members = match of {
+            Type::Enum(id) => self.program.enums[id.index()].members.clone(),
+            _ => Vec::new(),
+        };
+        match members.iter().position(|(member, _)| *member == name.text) {
+            Some(at) => {
+                let value = match &members[at].1 {
+                    Some(value) => Value::Integer(value.clone()),
+                    None => Value::Member(at),
+                };
+                Ok(constant(span, of.clone(), value))
+            }
+            None => self.no_member(name, of, members.into_iter().map(|(member, _)| member)),
+        }
+    }
+
+    fn stack_member(
+        &mut self,
+        span: Span,
+        of: Expression,
+        name: &ast::Name,
+        (element, size): (Type, u32),
+    ) -> Checked<Expression> {
+        let stack = Box::new(of);
+        let (of, kind) = match &*name.text {
+            "size" => {
+                return Ok(constant(span, Type::bit(32), num_bigint::BigInt::from(size)));
+            }
+            "next" => (element, ExpressionKind::Next(stack)),
+            "last" => (element, ExpressionKind::Last(stack)),
+            "lastIndex" => (Type::bit(32), ExpressionKind::LastIndex(stack)),
+            _ => {
+                let known = ["next", "last", "lastIndex", "size"].map(Into::into);
+                return self.no_member(name, &stack.of, known.into_iter());
+            }
+        };
+        let why = format!("`{}` of a stack belongs in a parser's states", name.text);
+        self.require(span, Place::State, &why)?;
+        Ok(Expression { span, of, kind })
+    }
+
+    /// `isValid`, `minSizeInBits` and the others that every header has; None if it is none.
+    pub(super) fn builtin_value(
+        &mut self,
+        span: Span,
+        of: &Expression,
+        name: &str,
+    ) -> Option<Checked<Expression>> {
+        let (least, most) = match name {
+            "isValid" if self.is_header(&of.of) => {
+                let kind = ExpressionKind::IsValid(Box::new(of.clone()));
+                return Some(Ok(Expression { span, of: Type::Bool, kind }));
+            }
+            "minSizeInBits" | "maxSizeInBits" | "minSizeInBytes" | "maxSizeInBytes" => {
+                match self.program.size_of(&of.of) {
+                    Some(bits) => bits,
+                    None => {
+                        let what = self.describe(&of.of);
+                        return Some(self.wrong(span, format!("{what} has no size")));
+                    }
+                }
+            }
+            _ => return None,
+        };
+        let bits = if name.starts_with("min") { least } else { most };
+        let size = if name.ends_with("Bits") { bits } else { bits.div_ceil(8) };
+        Some(Ok(constant(span, Type::Integer, num_bigint::BigInt::from(size))))
+    }
+}
+
+impl crate::ir::Program {
+    /// The least and the most bits of a type on the wire; None if it is never there.
+    pub fn size_of(&self, of: &Type) -> Option<(u32, u32)> {
+        match of {
+            Type::Bool => Some((1, 1)),
+            Type::Bits { width, .. } => Some((*width, *width)),
+            Type::Varbit(width) => Some((0, *width)),
+            Type::Enum(id) => self.size_of(self.enums[id.index()].representation.as_ref()?),
+            Type::New(id) => self.size_of(&self.new_types[id.index()].of),
+            Type::Tuple(types) => self.sum_of_sizes(types.iter()),
+            Type::Stack(of, count) => {
+                let (least, most) = self.size_of(of)?;
+                Some((least.saturating_mul(*count), most.saturating_mul(*count)))
+            }
+            Type::Record(id) => {
+                let record = &self.records[id.index()];
+                let sizes = record.fields.iter().map(|field| &field.of);
+                if record.kind != RecordKind::Union {
+                    return self.sum_of_sizes(sizes);
+                }
+                let all: Vec<_> = sizes.map(|of| self.size_of(of)).collect::<Option<_>>()?;
+                let least = all.iter().map(|(least, _)| *least).min()?;
+                Some((least, all.iter().map(|(_, most)| *most).max()?))
+            }
+            _ => None,
+        }
+    }
+
+    fn sum_of_sizes<'t>(&self, types: impl Iterator<Item = &'t Type>) -> Option<(u32, u32)> {
+        types.map(|of| self.size_of(of)).try_fold((0, 0), |(least, most), one| {
+            let (low, high) = one?;
+            Some((u32::saturating_add(least, low), u32::saturating_add(most, high)))
+        })
+    }
+}

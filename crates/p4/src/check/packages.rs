@@ -1,0 +1,185 @@
+//! Types of parsers and controls, packages, and `main` (P4_16 specification, sections 7.2.11 to
+//! 7.2.13 and 17).
+
+use std::sync::Arc;
+
+use super::scope::Symbol;
+use super::{Checked, Checker, declared};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{BlockBody, BlockId, Declared, Made, Main, Parameter, Type};
+use crate::source::Span;
+use crate::syntax::ast::{self, TypeKind};
+
+/// `parser name<…>(…);` or `control name<…>(…);`
+pub(super) struct BlockType {
+    declared: Declared,
+    is_parser: bool,
+    generic: usize,
+    parameters: Vec<Parameter>,
+}
+
+/// `package name<…>(…);`
+#[derive(Clone)]
+pub(super) struct Package {
+    declared: Declared,
+    generic: usize,
+    /// What it takes: its name, the type of the parser or control, and for what types.
+    parameters: Vec<(Parameter, usize, Vec<Type>)>,
+}
+
+impl Checker<'_> {
+    pub(super) fn block_type(
+        &mut self,
+        written: &ast::Declaration,
+        parameters: &[ast::Parameter],
+        is_parser: bool,
+    ) -> Checked<Symbol> {
+        let generic = &written.type_parameters;
+        let parameters =
+            self.with_generic(generic, 0, |checker| checker.prototype_parameters(parameters))?;
+        let declared = declared(&written.name, &written.annotations);
+        self.block_types.push(BlockType {
+            declared,
+            is_parser,
+            generic: generic.len(),
+            parameters,
+        });
+        Ok(Symbol::BlockType(self.block_types.len() - 1))
+    }
+
+    pub(super) fn package(
+        &mut self,
+        written: &ast::Declaration,
+        parameters: &[ast::Parameter],
+    ) -> Checked<Symbol> {
+        let generic = &written.type_parameters;
+        let parameters = self.with_generic(generic, 0, |checker| {
+            parameters.iter().map(|one| checker.package_parameter(one)).collect::<Checked<Vec<_>>>()
+        })?;
+        let declared = declared(&written.name, &written.annotations);
+        self.packages.push(Package { declared, generic: generic.len(), parameters });
+        Ok(Symbol::Package(self.packages.len() - 1))
+    }
+
+    fn package_parameter(
+        &mut self,
+        written: &ast::Parameter,
+    ) -> Checked<(Parameter, usize, Vec<Type>)> {
+        let TypeKind::Named(name, types) = &written.of.kind else {
+            return self
+                .unsupported(written.of.span, "a package of anything but parsers and controls");
+        };
+        let Symbol::BlockType(id) = self.find(name)? else {
+            return self.unsupported(name.span, "a package of anything but parsers and controls");
+        };
+        let types = self.types_of(types)?;
+        self.check_arity(name, self.block_types[id].generic, types.len())?;
+        let parameter = Parameter {
+            declared: declared(&written.name, &written.annotations),
+            of: Type::Void,
+            direction: written.direction,
+            default: None,
+        };
+        Ok((parameter, id, types))
+    }
+
+    /// `package(…) main;`
+    pub(super) fn main(
+        &mut self,
+        written: &ast::Declaration,
+        package: usize,
+        arguments: &[ast::Argument],
+    ) -> Checked<()> {
+        let package = self.packages[package].clone();
+        if arguments.len() != package.parameters.len() {
+            let (name, count) = (&package.declared.name, package.parameters.len());
+            let told =
+                Diagnostic::error(written.name.span, format!("`{name}` takes {count} parts"));
+            return self.refuse(told.label(format!("{} are given", arguments.len())));
+        }
+        let mut known: Vec<Option<Type>> = vec![None; package.generic];
+        let mut made = Vec::new();
+        for (at, (parameter, block_type, types)) in package.parameters.iter().enumerate() {
+            let named = |one: &&ast::Argument| match &one.name {
+                Some(name) => name.text == parameter.declared.name,
+                None => false,
+            };
+            let argument = arguments.iter().find(named).or(arguments.get(at));
+            let Some(value) = argument.and_then(|one| one.value.as_ref()) else {
+                let name = &parameter.declared.name;
+                return self.wrong(written.name.span, format!("`{name}` is missing"));
+            };
+            let (instance, block) = self.package_argument(value, parameter)?;
+            self.check_block_type(value.span, block, *block_type, types, &mut known)?;
+            made.push(Made::Instance(instance));
+        }
+        if &*written.name.text == "main" {
+            self.program.main = Some(Main { package: package.declared.name, arguments: made });
+        }
+        Ok(())
+    }
+
+    /// An error unless the parser or control is of this type.
+    fn check_block_type(
+        &mut self,
+        span: Span,
+        block: BlockId,
+        block_type: usize,
+        types: &[Type],
+        known: &mut [Option<Type>],
+    ) -> Checked<()> {
+        let wanted = &self.block_types[block_type];
+        let (name, is_parser) = (wanted.declared.name.clone(), wanted.is_parser);
+        let wanted_parameters = wanted.parameters.clone();
+        let given = self.block(block);
+        let (given_name, given_span) = (given.declared.name.clone(), given.declared.span);
+        if matches!(given.body, BlockBody::Parser { .. }) != is_parser {
+            let what = if is_parser { "a parser" } else { "a control" };
+            let told = Diagnostic::error(span, format!("`{given_name}` is not {what}"));
+            return self.refuse(told.related(given_span, "declared here"));
+        }
+        let given = self.parameters_of(&given.parameters.clone());
+        if given.len() != wanted_parameters.len() {
+            let count = wanted_parameters.len();
+            let told = Diagnostic::error(span, format!("`{given_name}` is no `{name}`"));
+            let why = format!("it has {} parameters, and `{name}` {count}", given.len());
+            return self.refuse(told.related(given_span, why));
+        }
+        for (wanted, given) in wanted_parameters.iter().zip(&given) {
+            let of =
+                self.substitute(&wanted.of, &types.iter().cloned().map(Some).collect::<Vec<_>>());
+            if Self::unify(&of, &given.of, known) && wanted.direction == given.direction {
+                continue;
+            }
+            let of = self.substitute(&of, known);
+            let (of, what) = (self.describe(&of), self.describe(&given.of));
+            let (direction, other) = (direction(wanted.direction), direction(given.direction));
+            let told = Diagnostic::error(span, format!("`{given_name}` is no `{name}`")).related(
+                given.declared.span,
+                format!("this is {other}{what}, not {direction}{of}"),
+            );
+            return self.refuse(told);
+        }
+        Ok(())
+    }
+
+    /// An error if there is no `main`.
+    pub(super) fn require_main(&mut self) {
+        if self.program.main.is_some() || self.problems.has_errors() {
+            return;
+        }
+        let told = Diagnostic::error(Span::default(), "the program has no `main`");
+        let help = "say what it is made of: `ubpf(parse(), pipeline(), deparser()) main;`";
+        self.problems.add(told.help(help));
+    }
+}
+
+fn direction(direction: ast::Direction) -> Arc<str> {
+    match direction {
+        ast::Direction::None => "",
+        ast::Direction::In => "in ",
+        ast::Direction::Out => "out ",
+        ast::Direction::InOut => "inout ",
+    }
+    .into()
+}

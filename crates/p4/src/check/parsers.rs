@@ -1,0 +1,194 @@
+//! Parsers (P4_16 specification, section 13).
+
+use std::collections::{HashMap, HashSet};
+
+use super::scope::{Symbol, closest};
+use super::{Checked, Checker, Place, Told, declared};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Block, BlockBody, State, StateId, Target, Transition, Type, ValueSet, ValueSetId};
+use crate::source::Span;
+use crate::syntax::ast::{self, DeclarationKind};
+
+/// The most values that a value set may hold.
+const MAX_VALUE_SET: u32 = 65_536;
+
+impl Checker<'_> {
+    pub(super) fn parser(
+        &mut self,
+        written: &ast::Declaration,
+        parser: &ast::Parser,
+    ) -> Checked<()> {
+        self.block_declaration(written, |checker| {
+            checker.within(Place::ParserLocals, |checker| checker.parser_body(written, parser))
+        })
+    }
+
+    fn parser_body(&mut self, written: &ast::Declaration, parser: &ast::Parser) -> Checked<Block> {
+        let opening = self.open_block(&parser.parameters, &parser.constructor);
+        let first_set = self.program.value_sets.len();
+        let mut locals = Vec::new();
+        let mut wrong = false;
+        for local in &parser.locals {
+            let result = match &local.kind {
+                DeclarationKind::ValueSet(of, size) => {
+                    self.value_set(local, of, size).map(|()| None)
+                }
+                _ => self.local(local),
+            };
+            match result {
+                Ok(statement) => locals.extend(statement),
+                Err(Told) => wrong = true,
+            }
+        }
+        let value_sets = self.program.value_sets.len();
+        let states = self.within(Place::State, |checker| checker.states(written, parser));
+        let (opening, states) = (opening?, states?);
+        if wrong {
+            return Err(Told);
+        }
+        Ok(Block {
+            declared: declared(&written.name, &written.annotations),
+            parameters: opening.parameters,
+            constructor: opening.constructor,
+            instances: Vec::new(),
+            locals,
+            body: BlockBody::Parser {
+                states,
+                value_sets: (first_set..value_sets).map(|at| ValueSetId(at as u32)).collect(),
+            },
+        })
+    }
+
+    fn value_set(
+        &mut self,
+        written: &ast::Declaration,
+        of: &ast::Type,
+        size: &ast::Expression,
+    ) -> Checked<()> {
+        let of = self.type_of(of)?;
+        let plain = |checker: &Self, of: &Type| checker.representation(of).is_bits();
+        let fits = plain(self, &of) || self.field_types(&of).iter().any(|one| plain(self, one));
+        if !fits {
+            let what = self.describe(&of);
+            return self.wrong(written.name.span, format!("a value set does not hold {what}"));
+        }
+        let size = self.known_size(size, "a value set's size", 1..=MAX_VALUE_SET)?;
+        let id = ValueSetId(self.program.value_sets.len() as u32);
+        let declared = declared(&written.name, &written.annotations);
+        self.program.value_sets.push(ValueSet { declared, of, size });
+        self.declare(&written.name, Symbol::ValueSet(id));
+        Ok(())
+    }
+
+    /// The states, `start` first.
+    fn states(&mut self, written: &ast::Declaration, parser: &ast::Parser) -> Checked<Vec<State>> {
+        let mut order: Vec<&ast::State> = parser.states.iter().collect();
+        // The sort is stable: the others stay in their order.
+        order.sort_by_key(|state| &*state.name.text != "start");
+        let mut ids: HashMap<&str, Target> = HashMap::new();
+        ids.insert("accept", Target::Accept);
+        ids.insert("reject", Target::Reject);
+        for (at, state) in (0..).zip(&order) {
+            if ids.insert(&state.name.text, Target::State(StateId(at))).is_some() {
+                let message = format!("there is a state `{}` already", state.name.text);
+                return self.wrong(state.name.span, message);
+            }
+        }
+        if order.first().is_none_or(|first| &*first.name.text != "start") {
+            let told = Diagnostic::error(written.name.span, "the parser has no state `start`");
+            return self.refuse(told.help("it begins there: `state start { … }`"));
+        }
+        let states: Vec<_> = order.iter().map(|state| self.state(state, &ids)).collect();
+        let states = states.into_iter().collect::<Checked<Vec<_>>>()?;
+        self.warn_of_unreachable(&states);
+        Ok(states)
+    }
+
+    fn state(&mut self, written: &ast::State, ids: &HashMap<&str, Target>) -> Checked<State> {
+        self.scopes.open();
+        let body = self.statements(&written.body);
+        let transition = match &written.transition {
+            None => Ok(Transition::To(Target::Reject)),
+            Some(ast::Transition::To(name)) => self.target(name, ids).map(Transition::To),
+            Some(ast::Transition::Select { span, values, cases }) => {
+                self.select(*span, values, cases, ids)
+            }
+        };
+        self.scopes.close();
+        let declared = declared(&written.name, &written.annotations);
+        Ok(State { declared, body: body?, transition: transition? })
+    }
+
+    fn target(&mut self, name: &ast::Name, ids: &HashMap<&str, Target>) -> Checked<Target> {
+        if let Some(target) = ids.get(&*name.text) {
+            return Ok(*target);
+        }
+        let mut told = Diagnostic::error(name.span, format!("there is no state `{}`", name.text));
+        if let Some(similar) = closest(&name.text, ids.keys().map(|&one| one.into())) {
+            told = told.help(format!("there is `{similar}`"));
+        }
+        self.refuse(told)
+    }
+
+    fn select(
+        &mut self,
+        span: Span,
+        values: &[ast::Expression],
+        cases: &[(Vec<ast::Expression>, ast::Name)],
+        ids: &HashMap<&str, Target>,
+    ) -> Checked<Transition> {
+        let values: Vec<_> = values.iter().map(|one| self.expression(one, None)).collect();
+        let values = values.into_iter().collect::<Checked<Vec<_>>>()?;
+        for value in &values {
+            let plain = self.representation(&value.of).is_bits();
+            if !plain && !matches!(value.of, Type::Bool | Type::Enum(_) | Type::Error) {
+                let what = self.describe(&value.of);
+                return self.wrong(value.span, format!("{what} is nothing to select by"));
+            }
+        }
+        let types: Vec<Type> = values.iter().map(|value| value.of.clone()).collect();
+        let mut all = Vec::with_capacity(cases.len());
+        let mut wrong = false;
+        let mut last: Option<Span> = None;
+        for (sets, name) in cases {
+            if let Some(before) = last.take() {
+                let told = Diagnostic::warning(name.span, "this case is never met");
+                self.problems.add(told.related(before, "this takes all that is left"));
+            }
+            match (self.sets(span, sets, &types), self.target(name, ids)) {
+                (Ok(sets), Ok(target)) => {
+                    if sets.iter().all(|set| matches!(set, crate::ir::Set::Any)) {
+                        last = Some(name.span);
+                    }
+                    all.push((sets, target));
+                }
+                _ => wrong = true,
+            }
+        }
+        if wrong { Err(Told) } else { Ok(Transition::Select(values, all)) }
+    }
+
+    fn warn_of_unreachable(&mut self, states: &[State]) {
+        let mut reached: HashSet<u32> = HashSet::from([0]);
+        let mut next = vec![0_u32];
+        while let Some(at) = next.pop() {
+            let targets: Vec<Target> = match &states[at as usize].transition {
+                Transition::To(target) => vec![*target],
+                Transition::Select(_, cases) => cases.iter().map(|(_, target)| *target).collect(),
+            };
+            for target in targets {
+                if let Target::State(StateId(to)) = target
+                    && reached.insert(to)
+                {
+                    next.push(to);
+                }
+            }
+        }
+        for (at, state) in (0..).zip(states) {
+            if !reached.contains(&at) {
+                let message = format!("no way leads to the state `{}`", state.declared.name);
+                self.problems.add(Diagnostic::warning(state.declared.span, message));
+            }
+        }
+    }
+}

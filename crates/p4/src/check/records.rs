@@ -1,0 +1,143 @@
+//! Headers, unions and structs (P4_16 specification, sections 7.2.2 to 7.2.5).
+
+use std::collections::HashSet;
+
+use super::scope::Symbol;
+use super::{Checked, Checker, Told, declared};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Field, Record, RecordId, RecordKind, Type};
+use crate::source::Span;
+use crate::syntax::ast;
+
+/// A header, a union or a struct that is generic: made anew for each list of types.
+pub(super) struct GenericRecord<'c> {
+    kind: RecordKind,
+    written: &'c ast::Declaration,
+    fields: &'c [ast::Field],
+    made: Vec<(Vec<Type>, RecordId)>,
+}
+
+impl<'c> Checker<'c> {
+    pub(super) fn record_declaration(
+        &mut self,
+        written: &'c ast::Declaration,
+        kind: RecordKind,
+        fields: &'c [ast::Field],
+    ) -> Checked<()> {
+        if !written.type_parameters.is_empty() {
+            let generic = GenericRecord { kind, written, fields, made: Vec::new() };
+            self.generic_records.push(generic);
+            let symbol = Symbol::GenericRecord(self.generic_records.len() - 1);
+            self.declare(&written.name, symbol);
+            return Ok(());
+        }
+        self.declare(&written.name, Symbol::Unfinished);
+        let id = self.new_record(written, kind, fields, Vec::new())?;
+        self.declare(&written.name, Symbol::Type(Type::Record(id)));
+        Ok(())
+    }
+
+    fn new_record(
+        &mut self,
+        written: &ast::Declaration,
+        kind: RecordKind,
+        fields: &[ast::Field],
+        arguments: Vec<Type>,
+    ) -> Checked<RecordId> {
+        let mut names: HashSet<&str> = HashSet::new();
+        let mut all = Vec::with_capacity(fields.len());
+        let mut wrong = false;
+        for field in fields {
+            let Ok(of) = self.field_type(kind, field) else {
+                wrong = true;
+                continue;
+            };
+            if !names.insert(&field.name.text) {
+                let name = &field.name.text;
+                let _ = self.wrong::<()>(field.name.span, format!("`{name}` is there twice"));
+                wrong = true;
+            }
+            all.push(Field { declared: declared(&field.name, &field.annotations), of });
+        }
+        if wrong {
+            return Err(Told);
+        }
+        let declared = declared(&written.name, &written.annotations);
+        self.program.records.push(Record { declared, kind, fields: all, arguments });
+        Ok(RecordId(self.program.records.len() as u32 - 1))
+    }
+
+    fn field_type(&mut self, kind: RecordKind, field: &ast::Field) -> Checked<Type> {
+        let of = self.type_of(&field.of)?;
+        let fits = match kind {
+            RecordKind::Header => self.is_header_field(&of),
+            RecordKind::Union => self.record(&of).is_some_and(|one| one.kind == RecordKind::Header),
+            RecordKind::Struct => !matches!(
+                of,
+                Type::Integer | Type::Void | Type::Extern(..) | Type::Any | Type::MatchKind
+            ),
+        };
+        if fits || matches!(of, Type::Parameter(_)) {
+            return Ok(of);
+        }
+        let what = self.describe(&of);
+        let message = match kind {
+            RecordKind::Header => {
+                format!("{what} is no field of a header: it has no bits on the wire")
+            }
+            RecordKind::Union => format!("a union is made of headers, and {what} is none"),
+            RecordKind::Struct => format!("{what} is no field of a struct"),
+        };
+        self.wrong(field.of.span, message)
+    }
+
+    fn is_header_field(&self, of: &Type) -> bool {
+        match of {
+            Type::Bool | Type::Bits { .. } | Type::Varbit(_) => true,
+            Type::Enum(_) => self.representation(of).is_bits(),
+            Type::New(_) => true,
+            Type::Record(_) => {
+                self.record(of).is_some_and(|one| one.kind == RecordKind::Struct)
+                    && self.field_types(of).iter().all(|one| self.is_header_field(one))
+            }
+            _ => false,
+        }
+    }
+
+    /// A generic record for these types.
+    pub(super) fn make_record(
+        &mut self,
+        generic: usize,
+        arguments: Vec<Type>,
+        span: Span,
+    ) -> Checked<Type> {
+        let GenericRecord { kind, written, fields, made } = &self.generic_records[generic];
+        let (kind, written, fields, count) = (*kind, *written, *fields, made.len());
+        if let Some((_, id)) = made.iter().find(|(types, _)| *types == arguments) {
+            return Ok(Type::Record(*id));
+        }
+        let name = ast::Name { text: written.name.text.clone(), span };
+        self.check_arity(&name, written.type_parameters.len(), arguments.len())?;
+        if count == 1000 {
+            let told =
+                Diagnostic::error(span, format!("`{}` is made for too many types", name.text));
+            return self.refuse(told);
+        }
+        self.scopes.open();
+        for (parameter, of) in written.type_parameters.iter().zip(&arguments) {
+            self.declare(parameter, Symbol::Type(of.clone()));
+        }
+        let id = self.new_record(written, kind, fields, arguments.clone());
+        self.scopes.close();
+        let id = id?;
+        self.generic_records[generic].made.push((arguments, id));
+        Ok(Type::Record(id))
+    }
+
+    /// The generic record of this name for these types.
+    pub(super) fn made_record(&mut self, name: &str, arguments: &[Type]) -> Option<Type> {
+        let at = self.generic_records.iter().position(|one| &*one.written.name.text == name)?;
+        let span = self.generic_records[at].written.name.span;
+        self.make_record(at, arguments.to_vec(), span).ok()
+    }
+}

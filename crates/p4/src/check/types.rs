@@ -1,0 +1,270 @@
+//! What types are meant (P4_16 specification, section 7), and what they are called.
+
+use std::sync::Arc;
+
+use num_traits::ToPrimitive;
+
+use super::scope::Symbol;
+use super::{Checked, Checker, Told};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{ExternId, RecordId, RecordKind, Type, Value};
+use crate::source::Span;
+use crate::syntax::ast::{self, TypeKind};
+
+/// The most bits that a value of a program may have while it runs.
+pub(super) const MAX_WIDTH: u32 = 2048;
+/// The most elements that a header stack may have.
+const MAX_STACK: u32 = 256;
+
+impl<'c> Checker<'c> {
+    /// The type that is written there.
+    pub(super) fn type_of(&mut self, written: &ast::Type) -> Checked<Type> {
+        Ok(match &written.kind {
+            TypeKind::Bool => Type::Bool,
+            TypeKind::Int => Type::Integer,
+            TypeKind::Bits { width, signed } => {
+                let least = u32::from(*signed);
+                let width = self.known_size(width, "a width", least..=MAX_WIDTH)?;
+                Type::Bits { width, signed: *signed }
+            }
+            TypeKind::Varbit(width) => {
+                Type::Varbit(self.known_size(width, "a width", 0..=MAX_WIDTH)?)
+            }
+            TypeKind::String => Type::String,
+            TypeKind::Error => Type::Error,
+            TypeKind::MatchKind => Type::MatchKind,
+            TypeKind::Void => Type::Void,
+            TypeKind::Any => Type::Any,
+            TypeKind::Named(name, arguments) => return self.named_type(name, arguments),
+            TypeKind::Stack(element, size) => {
+                let of = self.type_of(element)?;
+                if !self.is_header(&of) && !matches!(of, Type::Parameter(_)) {
+                    let what = self.describe(&of);
+                    let wrong = Diagnostic::error(element.span, "only headers can be stacked");
+                    return self.refuse(wrong.label(format!("this is {what}")));
+                }
+                let size = self.known_size(size, "a stack's size", 1..=MAX_STACK)?;
+                Type::Stack(Arc::new(of), size)
+            }
+            TypeKind::Tuple(types) => Type::Tuple(self.types_of(types)?.into()),
+            TypeKind::List(of) => Type::List(Arc::new(self.type_of(of)?)),
+        })
+    }
+
+    pub(super) fn types_of(&mut self, written: &[ast::Type]) -> Checked<Vec<Type>> {
+        // Each is looked at, so that all mistakes are told.
+        let all: Vec<_> = written.iter().map(|one| self.type_of(one)).collect();
+        all.into_iter().collect()
+    }
+
+    fn named_type(&mut self, name: &ast::Name, arguments: &'_ [ast::Type]) -> Checked<Type> {
+        let arguments = self.types_of(arguments)?;
+        let symbol = self.find(name)?;
+        match symbol {
+            Symbol::Type(of) if arguments.is_empty() => Ok(of),
+            Symbol::GenericRecord(record) => self.make_record(record, arguments, name.span),
+            Symbol::GenericExtern(id) => {
+                let wanted = self.program.externs[id.index()].generic.len();
+                self.check_arity(name, wanted, arguments.len())?;
+                Ok(Type::Extern(id, arguments.into()))
+            }
+            Symbol::Type(_) => self.wrong(name.span, format!("`{}` is not generic", name.text)),
+            Symbol::Wrong => Err(Told),
+            Symbol::Unfinished => self.calls_itself(name),
+            _ => self.wrong(name.span, format!("`{}` is no type", name.text)),
+        }
+    }
+
+    pub(super) fn check_arity(
+        &mut self,
+        name: &ast::Name,
+        wanted: usize,
+        given: usize,
+    ) -> Checked<()> {
+        if wanted == given {
+            return Ok(());
+        }
+        let message = format!("`{}` is generic over {wanted} types", name.text);
+        self.refuse(Diagnostic::error(name.span, message).label(format!("{given} are given")))
+    }
+
+    /// What a name means; an error if it has no meaning.
+    pub(super) fn find(&mut self, name: &ast::Name) -> Checked<Symbol> {
+        self.find_text(&name.text, name.span)
+    }
+
+    pub(super) fn find_text(&mut self, name: &str, span: Span) -> Checked<Symbol> {
+        if let Some(symbol) = self.scopes.find(name) {
+            return Ok(symbol.clone());
+        }
+        let mut unknown = Diagnostic::error(span, format!("`{name}` is not declared"));
+        if let Some(similar) = self.scopes.similar(name) {
+            unknown = unknown.help(format!("`{similar}` is"));
+        } else if matches!(name, "packet_in" | "packet_out" | "NoAction" | "standard_metadata") {
+            unknown = unknown.help("`#include <ubpf_model.p4>` at the beginning declares it");
+        }
+        self.refuse(unknown)
+    }
+
+    pub(super) fn calls_itself<T>(&mut self, name: &ast::Name) -> Checked<T> {
+        let message = format!("`{}` is used in its own declaration", name.text);
+        let told = Diagnostic::error(name.span, message);
+        self.refuse(told.help("P4 has no recursion: a packet's work has an end that is known"))
+    }
+
+    /// A number that is known, within bounds.
+    pub(super) fn known_size(
+        &mut self,
+        written: &ast::Expression,
+        what: &str,
+        bounds: std::ops::RangeInclusive<u32>,
+    ) -> Checked<u32> {
+        let found = self.expression(written, None)?;
+        let Some(Value::Integer(value)) = found.constant() else {
+            let message = format!("{what} is a number that is known when the program is compiled");
+            return self.wrong(written.span, message);
+        };
+        match value.to_u32() {
+            Some(size) if bounds.contains(&size) => Ok(size),
+            _ => {
+                let (least, most) = (bounds.start(), bounds.end());
+                let message = format!("{what} of {value}");
+                let told = Diagnostic::error(written.span, message);
+                self.refuse(told.label(format!("expected {least} to {most}")))
+            }
+        }
+    }
+
+    // ---- what types are ----
+
+    pub(super) fn record(&self, of: &Type) -> Option<&crate::ir::Record> {
+        match of {
+            Type::Record(id) => Some(&self.program.records[id.index()]),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_header(&self, of: &Type) -> bool {
+        self.record(of).is_some_and(|record| record.kind != RecordKind::Struct)
+    }
+
+    /// The number that a represented enumeration or a type of its own is; others are themselves.
+    pub(super) fn representation(&self, of: &Type) -> Type {
+        match of {
+            Type::Enum(id) => {
+                let represented = &self.program.enums[id.index()].representation;
+                represented.clone().unwrap_or_else(|| of.clone())
+            }
+            Type::New(id) => self.representation(&self.program.new_types[id.index()].of),
+            _ => of.clone(),
+        }
+    }
+
+    /// The type, with these in the place of what it is generic over.
+    pub(super) fn substitute(&mut self, of: &Type, types: &[Option<Type>]) -> Type {
+        match of {
+            Type::Parameter(n) => match types.get(*n as usize) {
+                Some(Some(known)) => known.clone(),
+                _ => of.clone(),
+            },
+            Type::Stack(element, size) => {
+                Type::Stack(Arc::new(self.substitute(element, types)), *size)
+            }
+            Type::List(element) => Type::List(Arc::new(self.substitute(element, types))),
+            Type::Tuple(all) => {
+                Type::Tuple(all.iter().map(|one| self.substitute(one, types)).collect())
+            }
+            Type::Extern(id, all) => {
+                Type::Extern(*id, all.iter().map(|one| self.substitute(one, types)).collect())
+            }
+            Type::Record(id) if !self.program.records[id.index()].arguments.is_empty() => {
+                self.substitute_record(*id, types)
+            }
+            _ => of.clone(),
+        }
+    }
+
+    fn substitute_record(&mut self, id: RecordId, types: &[Option<Type>]) -> Type {
+        let record = self.program.records[id.index()].clone();
+        let arguments: Vec<Type> =
+            record.arguments.iter().map(|one| self.substitute(one, types)).collect();
+        if arguments == record.arguments {
+            return Type::Record(id);
+        }
+        self.made_record(&record.declared.name, &arguments).unwrap_or(Type::Record(id))
+    }
+
+    /// Finds what `wanted` is generic over where `given` stands. Whether they fit.
+    pub(super) fn unify(wanted: &Type, given: &Type, types: &mut [Option<Type>]) -> bool {
+        let mut all = |wanted: &[Type], given: &[Type]| {
+            wanted.len() == given.len()
+                && wanted.iter().zip(given).all(|(one, other)| Self::unify(one, other, types))
+        };
+        match (wanted, given) {
+            (Type::Any, _) => true,
+            (Type::Stack(wanted, size), Type::Stack(given, others)) if size == others => {
+                Self::unify(wanted, given, types)
+            }
+            (Type::List(wanted), Type::List(given)) => Self::unify(wanted, given, types),
+            (Type::Tuple(wanted), Type::Tuple(given)) => all(wanted, given),
+            (Type::Extern(wanted, types), Type::Extern(given, others)) if wanted == given => {
+                all(types, others)
+            }
+            (Type::Parameter(n), _) => match &mut types[*n as usize] {
+                Some(known) => known == given,
+                unknown => {
+                    *unknown = Some(given.clone());
+                    true
+                }
+            },
+            _ => wanted == given,
+        }
+    }
+
+    // ---- what types are called ----
+
+    /// The type as a program writes it.
+    pub(super) fn describe(&self, of: &Type) -> String {
+        format!("`{}`", self.describe_plain(of))
+    }
+
+    fn describe_plain(&self, of: &Type) -> String {
+        let generic = |name: &str, types: &[Type]| {
+            let all: Vec<_> = types.iter().map(|one| self.describe_plain(one)).collect();
+            if all.is_empty() { name.to_owned() } else { format!("{name}<{}>", all.join(", ")) }
+        };
+        match of {
+            Type::Bool => "bool".into(),
+            Type::Bits { width, signed } => {
+                format!("{}<{width}>", if *signed { "int" } else { "bit" })
+            }
+            Type::Integer => "int".into(),
+            Type::Varbit(width) => format!("varbit<{width}>"),
+            Type::String => "string".into(),
+            Type::Error => "error".into(),
+            Type::MatchKind => "match_kind".into(),
+            Type::Void => "void".into(),
+            Type::Enum(id) => self.program.enums[id.index()].declared.name.to_string(),
+            Type::Record(id) => {
+                let record = &self.program.records[id.index()];
+                generic(&record.declared.name, &record.arguments)
+            }
+            Type::Stack(element, size) => format!("{}[{size}]", self.describe_plain(element)),
+            Type::Tuple(all) => generic("tuple", all),
+            Type::List(element) => format!("list<{}>", self.describe_plain(element)),
+            Type::New(id) => self.program.new_types[id.index()].declared.name.to_string(),
+            Type::Extern(id, all) => generic(&self.program.externs[id.index()].declared.name, all),
+            Type::Parameter(n) => format!("T{n}"),
+            Type::Any => "_".into(),
+        }
+    }
+
+    /// Whether the type is the extern object of this name.
+    pub(super) fn is_extern(&self, of: &Type, name: &str) -> bool {
+        matches!(of, Type::Extern(id, _) if &*self.extern_named(*id).declared.name == name)
+    }
+
+    pub(super) fn extern_named(&self, id: ExternId) -> &crate::ir::Extern {
+        &self.program.externs[id.index()]
+    }
+}

@@ -1,0 +1,27 @@
+//! What a program means: every name known, every expression with its type, every cast written out.
+//!
+//! Calls stay where they stand, with the semantics of the language (P4_16 specification, sections
+//! 6.8 and 8): the interpreter runs this as it is.
+
+pub mod arithmetic;
+mod expression;
+mod program;
+mod statement;
+mod types;
+mod value;
+
+pub use expression::{
+    ActionCall, Applied, Binary, Callee, Expression, ExpressionKind, ExternCall, Set, Unary,
+};
+pub use program::{
+    Action, Block, BlockBody, Entry, Extern, Function, Instance, InstanceKind, Key, Made, Main,
+    MatchKind, Parameter, Program, Prototype, State, Table, TableAction, Target, Transition,
+    ValueSet, Variable,
+};
+pub use statement::{Statement, StatementKind};
+pub use types::{
+    ActionId, BlockId, Declared, Enum, EnumId, ExternFunctionId, ExternId, Field, FunctionId,
+    InstanceId, NewType, NewTypeId, Record, RecordId, RecordKind, StateId, TableId, Type,
+    ValueSetId, VariableId,
+};
+pub use value::Value;
