@@ -2,17 +2,20 @@
 //!
 //! [`source`] holds files and places in them, [`diagnostic`] what is said of them. The preprocessor
 //! makes tokens of files, [`syntax`] a program of tokens, and the checker a program whose names and
-//! types are known, [`ir`]. No I/O: included files are handed in.
+//! types are known, [`ir`]. [`interpret`] runs it as the language says, [`stf`] runs tests on it. No
+//! I/O: included files are handed in.
 #![forbid(unsafe_code)]
 
 mod check;
 pub mod diagnostic;
+pub mod interpret;
 pub mod ir;
 mod lexer;
 mod model;
 pub mod number;
 mod preprocessor;
 pub mod source;
+pub mod stf;
 pub mod syntax;
 
 pub use preprocessor::Includes;

@@ -36,6 +36,7 @@ use crate::syntax::ast;
 use packages::{BlockType, Package};
 use records::GenericRecord;
 use scope::{Scopes, Symbol};
+pub(crate) use tables::name_annotation;
 
 /// What is wrong is told already.
 struct Told;

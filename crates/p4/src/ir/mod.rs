@@ -4,12 +4,14 @@
 //! 6.8 and 8): the interpreter runs this as it is.
 
 pub mod arithmetic;
+mod elaborated;
 mod expression;
 mod program;
 mod statement;
 mod types;
 mod value;
 
+pub use elaborated::{Elaborated, MAX_PARTS, PlacedBlock, PlacedObject, control_plane_name};
 pub use expression::{
     ActionCall, Applied, Binary, Callee, Expression, ExpressionKind, ExternCall, Set, Unary,
 };

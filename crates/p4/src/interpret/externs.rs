@@ -1,0 +1,198 @@
+//! What the model has: functions and objects (crates/p4/model/ubpf_model.p4).
+
+use num_bigint::{BigInt, Sign};
+use num_traits::ToPrimitive;
+
+use super::{Done, Error, Run, Stop, action, field};
+use crate::ir::{Callee, Expression, ExternCall, Type, Value};
+
+impl Run<'_, '_> {
+    pub(super) fn extern_call(&mut self, call: &ExternCall, of: &Type) -> Done<Value> {
+        match call.callee {
+            Callee::Function(id) => {
+                let name = &self.program.extern_functions[id.index()].declared.name;
+                self.function(&name.clone(), &call.arguments)
+            }
+            Callee::Method(id, method) => {
+                let made = &self.machine.made;
+                let inside = made.blocks[self.around].inside.get(&id);
+                let Some(&at) = inside.or_else(|| made.top.get(&id)) else {
+                    return Err(Stop::Failed(Error::Main));
+                };
+                let object = &self.program.externs[made.objects[at].of.index()];
+                let name = object.methods[method].declared.name.clone();
+                match (&*object.declared.name, &*name) {
+                    ("Register", "read") => self.read_register(at, &call.arguments[0], of),
+                    ("Register", "write") => self.write_register(at, &call.arguments),
+                    (object, method) => {
+                        Err(Stop::Failed(Error::Extern(format!("{object}.{method}"))))
+                    }
+                }
+            }
+        }
+    }
+
+    fn function(&mut self, name: &str, arguments: &[Expression]) -> Done<Value> {
+        match (name, arguments) {
+            ("mark_to_drop", []) => self.mark(action::DROP),
+            ("mark_to_pass", []) => self.mark(action::PASS),
+            ("ubpf_time_get_ns", []) => {
+                let now = BigInt::from(self.machine.now);
+                return Ok(crate::ir::arithmetic::wrap(now, &Type::bit(48)).into());
+            }
+            ("truncate", [length]) => {
+                self.truncated = Some(self.number(length)?.to_u32().unwrap_or(u32::MAX));
+            }
+            ("hash", [result, _, data]) => {
+                let place = self.place(result)?;
+                let found = self.value(data)?;
+                let hash = lookup3(&self.bytes(&found, &data.of));
+                self.write(&place, BigInt::from(hash).into());
+            }
+            ("csum_replace2" | "csum_replace4", [sum, old, new]) => {
+                let (sum, old, new) = (self.number(sum)?, self.number(old)?, self.number(new)?);
+                let word = |value: &BigInt| value.to_u64().unwrap_or_default();
+                let replaced = replaced_checksum(word(&sum) as u16, word(&old), word(&new));
+                return Ok(BigInt::from(replaced).into());
+            }
+            _ => return Err(Stop::Failed(Error::Extern(name.to_owned()))),
+        }
+        Ok(Value::Bool(false))
+    }
+
+    /// Sets what becomes of the packet, wherever the model's metadata is at the moment.
+    fn mark(&mut self, action: usize) {
+        for id in &self.metadata {
+            if let Value::Record { fields, .. } = &mut self.variables[id.index()] {
+                fields[field::OUTPUT_ACTION] = Value::Member(action);
+            }
+        }
+    }
+
+    /// A value as it is on the wire, in whole bytes with zeros in front.
+    fn bytes(&self, value: &Value, of: &Type) -> Vec<u8> {
+        let mut packet = super::packet::Packet::new(&[]);
+        packet.emit(self.program, value, of);
+        packet.into_number_bytes()
+    }
+
+    // ---- registers ----
+
+    /// The elements of a register, all zeros at first.
+    fn register(&mut self, at: usize) -> &mut Vec<Value> {
+        let object = &self.machine.made.objects[at];
+        let size = match object.arguments.first().and_then(Expression::constant) {
+            Some(Value::Integer(size)) => size.to_usize().unwrap_or_default(),
+            _ => 0,
+        };
+        let zero = match object.types.first() {
+            Some(of) => self.program.initial(of),
+            None => Value::Integer(BigInt::ZERO),
+        };
+        self.machine.objects.entry(at).or_insert_with(|| vec![zero; size])
+    }
+
+    fn read_register(&mut self, at: usize, index: &Expression, of: &Type) -> Done<Value> {
+        let index = self.number(index)?.to_usize().unwrap_or(usize::MAX);
+        let found = self.register(at).get(index).cloned();
+        Ok(found.unwrap_or_else(|| self.program.initial(of)))
+    }
+
+    fn write_register(&mut self, at: usize, arguments: &[Expression]) -> Done<Value> {
+        let index = self.number(&arguments[0])?.to_usize().unwrap_or(usize::MAX);
+        let value = self.value(&arguments[1])?;
+        if let Some(place) = self.register(at).get_mut(index) {
+            *place = value;
+        }
+        Ok(Value::Bool(false))
+    }
+}
+
+/// A checksum in which `old` has become `new` (RFC 1624, equation 3).
+fn replaced_checksum(sum: u16, old: u64, new: u64) -> u16 {
+    let words = |value: u64| [(value >> 16) as u16, value as u16];
+    let mut total = u32::from(!sum);
+    for (old, new) in words(old).into_iter().zip(words(new)) {
+        total += u32::from(!old) + u32::from(new);
+    }
+    while total > 0xffff {
+        total = (total & 0xffff) + (total >> 16);
+    }
+    !(total as u16)
+}
+
+/// Bob Jenkins' lookup3 (hashlittle, from 0), which p4c's run time calls `hash`.
+fn lookup3(bytes: &[u8]) -> u32 {
+    let mut state = [0xdead_beef_u32.wrapping_add(bytes.len() as u32); 3];
+    if bytes.is_empty() {
+        return state[2];
+    }
+    let mut rest = bytes;
+    let add = |state: &mut [u32; 3], part: &[u8]| {
+        let mut padded = [0_u8; 12];
+        padded[..part.len()].copy_from_slice(part);
+        for (word, four) in state.iter_mut().zip(padded.chunks_exact(4)) {
+            let four = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
+            *word = word.wrapping_add(four);
+        }
+    };
+    while rest.len() > 12 {
+        add(&mut state, &rest[..12]);
+        let [mut a, mut b, mut c] = state;
+        for (one, two, three, by) in
+            [(0, 2, 1, 4), (1, 0, 2, 6), (2, 1, 0, 8), (0, 2, 1, 16), (1, 0, 2, 19), (2, 1, 0, 4)]
+        {
+            let mut words = [a, b, c];
+            words[one] = words[one].wrapping_sub(words[two]) ^ words[two].rotate_left(by);
+            words[two] = words[two].wrapping_add(words[three]);
+            [a, b, c] = words;
+        }
+        state = [a, b, c];
+        rest = &rest[12..];
+    }
+    add(&mut state, rest);
+    let [mut a, mut b, mut c] = state;
+    c = (c ^ b).wrapping_sub(b.rotate_left(14));
+    a = (a ^ c).wrapping_sub(c.rotate_left(11));
+    b = (b ^ a).wrapping_sub(a.rotate_left(25));
+    c = (c ^ b).wrapping_sub(b.rotate_left(16));
+    a = (a ^ c).wrapping_sub(c.rotate_left(4));
+    b = (b ^ a).wrapping_sub(a.rotate_left(14));
+    (c ^ b).wrapping_sub(b.rotate_left(24))
+}
+
+/// The bytes of a number without a sign, the first the highest.
+pub(super) fn number_bytes(value: &BigInt, bits: usize) -> Vec<u8> {
+    let mut bytes = BigInt::from_biguint(Sign::Plus, value.magnitude().clone()).to_bytes_be().1;
+    let wanted = bits.div_ceil(8);
+    while bytes.len() < wanted {
+        bytes.insert(0, 0);
+    }
+    bytes.split_off(bytes.len() - wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_those_of_lookup3() {
+        // The values of lookup3.c's own driver for hashlittle from 0.
+        assert_eq!(lookup3(b""), 0xdead_beef);
+        assert_eq!(lookup3(b"Four score and seven years ago"), 0x1777_0551);
+    }
+
+    #[test]
+    fn checksums_follow_what_changes() {
+        // RFC 1624, section 4: 0x5555 becomes 0x3285 under the checksum 0xdd2f.
+        assert_eq!(replaced_checksum(0xdd2f, 0x5555, 0x3285), 0x0000);
+        let whole = |words: &[u16]| {
+            let total: u32 = words.iter().map(|&word| u32::from(word)).sum();
+            let folded = (total & 0xffff) + (total >> 16);
+            !(((folded & 0xffff) + (folded >> 16)) as u16)
+        };
+        let (before, after) = ([0x4500, 0xc0a8, 0x0001], [0x4500, 0x0a00, 0x0102]);
+        assert_eq!(replaced_checksum(whole(&before), 0xc0a8_0001, 0x0a00_0102), whole(&after));
+        assert_eq!(number_bytes(&BigInt::from(0x123), 20), [0, 1, 0x23]);
+    }
+}

@@ -1,0 +1,265 @@
+//! Runs a program as the language says, plainly and slowly: what compiled code is compared with.
+//!
+//! What the language leaves open is the same everywhere here: variables begin as zeros, an element
+//! that a stack does not have is read as zeros and written nowhere, and the fields of a header that
+//! is not valid are what they were.
+
+mod expressions;
+mod externs;
+mod packet;
+mod parsers;
+mod places;
+mod statements;
+pub mod tables;
+
+use std::collections::HashMap;
+
+use num_bigint::BigInt;
+
+use crate::ir::{BlockBody, Elaborated, Program, Type, Value, VariableId};
+use packet::Packet;
+use tables::Tables;
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The program could not go on: the tenant's policy decides.
+    Abort,
+    /// It goes nowhere.
+    Drop,
+    /// It goes on.
+    Pass,
+    /// It leaves by this port.
+    Redirect(u32),
+}
+
+/// What a program makes of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// What becomes of it.
+    pub verdict: Verdict,
+    /// The port by which a copy leaves.
+    pub clone: Option<u32>,
+    /// The packet as it leaves; as it came if the program could not go on.
+    pub packet: Vec<u8>,
+}
+
+/// Why a program cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// It has no `main`, or one that is made of too much.
+    #[error("the program has no `main` that can be made")]
+    Main,
+    /// It is made for another model.
+    #[error("the program is made for `{0}`, not for `ubpf`")]
+    Model(String),
+    /// It needs something that nobody has.
+    #[error("`{0}` is a function that nothing here has")]
+    Extern(String),
+    /// It does not come to an end.
+    #[error("the program made more than {0} steps for one packet")]
+    Steps(u64),
+}
+
+/// The steps that a program may make for one packet.
+const MAX_STEPS: u64 = 1_000_000;
+
+/// Why a run does not go on as it is written.
+enum Stop {
+    /// Out of the loop.
+    Break,
+    /// To the loop's next turn.
+    Continue,
+    /// Out of what was called.
+    Return(Option<Value>),
+    /// Out of the pipeline.
+    Exit,
+    /// The parser has met what is wrong: one of the program's errors.
+    Reject(#[expect(dead_code, reason = "the model has no place for it")] usize),
+    /// The run is over.
+    Failed(Error),
+}
+
+type Done<T = ()> = Result<T, Stop>;
+
+/// A program with its tables, and with what it keeps between packets.
+pub struct Machine<'p> {
+    program: &'p Program,
+    made: Elaborated,
+    /// What the control plane has put in.
+    pub tables: Tables,
+    /// What each object of others holds, by its place.
+    objects: HashMap<usize, Vec<Value>>,
+    /// The time, in nanoseconds.
+    pub now: u64,
+}
+
+/// One packet's run.
+struct Run<'r, 'p> {
+    machine: &'r mut Machine<'p>,
+    program: &'p Program,
+    variables: Vec<Value>,
+    packet: Packet,
+    /// The parser or control around what runs, by its place.
+    around: usize,
+    /// Variables that are the model's metadata at the moment.
+    metadata: Vec<VariableId>,
+    steps: u64,
+    /// The most bytes that leave.
+    truncated: Option<u32>,
+}
+
+/// The places of the model's metadata.
+mod field {
+    pub(super) const INPUT_PORT: usize = 0;
+    pub(super) const PACKET_LENGTH: usize = 1;
+    pub(super) const OUTPUT_ACTION: usize = 2;
+    pub(super) const OUTPUT_PORT: usize = 3;
+    pub(super) const CLONE: usize = 4;
+    pub(super) const CLONE_PORT: usize = 5;
+}
+
+/// The members of `ubpf_action`.
+mod action {
+    pub(super) const ABORT: usize = 0;
+    pub(super) const DROP: usize = 1;
+    pub(super) const PASS: usize = 2;
+    pub(super) const REDIRECT: usize = 3;
+}
+
+impl<'p> Machine<'p> {
+    /// A program as it is when it is loaded.
+    ///
+    /// # Errors
+    ///
+    /// If it has no `main`, or is made for another model.
+    pub fn new(program: &'p Program) -> Result<Self, Error> {
+        let main = program.main.as_ref().ok_or(Error::Main)?;
+        if &*main.package != "ubpf" || main.arguments.len() != 3 {
+            return Err(Error::Model(main.package.to_string()));
+        }
+        let made = program.elaborate().ok_or(Error::Main)?;
+        let tables = Tables::new(program, &made);
+        Ok(Self { program, made, tables, objects: HashMap::new(), now: 0 })
+    }
+
+    /// What the program is made of.
+    pub fn made(&self) -> &Elaborated {
+        &self.made
+    }
+
+    /// Runs the program on a packet that came by a port.
+    ///
+    /// # Errors
+    ///
+    /// If the program needs what nobody has, or comes to no end.
+    pub fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, Error> {
+        let program = self.program;
+        let variables = program.variables.iter().map(|one| program.initial(&one.of)).collect();
+        let run = Run {
+            machine: self,
+            program,
+            variables,
+            packet: Packet::new(packet),
+            around: 0,
+            metadata: Vec::new(),
+            steps: 0,
+            truncated: None,
+        };
+        match run.whole(port, packet) {
+            Ok(outcome) => Ok(outcome),
+            Err(Stop::Failed(why)) => Err(why),
+            Err(_) => Ok(Outcome { verdict: Verdict::Abort, clone: None, packet: packet.to_vec() }),
+        }
+    }
+}
+
+impl Run<'_, '_> {
+    /// Parser, pipeline and deparser.
+    fn whole(mut self, port: u32, packet: &[u8]) -> Done<Outcome> {
+        let [parser, pipeline, deparser] = self.machine.made.main[..] else {
+            return Err(Stop::Failed(Error::Main));
+        };
+        let (parsed, piped) = (self.parameters(parser), self.parameters(pipeline));
+        let mut known = vec![Value::Integer(0.into()); 6];
+        known[field::INPUT_PORT] = BigInt::from(port).into();
+        known[field::PACKET_LENGTH] = BigInt::from(packet.len()).into();
+        known[field::OUTPUT_ACTION] = Value::Member(action::PASS);
+        known[field::CLONE] = false.into();
+        self.variables[parsed[3].index()] = Value::record(known);
+
+        self.metadata = vec![parsed[3]];
+        self.block(parser)?;
+        for (from, to) in parsed[1..].iter().zip(&piped) {
+            self.variables[to.index()] = self.variables[from.index()].clone();
+        }
+        self.metadata = vec![piped[2]];
+        match self.block(pipeline) {
+            Ok(()) | Err(Stop::Exit) => {}
+            Err(stop) => return Err(stop),
+        }
+        let Value::Record { fields: metadata, .. } = self.variables[piped[2].index()].clone()
+        else {
+            return Err(Stop::Failed(Error::Main));
+        };
+        let headers = self.parameters(deparser)[1];
+        self.variables[headers.index()] = self.variables[piped[0].index()].clone();
+        self.metadata.clear();
+        match self.block(deparser) {
+            Ok(()) | Err(Stop::Exit) => {}
+            Err(stop) => return Err(stop),
+        }
+        let number = |at: usize| match &metadata[at] {
+            Value::Integer(value) => u32::try_from(value).unwrap_or(u32::MAX),
+            _ => 0,
+        };
+        let verdict = match metadata[field::OUTPUT_ACTION] {
+            Value::Member(action::DROP) => Verdict::Drop,
+            Value::Member(action::PASS) => Verdict::Pass,
+            Value::Member(action::REDIRECT) => Verdict::Redirect(number(field::OUTPUT_PORT)),
+            _ => return Err(Stop::Reject(action::ABORT)),
+        };
+        let cloned = metadata[field::CLONE] == Value::Bool(true);
+        let clone = cloned.then(|| number(field::CLONE_PORT));
+        Ok(Outcome { verdict, clone, packet: self.packet.finish(self.truncated) })
+    }
+
+    fn parameters(&self, at: usize) -> Vec<VariableId> {
+        let block = self.machine.made.blocks[at].block;
+        self.program.blocks[block.index()].parameters.clone()
+    }
+
+    /// A parser or a control, whose parameters have their values.
+    fn block(&mut self, at: usize) -> Done {
+        let block = &self.program.blocks[self.machine.made.blocks[at].block.index()];
+        let outside = std::mem::replace(&mut self.around, at);
+        let mut result = self.all(&block.locals);
+        if result.is_ok() {
+            result = match &block.body {
+                BlockBody::Parser { states, .. } => self.parse(states),
+                BlockBody::Control { apply, .. } => self.all(apply),
+            };
+        }
+        self.around = outside;
+        match result {
+            Err(Stop::Return(_)) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Counts a step of the run.
+    fn step(&mut self) -> Done {
+        self.steps += 1;
+        if self.steps > MAX_STEPS { Err(Stop::Failed(Error::Steps(MAX_STEPS))) } else { Ok(()) }
+    }
+
+    /// Whether the type is the model's metadata.
+    fn is_metadata(&self, of: &Type) -> bool {
+        match of {
+            Type::Record(id) => {
+                &*self.program.records[id.index()].declared.name == "standard_metadata"
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The packet that is read, and what is written of it. Bits are in the order of the wire.
+
+use num_bigint::BigInt;
+use num_traits::One;
+
+use crate::ir::{Program, Type, Value, arithmetic};
+
+/// A packet on its way through a program.
+pub(super) struct Packet {
+    bytes: Vec<u8>,
+    /// The bit that is read next.
+    at: usize,
+    /// The bits that are written, in whole bytes at the end.
+    out: Vec<bool>,
+}
+
+impl Packet {
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.to_vec(), at: 0, out: Vec::new() }
+    }
+
+    /// Its bytes.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The bits that are left to read.
+    pub(super) fn left(&self) -> usize {
+        (self.bytes.len() * 8).saturating_sub(self.at)
+    }
+
+    /// Goes on by so many bits, which are there.
+    pub(super) fn advance(&mut self, bits: usize) {
+        self.at += bits;
+    }
+
+    /// The number in the bits from `from` on, counted from what is read next.
+    fn number(&self, from: usize, bits: u32) -> BigInt {
+        let mut value = BigInt::ZERO;
+        for at in (self.at + from..).take(bits as usize) {
+            let bit = self.bytes.get(at / 8).is_some_and(|byte| byte & (0x80 >> (at % 8)) != 0);
+            value = (value << 1_u32) + u32::from(bit);
+        }
+        value
+    }
+
+    /// A value of this type from `from` on, and the bits behind it. A varbit has `varbits`.
+    pub(super) fn value(
+        &self,
+        program: &Program,
+        of: &Type,
+        from: usize,
+        varbits: u32,
+    ) -> (Value, usize) {
+        match of {
+            Type::Bool => (Value::Bool(self.number(from, 1).is_one()), from + 1),
+            Type::Bits { width, .. } => {
+                let value = arithmetic::wrap(self.number(from, *width), of);
+                (value.into(), from + *width as usize)
+            }
+            Type::Varbit(_) => {
+                let value = self.number(from, varbits);
+                (Value::Varbit { bits: varbits, value }, from + varbits as usize)
+            }
+            Type::Enum(id) => match &program.enums[id.index()].representation {
+                Some(of) => self.value(program, of, from, varbits),
+                None => (program.initial(of), from),
+            },
+            Type::New(id) => self.value(program, &program.new_types[id.index()].of, from, varbits),
+            _ => {
+                let mut at = from;
+                let mut fields = Vec::new();
+                for of in program.parts(of) {
+                    let (value, behind) = self.value(program, &of, at, varbits);
+                    fields.push(value);
+                    at = behind;
+                }
+                match of {
+                    Type::Stack(..) => (Value::Stack { next: 0, elements: fields }, at),
+                    _ => (Value::record(fields), at),
+                }
+            }
+        }
+    }
+
+    /// Writes a number of so many bits.
+    pub(super) fn write(&mut self, value: &BigInt, bits: u32) {
+        self.out.extend((0..bits).rev().map(|at| value.bit(u64::from(at))));
+    }
+
+    /// Writes a value as it is on the wire.
+    pub(super) fn emit(&mut self, program: &Program, value: &Value, of: &Type) {
+        match (value, of) {
+            (Value::Bool(value), _) => self.out.push(*value),
+            (Value::Integer(value), Type::Bits { width, .. }) => self.write(value, *width),
+            (Value::Integer(_), Type::Enum(id)) => {
+                if let Some(of) = &program.enums[id.index()].representation {
+                    self.emit(program, value, of);
+                }
+            }
+            (_, Type::New(id)) => self.emit(program, value, &program.new_types[id.index()].of),
+            (Value::Varbit { bits, value }, _) => self.write(value, *bits),
+            (Value::Record { valid: true, fields } | Value::Stack { elements: fields, .. }, _) => {
+                for (value, of) in fields.iter().zip(program.parts(of)) {
+                    self.emit(program, value, &of);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What was written as one number, in whole bytes.
+    pub(super) fn into_number_bytes(self) -> Vec<u8> {
+        let bits = self.out.len();
+        let number =
+            self.out.into_iter().fold(BigInt::ZERO, |all, bit| (all << 1_u32) + u32::from(bit));
+        super::externs::number_bytes(&number, bits)
+    }
+
+    /// The packet as it leaves: what was written, and what nobody read behind it.
+    pub(super) fn finish(self, truncated: Option<u32>) -> Vec<u8> {
+        let byte = |bits: &[bool]| {
+            (0..8).fold(0, |byte, at| byte << 1 | u8::from(bits.get(at) == Some(&true)))
+        };
+        let mut out: Vec<u8> = self.out.chunks(8).map(byte).collect();
+        out.extend_from_slice(&self.bytes[self.at.div_ceil(8).min(self.bytes.len())..]);
+        if let Some(most) = truncated {
+            out.truncate(most as usize);
+        }
+        out
+    }
+}
+
+impl Program {
+    /// The types of what a value of this type is made of.
+    pub(crate) fn parts(&self, of: &Type) -> Vec<Type> {
+        match of {
+            Type::Record(id) => {
+                self.records[id.index()].fields.iter().map(|field| field.of.clone()).collect()
+            }
+            Type::Stack(of, size) => vec![(**of).clone(); *size as usize],
+            Type::Tuple(all) => all.to_vec(),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Places that values are put in: a variable, and the way to a part of it. Indices are counted
+//! once, before what is put there (P4_16 specification, section 6.8).
+
+use num_traits::ToPrimitive;
+
+use super::{Done, Run, Stop};
+use crate::ir::{Expression, ExpressionKind, RecordKind, Type, Value, VariableId, arithmetic};
+
+/// A step from something to a part of it.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    /// A field; whether what it is in is a union.
+    Field(usize, bool),
+    /// An element of a stack.
+    Element(usize),
+    /// Bits of a number of this type.
+    Slice(u32, u32, Type),
+}
+
+/// A place.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    root: VariableId,
+    steps: Vec<Step>,
+}
+
+/// `StackOutOfBounds`, as `core.p4` has it.
+pub(super) const STACK_OUT_OF_BOUNDS: &str = "StackOutOfBounds";
+
+impl Run<'_, '_> {
+    /// The place that an expression means.
+    pub(super) fn place(&mut self, of: &Expression) -> Done<Place> {
+        use ExpressionKind as K;
+        Ok(match &of.kind {
+            K::Variable(id) => Place { root: *id, steps: Vec::new() },
+            K::Field(inner, at) => {
+                let is_union = self.is_union(&inner.of);
+                self.place(inner)?.and(Step::Field(*at, is_union))
+            }
+            K::Slice(inner, high, low) => {
+                let step = Step::Slice(*high, *low, inner.of.clone());
+                self.place(inner)?.and(step)
+            }
+            K::Element(inner, index) => {
+                let place = self.place(inner)?;
+                let at = self.number(index)?.to_usize().unwrap_or(usize::MAX);
+                place.and(Step::Element(at))
+            }
+            K::Next(inner) | K::Last(inner) => {
+                let place = self.place(inner)?;
+                let (next, size) = self.stack_state(&place);
+                let at = match of.kind {
+                    K::Next(_) if next < size => next,
+                    K::Last(_) if next > 0 => next - 1,
+                    _ => return Err(self.error(STACK_OUT_OF_BOUNDS)),
+                };
+                place.and(Step::Element(at))
+            }
+            _ => return Err(Stop::Failed(super::Error::Main)),
+        })
+    }
+
+    fn is_union(&self, of: &Type) -> bool {
+        matches!(of, Type::Record(id) if self.program.records[id.index()].kind == RecordKind::Union)
+    }
+
+    /// The element of a stack that is extracted next, and how many there are.
+    pub(super) fn stack_state(&mut self, place: &Place) -> (usize, usize) {
+        match self.read(place) {
+            Value::Stack { next, elements } => (next, elements.len()),
+            _ => (0, 0),
+        }
+    }
+
+    /// What is there.
+    pub(super) fn read(&self, place: &Place) -> Value {
+        let mut value = self.variables[place.root.index()].clone();
+        for step in &place.steps {
+            value = match (step, value) {
+                (Step::Field(at, _), Value::Record { mut fields, .. }) => fields.swap_remove(*at),
+                (Step::Element(at), Value::Stack { mut elements, .. }) => {
+                    if *at < elements.len() {
+                        elements.swap_remove(*at)
+                    } else {
+                        blank(&elements[0])
+                    }
+                }
+                (Step::Slice(high, low, _), Value::Integer(value)) => {
+                    arithmetic::slice(&value, *high, *low).into()
+                }
+                (_, value) => value,
+            };
+        }
+        value
+    }
+
+    /// Puts a value there.
+    pub(super) fn write(&mut self, place: &Place, value: Value) {
+        let root = &mut self.variables[place.root.index()];
+        put(root, &place.steps, value);
+    }
+
+    /// Does something to what is there, if it is there at all.
+    pub(super) fn change(&mut self, place: &Place, change: impl FnOnce(&mut Value)) {
+        let mut value = self.read(place);
+        change(&mut value);
+        self.write(place, value);
+    }
+}
+
+impl Place {
+    fn and(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+}
+
+fn put(target: &mut Value, steps: &[Step], value: Value) {
+    let Some((step, rest)) = steps.split_first() else {
+        *target = value;
+        return;
+    };
+    match (step, target) {
+        (Step::Field(at, is_union), Value::Record { fields, .. }) => {
+            put(&mut fields[*at], rest, value);
+            let valid = matches!(fields[*at], Value::Record { valid: true, .. });
+            if *is_union && valid {
+                // At most one header of a union is valid (section 8.20).
+                for (other, field) in fields.iter_mut().enumerate() {
+                    if let Value::Record { valid, .. } = field
+                        && other != *at
+                    {
+                        *valid = false;
+                    }
+                }
+            }
+        }
+        (Step::Element(at), Value::Stack { elements, .. }) => {
+            if let Some(element) = elements.get_mut(*at) {
+                put(element, rest, value);
+            }
+        }
+        (Step::Slice(high, low, of), Value::Integer(whole)) => {
+            if let Value::Integer(part) = value {
+                *whole = arithmetic::with_slice(whole, (*high, *low), &part, of);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The same type, all zeros and not valid.
+fn blank(like: &Value) -> Value {
+    match like {
+        Value::Record { fields, .. } => {
+            Value::Record { valid: false, fields: fields.iter().map(blank).collect() }
+        }
+        Value::Stack { elements, .. } => {
+            Value::Stack { next: 0, elements: elements.iter().map(blank).collect() }
+        }
+        Value::Varbit { .. } => Value::Varbit { bits: 0, value: 0.into() },
+        Value::Bool(_) => Value::Bool(false),
+        Value::Error(_) => Value::Error(0),
+        Value::Member(_) => Value::Member(0),
+        Value::String(text) => Value::String(text.clone()),
+        Value::Integer(_) => Value::Integer(0.into()),
+    }
+}

@@ -1,0 +1,162 @@
+//! What the control plane has put into tables, and which entry a packet finds.
+
+use std::collections::HashMap;
+
+use num_bigint::BigInt;
+
+use super::{Done, Error, Run, Stop};
+use crate::ir::{
+    ActionId, Elaborated, Entry as Given, Expression, Key, MatchKind, Program, Set, TableId, Type,
+    Value, arithmetic,
+};
+
+/// What one part of a key is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Match {
+    /// Anything.
+    Any,
+    /// This value.
+    Exact(Value),
+    /// Under this mask. A prefix is a mask whose ones are in front.
+    Mask(BigInt, BigInt),
+    /// From and to, both included.
+    Range(BigInt, BigInt),
+}
+
+/// An entry of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// What the key is to be, part by part.
+    pub keys: Vec<Match>,
+    /// Where several entries fit, the highest is taken.
+    pub priority: u32,
+    /// One of the table's actions, by its place, and its arguments.
+    pub action: (usize, Vec<Value>),
+}
+
+/// A table at its place.
+#[derive(Debug, Clone)]
+struct Filled {
+    table: TableId,
+    entries: Vec<Entry>,
+    default_action: (usize, Vec<Value>),
+}
+
+/// All tables of a program, by their places in [`Elaborated::tables`].
+#[derive(Debug, Clone, Default)]
+pub struct Tables {
+    all: Vec<Filled>,
+    value_sets: HashMap<usize, Vec<Match>>,
+}
+
+impl Tables {
+    /// The tables with the entries that the program gives.
+    pub(super) fn new(program: &Program, made: &Elaborated) -> Self {
+        let fill = |(id, _): &(TableId, String)| {
+            let table = &program.tables[id.index()];
+            Filled {
+                table: *id,
+                entries: table.entries.iter().map(given_entry).collect(),
+                default_action: table.default_action.clone(),
+            }
+        };
+        Self { all: made.tables.iter().map(fill).collect(), value_sets: HashMap::new() }
+    }
+
+    /// Adds an entry to the table at this place; one with the same key makes way for it.
+    pub fn add(&mut self, at: usize, entry: Entry) {
+        let entries = &mut self.all[at].entries;
+        entries.retain(|one| one.keys != entry.keys || one.priority != entry.priority);
+        entries.push(entry);
+    }
+
+    /// Sets what the table at this place does where no entry is found.
+    pub fn set_default(&mut self, at: usize, action: usize, arguments: Vec<Value>) {
+        self.all[at].default_action = (action, arguments);
+    }
+
+    /// Adds a value to the value set at this place.
+    pub fn add_value(&mut self, at: usize, value: Match) {
+        self.value_sets.entry(at).or_default().push(value);
+    }
+
+    pub(super) fn value_set_has(&self, at: usize, value: &Value) -> bool {
+        self.value_sets.get(&at).is_some_and(|all| all.iter().any(|one| fits(one, value)))
+    }
+}
+
+fn given_entry(given: &Given) -> Entry {
+    let known = |value: &Expression| value.constant().cloned().unwrap_or(Value::Bool(false));
+    let number = |value: &Expression| match known(value) {
+        Value::Integer(value) => value,
+        _ => BigInt::ZERO,
+    };
+    let key = |set: &Set| match set {
+        Set::Any | Set::Of(_) => Match::Any,
+        Set::Value(value) => Match::Exact(known(value)),
+        Set::Mask(value, mask) => Match::Mask(number(value), number(mask)),
+        Set::Range(from, to) => Match::Range(number(from), number(to)),
+    };
+    Entry {
+        keys: given.keys.iter().map(key).collect(),
+        priority: given.priority,
+        action: given.action.clone(),
+    }
+}
+
+/// Whether a value is what it is to be.
+fn fits(wanted: &Match, value: &Value) -> bool {
+    match (wanted, value) {
+        (Match::Any, _) => true,
+        (Match::Exact(wanted), _) => arithmetic::equal(wanted, value),
+        (Match::Mask(wanted, mask), Value::Integer(value)) => value & mask == wanted & mask,
+        (Match::Range(from, to), Value::Integer(value)) => (from..=to).contains(&value),
+        _ => false,
+    }
+}
+
+/// How specific an entry is by its prefix: the bits of it.
+fn prefix(entry: &Entry, keys: &[Key]) -> u64 {
+    let bits = |(key, of): (&Match, &Key)| match (key, &of.expression.of) {
+        (Match::Mask(_, mask), _) => mask.magnitude().count_ones(),
+        (Match::Exact(_), Type::Bits { width, .. }) => u64::from(*width),
+        (Match::Exact(_), _) => u64::MAX,
+        _ => 0,
+    };
+    let parts = entry.keys.iter().zip(keys);
+    parts.filter(|(_, key)| key.matched == MatchKind::Lpm).map(bits).max().unwrap_or(0)
+}
+
+impl Run<'_, '_> {
+    /// Applies a table: whether an entry was found, and the action that ran.
+    pub(super) fn apply_table(&mut self, id: TableId) -> Done<(bool, ActionId)> {
+        let program = self.program;
+        let table = &program.tables[id.index()];
+        let Some(&at) = self.machine.made.blocks[self.around].tables.get(&id) else {
+            return Err(Stop::Failed(Error::Main));
+        };
+        let mut values = Vec::with_capacity(table.keys.len());
+        for key in &table.keys {
+            values.push(self.value(&key.expression)?);
+        }
+        let filled = &self.machine.tables.all[at];
+        debug_assert_eq!(filled.table, id);
+        let all = |entry: &&Entry| {
+            !table.keys.is_empty()
+                && entry.keys.iter().zip(&values).all(|(wanted, value)| fits(wanted, value))
+        };
+        let ordered = table.keys.iter().any(|key| {
+            matches!(key.matched, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional)
+        });
+        let rank = |entry: &&Entry| {
+            if ordered { u64::from(entry.priority) } else { prefix(entry, &table.keys) }
+        };
+        let found = filled.entries.iter().filter(all).max_by_key(rank);
+        let hit = found.is_some();
+        let (action, arguments) =
+            found.map_or(&filled.default_action, |entry| &entry.action).clone();
+        let call = &table.actions[action].call;
+        self.run_action(call.action, &call.arguments, &arguments)?;
+        Ok((hit, call.action))
+    }
+}

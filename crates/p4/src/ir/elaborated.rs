@@ -1,0 +1,187 @@
+//! What a program is made of once `main` is made: each parser, control, table and object at its
+//! place, by the name that the control plane knows (P4_16 specification, section 15.3.2).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::program::{BlockBody, InstanceKind, Made, Program};
+use super::types::{BlockId, Declared, ExternId, InstanceId, TableId, Type, ValueSetId};
+use super::{Expression, ExpressionKind};
+
+/// All that `main` is made of.
+#[derive(Debug, Clone, Default)]
+pub struct Elaborated {
+    /// Parsers and controls.
+    pub blocks: Vec<PlacedBlock>,
+    /// Tables: which, and their names.
+    pub tables: Vec<(TableId, String)>,
+    /// Value sets: which, and their names.
+    pub value_sets: Vec<(ValueSetId, String)>,
+    /// Objects of others.
+    pub objects: Vec<PlacedObject>,
+    /// The objects at the top, by what declares them.
+    pub top: HashMap<InstanceId, usize>,
+    /// What the package is made of, in the order of its parameters: places in `blocks`.
+    pub main: Vec<usize>,
+}
+
+/// A parser or a control at its place.
+#[derive(Debug, Clone)]
+pub struct PlacedBlock {
+    /// Which.
+    pub block: BlockId,
+    /// The name of its place.
+    pub name: String,
+    /// What its constructor was given.
+    pub constructor: Vec<Expression>,
+    /// What is made in it: places in `blocks` or `objects`.
+    pub inside: HashMap<InstanceId, usize>,
+    /// Its tables: places in `tables`.
+    pub tables: HashMap<TableId, usize>,
+    /// Its value sets: places in `value_sets`.
+    pub value_sets: HashMap<ValueSetId, usize>,
+}
+
+/// An object of others at its place.
+#[derive(Debug, Clone)]
+pub struct PlacedObject {
+    /// What it is.
+    pub of: ExternId,
+    /// The types that it is made for.
+    pub types: Vec<Type>,
+    /// The name of its place.
+    pub name: String,
+    /// What its constructor was given.
+    pub arguments: Vec<Expression>,
+}
+
+/// More parts than that is no program, but one that doubles itself at each level.
+pub const MAX_PARTS: usize = 10_000;
+
+impl Program {
+    /// All that `main` is made of; None if there is no `main`, or more than [`MAX_PARTS`].
+    pub fn elaborate(&self) -> Option<Elaborated> {
+        let main = self.main.as_ref()?;
+        let mut made = Elaborated::default();
+        let inner: Vec<InstanceId> =
+            self.blocks.iter().flat_map(|block| block.instances.iter().copied()).collect();
+        for (at, instance) in (0..).map(InstanceId).zip(&self.instances) {
+            if let InstanceKind::Extern(..) = instance.of
+                && !inner.contains(&at)
+            {
+                let place = self.place_object(&mut made, at, "", &[])?;
+                made.top.insert(at, place);
+            }
+        }
+        for argument in &main.arguments {
+            let Made::Instance(id) = argument else { continue };
+            let InstanceKind::Block(block) = self.instances[id.index()].of else { continue };
+            // The parts of a package have no names of their own: those of their types stand for them.
+            let name = control_plane_name(&self.blocks[block.index()].declared, "");
+            let place = self.place_block(&mut made, *id, name, &[])?;
+            made.main.push(place);
+        }
+        Some(made)
+    }
+
+    fn place_block(
+        &self,
+        made: &mut Elaborated,
+        id: InstanceId,
+        name: String,
+        around: &[Expression],
+    ) -> Option<usize> {
+        let instance = &self.instances[id.index()];
+        let InstanceKind::Block(block) = instance.of else { return None };
+        let constructor = values(&instance.arguments, around);
+        let at = made.blocks.len();
+        if at + made.objects.len() + made.tables.len() > MAX_PARTS {
+            return None;
+        }
+        made.blocks.push(PlacedBlock {
+            block,
+            name: name.clone(),
+            constructor: constructor.clone(),
+            inside: HashMap::new(),
+            tables: HashMap::new(),
+            value_sets: HashMap::new(),
+        });
+        let of = &self.blocks[block.index()];
+        match &of.body {
+            BlockBody::Control { tables, .. } => {
+                for table in tables {
+                    let declared = &self.tables[table.index()].declared;
+                    made.tables.push((*table, control_plane_name(declared, &name)));
+                    made.blocks[at].tables.insert(*table, made.tables.len() - 1);
+                }
+            }
+            BlockBody::Parser { value_sets, .. } => {
+                for set in value_sets {
+                    let declared = &self.value_sets[set.index()].declared;
+                    made.value_sets.push((*set, control_plane_name(declared, &name)));
+                    made.blocks[at].value_sets.insert(*set, made.value_sets.len() - 1);
+                }
+            }
+        }
+        for inner in &of.instances {
+            let declared = &self.instances[inner.index()].declared;
+            let place = match self.instances[inner.index()].of {
+                InstanceKind::Block(_) => {
+                    let name = control_plane_name(declared, &name);
+                    self.place_block(made, *inner, name, &constructor)?
+                }
+                InstanceKind::Extern(..) => self.place_object(made, *inner, &name, &constructor)?,
+            };
+            made.blocks[at].inside.insert(*inner, place);
+        }
+        Some(at)
+    }
+
+    fn place_object(
+        &self,
+        made: &mut Elaborated,
+        id: InstanceId,
+        around_name: &str,
+        around: &[Expression],
+    ) -> Option<usize> {
+        let instance = &self.instances[id.index()];
+        let InstanceKind::Extern(of, types) = &instance.of else { return None };
+        made.objects.push(PlacedObject {
+            of: *of,
+            types: types.clone(),
+            name: control_plane_name(&instance.declared, around_name),
+            arguments: values(&instance.arguments, around),
+        });
+        Some(made.objects.len() - 1)
+    }
+}
+
+/// The values of arguments, where the constructor around them was given these.
+fn values(arguments: &[Made], around: &[Expression]) -> Vec<Expression> {
+    let value = |made: &Made| match made {
+        Made::Value(value) => match value.kind {
+            ExpressionKind::ConstructorParameter(at) => around.get(at).cloned(),
+            _ => Some(value.clone()),
+        },
+        Made::Instance(_) => None,
+    };
+    arguments.iter().filter_map(value).collect()
+}
+
+/// The name by which the control plane knows what is declared here (section 18.3.1): `@name("…")`
+/// gives another one, from the top if it begins with a dot.
+pub fn control_plane_name(declared: &Declared, around: &str) -> String {
+    let name: Arc<str> = match name_annotation(declared) {
+        Some(name) => name,
+        None => declared.name.clone(),
+    };
+    match name.strip_prefix('.') {
+        Some(whole) => whole.to_owned(),
+        None if around.is_empty() => name.to_string(),
+        None => format!("{around}.{name}"),
+    }
+}
+
+fn name_annotation(declared: &Declared) -> Option<Arc<str>> {
+    crate::check::name_annotation(&declared.annotations)
+}

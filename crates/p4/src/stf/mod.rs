@@ -1,0 +1,118 @@
+//! p4c's test format, STF: packets that go in, packets that have to come out, and what the control
+//! plane does in between. A line is
+//!
+//! ```text
+//! packet PORT HEX
+//! expect PORT HEX        # `*` is any digit, `$` at the end: nothing behind it
+//! add TABLE [PRIORITY] KEY:VALUE … ACTION(NAME:VALUE, …)
+//! setdefault TABLE ACTION(VALUE, …)
+//! ```
+//!
+//! Numbers are decimal, `0x…` or `0b…`. A key's value may be `VALUE/BITS` (a prefix), `VALUE&&&MASK`,
+//! `FROM..TO`, or have `*` for digits that do not matter. What goes in and passes comes out where it
+//! came in.
+
+mod parse;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use num_bigint::BigInt;
+
+pub use parse::parse;
+pub use run::{Failure, run};
+
+/// A line of a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Its number, from 1.
+    pub number: usize,
+    /// What it says.
+    pub command: Command,
+}
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A packet comes by a port.
+    Packet(u32, Vec<u8>),
+    /// A packet has to leave by a port.
+    Expect(u32, Pattern),
+    /// An entry is put in.
+    Add {
+        /// The table.
+        table: String,
+        /// Its priority.
+        priority: Option<u32>,
+        /// The parts of its key: their names, or nothing for one behind the other.
+        keys: Vec<(Option<String>, KeyText)>,
+        /// What it does.
+        action: ActionText,
+    },
+    /// What a table does where no entry is found.
+    SetDefault(String, ActionText),
+}
+
+/// An action with its arguments, by name or one behind the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionText {
+    /// Its name.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Vec<(Option<String>, BigInt)>,
+}
+
+/// What a part of a key is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyText {
+    /// This.
+    Exact(BigInt),
+    /// Its first bits.
+    Prefix(BigInt, u32),
+    /// Under a mask.
+    Mask(BigInt, BigInt),
+    /// From and to.
+    Range(BigInt, BigInt),
+}
+
+/// What a packet has to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    /// Half a byte each; None for any.
+    pub digits: Vec<Option<u8>>,
+    /// Whether nothing may be behind them.
+    pub whole: bool,
+}
+
+impl Pattern {
+    /// Whether a packet is like that.
+    pub fn fits(&self, packet: &[u8]) -> bool {
+        let digit = |at: usize| packet.get(at / 2).map(|byte| (byte >> (4 * (1 - at % 2))) & 0xf);
+        let digits = self.digits.iter().enumerate();
+        (!self.whole || self.digits.len() == packet.len() * 2)
+            && self.digits.len() <= packet.len() * 2
+            && digits.into_iter().all(|(at, wanted)| wanted.is_none() || *wanted == digit(at))
+    }
+}
+
+impl std::fmt::Display for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for digit in &self.digits {
+            match digit {
+                Some(digit) => write!(f, "{digit:x}")?,
+                None => f.write_str("*")?,
+            }
+        }
+        f.write_str(if self.whole { "$" } else { "" })
+    }
+}
+
+/// A line that says nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {why}")]
+pub struct BadLine {
+    /// Its number, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub why: String,
+}

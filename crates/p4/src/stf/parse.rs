@@ -1,0 +1,171 @@
+//! Reads tests.
+
+use num_bigint::BigInt;
+use num_traits::{Num, One};
+
+use super::{ActionText, BadLine, Command, KeyText, Line, Pattern};
+
+/// Reads a test.
+///
+/// # Errors
+///
+/// The first line that says nothing.
+pub fn parse(text: &str) -> Result<Vec<Line>, BadLine> {
+    let mut lines = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        let command = command(line).map_err(|why| BadLine { line: number, why })?;
+        lines.push(Line { number, command });
+    }
+    Ok(lines)
+}
+
+fn command(line: &str) -> Result<Command, String> {
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    match word {
+        "packet" => {
+            let (port, hex) = port_and_rest(rest)?;
+            Ok(Command::Packet(port, bytes(hex)?))
+        }
+        "expect" => {
+            let (port, hex) = port_and_rest(rest)?;
+            Ok(Command::Expect(port, pattern(hex)?))
+        }
+        "add" => add(rest),
+        "setdefault" => {
+            let (table, action) =
+                rest.split_once(char::is_whitespace).ok_or("expected a table and an action")?;
+            Ok(Command::SetDefault(table.to_owned(), action_text(action)?))
+        }
+        _ => Err(format!("`{word}` is none of packet, expect, add, setdefault")),
+    }
+}
+
+fn port_and_rest(text: &str) -> Result<(u32, &str), String> {
+    let (port, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let port = port.parse().map_err(|_| format!("`{port}` is no port"))?;
+    Ok((port, rest))
+}
+
+fn bytes(hex: &str) -> Result<Vec<u8>, String> {
+    let pattern = pattern(hex)?;
+    let digits: Option<Vec<u8>> = pattern.digits.iter().copied().collect();
+    let digits = digits.filter(|_| !pattern.whole).ok_or("a packet that goes in is known whole")?;
+    if digits.len() % 2 != 0 {
+        return Err("a packet has whole bytes: two digits each".to_owned());
+    }
+    Ok(digits.chunks_exact(2).map(|two| two[0] << 4 | two[1]).collect())
+}
+
+fn pattern(hex: &str) -> Result<Pattern, String> {
+    let text: String = hex.chars().filter(|c| !c.is_whitespace()).collect();
+    let (text, whole) = match text.strip_suffix('$') {
+        Some(text) => (text, true),
+        None => (&*text, false),
+    };
+    let digit = |c: char| match c {
+        '*' => Ok(None),
+        _ => match c.to_digit(16) {
+            Some(digit) => Ok(Some(digit as u8)),
+            None => Err(format!("`{c}` is no hexadecimal digit")),
+        },
+    };
+    Ok(Pattern { digits: text.chars().map(digit).collect::<Result<_, _>>()?, whole })
+}
+
+fn add(text: &str) -> Result<Command, String> {
+    // Arguments may have spaces between them; keys have none.
+    let (head, arguments) = text.split_once('(').ok_or("expected an action: name(…)")?;
+    let mut words: Vec<&str> = head.split_whitespace().collect();
+    let name = words.pop().ok_or("expected an action: name(…)")?;
+    let mut words = words.into_iter().peekable();
+    let table = words.next().ok_or("expected a table")?.to_owned();
+    let priority = words.peek().and_then(|word| word.parse().ok());
+    if priority.is_some() {
+        words.next();
+    }
+    let keys = words.map(|word| match word.split_once(':') {
+        Some((name, value)) => Ok((Some(name.to_owned()), key(value)?)),
+        None => Ok((None, key(word)?)),
+    });
+    let keys = keys.collect::<Result<_, String>>()?;
+    let action = action_text(&format!("{name}({arguments}"))?;
+    Ok(Command::Add { table, priority, keys, action })
+}
+
+fn action_text(text: &str) -> Result<ActionText, String> {
+    let (name, rest) = text.split_once('(').ok_or("expected an action: name(…)")?;
+    let inside = rest.trim_end().strip_suffix(')').ok_or("`)` is missing")?;
+    let arguments = inside.split(',').map(str::trim).filter(|one| !one.is_empty());
+    let one = |text: &str| match text.split_once(':') {
+        Some((name, value)) => Ok((Some(name.trim().to_owned()), number(value.trim())?)),
+        None => Ok((None, number(text)?)),
+    };
+    let arguments = arguments.map(one).collect::<Result<_, String>>()?;
+    Ok(ActionText { name: name.trim().to_owned(), arguments })
+}
+
+fn key(text: &str) -> Result<KeyText, String> {
+    if let Some((value, bits)) = text.split_once('/') {
+        let bits = bits.parse().map_err(|_| format!("`{bits}` is no prefix's length"))?;
+        return Ok(KeyText::Prefix(number(value)?, bits));
+    }
+    if let Some((value, mask)) = text.split_once("&&&") {
+        return Ok(KeyText::Mask(number(value)?, number(mask)?));
+    }
+    if let Some((from, to)) = text.split_once("..") {
+        return Ok(KeyText::Range(number(from)?, number(to)?));
+    }
+    if text.contains('*') {
+        return wildcards(text);
+    }
+    Ok(KeyText::Exact(number(text)?))
+}
+
+/// `0x1*`: the digits that matter, as a mask.
+fn wildcards(text: &str) -> Result<KeyText, String> {
+    let (base, digits) = based(text)?;
+    let (value, mask) = (digits.replace('*', "0"), digits.chars());
+    let ones = if base == 16 { 'f' } else { '1' };
+    let mask: String = mask.map(|c| if c == '*' { '0' } else { ones }).collect();
+    match (BigInt::from_str_radix(&value, base), BigInt::from_str_radix(&mask, base)) {
+        (Ok(value), Ok(mask)) if base != 10 => Ok(KeyText::Mask(value, mask)),
+        _ => Err(format!("`{text}` is no number, and none with `*` in base 16 or 2")),
+    }
+}
+
+fn based(text: &str) -> Result<(u32, String), String> {
+    let lower = text.to_ascii_lowercase();
+    let (base, digits) = match lower.get(..2) {
+        Some("0x") => (16, &lower[2..]),
+        Some("0b") => (2, &lower[2..]),
+        _ => (10, &lower[..]),
+    };
+    if digits.len() > 1024 {
+        return Err("the number is too long".to_owned());
+    }
+    Ok((base, digits.to_owned()))
+}
+
+fn number(text: &str) -> Result<BigInt, String> {
+    let (base, digits) = based(text)?;
+    let (negative, digits) = match digits.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, &*digits),
+    };
+    match BigInt::from_str_radix(digits, base) {
+        Ok(value) if !digits.starts_with(['+', '-']) => Ok(if negative { -value } else { value }),
+        _ => Err(format!("`{text}` is no number")),
+    }
+}
+
+/// A mask of the first bits of so many.
+pub(super) fn prefix_mask(bits: u32, width: u32) -> BigInt {
+    let all = (BigInt::one() << width) - 1;
+    let low: BigInt = (BigInt::one() << width.saturating_sub(bits)) - 1;
+    all - low
+}

@@ -1,0 +1,255 @@
+//! Runs tests.
+
+use std::collections::{HashMap, VecDeque};
+
+use num_bigint::BigInt;
+
+use super::parse::prefix_mask;
+use super::{ActionText, Command, KeyText, Line};
+use crate::interpret::tables::{Entry, Match};
+use crate::interpret::{Machine, Verdict};
+use crate::ir::{
+    ActionId, Elaborated, MatchKind, Program, Type, Value, arithmetic, control_plane_name,
+};
+use crate::syntax::ast::Direction;
+
+/// A line of a test that is not met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Its number; 0 for the end of the test.
+    pub line: usize,
+    /// What is wrong, over several lines where packets differ.
+    pub why: String,
+}
+
+/// Runs a test on a program as it is in the machine. All that is wrong with it.
+pub fn run(program: &Program, machine: &mut Machine<'_>, lines: &[Line]) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    let mut out: HashMap<u32, VecDeque<Vec<u8>>> = HashMap::new();
+    for Line { number, command } in lines {
+        let result = match command {
+            Command::Packet(port, packet) => send(machine, *port, packet, &mut out),
+            Command::Expect(port, pattern) => {
+                match out.get_mut(port).and_then(VecDeque::pop_front) {
+                    None => Err(format!("nothing left by port {port}, expected {pattern}")),
+                    Some(packet) if pattern.fits(&packet) => Ok(()),
+                    Some(packet) => Err(difference(*port, pattern, &packet)),
+                }
+            }
+            Command::Add { table, priority, keys, action } => {
+                find_table(program, machine.made(), table).and_then(|at| {
+                    let entry = entry(program, machine.made(), at, (*priority, keys), action)?;
+                    machine.tables.add(at, entry);
+                    Ok(())
+                })
+            }
+            Command::SetDefault(table, action) => find_table(program, machine.made(), table)
+                .and_then(|at| {
+                    let (action, arguments) = table_action(program, machine.made(), at, action)?;
+                    machine.tables.set_default(at, action, arguments);
+                    Ok(())
+                }),
+        };
+        if let Err(why) = result {
+            failures.push(Failure { line: *number, why });
+        }
+    }
+    let mut left: Vec<_> = out.into_iter().filter(|(_, packets)| !packets.is_empty()).collect();
+    left.sort_unstable();
+    for (port, packets) in left {
+        let all: Vec<_> = packets.iter().map(|packet| hex(packet)).collect();
+        let why = format!("nobody expected what left by port {port}: {}", all.join(", "));
+        failures.push(Failure { line: 0, why });
+    }
+    failures
+}
+
+fn send(
+    machine: &mut Machine<'_>,
+    port: u32,
+    packet: &[u8],
+    out: &mut HashMap<u32, VecDeque<Vec<u8>>>,
+) -> Result<(), String> {
+    let outcome = machine.run(port, packet).map_err(|why| why.to_string())?;
+    if let Some(port) = outcome.clone {
+        out.entry(port).or_default().push_back(outcome.packet.clone());
+    }
+    match outcome.verdict {
+        Verdict::Pass => out.entry(port).or_default().push_back(outcome.packet),
+        Verdict::Redirect(port) => out.entry(port).or_default().push_back(outcome.packet),
+        Verdict::Drop | Verdict::Abort => {}
+    }
+    Ok(())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Both packets, and marks where they differ.
+fn difference(port: u32, wanted: &super::Pattern, packet: &[u8]) -> String {
+    let (wanted, found) = (wanted.to_string(), hex(packet));
+    let mut others = found.chars();
+    let marks: String = wanted
+        .chars()
+        .map(|wanted| match (wanted, others.next()) {
+            ('*', Some(_)) | ('$', None) => ' ',
+            (wanted, Some(found)) if wanted == found => ' ',
+            _ => '^',
+        })
+        .collect();
+    format!(
+        "another packet left by port {port}\n  expected {wanted}\n  found    {found}\n           {marks}"
+    )
+}
+
+/// The table of this name: whole, or its last parts; `_` may stand for dots.
+fn find_table(program: &Program, made: &Elaborated, name: &str) -> Result<usize, String> {
+    debug_assert!(program.main.is_some());
+    let is = |whole: &str| {
+        whole == name
+            || whole.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'))
+            || whole.replace('.', "_") == name
+    };
+    let mut found = (0..).zip(&made.tables).filter(|(_, (_, whole))| is(whole));
+    match (found.next(), found.next()) {
+        (Some((at, _)), None) => Ok(at),
+        (Some(_), Some(_)) => {
+            Err(format!("there are several tables `{name}`: say more of its name"))
+        }
+        (None, _) => {
+            let all: Vec<_> = made.tables.iter().map(|(_, whole)| format!("`{whole}`")).collect();
+            Err(format!("there is no table `{name}`; there are {}", all.join(", ")))
+        }
+    }
+}
+
+fn entry(
+    program: &Program,
+    made: &Elaborated,
+    at: usize,
+    (priority, keys): (Option<u32>, &[(Option<String>, KeyText)]),
+    action: &ActionText,
+) -> Result<Entry, String> {
+    let table = &program.tables[made.tables[at].0.index()];
+    let mut matches = vec![None; table.keys.len()];
+    for (behind, (name, text)) in keys.iter().enumerate() {
+        let place = match name {
+            Some(name) => table.keys.iter().position(|key| {
+                &*key.name == name
+                    || key.name.strip_suffix(&**name).is_some_and(|rest| rest.ends_with('.'))
+            }),
+            None => Some(behind).filter(|at| *at < table.keys.len()),
+        };
+        let Some(place) = place else {
+            let all: Vec<_> = table.keys.iter().map(|key| format!("`{}`", key.name)).collect();
+            let name = name.as_deref().unwrap_or("one more");
+            return Err(format!("the key has no part `{name}`; it has {}", all.join(", ")));
+        };
+        let key = &table.keys[place];
+        matches[place] = Some(key_match(program, &key.expression.of, key.matched, text)?);
+    }
+    let mut all = Vec::with_capacity(matches.len());
+    for (found, key) in matches.into_iter().zip(&table.keys) {
+        match (found, key.matched) {
+            (Some(found), _) => all.push(found),
+            (None, MatchKind::Exact) => {
+                return Err(format!("`{}` has no value: it is compared exactly", key.name));
+            }
+            (None, _) => all.push(Match::Any),
+        }
+    }
+    let action = table_action(program, made, at, action)?;
+    Ok(Entry { keys: all, priority: priority.unwrap_or(0), action })
+}
+
+fn key_match(
+    program: &Program,
+    of: &Type,
+    kind: MatchKind,
+    text: &KeyText,
+) -> Result<Match, String> {
+    let width = program.size_of(of).map_or(32, |(bits, _)| bits);
+    let value = |number: &BigInt| typed(program, of, number);
+    let fits = |number: &BigInt| value(number).map(|_| number.clone());
+    Ok(match (kind, text) {
+        (
+            MatchKind::Exact | MatchKind::Lpm | MatchKind::Ternary | MatchKind::Optional,
+            KeyText::Exact(number),
+        ) => Match::Exact(value(number)?),
+        (MatchKind::Range, KeyText::Exact(number)) => Match::Range(fits(number)?, fits(number)?),
+        (MatchKind::Lpm | MatchKind::Ternary, KeyText::Prefix(number, bits)) if *bits <= width => {
+            Match::Mask(fits(number)?, prefix_mask(*bits, width))
+        }
+        (MatchKind::Ternary | MatchKind::Lpm, KeyText::Mask(number, mask)) => {
+            Match::Mask(fits(number)?, fits(mask)?)
+        }
+        (MatchKind::Range, KeyText::Range(from, to)) => Match::Range(fits(from)?, fits(to)?),
+        _ => return Err("this value does not fit how the key is compared".to_owned()),
+    })
+}
+
+/// A number as a value of this type.
+fn typed(program: &Program, of: &Type, number: &BigInt) -> Result<Value, String> {
+    let small = || usize::try_from(number).map_err(|_| format!("{number} is too large"));
+    Ok(match of {
+        Type::Bool => Value::Bool(*number != BigInt::ZERO),
+        Type::Error => Value::Error(small()?),
+        Type::New(id) => typed(program, &program.new_types[id.index()].of, number)?,
+        Type::Enum(id) => match &program.enums[id.index()].representation {
+            Some(of) => typed(program, of, number)?,
+            None => Value::Member(small()?),
+        },
+        _ => match arithmetic::range(of) {
+            Some((least, most)) if !(&least..=&most).contains(&number) => {
+                return Err(format!("{number} does not fit: it is to be {least} to {most}"));
+            }
+            _ => Value::Integer(number.clone()),
+        },
+    })
+}
+
+fn table_action(
+    program: &Program,
+    made: &Elaborated,
+    at: usize,
+    text: &ActionText,
+) -> Result<(usize, Vec<Value>), String> {
+    let (id, whole) = &made.tables[at];
+    let table = &program.tables[id.index()];
+    let around = whole.rsplit_once('.').map_or("", |(around, _)| around);
+    let is = |action: ActionId| {
+        let declared = &program.actions[action.index()].declared;
+        let name = control_plane_name(declared, around);
+        name == text.name
+            || *declared.name == *text.name
+            || name.strip_suffix(&*text.name).is_some_and(|rest| rest.ends_with('.'))
+            || name.replace('.', "_") == text.name
+    };
+    let Some(place) = table.actions.iter().position(|one| is(one.call.action)) else {
+        return Err(format!("`{whole}` has no action `{}`", text.name));
+    };
+    let parameters = &program.actions[table.actions[place].call.action.index()].parameters;
+    let variables = parameters.iter().map(|one| &program.variables[one.index()]);
+    let open: Vec<_> = variables.filter(|one| one.direction == Some(Direction::None)).collect();
+    if open.len() != text.arguments.len() {
+        let (name, count) = (&text.name, open.len());
+        return Err(format!(
+            "`{name}` takes {count} arguments, {} are given",
+            text.arguments.len()
+        ));
+    }
+    let mut values = Vec::with_capacity(open.len());
+    for (behind, parameter) in open.iter().enumerate() {
+        let name = &parameter.declared.name;
+        let named = |(one, _): &&(Option<String>, BigInt)| one.as_deref() == Some(&**name);
+        let given = text.arguments.iter().find(named).or(text.arguments.get(behind));
+        match given {
+            Some((given, number)) if given.as_deref().is_none_or(|given| given == &**name) => {
+                values.push(typed(program, &parameter.of, number)?);
+            }
+            _ => return Err(format!("`{name}` has no value")),
+        }
+    }
+    Ok((place, values))
+}

@@ -1,0 +1,121 @@
+//! Tests of the language: each program in `tests/programs` with its `.stf`.
+
+use super::*;
+use crate::interpret::Machine;
+
+struct Nothing;
+
+impl crate::Includes for Nothing {
+    fn read(&self, _: &str, _: &str, _: bool) -> Result<(String, String), String> {
+        Err("nothing is there".into())
+    }
+}
+
+/// Runs a test; what is wrong, line by line.
+fn result(name: &str, program: &str, test: &str) -> Vec<String> {
+    let checked = crate::check(name, program, &Nothing);
+    let said = checked.diagnostics.render(&checked.sources, false);
+    assert!(!checked.diagnostics.has_errors(), "{said}");
+    let lines = parse(test).unwrap_or_else(|why| panic!("{name}: {why}"));
+    let mut machine = Machine::new(&checked.program).expect("the program runs");
+    let failures = run(&checked.program, &mut machine, &lines);
+    failures.into_iter().map(|one| format!("line {}: {}", one.line, one.why)).collect()
+}
+
+#[test]
+fn programs_do_what_their_tests_say() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let mut count = 0;
+    for file in std::fs::read_dir(&folder).expect("there are programs") {
+        let path = file.expect("a file").path();
+        if path.extension().is_none_or(|extension| extension != "stf") {
+            continue;
+        }
+        let name = path.with_extension("p4").display().to_string();
+        let program = std::fs::read_to_string(&name).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let test = std::fs::read_to_string(&path).expect("a test");
+        assert!(test.contains("packet"), "{name}: a test without a packet");
+        let failures = result(&name, &program, &test);
+        assert!(failures.is_empty(), "{name}:\n{}", failures.join("\n"));
+        count += 1;
+    }
+    assert!(count > 0);
+}
+
+#[test]
+fn lines_are_read() {
+    let lines = parse(
+        "# a comment
+        packet 1 00 ff
+        expect 2 0* $
+        add c.t 5 a.b:0x10/8 x:0b1* y:1..5 0x1&&&3 act(n:1, 0x2)  # behind
+        setdefault t drop()",
+    )
+    .unwrap();
+    let commands: Vec<_> = lines.into_iter().map(|line| (line.number, line.command)).collect();
+    assert_eq!(commands[0], (2, Command::Packet(1, vec![0, 255])));
+    let pattern = Pattern { digits: vec![Some(0), None], whole: true };
+    assert_eq!(commands[1], (3, Command::Expect(2, pattern)));
+    let number = |value: u32| BigInt::from(value);
+    let add = Command::Add {
+        table: "c.t".into(),
+        priority: Some(5),
+        keys: vec![
+            (Some("a.b".into()), KeyText::Prefix(number(16), 8)),
+            (Some("x".into()), KeyText::Mask(number(2), number(2))),
+            (Some("y".into()), KeyText::Range(number(1), number(5))),
+            (None, KeyText::Mask(number(1), number(3))),
+        ],
+        action: ActionText {
+            name: "act".into(),
+            arguments: vec![(Some("n".into()), number(1)), (None, number(2))],
+        },
+    };
+    assert_eq!(commands[2], (4, add));
+    let action = ActionText { name: "drop".into(), arguments: vec![] };
+    assert_eq!(commands[3], (5, Command::SetDefault("t".into(), action)));
+    for (line, why) in [
+        ("pocket 1 00", "is none of packet"),
+        ("packet x 00", "no port"),
+        ("packet 1 0", "whole bytes"),
+        ("packet 1 0g", "no hexadecimal digit"),
+        ("packet 1 0*", "known whole"),
+        ("add t x:1", "expected an action"),
+        ("add t x:y a()", "`y` is no number"),
+        ("add t x:1/b a()", "no prefix's length"),
+        ("setdefault t", "expected a table and an action"),
+        ("setdefault t a(1", "`)` is missing"),
+    ] {
+        let told = parse(line).unwrap_err().to_string();
+        assert!(told.starts_with("line 1: ") && told.contains(why), "{line}: {told}");
+    }
+}
+
+const TABLE: &str = include_str!("../../tests/programs/table_exact.p4");
+
+#[test]
+fn what_differs_is_shown() {
+    let is = |test: &str| result("test.p4", TABLE, test);
+    assert!(is("add t a:1 set(7)\npacket 3 0100ff\nexpect 3 0107ff$\npacket 3 0200").is_empty());
+    assert_eq!(
+        is("add c.t hdr.h.a:1 c.set(to:7)\npacket 3 0100ff\nexpect 3 0108**"),
+        [
+            "line 3: another packet left by port 3\n  expected 0108**\n  found    0107ff\n              ^  "
+        ]
+    );
+    for (test, why) in [
+        ("packet 3 0100\nexpect 3 0100", "nothing left by port 3"),
+        ("setdefault t set(1)\npacket 3 0100", "nobody expected what left by port 3: 0101"),
+        ("add u a:1 set(1)", "there is no table `u`; there are `c.t`"),
+        ("add t b:1 set(1)", "no part `b`; it has `hdr.h.a`"),
+        ("add t set(1)", "has no value: it is compared exactly"),
+        ("add t a:256 set(1)", "it is to be 0 to 255"),
+        ("add t a:1/8 set(1)", "does not fit how the key is compared"),
+        ("add t a:1 sat(1)", "has no action `sat`"),
+        ("add t a:1 set()", "takes 1 arguments"),
+        ("add t a:1 set(too:1)", "`to` has no value"),
+    ] {
+        let told = is(test);
+        assert!(told.len() == 1 && told[0].contains(why), "{test}: {told:?}");
+    }
+}
