@@ -173,6 +173,33 @@ fn a_burst_is_let_through() {
     }
 }
 
+#[test]
+fn a_discipline_begins_when_it_is_switched_on() {
+    let bps = 10_000_000;
+    let gap = 1514 * 8 * SECOND / bps;
+    let tail = at_rate(bps, Limit::Packets(1000));
+    let pie = Settings { discipline: Discipline::Pie(Pie::default()), ..tail.clone() };
+    let mut link = link(tail);
+    // Half a second waits, on a machine that is up for a day.
+    let begun = 86_400 * SECOND;
+    (0..400).for_each(|number| link.receive(begun, packet(number, 1514)));
+    link.change(begun, pie);
+    let mut arrived = 0;
+    let mut early = Vec::new();
+    for number in 0..60 * SECOND / gap {
+        let now = begun + number * gap;
+        link.advance(now, |_, _| arrived += 1);
+        link.receive(now, packet(number, 1514));
+        early.push(link.counts().dropped(Cause::Early));
+    }
+    // A burst is let through (RFC 8033 section 4.4); then it drops about as many as are too many.
+    let after = |time: u64| early[(time / gap) as usize];
+    assert_eq!(after(149 * MILLISECOND), 0);
+    let first = after(SECOND);
+    assert!((200..500).contains(&first), "{first} dropped in the first second");
+    assert!(link.waiting().0 < 50 && arrived > 49_000, "{:?}, {arrived}", link.waiting());
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Send { after: u64, length: u32 },

@@ -151,7 +151,7 @@ impl<P: Mark> Queue<P> {
         let verdict = match &mut self.state {
             State::DropTail | State::CoDel(_) => Verdict::Pass,
             State::Red(red) => red.judge(now, self.bytes, bps, roll),
-            State::Pie(pie) => pie.judge(now, self.bytes, bps, bytes, roll),
+            State::Pie(pie) => pie.judge(now, self.bytes, bps, roll),
         };
         let is_early = match verdict {
             Verdict::Pass => false,

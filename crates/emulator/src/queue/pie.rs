@@ -34,35 +34,30 @@ pub(super) struct State {
     chance: f64,
     delay_before: Nanos,
     burst_left: Nanos,
-    updated: Nanos,
+    /// When the chance was last due to change; none before the first packet.
+    updated: Option<Nanos>,
 }
 
 impl State {
     pub(super) fn new(settings: Pie) -> Self {
-        Self { settings, chance: 0.0, delay_before: 0, burst_left: settings.burst, updated: 0 }
+        Self { settings, chance: 0.0, delay_before: 0, burst_left: settings.burst, updated: None }
     }
 
     /// What becomes of the packet that comes (section 4.1).
-    pub(super) fn judge(
-        &mut self,
-        now: Nanos,
-        queued: u64,
-        bps: u64,
-        bytes: u32,
-        roll: u64,
-    ) -> Verdict {
+    pub(super) fn judge(&mut self, now: Nanos, queued: u64, bps: u64, roll: u64) -> Verdict {
         let delay = time_of(queued, bps);
         let every = self.settings.every.max(1);
-        let missed = now.saturating_sub(self.updated) / every;
+        let updated = *self.updated.get_or_insert(now);
+        let missed = now.saturating_sub(updated) / every;
         for _ in 0..missed.min(MOST) {
             self.update(delay);
         }
-        self.updated += missed * every;
+        self.updated = Some(updated + missed * every);
         if self.burst_left > 0 {
             return Verdict::Pass;
         }
         let is_short = self.delay_before < self.settings.target / 2 && self.chance < 0.2;
-        if is_short || queued <= SMALL || bytes == 0 {
+        if is_short || queued <= SMALL {
             return Verdict::Pass;
         }
         match Chance::of(self.chance).happens(roll) {
