@@ -200,6 +200,38 @@ fn a_discipline_begins_when_it_is_switched_on() {
     assert!(link.waiting().0 < 50 && arrived > 49_000, "{:?}, {arrived}", link.waiting());
 }
 
+#[test]
+fn another_limit_does_not_begin_the_discipline_anew() {
+    let bps = 10_000_000;
+    let gap = 1514 * 8 * SECOND / bps * 10 / 12;
+    let of = |limit, target| Settings {
+        discipline: Discipline::Pie(Pie { target, ..Pie::default() }),
+        ..at_rate(bps, Limit::Packets(limit))
+    };
+    let early = |changes: &[(u64, Settings)]| {
+        let mut link = link(of(1000, 15 * MILLISECOND));
+        for number in 0..20 * SECOND / gap {
+            let now = number * gap;
+            link.advance(now, |_, _| ());
+            if let Some((_, settings)) = changes.iter().find(|(at, _)| *at == number) {
+                link.change(now, settings.clone());
+            }
+            link.receive(now, packet(number, 1514));
+        }
+        link.counts().dropped(Cause::Early)
+    };
+    let other = of(2000, 15 * MILLISECOND);
+    let changes: Vec<_> = (0..200).map(|n| (n * 100, other.clone())).collect();
+    assert_eq!(early(&changes), early(&[]));
+    // Nor do other settings: the chance is what it was.
+    let later = of(1000, 16 * MILLISECOND);
+    let often: Vec<_> = (0..200)
+        .map(|n| (n * 100, if n % 2 == 0 { later.clone() } else { other.clone() }))
+        .collect();
+    let (once, often) = (early(&[]), early(&often));
+    assert!(often.abs_diff(once) < once / 5, "{often} of {once}");
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Send { after: u64, length: u32 },

@@ -23,7 +23,7 @@ impl Default for CoDel {
 /// The variables of RFC 8289 section 5.3, with its names in comments.
 #[derive(Debug, Clone)]
 pub(super) struct State {
-    settings: CoDel,
+    pub(super) settings: CoDel,
     /// `first_above_time_`: when the delay has been above the target for an interval.
     above_until: Option<Nanos>,
     /// `dropping_`.

@@ -104,11 +104,11 @@ impl<P: Mark> Queue<P> {
         Self { waiting: VecDeque::new(), bytes: 0, limit, state, ecn, marked: 0 }
     }
 
-    /// Changes the limit and the discipline, which begins anew if it is another one. What waits stays,
+    /// Changes the limit and the discipline, which begins anew if it is of another kind. What waits stays,
     /// also where it is more than the limit now.
     pub fn change(&mut self, limit: Limit, discipline: &Discipline) {
         self.limit = limit;
-        self.state = State::new(discipline);
+        self.state.change(discipline);
     }
 
     /// Lets disciplines mark packets instead of dropping them, where these can be marked.
@@ -210,6 +210,16 @@ impl State {
             Discipline::Red(settings) => Self::Red(red::State::new(*settings)),
             Discipline::CoDel(settings) => Self::CoDel(codel::State::new(*settings)),
             Discipline::Pie(settings) => Self::Pie(pie::State::new(*settings)),
+        }
+    }
+
+    /// One of the same kind goes on from where it is, with these settings.
+    fn change(&mut self, discipline: &Discipline) {
+        match (&mut *self, discipline) {
+            (Self::Red(red), Discipline::Red(settings)) => red.settings = *settings,
+            (Self::CoDel(codel), Discipline::CoDel(settings)) => codel.settings = *settings,
+            (Self::Pie(pie), Discipline::Pie(settings)) => pie.settings = *settings,
+            _ => *self = Self::new(discipline),
         }
     }
 }

@@ -30,7 +30,7 @@ const MOST: Nanos = 1000;
 
 #[derive(Debug, Clone)]
 pub(super) struct State {
-    settings: Pie,
+    pub(super) settings: Pie,
     chance: f64,
     delay_before: Nanos,
     burst_left: Nanos,

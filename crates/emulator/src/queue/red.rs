@@ -27,7 +27,7 @@ impl Red {
 
 #[derive(Debug, Clone)]
 pub(super) struct State {
-    settings: Red,
+    pub(super) settings: Red,
     average: f64,
     /// Packets since the last that was dropped, while there is a chance.
     since: Option<u32>,
