@@ -6,9 +6,9 @@ use crate::Nanos;
 /// How long packets may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoDel {
-    /// So long is good (RFC 8289 section 4.3).
+    /// So long is good (RFC 8289 section 4.4).
     pub target: Nanos,
-    /// For so long more than the target is a burst (section 4.2).
+    /// For so long more than the target is a burst (section 4.3).
     pub interval: Nanos,
     /// What waits behind so few bytes is sent: a queue of one packet is none.
     pub packet: u32,
@@ -20,7 +20,7 @@ impl Default for CoDel {
     }
 }
 
-/// The variables of RFC 8289 section 5.3, with its names in comments.
+/// The variables of RFC 8289 section 5.2, with its names in comments.
 #[derive(Debug, Clone)]
 pub(super) struct State {
     pub(super) settings: CoDel,
