@@ -348,9 +348,12 @@ impl<P: Frame> Link<P> {
     /// Says when its course and its trace have begun.
     pub fn begin(&mut self, now: Nanos, origin: Nanos) {
         self.say_changed();
-        self.origin = origin;
+        let is_another = std::mem::replace(&mut self.origin, origin) != origin;
         self.turn = None;
         self.follow(now);
+        if is_another && matches!(self.now.rate, Rate::Recorded(_)) {
+            self.send_anew(now, 0);
+        }
     }
 
     /// Changes what it does from `now` on. A packet that is being sent goes on at the new rate; those on
@@ -389,15 +392,21 @@ impl<P: Frame> Link<P> {
         if old.rate == self.now.rate {
             return;
         }
+        let since = self.sending.as_ref().map_or(now, |sending| sending.since);
+        let sent = match old.rate {
+            Rate::Constant(bps) => bits_in(now.saturating_sub(since), bps),
+            _ => 0,
+        };
+        self.send_anew(now, sent);
+    }
+
+    /// What is left of the packet that is being sent leaves as the rate says from now on; a trace begins to
+    /// count again.
+    fn send_anew(&mut self, now: Nanos, sent: u64) {
         self.place = Place::default();
-        if let Some(mut sending) = self.sending.take() {
-            let sent = match old.rate {
-                Rate::Constant(bps) => bits_in(now.saturating_sub(sending.since), bps),
-                _ => 0,
-            };
+        if let Some(sending) = self.sending.take() {
             let left = sending.bits.saturating_sub(sent);
-            sending = self.sending_of(now, sending.packet, left);
-            self.sending = Some(sending);
+            self.sending = Some(self.sending_of(now, sending.packet, left));
         }
     }
 

@@ -124,6 +124,25 @@ fn a_recorded_rate_sends_when_it_could() {
     assert_eq!(times, [10, 10, 100, 110, 110, 200]);
 }
 
+#[test]
+fn a_trace_that_begins_again_begins_with_its_first_opportunity() {
+    let trace = Arc::new(Opportunities::parse("10\n100\n1000\n", 1514).unwrap());
+    let mut link = link(Settings { rate: Rate::Recorded(trace), ..Settings::default() });
+    let mut times = Vec::new();
+    for begun in [0, 5 * SECOND] {
+        link.begin(begun, begun);
+        (0..2).for_each(|number| link.receive(begun, packet(number, 1514)));
+        link.advance(begun + SECOND, |at, _| times.push((at - begun) / MILLISECOND));
+    }
+    assert_eq!(times, [10, 100, 10, 100]);
+    // Also for the packet that is being sent.
+    link.receive(7 * SECOND + 200 * MILLISECOND, packet(2, 1514));
+    assert_eq!(link.next(), Some(8 * SECOND));
+    let begun = 7 * SECOND + 300 * MILLISECOND;
+    link.begin(begun, begun);
+    assert_eq!(link.next(), Some(begun + 10 * MILLISECOND));
+}
+
 /// How long packets wait on average in the second half of a minute of `load` times the rate, and what is
 /// dropped.
 fn waits(discipline: Discipline, load: f64) -> (f64, u64) {
