@@ -23,7 +23,7 @@ fn tcp(payload: &[u8]) -> Vec<u8> {
 }
 
 /// A frame around a transport packet, and where that begins.
-fn frame(ipv6: bool, tagged: bool, next: u8, transport: &[u8]) -> (Vec<u8>, usize) {
+fn frame(ipv6: bool, tags: usize, next: u8, transport: &[u8]) -> (Vec<u8>, usize) {
     let ip = if ipv6 {
         Ipv6::new("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap(), next).around(transport)
     } else {
@@ -31,9 +31,8 @@ fn frame(ipv6: bool, tagged: bool, next: u8, transport: &[u8]) -> (Vec<u8>, usiz
         Ipv4 { identification: 0xffff, ..ip }.around(transport)
     };
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
-    if tagged {
-        bytes.extend([0x81, 0, 0, 7]);
-    }
+    // A service's tag is in front of a customer's.
+    bytes.extend(&[0x88, 0xa8, 0, 9, 0x81, 0, 0, 7][4 * (2 - tags)..]);
     bytes.extend(if ipv6 { [0x86, 0xdd] } else { [8, 0] });
     let ip = ip.unwrap();
     let start = bytes.len() + ip.len() - transport.len();
@@ -48,10 +47,10 @@ fn cut(packet: Packet) -> Vec<Packet> {
 }
 
 /// The transport packet of a finished one, whose checksums are right.
-fn transport(mut packet: Packet, tagged: bool) -> Vec<u8> {
+fn transport(mut packet: Packet, tags: usize) -> Vec<u8> {
     packet.finish();
     let ethernet = EthernetPacket::new_checked(packet.bytes()).unwrap();
-    let ip = &ethernet.payload()[if tagged { 4 } else { 0 }..];
+    let ip = &ethernet.payload()[4 * tags..];
     if ip[0] >> 4 == 4 {
         let ip = Ipv4Packet::new_checked(ip).unwrap();
         assert!(ip.checksum_ok());
@@ -74,9 +73,9 @@ proptest! {
         payload in prop::collection::vec(any::<u8>(), 0..9000),
         size in 1..2000_u16,
         ipv6: bool,
-        tagged: bool,
+        tags in 0..3_usize,
     ) {
-        let (bytes, start) = frame(ipv6, tagged, protocol::TCP, &tcp(&payload));
+        let (bytes, start) = frame(ipv6, tags, protocol::TCP, &tcp(&payload));
         let unfinished = Unfinished { start: start as u16, offset: 16 };
         let kind = if ipv6 { Cut::Tcp6 } else { Cut::Tcp4 };
         let packet =
@@ -88,11 +87,11 @@ proptest! {
         let (mut got, last) = (Vec::new(), pieces.len() - 1);
         for (number, piece) in pieces.into_iter().enumerate() {
             if !ipv6 {
-                let ip = &piece.bytes()[if tagged { 18 } else { 14 }..];
+                let ip = &piece.bytes()[14 + 4 * tags..];
                 let identification = Ipv4Packet::new_checked(ip).unwrap().identification();
                 prop_assert_eq!(identification, 0xffff_u16.wrapping_add(number as u16));
             }
-            let segment = transport(piece, tagged);
+            let segment = transport(piece, tags);
             let tcp = TcpPacket::new_checked(&segment[..]).unwrap();
             prop_assert_eq!(tcp.sequence(), SEQUENCE.wrapping_add(got.len() as u32));
             let wanted = match (number == 0, number == last) {
@@ -115,13 +114,13 @@ proptest! {
         ipv6: bool,
     ) {
         let datagram = Udp::new(1, 2).around(&payload).unwrap();
-        let (bytes, start) = frame(ipv6, false, protocol::UDP, &datagram);
+        let (bytes, start) = frame(ipv6, 0, protocol::UDP, &datagram);
         let unfinished = Unfinished { start: start as u16, offset: 6 };
         let segments = Segments { cut: Cut::Udp, size };
         let packet = Packet::offloaded(&bytes, Some(unfinished), Some(segments)).unwrap();
         let mut got = Vec::new();
         for piece in cut(packet) {
-            let datagram = transport(piece, false);
+            let datagram = transport(piece, 0);
             let udp = UdpPacket::new_checked(&datagram[..]).unwrap();
             prop_assert_eq!(usize::from(udp.length()), datagram.len());
             got.extend_from_slice(udp.payload());
@@ -153,7 +152,7 @@ proptest! {
 #[test]
 fn a_flipped_bit_is_seen_by_the_checksum() {
     let datagram = Udp::new(1, 2).around(b"payload").unwrap();
-    let (mut bytes, start) = frame(false, false, protocol::UDP, &datagram);
+    let (mut bytes, start) = frame(false, 0, protocol::UDP, &datagram);
     let [src, dst] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap());
     // What a sender leaves to its card: the pseudo-header's sum.
     let sum = Checksum::default().with(&bytes[26..34]).with(&[0, 15, 0, 17]).finish();
@@ -180,7 +179,7 @@ fn a_flipped_bit_is_seen_by_the_checksum() {
 fn what_is_no_frame_is_refused() {
     assert_eq!(Packet::new(&[0; 13]), Err(BadPacket::Short));
     assert_eq!(Packet::new(&[0; 14]).unwrap().length(), 14);
-    let (bytes, start) = frame(false, false, protocol::TCP, &tcp(b"abc"));
+    let (bytes, start) = frame(false, 0, protocol::TCP, &tcp(b"abc"));
     let segments = Some(Segments { cut: Cut::Tcp4, size: 1 });
     let unfinished = |start: usize| Some(Unfinished { start: start as u16, offset: 16 });
     let offloaded = |unfinished, segments| Packet::offloaded(&bytes, unfinished, segments).err();
@@ -200,7 +199,7 @@ fn what_is_no_frame_is_refused() {
 fn a_checksum_that_is_not_the_transports_is_refused() {
     let mut datagram = vec![0; 8 + 1000];
     datagram[4..6].copy_from_slice(&1008_u16.to_be_bytes());
-    let (bytes, start) = frame(false, false, protocol::UDP, &datagram);
+    let (bytes, start) = frame(false, 0, protocol::UDP, &datagram);
     let segments = Some(Segments { cut: Cut::Udp, size: 8 });
     let made = |offset| {
         Packet::offloaded(&bytes, Some(Unfinished { start: start as u16, offset }), segments)

@@ -204,6 +204,29 @@ impl Vlan {
     }
 }
 
+/// More tags than this are nonsense.
+const MOST_TAGS: usize = 16;
+
+/// What is behind the VLAN tags of `frame`, which begins with an Ethernet header: its EtherType, and where
+/// it begins. `tag` gets each of the tags, outermost first.
+#[inline]
+pub fn behind_tags(
+    frame: &[u8],
+    mut tag: impl FnMut(VlanPacket<&[u8]>),
+) -> Result<(u16, usize), WireError> {
+    let mut next = EthernetPacket::new_checked(frame)?.ethertype();
+    let mut at = ETHERNET;
+    let mut left = MOST_TAGS;
+    while matches!(next, ethertype::VLAN | ethertype::SERVICE_VLAN) {
+        let vlan = VlanPacket::new_checked(&frame[at..])?;
+        left = left.checked_sub(1).ok_or(WireError::TooDeep)?;
+        next = vlan.ethertype();
+        at += VlanPacket::<&[u8]>::HEADER;
+        tag(vlan);
+    }
+    Ok((next, at))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,6 +251,20 @@ mod tests {
         ethernet.emit(&mut out);
         vlan.emit(&mut out);
         assert_eq!(out, FRAME[..18]);
+    }
+
+    #[test]
+    fn tags_are_walked_over() {
+        let mut frame = FRAME[..12].to_vec();
+        frame.extend([0x88, 0xa8, 0, 7, 0x81, 0, 0, 8, 0x86, 0xdd, 0x60]);
+        let mut ids = Vec::new();
+        let behind = behind_tags(&frame, |tag| ids.push(tag.id()));
+        assert_eq!((behind, ids), (Ok((ethertype::IPV6, 22)), vec![7, 8]));
+        assert_eq!(behind_tags(&FRAME[..18], |_| ()), Ok((ethertype::IPV6, 18)));
+        assert!(behind_tags(&FRAME[..17], |_| ()).is_err());
+        frame.truncate(12);
+        frame.extend([0x81, 0, 0, 1].repeat(40));
+        assert_eq!(behind_tags(&frame, |_| ()), Err(WireError::TooDeep));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::bytes::{need, u16_at};
 use crate::{
     Ethernet, EthernetPacket, Ipv4Packet, Ipv6Packet, Srh, SrhPacket, TcpPacket, UdpPacket, Vlan,
-    VlanPacket, WireError, ethertype, protocol,
+    WireError, behind_tags, ethertype, protocol,
 };
 
 /// What a frame is, for whoever looks for an application's packets in a capture.
@@ -61,16 +61,8 @@ impl Headers {
         let packet = EthernetPacket::new_checked(frame)?;
         let ethernet = Ethernet::parse(&packet);
         let mut vlans = Vec::new();
-        let (mut next, mut rest) = (ethernet.ethertype, packet.payload());
-        while matches!(next, ethertype::VLAN | ethertype::SERVICE_VLAN) {
-            let tag = VlanPacket::new_checked(rest)?;
-            vlans.push(Vlan::parse(&tag));
-            if vlans.len() > MAX_DEPTH {
-                return Err(WireError::TooDeep);
-            }
-            next = tag.ethertype();
-            rest = &rest[VlanPacket::<&[u8]>::HEADER..];
-        }
+        let (next, at) = behind_tags(frame, |tag| vlans.push(Vlan::parse(&tag)))?;
+        let rest = &frame[at..];
         let first = match next {
             ethertype::IPV4 => protocol::IPV4,
             ethertype::IPV6 => protocol::IPV6,
@@ -241,7 +233,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Ipv4, Ipv6, Mac, Udp};
+    use crate::{Ipv4, Ipv6, Mac, Udp, VlanPacket};
 
     fn ethernet(ethertype: u16) -> Ethernet {
         Ethernet { dst: Mac([2, 0, 0, 0, 0, 1]), src: Mac([2, 0, 0, 0, 0, 2]), ethertype }

@@ -18,7 +18,9 @@ mod udp;
 
 pub use checksum::{Checksum, transport_checksum};
 pub use error::WireError;
-pub use ethernet::{ETHERNET, Ethernet, EthernetPacket, Mac, Vlan, VlanPacket, ethertype};
+pub use ethernet::{
+    ETHERNET, Ethernet, EthernetPacket, Mac, Vlan, VlanPacket, behind_tags, ethertype,
+};
 pub use headers::{Headers, IpLayer, Ports};
 pub use ipv4::{Ipv4, Ipv4Packet};
 pub use ipv6::{Ipv6, Ipv6Packet};

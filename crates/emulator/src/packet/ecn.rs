@@ -1,23 +1,15 @@
 //! Explicit congestion notification (RFC 3168 section 5).
 
-use wire::{Checksum, ETHERNET, ethertype};
+use wire::{Checksum, behind_tags, ethertype};
 
-const TAG: usize = 4;
 /// Not capable: the sender would not see a mark.
 const NOT_ECT: u8 = 0;
 const CE: u8 = 3;
 
 /// Marks the outermost IP header of a frame, if its sender heeds that. Returns whether it is marked now.
 pub(super) fn mark(frame: &mut [u8]) -> bool {
-    let mut at = ETHERNET;
-    let kind = |at: usize, frame: &[u8]| -> Option<u16> {
-        Some(u16::from_be_bytes(frame.get(at - 2..at)?.try_into().ok()?))
-    };
-    while kind(at, frame) == Some(ethertype::VLAN) {
-        at += TAG;
-    }
-    let Some(kind) = kind(at, frame) else { return false };
-    let ip = frame.get_mut(at..).unwrap_or_default();
+    let Ok((kind, at)) = behind_tags(frame, |_| ()) else { return false };
+    let ip = &mut frame[at..];
     match (kind, &mut *ip) {
         (ethertype::IPV4, [first, class, ..]) if *first >> 4 == 4 => {
             if *class & 3 == NOT_ECT {
@@ -46,16 +38,17 @@ pub(super) fn mark(frame: &mut [u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use wire::{Ethernet, Ipv4, Ipv4Packet, Ipv6, Ipv6Packet, Mac};
+    use wire::{ETHERNET, Ethernet, Ipv4, Ipv4Packet, Ipv6, Ipv6Packet, Mac};
 
     use super::*;
 
-    fn frame(kind: u16, ip: &[u8], tag: bool) -> Vec<u8> {
+    fn frame(kind: u16, ip: &[u8], tags: &[u16]) -> Vec<u8> {
         let mut frame = Vec::new();
         let (dst, src) = (Mac([2; 6]), Mac([4; 6]));
-        let ethertype = if tag { ethertype::VLAN } else { kind };
+        let mut kinds = tags.iter().copied().chain([kind]);
+        let ethertype = kinds.next().unwrap_or(kind);
         Ethernet { dst, src, ethertype }.emit(&mut frame);
-        if tag {
+        for kind in kinds {
             frame.extend([0, 7]);
             frame.extend(kind.to_be_bytes());
         }
@@ -66,8 +59,9 @@ mod tests {
     #[test]
     fn who_heeds_marks_is_marked_and_nobody_else() {
         for (ecn, is_marked) in [(0, false), (1, true), (2, true), (3, true)] {
-            for tag in [false, true] {
-                let behind = if tag { ETHERNET + TAG } else { ETHERNET };
+            let (service, customer) = (ethertype::SERVICE_VLAN, ethertype::VLAN);
+            for tag in [&[][..], &[customer], &[service, customer]] {
+                let behind = ETHERNET + 4 * tag.len();
                 let ip = Ipv4 { ecn, ..Ipv4::new([10, 0, 0, 1].into(), [10, 0, 0, 2].into(), 6) };
                 let mut four = frame(ethertype::IPV4, &ip.around(&[0; 20]).unwrap(), tag);
                 assert_eq!(mark(&mut four), is_marked);

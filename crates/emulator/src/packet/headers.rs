@@ -1,12 +1,9 @@
 //! Where the headers of a packet with many segments are.
 
-use wire::{
-    ETHERNET, EthernetPacket, Ipv4Packet, Ipv6Packet, TcpPacket, UdpPacket, ethertype, protocol,
-};
+use wire::{Ipv4Packet, Ipv6Packet, TcpPacket, UdpPacket, behind_tags, ethertype, protocol};
 
 use super::{Cut, Segments};
 
-const TAG: usize = 4;
 /// Bytes of an IPv6 header.
 pub(super) const IPV6: usize = 40;
 const UDP: usize = 8;
@@ -43,12 +40,7 @@ pub(super) struct Layout {
 impl Layout {
     /// That of a frame that is to be cut up so; nothing if it is none.
     pub(super) fn of(bytes: &[u8], segments: Segments) -> Option<Self> {
-        let mut network = ETHERNET;
-        let mut kind = EthernetPacket::new_checked(bytes).ok()?.ethertype();
-        while kind == ethertype::VLAN {
-            kind = u16::from_be_bytes(bytes.get(network + 2..network + 4)?.try_into().ok()?);
-            network += TAG;
-        }
+        let (kind, network) = behind_tags(bytes, |_| ()).ok()?;
         let packet = &bytes[network..];
         let (is_ipv6, header, next) = match kind {
             ethertype::IPV4 => {
