@@ -8,6 +8,8 @@ use crate::{Nanos, Packet};
 
 /// How long a station is remembered (section 7.9.2).
 const AGE: Nanos = 300_000_000_000;
+/// How many stations are remembered at most: frames to others go everywhere.
+const MOST: usize = 4096;
 
 /// What a switch has done so far: `received + copied` is what was sent and what went nowhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,13 +29,16 @@ pub struct SwitchCounts {
 pub struct Switch {
     interfaces: usize,
     stations: HashMap<Mac, (usize, Nanos), foldhash::fast::RandomState>,
+    /// Nobody is too old before.
+    none_old_until: Nanos,
     counts: SwitchCounts,
 }
 
 impl Switch {
     /// One with so many interfaces.
     pub fn new(interfaces: usize) -> Self {
-        Self { interfaces, stations: HashMap::default(), counts: SwitchCounts::default() }
+        let (stations, counts) = (HashMap::default(), SwitchCounts::default());
+        Self { interfaces, stations, none_old_until: 0, counts }
     }
 
     /// What it has done so far.
@@ -45,6 +50,18 @@ impl Switch {
     pub fn account(&self) -> (u64, u64) {
         let counts = &self.counts;
         (counts.received + counts.copied, counts.sent + counts.stopped)
+    }
+
+    /// Remembers a new station, if there is room.
+    fn learn(&mut self, now: Nanos, station: Mac, interface: usize) {
+        if self.stations.len() >= MOST && now >= self.none_old_until {
+            self.stations.retain(|_, (_, since)| now.saturating_sub(*since) < AGE);
+            let oldest = self.stations.values().map(|(_, since)| *since).min();
+            self.none_old_until = oldest.unwrap_or(now).saturating_add(AGE);
+        }
+        if self.stations.len() < MOST {
+            self.stations.insert(station, (interface, now));
+        }
     }
 
     /// Takes a frame that came in by an interface.
@@ -63,7 +80,10 @@ impl Switch {
         };
         let (from, to) = (ethernet.src(), ethernet.dst());
         if from.0[0] & 1 == 0 {
-            self.stations.insert(from, (interface, now));
+            match self.stations.get_mut(&from) {
+                Some(station) => *station = (interface, now),
+                None => self.learn(now, from, interface),
+            }
         }
         let known = self.stations.get(&to).filter(|(_, since)| now.saturating_sub(*since) < AGE);
         let before = out.len();
@@ -82,5 +102,37 @@ impl Switch {
                 self.counts.copied += (sent - 1) * count;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The interfaces that a frame from a station to another one leaves by.
+    fn goes(switch: &mut Switch, now: Nanos, at: usize, from: u32, to: u32) -> Vec<usize> {
+        let mac = |n: u32| [&[2, 0][..], &n.to_be_bytes()].concat();
+        let bytes = [mac(to), mac(from), vec![8, 0]].concat();
+        let packet = Packet::new(&bytes).expect("it has an Ethernet header");
+        let mut out = Vec::new();
+        switch.receive(now, at, packet, &mut out);
+        out.into_iter().map(|(interface, _)| interface).collect()
+    }
+
+    #[test]
+    fn as_many_stations_as_there_is_room_for_are_remembered() {
+        let (mut switch, nobody, most) = (Switch::new(3), u32::MAX, MOST as u32);
+        for n in 0..2 * most {
+            goes(&mut switch, n.into(), 1, n, nobody);
+        }
+        assert_eq!(switch.stations.len(), MOST);
+        let now = 2 * u64::from(most);
+        assert_eq!(goes(&mut switch, now, 0, 0, most - 1), [1]);
+        assert_eq!(goes(&mut switch, now, 0, 0, most), [1, 2], "it goes everywhere");
+        // Who is there already may move, and who is silent makes room.
+        assert_eq!(goes(&mut switch, now, 2, 1, 0), [0]);
+        assert_eq!(goes(&mut switch, now + AGE - 1, 2, most, nobody), [0, 1]);
+        assert_eq!(switch.stations.len(), 3, "{:?}", switch.stations);
+        assert_eq!(goes(&mut switch, now + AGE - 1, 0, 0, most), [2]);
     }
 }
