@@ -467,7 +467,7 @@ impl<P: Frame> Link<P> {
 /// What a small packet's buffer takes.
 const PACKET: u64 = 2048;
 
-fn memory_of(packet: &impl Frame) -> u64 {
+pub(crate) fn memory_of(packet: &impl Frame) -> u64 {
     u64::from(packet.length()).max(PACKET)
 }
 

@@ -41,6 +41,8 @@ struct Node {
     /// What leaves by each interface.
     links: Vec<Option<LinkId>>,
     scheduled: Option<Nanos>,
+    /// Its part of what waits in routers.
+    memory: u64,
 }
 
 impl Node {
@@ -99,8 +101,10 @@ pub struct Network {
     links: Vec<Direction>,
     /// Who sends cross traffic, and where; those that have ended leave their places.
     sources: Vec<Option<(LinkId, Source)>>,
-    /// Bytes of memory of the packets on links, and how many there may be.
+    /// Bytes of memory of the packets on links and of those that wait in routers, of the latter alone, and how
+    /// many there may be of both.
     memory: u64,
+    waiting: u64,
     room: u64,
     agenda: BinaryHeap<Reverse<(Nanos, Who)>>,
     /// At the end of a link that does nothing, since when.
@@ -119,6 +123,7 @@ impl Network {
             links: Vec::new(),
             sources: Vec::new(),
             memory: 0,
+            waiting: 0,
             room: ROOM,
             agenda: BinaryHeap::new(),
             carried: VecDeque::new(),
@@ -127,14 +132,15 @@ impl Network {
         }
     }
 
-    /// Gives it room for so many bytes of packets; what comes when it is full is dropped.
+    /// Gives it room for so many bytes of packets, on links and in routers; what comes when it is full is
+    /// dropped.
     pub fn set_room(&mut self, bytes: u64) {
         self.room = bytes;
     }
 
     /// Bytes of memory that the packets on its links take, about.
     pub fn memory(&self) -> u64 {
-        self.memory
+        self.memory - self.waiting
     }
 
     /// Adds an edge, with one interface.
@@ -153,7 +159,7 @@ impl Network {
     }
 
     fn add(&mut self, kind: Kind) -> NodeId {
-        self.nodes.push(Node { kind, links: Vec::new(), scheduled: None });
+        self.nodes.push(Node { kind, links: Vec::new(), scheduled: None, memory: 0 });
         NodeId(self.nodes.len() - 1)
     }
 
@@ -440,17 +446,24 @@ impl Network {
 
     /// What a node sends, and when it wants to be woken.
     fn send_all(&mut self, now: Nanos, node: NodeId, mut out: Vec<(usize, Packet)>) {
+        let Node { kind, scheduled, memory, .. } = &mut self.nodes[node.0];
+        if let Kind::Router(router) = kind {
+            let next = router.next();
+            if next != *scheduled {
+                *scheduled = next;
+                self.agenda.extend(next.map(|next| Reverse((next, Who::Node(node)))));
+            }
+            let waiting = router.memory();
+            if waiting != *memory {
+                self.memory = self.memory - *memory + waiting;
+                self.waiting = self.waiting - *memory + waiting;
+                *memory = waiting;
+            }
+        }
         for (interface, packet) in out.drain(..) {
             self.send(now, node, interface, packet);
         }
         self.out = out;
-        if let Kind::Router(router) = &self.nodes[node.0].kind {
-            let next = router.next();
-            if next != self.nodes[node.0].scheduled {
-                self.nodes[node.0].scheduled = next;
-                self.agenda.extend(next.map(|next| Reverse((next, Who::Node(node)))));
-            }
-        }
     }
 
     fn send(&mut self, now: Nanos, node: NodeId, interface: usize, packet: Packet) {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use emulator::router::{Interface, Route, Router, Stop};
 use emulator::{
-    Filter, Impairments, LinkId, Nanos, Network, NodeId, Packet, PortId, Settings, Switch,
+    Cause, Filter, Impairments, LinkId, Nanos, Network, NodeId, Packet, PortId, Settings, Switch,
 };
 use ipnet::IpNet;
 use proptest::prelude::*;
@@ -351,6 +351,69 @@ fn what_leads_nowhere_is_said() {
     let ip = Ipv4::new("10.0.0.2".parse().unwrap(), "192.0.2.1".parse().unwrap(), 1);
     chain.send(0, &ip.around(&error).unwrap());
     assert_eq!(chain.got(0).len(), 0);
+}
+
+#[test]
+fn neighbours_that_are_asked_again_get_their_packets_meanwhile() {
+    for ipv6 in [false, true] {
+        let mut chain = Chain::new(2, MTU);
+        chain.send(0, &datagram(ipv6, 64, 100, true));
+        assert_eq!(chain.got(1).len(), 1);
+        // A satellite on the way to the host, and more packets than wait for an answer.
+        for link in [4, 5] {
+            chain.network.change(chain.now, chain.links[link], delayed(300 * MILLISECOND));
+        }
+        let (begun, gap, packet) = (chain.now, 2 * MILLISECOND, datagram(ipv6, 64, 100, true));
+        for n in 0..130 * SECOND / gap {
+            chain.settle(begun + n * gap - chain.now);
+            chain.send(0, &packet);
+        }
+        chain.settle(2 * SECOND);
+        let arrived = std::mem::take(&mut chain.arrived[1]);
+        let at = |n: u64| begun + n * gap + 302 * MILLISECOND;
+        assert_eq!(arrived.len() as u64, 130 * SECOND / gap);
+        for ((found, _), n) in arrived.iter().zip(0..) {
+            assert_eq!(*found, at(n), "IPv6: {ipv6}, packet {n}");
+        }
+    }
+}
+
+#[test]
+fn a_neighbour_that_has_gone_is_given_up_after_three_questions() {
+    let mut chain = Chain::new(1, MTU);
+    let packet = datagram(false, 64, 100, true);
+    chain.send(0, &packet);
+    assert_eq!(chain.got(1).len(), 1);
+    chain.settle(60 * SECOND);
+    chain.hosts[1].addresses[0] = address("10.200.0.99");
+    chain.send(0, &packet);
+    // The packet, and the questions.
+    assert_eq!(chain.got(1).len(), 4);
+    let begun = chain.now;
+    chain.send(0, &packet);
+    chain.settle(10 * SECOND);
+    assert_eq!(chain.arrived[1].len(), 3, "nothing but questions");
+    let (at, answer) = chain.arrived[0].remove(0);
+    assert_eq!((icmp(&answer).1, (at - begun) / SECOND), ([3, 1], 3));
+}
+
+#[test]
+fn what_waits_for_neighbours_takes_room() {
+    let mut chain = Chain::new(1, MTU);
+    chain.network.set_room(50 * 2048);
+    for n in 1..200_u8 {
+        let ip = Ipv4::new("10.0.0.2".parse().unwrap(), [10, 200, 0, 2 + n % 250].into(), 17);
+        chain.send(0, &ip.around(&Udp::new(1, 2).around(&[]).unwrap()).unwrap());
+        chain.settle(3 * MILLISECOND);
+    }
+    let router = chain.network.router_at(chain.routers[0]).unwrap();
+    assert!(router.waiting() <= 50 && router.waiting() > 40, "{}", router.waiting());
+    assert_eq!(router.memory(), router.waiting() * 2048);
+    assert_eq!(chain.network.get(chain.links[0]).counts().dropped(Cause::Backlog), 199 - 50);
+    // It is free again when nobody has answered.
+    chain.settle(10 * SECOND);
+    chain.send(0, &datagram(false, 64, 100, true));
+    assert_eq!(chain.got(1).iter().filter(|ip| ip[0] == 0x45).count(), 1);
 }
 
 #[test]

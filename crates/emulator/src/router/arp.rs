@@ -39,12 +39,18 @@ impl Router {
         }
     }
 
-    /// Asks who has an address.
-    pub(super) fn ask4(&mut self, interface: usize, address: Ipv4Addr, out: &mut Outbox) {
+    /// Asks who has an address; `who`: this one alone (RFC 1122 section 2.3.2.1).
+    pub(super) fn ask4(
+        &mut self,
+        interface: usize,
+        address: Ipv4Addr,
+        who: Option<Mac>,
+        out: &mut Outbox,
+    ) {
         let Some(IpAddr::V4(own)) = self.source(interface, address.into()) else { return };
         let mac = self.interfaces[interface].mac;
         let request = message(REQUEST, (mac, own), (Mac([0; 6]), address));
-        self.put_new(interface, Mac([0xff; 6]), ethertype::ARP, &request, out);
+        self.put_new(interface, who.unwrap_or(Mac([0xff; 6])), ethertype::ARP, &request, out);
     }
 }
 

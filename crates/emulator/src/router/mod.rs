@@ -102,8 +102,6 @@ pub struct Router {
     ways: [Option<(IpAddr, (usize, IpAddr))>; WAYS],
     neighbours: Neighbours,
     counts: RouterCounts,
-    /// Packets that wait for their neighbours.
-    waiting: u64,
 }
 
 /// What leaves a router, and by which interface.
@@ -119,7 +117,6 @@ impl Router {
             ways: [None; WAYS],
             neighbours: Neighbours::default(),
             counts: RouterCounts::default(),
-            waiting: 0,
         };
         for interface in &mut router.interfaces {
             let local = IpNet::from(IpAddr::V6(link_local(interface.mac)));
@@ -146,13 +143,18 @@ impl Router {
 
     /// Packets that wait for an answer of their next hop.
     pub fn waiting(&self) -> u64 {
-        self.waiting
+        self.neighbours.waiting()
+    }
+
+    /// Bytes of memory that these take, about.
+    pub fn memory(&self) -> u64 {
+        self.neighbours.memory()
     }
 
     /// What came in or was made here, and what became of it: as much, at every moment.
     pub fn account(&self) -> (u64, u64) {
         let counts = &self.counts;
-        (counts.received + counts.made, counts.sent + counts.all_stopped() + self.waiting)
+        (counts.received + counts.made, counts.sent + counts.all_stopped() + self.waiting())
     }
 
     /// Takes a packet that came in by an interface.
@@ -193,10 +195,9 @@ impl Router {
     pub(crate) fn advance(&mut self, now: Nanos, out: &mut Outbox) {
         for turn in self.neighbours.turns(now) {
             match turn {
-                Turn::Ask((interface, address)) => self.ask(interface, address, out),
+                Turn::Ask((interface, address), who) => self.ask(interface, address, who, out),
                 Turn::Lost((interface, _), packets) => {
                     for packet in packets {
-                        self.waiting -= 1;
                         self.stop(Stop::NoNeighbour);
                         let came = Came { now, interface, is_for_many: false };
                         self.say_unreachable(came, &packet, out);
@@ -303,19 +304,31 @@ impl Router {
         packet: Packet,
         out: &mut Outbox,
     ) {
-        if let Some(mac) = self.interfaces[interface].only_peer {
+        let only = self.interfaces[interface].only_peer;
+        let known = only.or_else(|| self.neighbours.remembered(now, (interface, hop)));
+        if let Some(mac) = known {
             return self.put(interface, mac, packet, out);
         }
         match self.neighbours.send(now, (interface, hop), packet) {
-            Next::To(mac, packet) => self.put(interface, mac, packet, out),
-            Next::Waits { ask } => {
-                self.waiting += 1;
-                if ask {
-                    self.ask(interface, hop, out);
+            Next::To { mac, packet, asks } => {
+                self.put(interface, mac, packet, out);
+                if asks {
+                    self.ask(interface, hop, Some(mac), out);
+                }
+            }
+            Next::Waits { asks } => {
+                if asks {
+                    self.count_evicted();
+                    self.ask(interface, hop, None, out);
                 }
             }
             Next::Nobody => self.stop(Stop::NoNeighbour),
         }
+    }
+
+    /// Counts what waited for neighbours that had to go for another one.
+    fn count_evicted(&mut self) {
+        self.counts.stopped[Stop::NoNeighbour as usize] += self.neighbours.take_evicted();
     }
 
     /// Puts a frame onto an interface's link.
@@ -327,11 +340,11 @@ impl Router {
         out.push((interface, packet));
     }
 
-    /// Asks who has an address.
-    fn ask(&mut self, interface: usize, address: IpAddr, out: &mut Outbox) {
+    /// Asks who has an address: everybody, or who had it when somebody said so last.
+    fn ask(&mut self, interface: usize, address: IpAddr, who: Option<Mac>, out: &mut Outbox) {
         match address {
-            IpAddr::V4(address) => self.ask4(interface, address, out),
-            IpAddr::V6(address) => self.ask6(interface, address, out),
+            IpAddr::V4(address) => self.ask4(interface, address, who, out),
+            IpAddr::V6(address) => self.ask6(interface, address, who, out),
         }
     }
 
@@ -339,9 +352,9 @@ impl Router {
     fn learn(&mut self, came: Came, address: IpAddr, mac: Mac, answers: bool, out: &mut Outbox) {
         let Came { now, interface, .. } = came;
         for packet in self.neighbours.learn(now, (interface, address), mac, answers) {
-            self.waiting -= 1;
             self.put(interface, mac, packet, out);
         }
+        self.count_evicted();
     }
 
     /// Makes a frame and puts it onto an interface's link, whoever is behind it.

@@ -61,16 +61,23 @@ impl Router {
         }
     }
 
-    /// Asks who has an address.
-    pub(super) fn ask6(&mut self, interface: usize, address: Ipv6Addr, out: &mut Outbox) {
+    /// Asks who has an address; `who`: this one alone (RFC 4861 section 7.3.3).
+    pub(super) fn ask6(
+        &mut self,
+        interface: usize,
+        address: Ipv6Addr,
+        who: Option<Mac>,
+        out: &mut Outbox,
+    ) {
         let Some(IpAddr::V6(own)) = self.source(interface, address.into()) else { return };
         let mut body = vec![0; 4];
         body.extend(address.octets());
         body.extend([SOURCE, 1]);
         body.extend(self.interfaces[interface].mac.0);
         let group = group_of(address);
-        let ip = icmp6(own, group, [SOLICITATION, 0], &body, 255);
-        self.put_new(interface, mac_of_group(group), ethertype::IPV6, &ip, out);
+        let (to, mac) = who.map_or((group, mac_of_group(group)), |mac| (address, mac));
+        let ip = icmp6(own, to, [SOLICITATION, 0], &body, 255);
+        self.put_new(interface, mac, ethertype::IPV6, &ip, out);
     }
 }
 
