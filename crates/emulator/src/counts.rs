@@ -15,8 +15,23 @@ pub enum Cause {
     Backlog,
 }
 
-/// How many causes there are.
-const CAUSES: usize = 5;
+impl Cause {
+    /// All of them, in their order.
+    pub const ALL: [Self; 5] = [Self::Down, Self::Loss, Self::Full, Self::Early, Self::Backlog];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Loss => "loss",
+            Self::Full => "full",
+            Self::Early => "early",
+            Self::Backlog => "backlog",
+        }
+    }
+}
+
+const CAUSES: usize = Cause::ALL.len();
 
 /// What a link has done so far. `received + copied` is what arrived, what was dropped and what is
 /// still there.
@@ -56,5 +71,20 @@ impl Counts {
 
     pub(crate) fn drop(&mut self, packets: u64, cause: Cause) {
         self.dropped[cause as usize] += packets;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::router::Stop;
+
+    #[test]
+    fn each_has_its_place_and_its_name() {
+        assert!(Cause::ALL.iter().enumerate().all(|(place, cause)| *cause as usize == place));
+        assert!(Stop::ALL.iter().enumerate().all(|(place, stop)| *stop as usize == place));
+        let names: std::collections::BTreeSet<_> =
+            Cause::ALL.map(Cause::name).into_iter().chain(Stop::ALL.map(Stop::name)).collect();
+        assert_eq!(names.len(), Cause::ALL.len() + Stop::ALL.len());
     }
 }

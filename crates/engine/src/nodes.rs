@@ -13,17 +13,6 @@ pub struct VirtualNode {
     pub id: NodeId,
 }
 
-/// Why packets stop at routers, and what that is called.
-const STOPS: [(&str, Stop); 7] = [
-    ("taken", Stop::Taken),
-    ("not-for-it", Stop::NotForIt),
-    ("malformed", Stop::Malformed),
-    ("hop-limit", Stop::HopLimit),
-    ("no-route", Stop::NoRoute),
-    ("no-neighbour", Stop::NoNeighbour),
-    ("too-big", Stop::TooBig),
-];
-
 /// What one has counted.
 pub(crate) fn count(network: &Network, node: &VirtualNode) -> v1::EmulatedNode {
     let name = node.name.clone();
@@ -35,7 +24,7 @@ pub(crate) fn count(network: &Network, node: &VirtualNode) -> v1::EmulatedNode {
 }
 
 fn of_router(name: String, counts: &RouterCounts, waiting: u64) -> v1::EmulatedNode {
-    let stopped = STOPS.map(|(cause, stop)| drops(cause, counts.stopped(stop)));
+    let stopped = Stop::ALL.map(|stop| drops(stop.name(), counts.stopped(stop)));
     v1::EmulatedNode {
         name,
         switch: false,

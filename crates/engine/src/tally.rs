@@ -6,15 +6,6 @@ use emulator::{Cause, Counts, CrossCounts, LinkId, Nanos, Network, Rate};
 use crate::EdgeCounts;
 use crate::plan::Direction;
 
-/// The causes for which links drop packets, and what they are called.
-pub(crate) const CAUSES: [(&str, Cause); 5] = [
-    ("down", Cause::Down),
-    ("loss", Cause::Loss),
-    ("full", Cause::Full),
-    ("early", Cause::Early),
-    ("backlog", Cause::Backlog),
-];
-
 /// A direction's numbers.
 pub(crate) struct Tally {
     counts: Counts,
@@ -77,10 +68,10 @@ impl Tally {
             cross_arrived: cross.arrived,
             cross_arrived_bytes: cross.arrived_bytes,
             cross_overdue: cross.overdue,
-            dropped: CAUSES
-                .map(|(cause, which)| v1::EmulatedDrops {
-                    cause: cause.into(),
-                    packets: counts.dropped(which),
+            dropped: Cause::ALL
+                .map(|cause| v1::EmulatedDrops {
+                    cause: cause.name().into(),
+                    packets: counts.dropped(cause),
                 })
                 .into(),
             interface: direction.interface.clone().unwrap_or_default(),

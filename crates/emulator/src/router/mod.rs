@@ -65,7 +65,33 @@ pub enum Stop {
     TooBig,
 }
 
-const STOPS: usize = 7;
+impl Stop {
+    /// All of them, in their order.
+    pub const ALL: [Self; 7] = [
+        Self::Taken,
+        Self::NotForIt,
+        Self::Malformed,
+        Self::HopLimit,
+        Self::NoRoute,
+        Self::NoNeighbour,
+        Self::TooBig,
+    ];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Taken => "taken",
+            Self::NotForIt => "not-for-it",
+            Self::Malformed => "malformed",
+            Self::HopLimit => "hop-limit",
+            Self::NoRoute => "no-route",
+            Self::NoNeighbour => "no-neighbour",
+            Self::TooBig => "too-big",
+        }
+    }
+}
+
+const STOPS: usize = Stop::ALL.len();
 
 /// What a router has done so far: `received + made` is what was sent, what stopped and what waits;
 /// pieces of a fragmented packet beyond the first count as made.
