@@ -177,6 +177,12 @@ pub enum Error {
     /// There are no tun devices.
     #[error("`via: nfqueue` needs /dev/net/tun: load the module tun")]
     NoTun,
+    /// Every queue has somebody who may use it.
+    #[error(
+        "no netfilter queue is free for `{0}`: take labs down that attach with `via: nfqueue` \
+         (`kaido lab ls`), or remove chains that they have left (`iptables -t mangle -S | grep kaido-`)"
+    )]
+    NoFreeQueue(String),
     /// What a lab has written down about its queues is lost.
     #[error(
         "cannot tell which of netfilter's rules are the lab's, since {} cannot be read: remove its chains \

@@ -116,7 +116,7 @@ impl Labs {
         let frr = check_machine(&topology)?;
         let _turn = attached::turn(&topology, cancel)?;
         attached::check(&topology, self, options.attach_only_way_out)?;
-        let queues = attached::queues(&topology, self);
+        let queues = attached::queues(&topology, self)?;
         let (folder, lock, owner) = self.claim(&name, text, file, options.owned)?;
         let lab = Lab { name, folder, topology, owner };
         match lab.build(frr.as_ref(), file, (options, queues), cancel, progress) {

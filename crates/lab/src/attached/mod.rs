@@ -80,7 +80,11 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
             return Err(Error::AttachedDown(interface));
         }
         let address = SocketAddr::from_abstract_name(Attachment::lock_name(link.index));
-        let is_taken = address.and_then(|address| UnixListener::bind_addr(&address)).is_err();
+        let is_taken = match address.and_then(|address| UnixListener::bind_addr(&address)) {
+            Ok(_) => false,
+            Err(error) if error.kind() == ErrorKind::AddrInUse => true,
+            Err(error) => return Err(Error::file("name", "a socket")(error)),
+        };
         // Also by one whose emulator has ended: its rules are there.
         let lab = labs.that_attach(&interface);
         if is_taken || lab.is_some() {
@@ -170,7 +174,7 @@ impl Labs {
 }
 
 /// Queues of this machine that are free, for each interface that needs some.
-pub(crate) fn queues(topology: &Topology, labs: &Labs) -> Queues {
+pub(crate) fn queues(topology: &Topology, labs: &Labs) -> Result<Queues, Error> {
     queues::choose(topology, labs.root())
 }
 

@@ -26,7 +26,8 @@ pub(super) fn check(topology: &Topology) -> Result<(), Error> {
     if !has_queues(topology) {
         return Ok(());
     }
-    for program in ["iptables-restore", "ip6tables-restore"] {
+    // The rules come with the first two, and go with the others.
+    for program in ["iptables-restore", "ip6tables-restore", "iptables", "ip6tables"] {
         let found = Command::new(program).arg("--version").stdout(Stdio::null()).status();
         found.map_err(|source| Error::NoIptables { program, source })?;
     }
@@ -37,22 +38,31 @@ pub(super) fn check(topology: &Topology) -> Result<(), Error> {
 }
 
 /// Numbers of queues that nobody has. `root`: where all labs are.
-pub(super) fn choose(topology: &Topology, root: &Path) -> Queues {
+pub(super) fn choose(topology: &Topology, root: &Path) -> Result<Queues, Error> {
     if !has_queues(topology) {
-        return Queues::new();
+        return Ok(Queues::new());
     }
     let mut taken: BTreeSet<u16> = BTreeSet::new();
     let listed = std::fs::read_to_string("/proc/thread-self/net/netfilter/nfnetlink_queue");
     let number = |line: &str| line.split_whitespace().next()?.parse::<u16>().ok();
     taken.extend(listed.unwrap_or_default().lines().filter_map(number));
     let known = with_chains().into_iter().chain(of_labs(root));
-    taken.extend(known.flat_map(|first| first..first + EACH));
+    taken.extend(known.flat_map(|first| first..first.saturating_add(EACH)));
+    free_numbers(topology, &taken)
+}
+
+/// Numbers for all queues of a network, none of them among those that are taken.
+fn free_numbers(topology: &Topology, taken: &BTreeSet<u16>) -> Result<Queues, Error> {
     let mut free = (FIRST..u16::MAX - EACH)
         .step_by(EACH.into())
         .filter(|first| (*first..first + EACH).all(|number| !taken.contains(&number)));
     attachments(topology)
         .filter(|(_, attachment)| matches!(attachment.means, Means::Queue { .. }))
-        .filter_map(|(_, attachment)| Some((attachment.interface.clone(), free.next()?)))
+        .map(|(_, attachment)| {
+            let interface = attachment.interface.clone();
+            let first = free.next().ok_or_else(|| Error::NoFreeQueue(interface.clone()))?;
+            Ok((interface, first))
+        })
         .collect()
 }
 
@@ -183,4 +193,27 @@ pub(crate) fn close(queues: &Queues) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_finds_no_free_queue_is_refused() {
+        let text = "name: lab\nnodes:\n  x: {router: virtual}\n  \
+                    a: {attach: eth1, via: nfqueue, prefixes: [192.0.2.0/25]}\n  \
+                    b: {attach: eth2, via: nfqueue, prefixes: [192.0.2.128/25]}\n\
+                    links: [a-x, b-x]\n";
+        let topology = model::topology::parse("a.yaml", text).expect("it is a topology");
+        let mut taken: BTreeSet<u16> = (0..=u16::MAX).collect();
+        taken.retain(|number| !(FIRST..FIRST + EACH).contains(number));
+        match free_numbers(&topology, &taken) {
+            Err(Error::NoFreeQueue(interface)) => assert_eq!(interface, "eth2"),
+            other => panic!("{other:?}"),
+        }
+        taken.clear();
+        let queues = free_numbers(&topology, &taken).expect("all are free");
+        assert_eq!(queues.into_values().collect::<Vec<_>>(), [FIRST, FIRST + EACH]);
+    }
 }
