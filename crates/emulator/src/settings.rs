@@ -53,7 +53,7 @@ impl Default for Settings {
 impl Settings {
     /// Whether a packet that is many cannot be treated as one: whatever but a delay is each packet's
     /// own.
-    pub fn tells_packets_apart(&self) -> bool {
+    pub(crate) fn tells_packets_apart(&self) -> bool {
         let Impairments { delay: _, jitter, loss, reorder, duplicate, corrupt } = &self.impairments;
         let never =
             [reorder, duplicate, corrupt].into_iter().all(|chance| *chance == Chance::NEVER);

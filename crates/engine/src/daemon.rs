@@ -19,7 +19,7 @@ use tokio_stream::wrappers::UnixListenerStream;
 
 use crate::plan::{Outlet, Plan};
 use crate::service::Service;
-use crate::{Engine, Error, Gate, GateCounts, Pace, Queue, QueueSettings, Socket};
+use crate::{Engine, Error, Gate, GateCounts, Queue, QueueSettings, Socket};
 
 /// What the emulator needs to know before it starts.
 pub struct Config {
@@ -125,7 +125,7 @@ pub async fn run(
     let Config { socket, plan, machine, queues } = config;
     let Plan { network, ports, mtu, nodes, directions } = plan;
     let (gates, _locks) = open(ports, mtu, &machine, &queues)?;
-    let (engine, remote) = Engine::new(network, gates, Pace::default())?;
+    let (engine, remote) = Engine::new(network, gates)?;
     let (ended, mut end) = oneshot::channel();
     let thread = thread::Builder::new().name("engine".into()).spawn(move || {
         // Whoever waits for the end may have gone.
@@ -136,25 +136,18 @@ pub async fn run(
     let bind = |source| Error::Bind { path: socket.clone(), source };
     let listener = UnixListener::bind(&socket).map_err(bind)?;
     tracing::info!("{} directions, listening on {}", directions.len(), socket.display());
-    let (stopped, stopping) = oneshot::channel::<()>();
     let (ends, ending) = watch::channel(false);
     let server = tonic::transport::Server::builder()
         .add_service(EmulatorServer::new(Service::new(remote, directions, nodes, ending)))
         .serve_with_incoming_shutdown(UnixListenerStream::new(listener), async move {
-            tokio::select! {
-                () = stop => {}
-                _ = stopping => {}
-            }
+            stop.await;
             // The server waits for its calls.
             let _ = ends.send(true);
         });
     tokio::pin!(server);
     let done = tokio::select! {
         served = &mut server => served.map_err(|source| Error::Serve { source }),
-        ended = &mut end => {
-            drop(stopped);
-            ended.unwrap_or(Err(Error::Panicked))
-        }
+        ended = &mut end => ended.unwrap_or(Err(Error::Panicked)),
     };
     // Best effort: a socket left behind is recognised as dead.
     let _ = std::fs::remove_file(&socket);

@@ -48,7 +48,7 @@ impl Gate {
     /// Takes what has come in, up to a batch, each with the moment when the kernel had it.
     pub(crate) fn receive(&mut self, each: impl FnMut(Nanos, Packet)) -> Result<(), Error> {
         match self {
-            Self::Frames(socket) => socket.receive(each).map(drop),
+            Self::Frames(socket) => socket.receive(each),
             Self::Queue(queue) => queue.receive(each),
             Self::Absent(_) => Ok(()),
         }

@@ -35,7 +35,7 @@ pub use gate::{Gate, GateCounts};
 pub use lateness::Lateness;
 pub use nodes::VirtualNode;
 pub use plan::{Direction, Outlet, Plan, Surroundings};
-pub use pump::{Engine, Pace};
+pub use pump::Engine;
 pub use queue::{Queue, QueueSettings};
 pub use recordings::{BadRecording, Recorded, Recordings};
 pub use remote::{Gone, Remote};

@@ -27,19 +27,8 @@ const OVERDUE: Nanos = 100_000_000;
 /// How often the log says so.
 const SAYING: Nanos = 10_000_000_000;
 
-/// How exact the engine is, and what that takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
-    /// So long before a deadline at most it stops sleeping and looks at the clock: timers are late by
-    /// less.
-    pub spin: Nanos,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self { spin: 300_000 }
-    }
-}
+/// So long before a deadline at most it stops sleeping and looks at the clock: timers are late by less.
+const SPIN: Nanos = 300_000;
 
 /// A network between interfaces.
 pub struct Engine {
@@ -63,11 +52,7 @@ pub struct Engine {
 
 impl Engine {
     /// The network, with a gate for each of its ports. It ends when the last [`Remote`] has gone.
-    pub fn new(
-        network: Network,
-        gates: Vec<(PortId, Gate)>,
-        pace: Pace,
-    ) -> Result<(Self, Remote), Error> {
+    pub fn new(network: Network, gates: Vec<(PortId, Gate)>) -> Result<(Self, Remote), Error> {
         let (remote, inbox) = pair()?;
         let refused = |source| Error::Refused { doing: "wait for packets", source };
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(refused)?;
@@ -79,7 +64,7 @@ impl Engine {
             }
         }
         let edges = gates.into_iter().map(|(port, gate)| Edge::new(port, gate)).collect();
-        let (timers, priority) = (Timers::new(pace.spin), Priority::new());
+        let (timers, priority) = (Timers::new(SPIN), Priority::new());
         Ok((
             Self {
                 network,

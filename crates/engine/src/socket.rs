@@ -104,11 +104,6 @@ impl Socket {
             .map_err(|errno| self.failed("take the frames of other stations", errno))
     }
 
-    /// The interface's name.
-    pub fn interface(&self) -> &str {
-        &self.interface
-    }
-
     /// Whether the kernel takes datagrams that were made one: since Linux 6.2.
     pub(crate) fn takes_runs(&self) -> bool {
         self.takes_runs
@@ -119,9 +114,8 @@ impl Socket {
         GateCounts { overflowed: overflowed(&self.fd), ..self.counts }
     }
 
-    /// Takes what has come in, up to a batch, each with the moment when the kernel had it. Returns
-    /// whether there may be more.
-    pub(crate) fn receive(&mut self, mut each: impl FnMut(Nanos, Packet)) -> Result<bool, Error> {
+    /// Takes what has come in, up to a batch, each with the moment when the kernel had it.
+    pub(crate) fn receive(&mut self, mut each: impl FnMut(Nanos, Packet)) -> Result<(), Error> {
         let stride = LENGTH + LARGEST;
         let Buffers { frames, controls } = &mut *self.buffers;
         let mut vectors: [libc::iovec; BATCH] = std::array::from_fn(|n| libc::iovec {
@@ -140,11 +134,11 @@ impl Socket {
         // returns and which nobody else uses.
         let count = match unsafe { messages::receive(&self.fd, &mut messages) } {
             Ok(count) => count,
-            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(false),
+            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(()),
             // An interface that goes down, or goes, says so once.
             Err(Errno::ENETDOWN) => {
                 tracing::warn!("{}: the interface is down, or gone", self.interface);
-                return Ok(false);
+                return Ok(());
             }
             Err(source) => return Err(self.failed("receive", source)),
         };
@@ -164,7 +158,7 @@ impl Socket {
                 None => self.counts.misunderstood += 1,
             }
         }
-        Ok(count == BATCH)
+        Ok(())
     }
 
     /// Puts packets out. What the kernel does not take is counted and lost.

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use emulator::{Network, NodeId, Settings};
-use engine::{Engine, Gate, Pace, Socket};
+use engine::{Engine, Gate, Socket};
 use netlink::{Handle, Namespace, VethEnd, add_veth, set_up};
 use testkit::Tap;
 
@@ -42,7 +42,7 @@ fn root_what_the_kernel_has_no_room_for_and_what_it_refuses_is_counted() {
             let link = network.link("a>b", ends[0], ends[1], Settings::default());
             let gate = |name| Gate::Frames(Socket::open(name).unwrap());
             let gates = vec![(ports[0], gate("in")), (ports[1], gate("out"))];
-            let (engine, remote) = Engine::new(network, gates, Pace::default()).unwrap();
+            let (engine, remote) = Engine::new(network, gates).unwrap();
             (Tap::open("left"), engine, remote, link)
         })
         .unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use emulator::router::{Interface, Route, Router};
 use emulator::{Impairments, LinkId, Network, NodeId, Settings};
-use engine::{Engine, Gate, Pace, Remote, Socket};
+use engine::{Engine, Gate, Remote, Socket};
 use ipnet::IpNet;
 use netlink::{Batch, Handle, Namespace, VethEnd, add_veth, set_up};
 use nix::sys::socket::{setsockopt, sockopt};
@@ -114,7 +114,7 @@ impl Bed {
                 netlink::sysctl::write(&format!("ipv6/conf/{name}/disable_ipv6"), "1").unwrap();
                 (port, Gate::Frames(Socket::open(name).unwrap()))
             });
-            Engine::new(network, sockets.collect(), Pace::default()).unwrap()
+            Engine::new(network, sockets.collect()).unwrap()
         });
         let (made, remote) = made.unwrap();
         let engine = thread::spawn(move || made.run().unwrap());

@@ -148,18 +148,12 @@ impl Router {
             let local = IpNet::from(IpAddr::V6(link_local(interface.mac)));
             interface.addresses.push(local);
         }
-        router.set_routes(routes);
-        router
-    }
-
-    /// Gives it other routes.
-    pub fn set_routes(&mut self, routes: Vec<Route>) {
-        let next_to = self.interfaces.iter().enumerate().flat_map(|(interface, settings)| {
+        let next_to = router.interfaces.iter().enumerate().flat_map(|(interface, settings)| {
             settings.addresses.iter().map(move |net| Route { prefix: *net, interface, via: None })
         });
-        self.routes = next_to.chain(routes).collect();
-        self.prefixes = Prefixes::new(self.routes.iter().map(|route| route.prefix));
-        self.ways = [None; WAYS];
+        router.routes = next_to.chain(routes).collect();
+        router.prefixes = Prefixes::new(router.routes.iter().map(|route| route.prefix));
+        router
     }
 
     /// What it has done so far.
