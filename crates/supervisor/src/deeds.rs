@@ -55,12 +55,9 @@ impl Deeds {
         Ok(())
     }
 
-    /// Tells an emulator that has begun anew what a step of the past has changed in the old one.
-    pub(crate) fn repeat(&self, lab: &Lab, step: &Step, ago: Duration) -> Result<(), Error> {
-        self.tell(lab, step, ago)
-    }
-
-    fn tell(&self, lab: &Lab, step: &Step, ago: Duration) -> Result<(), Error> {
+    /// Tells the emulator of a step that was due so long ago: one that has begun anew hears of all that have
+    /// changed something in the old one.
+    pub(crate) fn tell(&self, lab: &Lab, step: &Step, ago: Duration) -> Result<(), Error> {
         let change = |change: v1::ChangeEmulatedLinkRequest| {
             let link = step.link.clone();
             let from = step.from.clone().unwrap_or_default();

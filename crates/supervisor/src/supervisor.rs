@@ -126,7 +126,7 @@ impl Supervisor {
         let now = self.now();
         for step in &self.steps[..self.next] {
             let ago = now.saturating_sub(step.at);
-            if let Err(error) = self.deeds.repeat(&self.lab, step, ago) {
+            if let Err(error) = self.deeds.tell(&self.lab, step, ago) {
                 tracing::warn!("{} again: {}", step.deed.words(), api::in_one_line(&error));
             }
         }
