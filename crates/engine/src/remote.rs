@@ -13,9 +13,9 @@ use crate::edge::{Edge, EdgeCounts};
 /// What is done between two packets.
 pub(crate) type Job = Box<dyn FnOnce(&mut Network, &[Edge], Nanos) + Send>;
 
-/// The engine has ended.
+/// The emulator has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the engine has ended")]
+#[error("the emulator has ended")]
 pub struct Gone;
 
 impl From<Gone> for tonic::Status {
