@@ -384,8 +384,8 @@ impl Network {
         true
     }
 
-    /// Has packets come out of links that do nothing to them, until none is left: with 60 routers in a row
-    /// an entry in the agenda for each link took as long as the routers.
+    /// Has packets come out of links that do nothing to them, until none is left. They are not in the agenda:
+    /// in a row of routers an entry for each link takes as long as the router.
     fn deliver(&mut self, leaves: &mut Leaves<'_>) {
         while let Some((at, id, packet)) = self.carried.pop_front() {
             let end = self.links[id.0].end;

@@ -24,7 +24,7 @@ pub(crate) struct Translation {
 impl Translation {
     pub(crate) fn read() -> Self {
         let mut best = Self::once();
-        // Whoever is interrupted between the two looks again: packets left 16 us before their time.
+        // Whoever is interrupted between the two looks again: by as much the moments of packets are wrong.
         for _ in 0..3 {
             if best.1 <= TOGETHER {
                 break;

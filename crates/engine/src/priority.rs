@@ -11,8 +11,8 @@ const WINDOW: Nanos = 10_000_000;
 /// What was seen holds for so long: each change is a system call.
 const AFTER: Nanos = 1_000_000_000;
 
-/// Has timers of the calling thread end when they are to. 1 ms of sleep was 93 us too long at the median
-/// with the slack in which the kernel looks for other timers, and is 43 us too long without.
+/// Has timers of the calling thread end when they are to: by default the kernel lets them end up to 50 us
+/// later, together with others.
 pub(crate) fn end_slack() {
     // SAFETY: prctl(2) with PR_SET_TIMERSLACK takes a number, and is about the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
@@ -20,9 +20,9 @@ pub(crate) fn end_slack() {
 
 /// Whether the calling thread goes before others (`SCHED_FIFO`, as far as the system's limit on that).
 ///
-/// A busy machine had 1 ms of sleep 3634 us too long at most, and 113 us for who goes before others. But
+/// On a busy machine others have the processors for milliseconds, and it would wake that much too late. But
 /// where many packets come that have no times to leave at, it does better as one of many: it would be
-/// woken for each packet alone (7 us of a processor in place of 5), where in its turn it finds several.
+/// woken for each packet alone, where in its turn it finds several.
 #[derive(Debug)]
 pub(crate) struct Priority {
     state: State,

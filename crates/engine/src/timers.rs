@@ -2,9 +2,9 @@
 
 use emulator::Nanos;
 
-/// Sleeping until shortly before a moment, and looking at the clock for what is left. A sleep of 100 us is
-/// 15 us too long, one of 100 ms 70 to 170 us: the processor sleeps deeper. So it is learnt, of short
-/// sleeps and of long ones.
+/// Sleeping until shortly before a moment, and looking at the clock for what is left. Sleeps are too long by
+/// what the processor takes to wake, and the longer they are, the deeper it sleeps. So it is learnt, of
+/// short sleeps and of long ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timers {
     late: [Nanos; 2],
