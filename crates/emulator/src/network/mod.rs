@@ -1,5 +1,7 @@
 //! Nodes and links, and the order in which things happen.
 
+mod clear;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -297,38 +299,6 @@ impl Network {
             Kind::Switch(switch) => Some(switch),
             _ => None,
         }
-    }
-
-    /// Whether no link does anything to packets, or is watched, on all ways from a port: then those that
-    /// follow each other may come as one ([`crate::Run`]).
-    pub fn is_clear(&mut self, port: PortId) -> bool {
-        let NodeId(number) = port.0;
-        if let Some(Some(known)) = self.clear.get(number) {
-            return *known;
-        }
-        let is_clear = self.find_clear(port.0);
-        self.clear.resize(self.nodes.len(), None);
-        self.clear[number] = Some(is_clear);
-        is_clear
-    }
-
-    fn find_clear(&self, from: NodeId) -> bool {
-        let mut seen = vec![false; self.nodes.len()];
-        let mut next = vec![from];
-        seen[from.0] = true;
-        while let Some(node) = next.pop() {
-            for id in self.nodes[node.0].links.iter().flatten() {
-                let Direction { link, filters, end: (end, _), .. } = &self.links[id.0];
-                if !link.is_clear() || !filters.is_empty() {
-                    return false;
-                }
-                let goes_on = !matches!(self.nodes[end.0].kind, Kind::Port);
-                if goes_on && !std::mem::replace(&mut seen[end.0], true) {
-                    next.push(*end);
-                }
-            }
-        }
-        true
     }
 
     /// A packet comes in by a port. Whoever calls has called [`Network::advance`] for everything before
