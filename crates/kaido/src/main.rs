@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Command::Network(command) => commands::network::run(command, &output),
         Command::Dataplane(command) => commands::dataplane::run(command, &output),
         Command::Function(command) => commands::function::run(command, &output),
+        Command::P4(command) => commands::p4::run(command, &output),
         Command::Doctor => commands::doctor::run(&output),
         Command::Demo(options) => commands::experiments::demo(options, &output),
         Command::Bench(options) => commands::experiments::bench(options, &output),

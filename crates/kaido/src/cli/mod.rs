@@ -2,6 +2,7 @@
 
 mod dataplane;
 mod lab;
+mod p4;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,7 @@ pub(crate) use dataplane::{
     DataplaneCommand, DataplaneFile, FunctionCommand, State, WhichDataplane,
 };
 pub(crate) use lab::{ImportFormat, LabCommand, LinkChange};
+pub(crate) use p4::{P4Command, P4Program};
 
 /// SRv6 networking on stock Linux: from one file to a running network.
 #[derive(Debug, Parser)]
@@ -40,6 +42,9 @@ pub(crate) enum Command {
     /// Service functions: inner packets through this machine's netfilter, or behind an interface
     #[command(subcommand)]
     Function(FunctionCommand),
+    /// Tenants' P4 programs
+    #[command(subcommand)]
+    P4(P4Command),
     /// Check what this machine has of what Kaido needs
     Doctor,
     /// Reproduce the path-control experiment and show the result

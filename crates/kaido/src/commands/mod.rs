@@ -15,6 +15,7 @@ mod links;
 pub(crate) mod manual;
 mod metrics;
 pub(crate) mod network;
+pub(crate) mod p4;
 mod replay;
 pub(crate) mod test;
 mod top;

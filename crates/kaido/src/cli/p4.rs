@@ -1,0 +1,33 @@
+//! `kaido p4`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum P4Command {
+    /// Say what is wrong with a program
+    Check {
+        #[command(flatten)]
+        program: P4Program,
+    },
+    /// Run tests on a program: packets in, packets out (STF, p4c's format)
+    Test {
+        #[command(flatten)]
+        program: P4Program,
+        /// The tests
+        #[arg(required = true, value_name = "TEST")]
+        tests: Vec<PathBuf>,
+    },
+}
+
+/// A tenant's program.
+#[derive(Debug, Args)]
+pub(crate) struct P4Program {
+    /// The program (P4_16)
+    #[arg(value_name = "PROGRAM")]
+    pub(crate) file: PathBuf,
+    /// Look for included files there as well
+    #[arg(short = 'I', long = "include", value_name = "FOLDER")]
+    pub(crate) include: Vec<PathBuf>,
+}

@@ -1,0 +1,102 @@
+//! `kaido p4`, as people and scripts use it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const PROGRAM: &str = include_str!("../../../p4/tests/programs/table_exact.p4");
+const TEST: &str = include_str!("../../../p4/tests/programs/table_exact.stf");
+
+fn kaido(arguments: &[&str], folder: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kaido"));
+    command.arg("p4").args(arguments).current_dir(folder);
+    command.output().expect("the command runs")
+}
+
+/// A folder of these files.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        let path: PathBuf = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("it is in the folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+    folder
+}
+
+#[track_caller]
+fn says(output: &Output, code: i32, parts: &[&str]) {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    for part in parts {
+        assert!(text.contains(part), "wanted: {part}\n{text}");
+    }
+    assert!(!text.contains("panicked"), "{text}");
+}
+
+#[test]
+fn programs_are_checked() {
+    let misspelt = PROGRAM.replace("hdr.h.b = to", "hdr.h.bb = too");
+    let here = folder(&[("good.p4", PROGRAM), ("bad.p4", &misspelt)]);
+    says(&kaido(&["check", "good.p4"], here.path()), 0, &["good.p4: no errors, 1 table"]);
+    let both = ["bad.p4:13", "has no `bb`", "`too` is not declared", "help: `to` is"];
+    says(&kaido(&["check", "bad.p4"], here.path()), 2, &both);
+    let json = kaido(&["check", "bad.p4", "--json"], here.path());
+    let said: Value = serde_json::from_slice(&json.stderr).expect("JSON");
+    assert_eq!(said["diagnostics"][0]["at"]["line"], 13, "{said}");
+    assert!(json.stdout.is_empty());
+    let json = kaido(&["check", "good.p4", "--json"], here.path());
+    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(said["tables"], serde_json::json!(["c.t"]));
+}
+
+#[test]
+fn included_files_are_found() {
+    let (head, rest) = PROGRAM.split_once("struct headers").expect("it has headers");
+    let main = format!("#include \"parts/headers.p4\"\n#include <more.p4>\nstruct headers{rest}");
+    let here = folder(&[("main.p4", &main), ("parts/headers.p4", head), ("inc/more.p4", "\n")]);
+    says(&kaido(&["check", "main.p4", "-I", "inc"], here.path()), 0, &["no errors"]);
+    let alone = kaido(&["check", "main.p4"], here.path());
+    says(&alone, 2, &["main.p4:2", "more.p4", "in no folder of `--include`"]);
+}
+
+#[test]
+fn tests_are_run() {
+    let other = TEST.replace("0107ff$", "0108ff$");
+    let here = folder(&[("p.p4", PROGRAM), ("good.stf", TEST), ("bad.stf", &other)]);
+    says(&kaido(&["test", "p.p4", "good.stf"], here.path()), 0, &["good.stf: 9 lines hold"]);
+    let failing = kaido(&["test", "p.p4", "good.stf", "bad.stf"], here.path());
+    says(&failing, 1, &["bad.stf:6: another packet", "found    0107ff", "bad.stf: 1 failure"]);
+    let json = kaido(&["test", "p.p4", "bad.stf", "--json"], here.path());
+    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(said[0]["failures"][0]["line"], 6, "{said}");
+}
+
+#[test]
+fn what_is_no_program_is_refused() {
+    let large = format!("// {}\n{PROGRAM}", "x".repeat(10 << 20));
+    let here = folder(&[
+        ("large.p4", &large),
+        ("empty.p4", ""),
+        ("p.p4", PROGRAM),
+        ("odd.stf", "packet 1 00\npocket 1 00\n"),
+        ("loop.p4", "#include \"loop.p4\"\n"),
+    ]);
+    std::fs::write(here.path().join("binary.p4"), [0xff, 0xfe, 0]).expect("a file");
+    for (arguments, why) in [
+        (&["check", "large.p4"][..], "larger than 4 MiB"),
+        (&["check", "empty.p4"], "the program has no `main`"),
+        (&["check", "none.p4"], "cannot read none.p4"),
+        (&["check", "binary.p4"], "cannot read binary.p4"),
+        (&["check", "."], "neither a file nor a pipe"),
+        (&["check", "/dev/zero"], "neither a file nor a pipe"),
+        (&["check", "loop.p4"], "loop.p4"),
+        (&["test", "p.p4", "odd.stf"], "odd.stf: line 2: `pocket` is none of"),
+        (&["test", "p.p4", "none.stf"], "cannot read none.stf"),
+        (&["test", "p.p4"], "required"),
+    ] {
+        says(&kaido(arguments, here.path()), 2, &[why]);
+    }
+}
