@@ -61,11 +61,7 @@ impl BadRecording {
         let message = self.to_string();
         match self {
             Self::Line(problems) => problems,
-            Self::Unreadable { name, .. } => {
-                let line = topology.lines().position(|line| line.contains(&name)).unwrap_or(0) + 1;
-                let help = "name a file by its way from this file's folder";
-                Problems::at_line(file, topology, line, &message, help)
-            }
+            Self::Unreadable { name, .. } => Problems::unreadable(file, topology, &name, &message),
         }
     }
 }

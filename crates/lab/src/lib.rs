@@ -50,6 +50,7 @@ pub use emulated::{
 };
 pub use error::Error;
 pub use frr_config::config as frr_config;
+pub use functions::unreadable_rules;
 pub use journal::{Entry, Happening, now};
 pub use links::{Change, Ends};
 pub use netem::try_netem;

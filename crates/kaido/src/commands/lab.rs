@@ -156,8 +156,23 @@ pub(crate) fn read_topology(file: &Path, output: &Output) -> Result<(String, Top
     }
 }
 
-/// The same with the files that it names, read and checked as well.
+/// The same with all files that it names, read and checked as well.
 pub(super) fn read_all(
+    file: &Path,
+    output: &Output,
+) -> Result<(String, Topology, Recordings), Failure> {
+    let (text, topology, recordings) = read_recorded(file, output)?;
+    let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
+    if let Some((rules, error)) = lab::unreadable_rules(&topology, &path) {
+        let (name, why) = (file.display().to_string(), Failure::from(error).text());
+        let problems = Problems::unreadable(&name, &text, rules, &why);
+        return Err(mistakes(&problems, output));
+    }
+    Ok((text, topology, recordings))
+}
+
+/// The same with the files that its links name, but not its functions.
+pub(super) fn read_recorded(
     file: &Path,
     output: &Output,
 ) -> Result<(String, Topology, Recordings), Failure> {

@@ -52,6 +52,15 @@ fn mistakes() -> Vec<(&'static str, String, &'static str, &'static str)> {
             "3:",
             "`dataplane: xdp` is for routers, and `h1` is a host",
         ),
+        (
+            "rules that are not there",
+            with("links: [r1-r2]\n").replace(
+                "r1: {router: linux}",
+                "r1: {router: linux, functions: {fw: {file: gone.nft}}}",
+            ),
+            "4:",
+            "gone.nft: No such file",
+        ),
         ("an unknown data plane", with("dataplane: ebpf\n"), "6:", "use kernel, xdp"),
         ("a key with a slip", with("linsk: []\n"), "6:1", "links"),
     ]

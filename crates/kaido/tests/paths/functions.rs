@@ -201,7 +201,7 @@ fn root_rules_are_loaded_from_a_file_or_refused_and_nothing_is_left() {
     };
     up("rules: \"table ip fw { chains f; }\"").failed(2, &["nft on r1 refuses", "of fw", "chains"]);
     before.assert_restored(&kaido);
-    up("file: fw.nft").failed(1, &["cannot read", "fw.nft"]);
+    up("file: fw.nft").failed(2, &["lab.yaml:", "cannot read", "fw.nft"]);
     before.assert_restored(&kaido);
     kaido.file("fw.nft", "table ip fw { chain f { drop; }; }\n");
     let lab = kaido.lab_up(&one_function("file: fw.nft"));

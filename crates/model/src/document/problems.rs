@@ -53,6 +53,12 @@ impl Problems {
         report.finish(file)
     }
 
+    /// A file cannot be read that a text names: at the first line that does.
+    pub fn unreadable(file: &str, text: &str, named: &str, message: &str) -> Self {
+        let line = text.lines().position(|line| line.contains(named)).unwrap_or(0) + 1;
+        Self::at_line(file, text, line, message, "name a file by its way from this file's folder")
+    }
+
     /// The problems as text, each with its place, its line and its fix.
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
