@@ -39,7 +39,7 @@ pub enum Deed {
         silent: bool,
     },
     /// Changes a link of the kernel's own.
-    Rate(Bandwidth),
+    Rate(Option<Bandwidth>),
     /// Changes an emulated link.
     Set(Vec<LinkChange>),
     /// Adds packets of others.
@@ -53,7 +53,7 @@ impl Deed {
         match self {
             Self::Up { silent } => format!("up{}", silently(*silent)),
             Self::Down { silent } => format!("down{}", silently(*silent)),
-            Self::Rate(rate) => format!("rate {rate}"),
+            Self::Rate(rate) => LinkChange::Rate(*rate).words(),
             Self::Set(changes) => {
                 let words: Vec<String> = changes.iter().map(LinkChange::words).collect();
                 words.join(", ")
@@ -95,7 +95,7 @@ fn of_event(topology: &Topology, event: &Event) -> Vec<Step> {
         Action::Set(changes) => {
             // The file's rules leave a rate, and nothing else.
             let rate = |change: &LinkChange| match change {
-                LinkChange::Rate(rate) => rate.map(|rate| step(*at, Deed::Rate(rate))),
+                LinkChange::Rate(rate) => Some(step(*at, Deed::Rate(*rate))),
                 _ => None,
             };
             changes.iter().filter_map(rate).collect()
@@ -185,7 +185,8 @@ mod tests {
                     - {at: 5s, link: h1-r1, down: 1s}\n\
                     - {at: 4s, link: r1-h1, down: 1s}\n\
                     - {at: 5s, link: r1-h2, set: {delay: 40ms, loss: 1%}, from: r1}\n\
-                    - {at: 1s, link: h1-r1, set: {rate: 10mbit}}\n";
+                    - {at: 1s, link: h1-r1, set: {rate: 10mbit}}\n\
+                    - {at: 2s, link: h1-r1, set: {rate: none}}\n";
         let topology = model::topology::parse("a", text).unwrap();
         let said: Vec<String> = steps(&topology)
             .iter()
@@ -195,6 +196,7 @@ mod tests {
             said,
             [
                 "1s h1-r1 rate 10mbit",
+                "2s h1-r1 rate none",
                 "4s h1-r1 down",
                 // Mended first, then cut again.
                 "5s h1-r1 up",

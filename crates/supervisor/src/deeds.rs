@@ -47,7 +47,7 @@ impl Deeds {
         let change = match &step.deed {
             Deed::Down { silent: false } => Change::Down,
             Deed::Up { silent: false } => Change::Up,
-            Deed::Rate(rate) => Change::Rate(Some(*rate)),
+            Deed::Rate(rate) => Change::Rate(*rate),
             // Nothing that a device at an end has to do with.
             _ => return Ok(()),
         };

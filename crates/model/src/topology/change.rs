@@ -41,7 +41,7 @@ impl FromStr for LinkChange {
         let share = |value: &str| value.parse::<Percent>().map(|percent| percent.0);
         match key {
             "rate" if value == "none" => Ok(Self::Rate(None)),
-            "queue" if value == "none" => Ok(Self::Queue(Queue::Auto, Discipline::DropTail, false)),
+            "queue" if value == "none" => Ok(Self::NO_QUEUE),
             "delay" if value == "none" => Ok(Self::Delay(std::time::Duration::ZERO)),
             "jitter" if value == "none" => Ok(Self::Jitter(None)),
             "loss" if value == "none" => Ok(Self::Loss(Loss::default())),
@@ -127,6 +127,9 @@ impl serde::Serialize for LinkChange {
 }
 
 impl LinkChange {
+    /// `queue=none`
+    pub const NO_QUEUE: Self = Self::Queue(Queue::Auto, Discipline::DropTail, false);
+
     /// As people read it: `delay 40ms`.
     pub fn words(&self) -> String {
         match self {

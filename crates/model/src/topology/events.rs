@@ -5,14 +5,14 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::change::LinkChange;
-use super::event_text::{Event as EventText, PatternText, TrafficText};
+use super::event_text::{Event as EventText, Options, OrNone, PatternText, TrafficText};
 use super::file::File;
-use super::impairments::Impairments;
-use super::link_text::{Direction, JitterOption};
+use super::impairments::{Impairments, Loss, Share};
+use super::link_text::{JitterOption, Loss as LossText};
 use super::test::Family;
 use super::traffic::{Pattern, Traffic};
 use super::types::{Interface, Segment, Topology};
-use super::units::duration_text;
+use super::units::{Percent, QueueText, Time, duration_text};
 use crate::document::{Place, Step, steps};
 
 /// Something that happens to a link.
@@ -144,45 +144,28 @@ fn changes(
     place: &mut Place<'_>,
     index: usize,
     text: &EventText,
-    set: &Direction,
+    set: &Options,
     segment: &Segment,
     topology: &Topology,
 ) -> Option<Vec<LinkChange>> {
     let at = |key: &str| vec!["events".into(), index.into(), "set".into(), key.into()];
+    let is_file = |jitter: &OrNone<_>| matches!(jitter.value(), Some(JitterOption::File(_)));
     let fixed = [
         ("cost", set.cost.is_some()),
         ("trace", set.trace.is_some()),
         ("filter", set.filter.is_some()),
-        ("jitter", matches!(set.jitter, Some(JitterOption::File(_)))),
+        ("jitter", set.jitter.as_ref().is_some_and(is_file)),
     ];
     for (key, _) in fixed.into_iter().filter(|(_, given)| *given) {
         place.key(&at(key), format!("an event cannot give this `{key}`"), "remove it");
     }
-    let shares = [
-        set.reorder.map(|share| ("reorder", LinkChange::Reorder(share.0))),
-        set.duplicate.map(|share| ("duplicate", LinkChange::Duplicate(share.0))),
-        set.corrupt.map(|share| ("corrupt", LinkChange::Corrupt(share.0))),
-    ];
-    let changes: Vec<(&str, LinkChange)> = [
-        set.rate.map(|rate| ("rate", LinkChange::Rate(Some(rate)))),
-        set.queue.as_ref().map(|q| ("queue", LinkChange::Queue(q.limit, q.discipline, q.ecn))),
-        set.delay.map(|delay| ("delay", LinkChange::Delay(delay.0))),
-        set.jitter
-            .as_ref()
-            .and_then(JitterOption::spread)
-            .map(|jitter| ("jitter", LinkChange::Jitter(Some(jitter)))),
-        set.loss.map(|loss| ("loss", LinkChange::Loss(loss.0))),
-    ]
-    .into_iter()
-    .chain(shares)
-    .flatten()
-    .collect();
+    let changes = set.changes();
     if changes.is_empty() {
         let help = "write what the link is to be, such as {delay: 40ms}";
         place.value(steps!["events", index, "set"], "there is nothing to change", help);
         return None;
     }
-    if let Some(rate) = set.rate
+    if let Some(rate) = set.rate.as_ref().and_then(OrNone::value)
         && rate.bytes_per_second() == 0
     {
         let message = format!("a link's rate is at least 8bit, and {rate} is less");
@@ -210,6 +193,34 @@ fn changes(
         }
     }
     Some(changes.into_iter().map(|(_, change)| change).collect())
+}
+
+impl Options {
+    /// What changes, each with its key.
+    fn changes(&self) -> Vec<(&'static str, LinkChange)> {
+        let share = |given: &OrNone<Percent>| given.value().map_or(Share::NONE, |share| share.0);
+        let queue = |given: &OrNone<QueueText>| match given.value() {
+            None => LinkChange::NO_QUEUE,
+            Some(queue) => LinkChange::Queue(queue.limit, queue.discipline, queue.ecn),
+        };
+        let jitter = |given: &OrNone<JitterOption>| match given.value() {
+            None => Some(LinkChange::Jitter(None)),
+            Some(jitter) => jitter.spread().map(|jitter| LinkChange::Jitter(Some(jitter))),
+        };
+        let delay = |given: &OrNone<Time>| given.value().map_or(Duration::ZERO, |delay| delay.0);
+        let loss = |given: &OrNone<LossText>| given.value().map_or(Loss::default(), |loss| loss.0);
+        let changes = [
+            ("rate", self.rate.as_ref().map(|rate| LinkChange::Rate(rate.value().copied()))),
+            ("queue", self.queue.as_ref().map(queue)),
+            ("delay", self.delay.as_ref().map(|given| LinkChange::Delay(delay(given)))),
+            ("jitter", self.jitter.as_ref().and_then(jitter)),
+            ("loss", self.loss.as_ref().map(|given| LinkChange::Loss(loss(given)))),
+            ("reorder", self.reorder.as_ref().map(|given| LinkChange::Reorder(share(given)))),
+            ("duplicate", self.duplicate.as_ref().map(|given| LinkChange::Duplicate(share(given)))),
+            ("corrupt", self.corrupt.as_ref().map(|given| LinkChange::Corrupt(share(given)))),
+        ];
+        changes.into_iter().filter_map(|(key, change)| Some((key, change?))).collect()
+    }
 }
 
 fn traffic(
@@ -296,7 +307,9 @@ fn refuse_contradictions(place: &mut Place<'_>, events: &[&(usize, Event)], topo
                     && event.from.as_ref().is_none_or(|from| from == name);
                 let (true, Action::Set(changes)) = (is_meant, &event.action) else { continue };
                 for change in changes {
-                    has_rate |= matches!(change, LinkChange::Rate(_));
+                    if let LinkChange::Rate(rate) = change {
+                        has_rate = rate.is_some();
+                    }
                     change.apply(&mut now);
                 }
                 let has_trace = now.has_opportunities();

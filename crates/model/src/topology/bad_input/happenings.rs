@@ -1,6 +1,6 @@
 //! Applications, events, cross traffic, tests.
 
-use super::super::parse;
+use super::super::{Action, parse};
 use super::{expect, lab};
 
 #[test]
@@ -102,6 +102,32 @@ fn events_of_one_link_fit_each_other() {
         ),
         &[("5:27", "from h2, then: a jitter of 3ms is more than the delay of 1ms", "change both")],
     );
+}
+
+#[test]
+fn events_take_back_whatever_they_can_give() {
+    let of = |set: &str| {
+        let event = format!("events:\n  - {{at: 1s, link: r1-h2, set: {{{set}}}}}");
+        let link = "delay: 5ms, rate: 1mbit, jitter: {file: jitter.txt}";
+        lab(&format!("links: [h1-r1, r1-h2: {{{link}}}]\n{event}"))
+    };
+    let keys = ["rate", "queue", "delay", "jitter", "loss", "reorder", "duplicate", "corrupt"];
+    for key in keys {
+        let topology = parse("lab.yaml", &of(&format!("{key}: none"))).unwrap();
+        let change = format!("{key}=none").parse().unwrap();
+        assert_eq!(topology.events[0].action, Action::Set(vec![change]), "{key}");
+    }
+    let kernel = of("rate: none").replace("r1-h2, set", "h1-r1, set");
+    assert!(parse("lab.yaml", &kernel).is_ok());
+    for key in ["cost", "trace", "filter"] {
+        let message = format!("an event cannot give this `{key}`");
+        expect(&of(&format!("{key}: none, delay: 9ms")), &[("5:33", &message, "remove it")]);
+    }
+    expect(&of("delay: 20"), &[("5:40", "`20` has no unit", "")]);
+    expect(&of("loss: [none]"), &[("5:33", "what the option becomes, or `none`", "")]);
+    // Without a rate it does not contradict what leaves by a trace.
+    let trace = of("rate: none").replace("rate: 1mbit", "trace: a.trace");
+    assert!(parse("lab.yaml", &trace).is_ok());
 }
 
 #[test]
