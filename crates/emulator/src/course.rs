@@ -33,6 +33,16 @@ impl Course {
         Self { moments: moments.into(), period: period.map(|period| period.max(last + 1)) }
     }
 
+    /// Whether it says how long packets are on their way.
+    pub fn has_delays(&self) -> bool {
+        self.moments.iter().any(|moment| moment.delay.is_some())
+    }
+
+    /// Whether it says which packets are lost.
+    pub fn has_losses(&self) -> bool {
+        self.moments.iter().any(|moment| moment.loss.is_some())
+    }
+
     /// The fastest of its rates, if it has any.
     pub fn most_bps(&self) -> Option<u64> {
         self.moments.iter().filter_map(|moment| moment.rate).max()

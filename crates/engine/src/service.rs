@@ -130,24 +130,9 @@ impl Service {
         };
         let mut changed = Vec::new();
         for (at, direction) in directions.iter().enumerate().filter(|(_, one)| is_meant(one)) {
-            let mut side = direction.side.clone();
-            for change in &changes {
-                match *change {
-                    LinkChange::Rate(rate) => side.rate = rate,
-                    LinkChange::Queue(queue, ..) => side.queue = queue,
-                    _ => {}
-                }
-                change.apply(&mut side.impairments);
-            }
+            let of = |why| wrong(format!("{} from {}: {why}", direction.link, direction.from));
+            let mut side = direction.side.changed(&changes).map_err(of)?;
             side.is_down = request.down.unwrap_or(side.is_down);
-            let of = format!("{} from {}", direction.link, direction.from);
-            if let Some(contradiction) = side.impairments.contradiction() {
-                return Err(wrong(format!("{of}: {contradiction}")));
-            }
-            if side.impairments.has_opportunities() && side.rate.is_some() {
-                let why = "a rate and a trace contradict each other";
-                return Err(wrong(format!("{of}: {why}")));
-            }
             let settings = side.settings();
             changed.push((at, side, settings));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use emulator::queue::{CoDel, Discipline, Limit, Pie, Red};
 use emulator::{Chance, Course, Filter, Nanos, Rate, Settings, Shape};
 use model::Bandwidth;
-use model::topology::{self, Impairments, Interface, Queue, Share};
+use model::topology::{self, Impairments, Interface, LinkChange, Queue, Share};
 
 use crate::recordings::{Recorded, Recordings};
 
@@ -54,6 +54,49 @@ impl Side {
             is_down: false,
             recorded: Recorded::default(),
         }
+    }
+
+    /// The same after changes, or why they make no sense.
+    pub(crate) fn changed(&self, changes: &[LinkChange]) -> Result<Self, String> {
+        let mut side = self.clone();
+        for change in changes {
+            self.refuse_what_a_trace_says(*change)?;
+            match *change {
+                LinkChange::Rate(rate) => side.rate = rate,
+                LinkChange::Queue(queue, ..) => side.queue = queue,
+                _ => {}
+            }
+            change.apply(&mut side.impairments);
+        }
+        if let Some(contradiction) = side.impairments.contradiction() {
+            return Err(contradiction.to_string());
+        }
+        if side.impairments.has_opportunities() && side.rate.is_some() {
+            return Err("a rate and a trace contradict each other".into());
+        }
+        let gives = |change: &LinkChange| {
+            matches!(change, LinkChange::Queue(..)) && *change != LinkChange::NO_QUEUE
+        };
+        let recorded = self.recorded.course.as_ref().and_then(Course::most_bps).is_some()
+            || self.recorded.opportunities.is_some();
+        if changes.iter().any(gives) && side.rate.is_none() && !recorded {
+            return Err("a queue without a rate never fills: set `rate=` as well".into());
+        }
+        Ok(side)
+    }
+
+    /// The next line of a trace would undo the change, without a word.
+    fn refuse_what_a_trace_says(&self, change: LinkChange) -> Result<(), String> {
+        let Some(course) = &self.recorded.course else { return Ok(()) };
+        let option = match change {
+            LinkChange::Rate(_) if course.most_bps().is_some() => "rate",
+            LinkChange::Delay(_) if course.has_delays() => "delay",
+            LinkChange::Loss(_) if course.has_losses() => "loss",
+            _ => return Ok(()),
+        };
+        let trace = self.impairments.trace.as_deref().unwrap_or_default();
+        let help = format!("change its column `{option}`, and bring the lab up again");
+        Err(format!("the trace {trace} says what the {option} is: {help}"))
     }
 
     /// The same as the emulator has it.
@@ -169,4 +212,45 @@ pub(crate) fn nanos(time: Duration) -> Nanos {
 
 pub(crate) fn chance(share: Share) -> Chance {
     Chance::of(share.part())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(side: &Side, changes: &[&str]) -> Result<Side, String> {
+        let changes: Vec<LinkChange> = changes.iter().map(|text| text.parse().unwrap()).collect();
+        side.changed(&changes)
+    }
+
+    #[test]
+    fn what_a_trace_says_is_not_changed_beside_it() {
+        let moment = emulator::Moment { at: 0, delay: None, loss: None, rate: Some(9) };
+        let mut side = Side::plain();
+        side.impairments.trace = Some("a.csv".into());
+        side.recorded.course = Some(Course::new(vec![moment], None));
+        for rate in ["rate=1mbit", "rate=none"] {
+            let said = changed(&side, &[rate]).unwrap_err();
+            assert!(said.contains("a.csv says what the rate is: change its column"), "{said}");
+        }
+        assert!(changed(&side, &["delay=1ms", "loss=1%", "queue=9p"]).is_ok());
+        let loss = Some(emulator::Loss::Independent(Chance::of(0.5)));
+        let moment = emulator::Moment { at: 0, delay: Some(1), loss, rate: None };
+        side.recorded.course = Some(Course::new(vec![moment], None));
+        assert!(changed(&side, &["rate=1mbit"]).is_ok());
+        for change in ["delay=1ms", "loss=none"] {
+            assert!(changed(&side, &[change]).unwrap_err().contains("a.csv"), "{change}");
+        }
+    }
+
+    #[test]
+    fn a_queue_needs_a_rate() {
+        let plain = Side::plain();
+        let said = changed(&plain, &["queue=9p"]).unwrap_err();
+        assert!(said.contains("never fills: set `rate=`"), "{said}");
+        let both = changed(&plain, &["queue=9p", "rate=1mbit"]).unwrap();
+        assert!(changed(&both, &["queue=8p codel"]).is_ok());
+        // What is taken back needs nothing.
+        assert!(changed(&both, &["rate=none"]).is_ok() && changed(&plain, &["queue=none"]).is_ok());
+    }
 }

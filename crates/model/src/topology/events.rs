@@ -306,15 +306,19 @@ fn refuse_contradictions(place: &mut Place<'_>, events: &[&(usize, Event)], topo
                 let is_meant = event.link == segment.name
                     && event.from.as_ref().is_none_or(|from| from == name);
                 let (true, Action::Set(changes)) = (is_meant, &event.action) else { continue };
+                let mut gives_queue = false;
                 for change in changes {
-                    if let LinkChange::Rate(rate) = change {
-                        has_rate = rate.is_some();
+                    match change {
+                        LinkChange::Rate(rate) => has_rate = rate.is_some(),
+                        LinkChange::Queue(..) => gives_queue = *change != LinkChange::NO_QUEUE,
+                        _ => {}
                     }
                     change.apply(&mut now);
                 }
-                let has_trace = now.has_opportunities();
-                let said = if has_trace && has_rate {
+                let said = if now.has_opportunities() && has_rate {
                     Some("a rate and a trace contradict each other".to_owned())
+                } else if gives_queue && !has_rate && now.trace.is_none() {
+                    Some("a queue without a rate never fills".to_owned())
                 } else {
                     now.contradiction().map(|contradiction| contradiction.to_string())
                 };

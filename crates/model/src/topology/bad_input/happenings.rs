@@ -102,6 +102,12 @@ fn events_of_one_link_fit_each_other() {
         ),
         &[("5:27", "from h2, then: a jitter of 3ms is more than the delay of 1ms", "change both")],
     );
+    let queue = "  - {at: 9s, link: r1-h2, from: h2, set: {queue: 9p}}\n";
+    let never = "from h2, then: a queue without a rate never fills";
+    expect(&lab(queue), &[("5:37", never, "change both")]);
+    let rate = |rate: &str| format!("{queue}  - {{at: 4s, link: r1-h2, set: {{rate: {rate}}}}}");
+    assert!(parse("lab.yaml", &lab(&rate("1mbit"))).is_ok());
+    expect(&lab(&rate("none")), &[("5:37", never, "change both")]);
 }
 
 #[test]
