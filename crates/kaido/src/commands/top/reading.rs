@@ -1,10 +1,12 @@
 //! What has been counted of every link, at one moment.
 
-use api::v1;
+use api::{Presence, v1};
 use lab::Lab;
+use model::topology::{SegmentKind, Topology};
 
 use crate::commands::links;
 use crate::failure::Failure;
+use crate::runtime::block_on;
 
 /// Which direction of which link.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,6 +32,8 @@ pub(super) struct Count {
     pub(super) emulated: Option<Emulated>,
     /// What was told to netem, which counts nothing of it.
     pub(super) netem: Option<lab::Told>,
+    /// Why nothing of it is known.
+    pub(super) unknown: Option<&'static str>,
 }
 
 /// What only the emulator knows.
@@ -52,12 +56,37 @@ impl Reading {
     pub(super) fn of(lab: &Lab) -> Result<Self, Failure> {
         let mut counts = Vec::new();
         if lab.topology().has_emulated() {
-            let answer = links::get(&lab.emulator_socket()?)?;
-            counts.extend(answer.directions.iter().map(|one| emulated(&answer, one)));
+            let socket = lab.emulator_socket()?;
+            match block_on(api::emulator_presence(&socket))? {
+                Presence::There => {
+                    let answer = links::get(&socket)?;
+                    counts.extend(answer.directions.iter().map(|one| emulated(&answer, one)));
+                }
+                Presence::Silent => counts.extend(unknown(lab.topology(), "emulator is silent")),
+                Presence::Gone => counts.extend(unknown(lab.topology(), "emulator is not running")),
+            }
         }
         counts.extend(lab.counted()?.into_iter().map(kernel));
         Ok(Self(counts))
     }
+}
+
+/// The emulated links without their emulator.
+fn unknown(topology: &Topology, why: &'static str) -> Vec<Count> {
+    let mut counts = Vec::new();
+    for segment in topology.segments.iter().filter(|segment| topology.is_emulated(segment)) {
+        let names: Vec<&String> =
+            segment.ends.iter().map(|end| &topology.nodes[end.node].name).collect();
+        for (end, from) in names.iter().enumerate() {
+            let to = match segment.kind {
+                SegmentKind::PointToPoint => names[1 - end].clone(),
+                SegmentKind::Lan => String::new(),
+            };
+            let name = Name { link: segment.name.clone(), from: (*from).clone(), to };
+            counts.push(Count { name, unknown: Some(why), ..Count::default() });
+        }
+    }
+    counts
 }
 
 fn emulated(answer: &v1::GetEmulatedLinksResponse, one: &v1::EmulatedDirection) -> Count {
@@ -83,6 +112,7 @@ fn emulated(answer: &v1::GetEmulatedLinksResponse, one: &v1::EmulatedDirection) 
             lateness: exit.and_then(|edge| edge.lateness.clone()),
         }),
         netem: None,
+        unknown: None,
     }
 }
 
@@ -99,5 +129,26 @@ fn kernel(found: lab::Counted) -> Count {
         dropped: vec![("queue".into(), sample.drops)],
         emulated: None,
         netem,
+        unknown: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_without_their_emulator_have_the_names_that_it_gives_them() {
+        let text = "name: a\nnodes: {h1: {}, h2: {}, h3: {}}\n\
+                    links: [h1-h2: {delay: 5ms}, h2-h3, lan0: {nodes: [h1, h3], engine: true}]\n";
+        let counts = unknown(&model::topology::parse("a", text).unwrap(), "gone");
+        let names: Vec<_> = counts
+            .iter()
+            .map(|count| [&count.name.link, &count.name.from, &count.name.to].map(String::as_str))
+            .collect();
+        let expected =
+            [["h1-h2", "h1", "h2"], ["h1-h2", "h2", "h1"], ["lan0", "h1", ""], ["lan0", "h3", ""]];
+        assert_eq!(names, expected);
+        assert!(counts.iter().all(|count| count.unknown == Some("gone")));
     }
 }

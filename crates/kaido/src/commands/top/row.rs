@@ -27,12 +27,14 @@ pub(super) struct Row {
     loss: Option<f64>,
     loss_measured: Option<f64>,
     rate_bps: Option<u64>,
-    rate_measured_bps: f64,
-    packets_per_s: f64,
+    rate_measured_bps: Option<f64>,
+    packets_per_s: Option<f64>,
     waiting: Option<u64>,
-    waiting_bytes: u64,
+    waiting_bytes: Option<u64>,
     /// Since the reading before.
     dropped: Vec<(String, u64)>,
+    /// Why nothing of it is known.
+    unknown: Option<&'static str>,
 }
 
 impl Row {
@@ -62,10 +64,15 @@ impl Row {
             })
             .collect();
         let lost = dropped.iter().find(|(cause, _)| cause == "loss").map_or(0, |(_, lost)| *lost);
+        let is_known = now.unknown.is_none();
+        // Since when, nobody knows.
+        let is_measured = is_known && before.unknown.is_none();
+        let dropped = if is_measured { dropped } else { Vec::new() };
+        let rate_measured_bps = per_second(since(now.arrived_bytes, before.arrived_bytes)) * 8.0;
         let mut row = Self {
             name: now.name.clone(),
             is_down: now.is_down,
-            is_emulated: now.emulated.is_some(),
+            is_emulated: now.emulated.is_some() || !is_known,
             delay_ns: now.netem.map(|told| told.delay.as_nanos() as u64),
             delay_measured_ns: None,
             late_mean_ns: None,
@@ -73,11 +80,12 @@ impl Row {
             loss: now.netem.map(|told| told.loss),
             loss_measured: None,
             rate_bps: now.rate_bps,
-            rate_measured_bps: per_second(since(now.arrived_bytes, before.arrived_bytes)) * 8.0,
-            packets_per_s: per_second(arrived),
+            rate_measured_bps: is_measured.then_some(rate_measured_bps),
+            packets_per_s: is_measured.then(|| per_second(arrived)),
             waiting: None,
-            waiting_bytes: now.waiting_bytes,
+            waiting_bytes: is_known.then_some(now.waiting_bytes),
             dropped,
+            unknown: now.unknown,
         };
         let Some(link) = &now.emulated else { return row };
         let zero = Emulated::default();
@@ -87,6 +95,9 @@ impl Row {
         row.delay_ns = Some(link.delay_ns);
         row.loss = Some(link.loss);
         row.waiting = Some(link.waiting);
+        if !is_measured {
+            return row;
+        }
         row.delay_measured_ns =
             (arrived > 0).then(|| (link.delayed_s - old.delayed_s).max(0.0) / arrived as f64 * 1e9);
         row.loss_measured = (received > 0).then(|| lost as f64 / received as f64);
@@ -122,6 +133,7 @@ impl Row {
             "queue_packets": self.waiting,
             "queue_bytes": self.waiting_bytes,
             "dropped": dropped,
+            "unknown": self.unknown,
         })
     }
 
@@ -141,12 +153,13 @@ impl Row {
             part(self.loss),
             part(self.loss_measured),
             self.rate_bps.map_or("-".into(), bandwidth),
-            bandwidth(self.rate_measured_bps.round() as u64),
-            format!("{:.0}", self.packets_per_s),
+            self.rate_measured_bps.map_or("-".into(), |bps| bandwidth(bps.round() as u64)),
+            self.packets_per_s.map_or("-".into(), |packets| format!("{packets:.0}")),
             match (self.waiting, self.waiting_bytes) {
-                (_, 0) => "0".into(),
-                (Some(packets), bytes) => format!("{packets}p {bytes}b"),
-                (None, bytes) => format!("{bytes}b"),
+                (_, None) => "-".into(),
+                (_, Some(0)) => "0".into(),
+                (Some(packets), Some(bytes)) => format!("{packets}p {bytes}b"),
+                (None, Some(bytes)) => format!("{bytes}b"),
             },
             self.troubles(),
         ]
@@ -154,6 +167,9 @@ impl Row {
 
     /// `down, loss 3`; empty if there are none.
     fn troubles(&self) -> String {
+        if let Some(why) = self.unknown {
+            return why.into();
+        }
         // What is lost since the link is down has that as its cause; the word alone says that it is.
         let is_down =
             self.is_down && self.dropped.iter().all(|(cause, n)| cause != "down" || *n == 0);
@@ -165,7 +181,9 @@ impl Row {
 
     /// Whether somebody should look.
     pub(super) fn is_in_trouble(&self) -> bool {
-        self.is_down || self.dropped.iter().any(|(_, packets)| *packets > 0)
+        self.is_down
+            || self.unknown.is_some()
+            || self.dropped.iter().any(|(_, packets)| *packets > 0)
     }
 }
 
@@ -254,8 +272,23 @@ mod tests {
     fn an_emulator_that_is_new_has_counted_from_zero() {
         let (before, now) = (Reading(vec![count(1, 500, 50)]), Reading(vec![count(2, 90, 10)]));
         let [row] = Row::between(&before, &now).try_into().unwrap();
-        assert_eq!((row.packets_per_s, row.loss_measured), (90.0, Some(0.1)));
+        assert_eq!((row.packets_per_s, row.loss_measured), (Some(90.0), Some(0.1)));
         assert!((row.delay_measured_ns.unwrap() - 20_500_000.0).abs() < 1.0, "{row:?}");
+    }
+
+    #[test]
+    fn without_an_emulator_nothing_is_known_and_what_was_before_a_new_one_is_not_measured() {
+        let there = Reading(vec![count(2, 90, 10)]);
+        let name = there.0[0].name.clone();
+        let gone = Reading(vec![Count { name, unknown: Some("it is gone"), ..Count::default() }]);
+        let [row] = Row::between(&there, &gone).try_into().unwrap();
+        let cells = row.cells();
+        assert!(row.is_in_trouble() && cells[12] == "it is gone", "{row:?}");
+        assert!(cells[2..12].iter().all(|cell| cell == "-"), "{cells:?}");
+        assert_eq!(row.json()["unknown"], "it is gone");
+        let [row] = Row::between(&gone, &there).try_into().unwrap();
+        let cells = ["a-b", "a", "20ms", "-", "-", "-", "10%", "-", "10mbit", "-", "-", "0", ""];
+        assert_eq!(row.cells(), cells);
     }
 
     #[test]
