@@ -79,7 +79,7 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
             super::top::run(&lab, Duration::from_secs_f64(interval), once, output)
         }
         LabCommand::Metrics { which, listen } => {
-            super::metrics::run(labs.choose(which.lab.as_deref())?, listen, output)
+            super::metrics::run(&labs, which.lab.as_deref(), listen, output)
         }
         LabCommand::Traffic { which, link, from, stop: true, .. } => {
             super::link::stop_traffic(&labs.choose(which.lab.as_deref())?, &link, from, output)

@@ -203,11 +203,18 @@ fn root_prometheus_gets_what_links_have_counted() {
     end(&kaido, "emulator");
     let gone = || scrape(address).contains("kaido_lab_emulator_up{lab=\"wan\"} 0\n");
     until(Duration::from_secs(10), || gone().then_some(()), || scrape(address));
-    assert!(value(&scrape(address), "link_packets_total", own) > 50.0);
+    let answer = scrape(address);
+    assert!(value(&answer, "link_packets_total", own) > 50.0);
+    assert_eq!(value(&answer, "up", ""), 1.0);
+    // It goes on without the lab.
+    lab.down();
+    let answer = scrape(address);
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert_eq!(value(&answer, "up", ""), 0.0);
+    assert!(!answer.contains("kaido_lab_link"), "{answer}");
     assert!(
         Command::new("kill").args(["-INT", &serving.id().to_string()]).status().unwrap().success()
     );
     assert_eq!(serving.wait().unwrap().code(), Some(0));
     kaido.run(&["lab", "metrics", "--lab", "nowhere"]).failed(2, &["nowhere"]);
-    lab.down();
 }

@@ -4,9 +4,8 @@ mod text;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use lab::Lab;
+use lab::{Lab, Labs};
 use serde_json::json;
 
 use super::links;
@@ -14,26 +13,34 @@ use crate::failure::{Done, Failure};
 use crate::output::Output;
 use crate::runtime::{asked_to_end, block_on};
 
-pub(super) fn run(lab: Lab, listen: Option<SocketAddr>, output: &Output) -> Done {
+pub(super) fn run(
+    labs: &Labs,
+    name: Option<&str>,
+    listen: Option<SocketAddr>,
+    output: &Output,
+) -> Done {
+    let lab = labs.choose(name)?;
     let Some(address) = listen else {
         let text = counted(&lab)?;
         output.print(&json!({ "metrics": text }), |_| text.clone())?;
         return Ok(ExitCode::SUCCESS);
     };
-    let lab = Arc::new(lab);
+    let name = lab.name().to_owned();
+    drop(lab);
+    let asked = (labs.clone(), name.clone());
     block_on(async {
         let listener =
             telemetry::prometheus::listen(address).await.map_err(Failure::failed)?;
         // Port 0 is whichever is free.
         let address = listener.local_addr().map_err(Failure::failed)?;
         output.print(&json!({ "listening": address.to_string() }), |_| {
-            format!("http://{address}/metrics answers for the lab {}", lab.name())
+            format!("http://{address}/metrics answers for the lab {name}")
         })?;
         let scrape = move || {
-            let lab = Arc::clone(&lab);
+            let (labs, name) = asked.clone();
             async move {
-                let counted = move || counted(&lab).map_err(|failure| failure.text());
-                let done = tokio::task::spawn_blocking(counted).await;
+                let now = move || now(&labs, &name).map_err(|failure| failure.text());
+                let done = tokio::task::spawn_blocking(now).await;
                 done.unwrap_or_else(|_| Err("counting has panicked".into()))
             }
         };
@@ -43,6 +50,15 @@ pub(super) fn run(lab: Lab, listen: Option<SocketAddr>, output: &Output) -> Done
         }
     })?
     .map(|()| ExitCode::SUCCESS)
+}
+
+/// The same of a lab that may be down, or be another one of its name by now.
+fn now(labs: &Labs, name: &str) -> Result<String, Failure> {
+    match labs.open(name) {
+        Ok(lab) => counted(&lab),
+        Err(lab::Error::NoLab { .. } | lab::Error::NotReady { .. }) => Ok(text::down(name)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// What has been counted until now, in OpenMetrics' text. An emulator that does not answer is one of its values.

@@ -64,8 +64,7 @@ pub(super) fn text(
     emulated: Option<Option<&v1::GetEmulatedLinksResponse>>,
     own: &[Counted],
 ) -> String {
-    let labels = std::iter::once(("lab".into(), lab.to_owned().into()));
-    let mut registry = Registry::with_prefix_and_labels("kaido_lab", labels);
+    let mut registry = registry(lab, true);
     let common = Common::new(&mut registry);
     own.iter().for_each(|one| common.count(one));
     if let Some(answer) = emulated {
@@ -73,9 +72,25 @@ pub(super) fn text(
         add::<Gauge>(&mut registry, "emulator_up", help).set(answer.is_some().into());
         count_emulated(&mut registry, &common, answer.unwrap_or(&Default::default()));
     }
+    written(&registry)
+}
+
+/// What there is to say of a lab that is not up.
+pub(super) fn down(lab: &str) -> String {
+    written(&registry(lab, false))
+}
+
+fn registry(lab: &str, is_up: bool) -> Registry {
+    let labels = std::iter::once(("lab".into(), lab.to_owned().into()));
+    let mut registry = Registry::with_prefix_and_labels("kaido_lab", labels);
+    add::<Gauge>(&mut registry, "up", "Whether the lab is up").set(is_up.into());
+    registry
+}
+
+fn written(registry: &Registry) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = encode(&mut text, &registry);
+    let _ = encode(&mut text, registry);
     in_order(&text)
 }
 
@@ -451,8 +466,11 @@ mod tests {
 
     #[test]
     fn an_emulator_that_does_not_answer_is_a_value_and_one_that_is_not_there_none() {
-        let values = read(&text("wan", Some(None), &[]));
-        assert_eq!(values.into_values().collect::<Vec<_>>(), [0.0]);
-        assert!(read(&text("wan", None, &[])).is_empty());
+        let one = |name: &str, value| (format!("kaido_lab_{name}{{lab=\"wan\"}}"), value);
+        let up = one("up", 1.0);
+        let silent = HashMap::from([up.clone(), one("emulator_up", 0.0)]);
+        assert_eq!(read(&text("wan", Some(None), &[])), silent);
+        assert_eq!(read(&text("wan", None, &[])), HashMap::from([up]));
+        assert_eq!(read(&down("wan")), HashMap::from([one("up", 0.0)]));
     }
 }
