@@ -119,10 +119,17 @@ fn rate(
     let mut rate = None;
     for setting in settings {
         match setting {
-            topology::LinkChange::Rate(given) if from.is_none() => rate = Some(*given),
+            topology::LinkChange::Rate(given) => rate = Some(*given),
             // Says what it needs.
             _ => drop(lab.emulator(link)?),
         }
+    }
+    if from.is_some() {
+        let link = &lab.segment(link)?.name;
+        return Err(Failure::usage(anyhow!(
+            "{link} is a link of the kernel's own, whose rate is that of all directions: leave out --from, or \
+             put `engine: true` behind it in the lab's file"
+        )));
     }
     let rate = rate.ok_or_else(|| Failure::usage(anyhow!("there is nothing to change")))?;
     cable(lab, link, Change::Rate(rate), "changed", output)

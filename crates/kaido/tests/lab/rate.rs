@@ -109,6 +109,8 @@ fn root_a_link_takes_what_is_built_and_says_what_is_not() {
     // Where one setting is wrong, none is made.
     let both = kaido.run(&["lab", "link", "r1-r2", "set", "rate=10mbit", "delay=10ms"]);
     both.failed(2, &["a link of the kernel's own"]);
+    let one = kaido.run(&["lab", "link", "r1-r2", "set", "rate=10mbit", "--from", "r1"]);
+    one.failed(2, &["whose rate is that of all directions: leave out --from"]);
     kaido.run(&["lab", "link", "r1-r2", "down", "--silent"]).failed(2, &["`engine: true`"]);
     kaido.run(&["lab", "links"]).failed(2, &["no emulated link"]);
     assert_eq!(queues(&lab, "r1"), before);
