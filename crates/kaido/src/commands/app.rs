@@ -150,8 +150,8 @@ fn show_text(status: &v1::ApplicationStatus) -> String {
     rows.extend([
         ("sends", rate(status.rate_bps)),
         ("state", state_in_words(status)),
-        ("SIDs, IPv4", sids(&status.ipv4_segments)),
-        ("SIDs, IPv6", sids(&status.ipv6_segments)),
+        ("SIDs, IPv4", sids(status, &status.ipv4_segments)),
+        ("SIDs, IPv6", sids(status, &status.ipv6_segments)),
         ("moves", status.moves.to_string()),
     ]);
     if !status.error.is_empty() {
@@ -176,8 +176,8 @@ fn why(which: &WhichController, name: String, output: &Output) -> Done {
 fn why_text(status: &v1::ApplicationStatus, found: &v1::ExplainApplicationResponse) -> String {
     let app = status.application.clone().unwrap_or_default();
     let mut text = format!("{} is {}\n", app.name, state_in_words(status));
-    text += &format!("  SIDs for IPv4: {}\n", sids(&status.ipv4_segments));
-    text += &format!("  SIDs for IPv6: {}\n\n", sids(&status.ipv6_segments));
+    text += &format!("  SIDs for IPv4: {}\n", sids(status, &status.ipv4_segments));
+    text += &format!("  SIDs for IPv6: {}\n\n", sids(status, &status.ipv6_segments));
     let row = |alternative: &v1::Alternative| {
         let mark = if alternative.chosen { "*" } else { "" };
         vec![
@@ -187,8 +187,11 @@ fn why_text(status: &v1::ApplicationStatus, found: &v1::ExplainApplicationRespon
             verdict(alternative, app.demand_bps),
         ]
     };
-    let rows = found.alternatives.iter().map(row);
-    text += &table(&["", "PATH", "NARROWEST LINK", "VERDICT"], rows);
+    let rows: Vec<_> = found.alternatives.iter().map(row).collect();
+    text += &match rows.is_empty() {
+        true => format!("no path leads from {} to {}", app.from, app.to),
+        false => table(&["", "PATH", "NARROWEST LINK", "VERDICT"], rows),
+    };
     text.push('\n');
     if let Some(decision) = &found.decision {
         text += &format!("\nlast decision: {}\n{}", decision.cause, stages(decision));
@@ -279,8 +282,18 @@ pub(crate) fn rate(bps: u64) -> String {
     if bps == 0 { "-".into() } else { Bandwidth::from_bps(bps).to_string() }
 }
 
-fn sids(list: &[String]) -> String {
-    if list.is_empty() { "none, the IGP goes this way".into() } else { list.join(", ") }
+fn sids(status: &v1::ApplicationStatus, list: &[String]) -> String {
+    let passes_functions = status.application.iter().any(|app| !app.functions.is_empty());
+    match (status.state(), list) {
+        (State::Admitted | State::Degraded, []) => "none, the IGP goes this way".into(),
+        (State::Unspecified | State::Pending, []) => "none yet".into(),
+        (State::Unreachable, []) if passes_functions => "none, its packets are dropped".into(),
+        (State::Unreachable, []) => "none, its packets are left to the IGP".into(),
+        (State::Unreachable, list) => {
+            format!("{}, as long as there is no other path", list.join(", "))
+        }
+        (_, list) => list.join(", "),
+    }
 }
 
 fn state_name(state: State) -> &'static str {
@@ -406,4 +419,41 @@ fn decision_json(decision: &v1::Decision) -> Value {
         "sent_at_ns": decision.sent_at_ns,
         "installed_at_ns": decision.installed_at_ns,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why_of(state: State, functions: &[&str], segments: &[&str]) -> String {
+        let text = |list: &[&str]| list.iter().map(|word| (*word).into()).collect();
+        let application = v1::Application {
+            name: "x".into(),
+            from: "h1".into(),
+            to: "h2".into(),
+            functions: text(functions),
+            ..Default::default()
+        };
+        let status = v1::ApplicationStatus {
+            application: Some(application),
+            state: state.into(),
+            ipv4_segments: text(segments),
+            ..Default::default()
+        };
+        why_text(&status, &Default::default())
+    }
+
+    #[test]
+    fn what_cannot_be_reached_goes_no_way() {
+        let text = why_of(State::Unreachable, &[], &[]);
+        for words in ["unreachable: there is no path", "left to the IGP", "from h1 to h2"] {
+            assert!(text.contains(words), "{text}");
+        }
+        assert!(!text.contains("goes this way") && !text.contains("VERDICT"), "{text}");
+        assert!(why_of(State::Unreachable, &["fw"], &[]).contains("packets are dropped"));
+        let kept = why_of(State::Unreachable, &[], &["fd00::1"]);
+        assert!(kept.contains("fd00::1, as long as there is no other path"), "{kept}");
+        assert!(why_of(State::Admitted, &[], &[]).contains("the IGP goes this way"));
+        assert!(why_of(State::Pending, &[], &[]).contains("none yet"));
+    }
 }
