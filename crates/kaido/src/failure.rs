@@ -69,15 +69,26 @@ impl From<lab::Error> for Failure {
 
 impl From<tonic::Status> for Failure {
     fn from(status: tonic::Status) -> Self {
+        Self::of("the daemon", status)
+    }
+}
+
+impl Failure {
+    /// What a lab's emulator answers, or that it does not.
+    pub(crate) fn of_emulator(status: tonic::Status) -> Self {
+        Self::of("the emulator", status)
+    }
+
+    fn of(peer: &str, status: tonic::Status) -> Self {
         use tonic::Code;
         let error = if std::error::Error::source(&status).is_some() {
             // The connection's own error, not an answer.
             let says = if is_late(&status) {
-                "the daemon does not answer in time: it is stopped, or has too much to do"
+                "does not answer in time: it is stopped, or has too much to do"
             } else {
-                "the daemon went away before it answered"
+                "went away before it answered"
             };
-            anyhow::anyhow!(says)
+            anyhow::anyhow!("{peer} {says}")
         } else {
             anyhow::anyhow!("{}", status.message())
         };
@@ -96,5 +107,18 @@ fn is_late(status: &tonic::Status) -> bool {
 impl From<api::ConnectError> for Failure {
     fn from(error: api::ConnectError) -> Self {
         Self::failed(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_emulator_that_goes_away_is_called_one() {
+        let status = || tonic::Status::from_error("connection reset".into());
+        let said = Failure::of_emulator(status()).text();
+        assert_eq!(said, "the emulator went away before it answered");
+        assert_eq!(Failure::from(status()).text(), "the daemon went away before it answered");
     }
 }

@@ -79,6 +79,12 @@ pub(crate) fn written(done: std::io::Result<()>) -> Result<(), Failure> {
     }
 }
 
+/// `1 node`, `2 nodes`.
+pub(crate) fn counted(number: usize, what: &str) -> String {
+    let s = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{s}")
+}
+
 /// A table without frames: the columns line up, and `cut` and `awk` can read it.
 pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
@@ -91,4 +97,14 @@ pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
     let bare = |line: &str| line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned();
     let lines: Vec<String> = table.to_string().lines().map(bare).collect();
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!([0, 1, 2].map(|n| counted(n, "test")), ["0 tests", "1 test", "2 tests"]);
+    }
 }

@@ -427,7 +427,8 @@ impl Error {
 fn not_ready(name: &str, phase: &str) -> String {
     if phase == Phase::Broken.word() {
         return format!(
-            "the command that it belonged to was killed; remove it with `kaido lab down {name}`"
+            "the command that it belonged to was killed; remove it with `kaido lab down {name}`, or with \
+             `kaido lab gc` what else is left"
         );
     }
     "it must be ready first".into()

@@ -170,6 +170,11 @@ impl Labs {
                     none if none.is_empty() => (Phase::Ready, none),
                     troubles => (Phase::Degraded, troubles),
                 },
+                (Phase::Broken, _) => {
+                    let words =
+                        "the command that it belonged to was killed: `kaido lab gc` removes it";
+                    (Phase::Broken, vec![words.into()])
+                }
                 (phase, _) => (phase, Vec::new()),
             };
             let (file, started) = state.map_or_else(Default::default, |s| (s.file, s.started));

@@ -99,7 +99,8 @@ pub(super) fn run(
     block_on(async {
         let request = v1::CaptureEmulatedLinkRequest { link: link.clone(), from: from.clone() };
         let mut client = api::connect_emulator(&socket).await?;
-        let mut stream = client.capture_emulated_link(request).await?.into_inner();
+        let mut stream =
+            client.capture_emulated_link(request).await.map_err(Failure::of_emulator)?.into_inner();
         // Not before: what is there may be what another capture of this link is writing.
         let file = File::create(path).with_context(cannot).map_err(Failure::failed)?;
         recording.waiting = Some(BufWriter::new(file));
@@ -113,7 +114,7 @@ pub(super) fn run(
         tokio::pin!(time, asked);
         loop {
             let message = tokio::select! {
-                message = stream.message() => message?,
+                message = stream.message() => message.map_err(Failure::of_emulator)?,
                 () = &mut time => return Ok(()),
                 () = &mut asked => return Ok(()),
             };

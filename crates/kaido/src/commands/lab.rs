@@ -1,5 +1,6 @@
 //! `kaido lab`.
 
+use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -14,7 +15,7 @@ use serde_json::json;
 
 use crate::cli::LabCommand;
 use crate::failure::{Done, Failure};
-use crate::output::{Output, table};
+use crate::output::{Output, counted, table};
 use crate::runtime::cancellable;
 
 /// A topology file is small.
@@ -202,16 +203,16 @@ fn check(file: &Path, output: &Output) -> Done {
     output.print(&topology, |topology| {
         let tests = match topology.tests.len() {
             0 => String::new(),
-            n => format!(", {n} tests"),
+            n => format!(", {}", counted(n, "test")),
         };
-        format!(
-            "{} is fine: lab {}, {} nodes, {} links and LANs, {} applications{tests}",
-            file.display(),
-            topology.name,
-            topology.nodes.len(),
-            topology.segments.len(),
-            topology.applications.len(),
-        )
+        let nodes = counted(topology.nodes.len(), "node");
+        let links = match topology.segments.len() {
+            1 => "1 link or LAN".into(),
+            n => format!("{n} links and LANs"),
+        };
+        let applications = counted(topology.applications.len(), "application");
+        let (file, name) = (file.display(), &topology.name);
+        format!("{file} is fine: lab {name}, {nodes}, {links}, {applications}{tests}")
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -231,37 +232,38 @@ fn up(labs: &Labs, file: &Path, options: Options, output: &Output) -> Done {
     let seconds = started.elapsed().as_secs_f64();
     let nodes = lab.topology().nodes.len();
     output.print(&json!({ "lab": lab.name(), "nodes": nodes, "seconds": seconds }), |_| {
-        format!("lab {} is ready: {nodes} nodes, {seconds:.1} s", lab.name())
+        format!("lab {} is ready: {}, {seconds:.1} s", lab.name(), counted(nodes, "node"))
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The lab of this name; or of this topology file, if there is no such lab and one that came from the file.
+/// The lab of this name; or of this topology file, which may be gone, if one came from there.
 fn one_to_end(labs: &Labs, what: String) -> Result<String, Failure> {
     let all = labs.names()?;
-    let Some(file) = std::fs::canonicalize(&what).ok().filter(|file| file.is_file()) else {
-        return Ok(what);
-    };
     if all.contains(&what) {
         return Ok(what);
     }
+    let file = match std::fs::canonicalize(&what) {
+        Ok(file) if file.is_file() => file,
+        Err(error) if error.kind() == ErrorKind::NotFound && !model::is_lab_name(&what) => {
+            std::path::absolute(&what).unwrap_or_default()
+        }
+        _ => return Ok(what),
+    };
     let of_file = labs.list(api::emulator_answers)?.into_iter().filter(|lab| lab.file == file);
-    match of_file.map(|lab| lab.name).collect::<Vec<_>>().as_slice() {
-        [one] => Ok(one.clone()),
-        [] if all.is_empty() => Err(Failure::usage(anyhow!("there is no lab"))),
-        [] => {
-            let all = all.join(", ");
-            Err(Failure::usage(anyhow!(
-                "no lab came from {what}: say which one is meant, of {all}"
-            )))
-        }
+    let said = match of_file.map(|lab| lab.name).collect::<Vec<_>>().as_slice() {
+        [one] => return Ok(one.clone()),
+        [] if !file.exists() => match all.join(", ") {
+            none if none.is_empty() => format!("there is no file {what}, and no lab"),
+            all => format!("there is no file {what}: say which lab is meant, of {all}"),
+        },
+        [] if all.is_empty() => "there is no lab".into(),
+        [] => format!("no lab came from {what}: say which one is meant, of {}", all.join(", ")),
         many => {
-            let many = many.join(", ");
-            Err(Failure::usage(anyhow!(
-                "{what} has several labs: say which one is meant, of {many}"
-            )))
+            format!("{what} has several labs: say which one is meant, of {}", many.join(", "))
         }
-    }
+    };
+    Err(Failure::usage(anyhow!(said)))
 }
 
 fn ls(labs: &Labs, output: &Output) -> Done {
@@ -303,7 +305,7 @@ fn become_command(mut process: Command) -> Failure {
     let program = process.get_program().to_string_lossy().into_owned();
     let error = process.exec();
     // As shells have it.
-    let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+    let code = if error.kind() == ErrorKind::NotFound { 127 } else { 126 };
     Failure::with_code(anyhow::Error::new(error).context(format!("cannot run {program}")), code)
 }
 

@@ -70,7 +70,7 @@ pub(super) fn traffic(
     };
     block_on(async {
         let mut client = api::connect_emulator(&socket).await?;
-        Ok::<_, Failure>(client.add_cross_traffic(request).await?)
+        client.add_cross_traffic(request).await.map_err(Failure::of_emulator)
     })??;
     let words = traffic.to_string();
     output.print(&json!({ "link": link, "from": from, "traffic": words }), |_| {
@@ -86,7 +86,14 @@ pub(super) fn stop_traffic(lab: &Lab, link: &str, from: String, output: &Output)
     let request = v1::StopCrossTrafficRequest { link: link.clone(), from: from.clone() };
     let stopped = block_on(async {
         let mut client = api::connect_emulator(&socket).await?;
-        Ok::<_, Failure>(client.stop_cross_traffic(request).await?.into_inner().stopped)
+        Ok::<_, Failure>(
+            client
+                .stop_cross_traffic(request)
+                .await
+                .map_err(Failure::of_emulator)?
+                .into_inner()
+                .stopped,
+        )
     })??;
     output.print(
         &json!({ "link": link, "from": from, "stopped": stopped }),
@@ -164,7 +171,9 @@ fn ask(
 ) -> Result<Vec<v1::EmulatedDirection>, Failure> {
     let answer = block_on(async {
         let mut client = api::connect_emulator(socket).await?;
-        Ok::<_, Failure>(client.change_emulated_link(request).await?.into_inner())
+        Ok::<_, Failure>(
+            client.change_emulated_link(request).await.map_err(Failure::of_emulator)?.into_inner(),
+        )
     })??;
     Ok(answer.directions)
 }

@@ -16,7 +16,9 @@ pub(super) fn get(socket: &Path) -> Result<v1::GetEmulatedLinksResponse, Failure
     block_on(async {
         let mut client = api::connect_emulator(socket).await?;
         let asked = v1::GetEmulatedLinksRequest {};
-        Ok::<_, Failure>(client.get_emulated_links(asked).await?.into_inner())
+        Ok::<_, Failure>(
+            client.get_emulated_links(asked).await.map_err(Failure::of_emulator)?.into_inner(),
+        )
     })?
 }
 

@@ -235,7 +235,12 @@ fn root_a_lab_goes_down_by_its_file_too() {
     kaido.ok(&["lab", "down", "one"]);
     std::fs::write(&file, "no topology any more").unwrap();
     assert_eq!(kaido.json(&["lab", "down", &file])["lab"], "two");
-    kaido.run(&["lab", "down", "/nowhere.yaml"]).failed(2, &["is no name of a lab"]);
+    kaido.run(&["lab", "down", "/nowhere.yaml"]).failed(2, &["no file /nowhere.yaml, and no lab"]);
+    kaido.ok(&["lab", "up", &other, "--name", "three"]);
+    std::fs::remove_file(&other).unwrap();
+    let nowhere = kaido.run(&["lab", "down", "/nowhere.yaml"]);
+    nowhere.failed(2, &["no file /nowhere.yaml: say which lab is meant, of three"]);
+    assert_eq!(kaido.json(&["lab", "down", &other])["lab"], "three");
 }
 
 /// A data plane's socket is deeper than the controller's.

@@ -124,6 +124,11 @@ fn root_gc_takes_what_is_left_of_a_folder_that_was_removed_by_hand() {
     assert!(!folder.join("lab.yaml").exists());
     let list = kaido.json(&["lab", "ls"]);
     assert_eq!((&list[0]["name"], &list[0]["phase"]), (&"victim".into(), &"broken".into()));
+    let said = kaido.ok(&["lab", "ls"]);
+    assert!(
+        said.contains("victim: the command that it belonged to was killed: `kaido lab gc`"),
+        "{said}"
+    );
     let collected = kaido.json(&["lab", "gc"]);
     assert_eq!(collected, serde_json::json!([{ "name": "victim", "removed": true }]));
     assert!(mine.join("h1").exists(), "this is somebody else's");

@@ -43,7 +43,7 @@ fn loses_and_moves_nothing(text: &str) {
     let before = network.show("bulk");
 
     network.kill("controller");
-    kaido.run(&["app", "ls"]).failed(1, &["no controller answers"]);
+    kaido.run(&["app", "ls"]).failed(1, &["no controller answers", "`kaido lab start controller`"]);
     let said = kaido.ok(&["lab", "ls"]);
     assert!(said.contains("the controller has ended") && said.contains("degraded"), "{said}");
     pause(Duration::from_secs(1));

@@ -204,8 +204,10 @@ impl fmt::Display for Impairments {
                 parts.push(format!("{name} {share}"));
             }
         }
-        if !filters.is_empty() {
-            parts.push(format!("{} filters", filters.len()));
+        match filters.len() {
+            0 => {}
+            1 => parts.push("1 filter".into()),
+            more => parts.push(format!("{more} filters")),
         }
         f.write_str(&parts.join(", "))
     }
@@ -226,4 +228,19 @@ impl Impairments {
 /// Whether a trace's file is CSV.
 pub fn is_course(file: &str) -> bool {
     file.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("csv"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_filter_is_no_plural() {
+        let filter = Filter { from: None, to: None, protocol: Some(Protocol::Tcp), ports: None };
+        let said = |number| {
+            let filters = vec![filter.clone(); number];
+            Impairments { filters, ..Impairments::default() }.to_string()
+        };
+        assert_eq!([0, 1, 2].map(said), ["", "1 filter", "2 filters"]);
+    }
 }
