@@ -36,6 +36,11 @@ impl Trace {
         Self { sink, left: most, waiting: VecDeque::new() }
     }
 
+    /// Whether nobody waits for its packets any more.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.sink.is_closed()
+    }
+
     /// Hands on some of what was caught. False when nothing is to come any more.
     pub(crate) fn go_on(
         &mut self,

@@ -440,3 +440,16 @@ fn others_are_told_of_a_function_while_its_check_succeeds() {
     engine.apply(file(1), Ports::All, 0).unwrap();
     assert_eq!(engine.health(sid), None);
 }
+
+#[test]
+fn a_trace_takes_the_place_of_one_that_nobody_waits_for() {
+    let mut engine = FakeHost::new().engine();
+    let [(sink, packets), (other, _packets)] = [(); 2].map(|()| tokio::sync::mpsc::channel(1));
+    engine.trace = Some(crate::trace::Trace::new(1, sink));
+    let mut again = || engine.trace(bpf::Filter::default(), 1, other.clone());
+    assert!(matches!(again(), Err(Error::Traced)));
+    // Its command was killed.
+    drop(packets);
+    // What stands for XDP here has nothing to trace.
+    assert!(matches!(again(), Err(Error::NothingToTrace)));
+}

@@ -9,6 +9,10 @@ use crate::trace::{Sink, Trace};
 impl Engine {
     /// Traces the first `most` packets that match.
     pub(crate) fn trace(&mut self, filter: Filter, most: u32, sink: Sink) -> Result<(), Error> {
+        // One whose user was killed may not have been looked at since.
+        if self.trace.as_ref().is_some_and(Trace::is_abandoned) {
+            self.end_trace();
+        }
         if self.trace.is_some() {
             return Err(Error::Traced);
         }
