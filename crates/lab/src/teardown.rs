@@ -16,6 +16,9 @@ pub struct Collected {
     pub name: String,
     /// Whether it is gone; a lab that is at work is left alone.
     pub removed: bool,
+    /// Why it could not be removed, if somebody should see to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 impl Labs {
@@ -35,7 +38,8 @@ impl Labs {
         self.remove(&folder)
     }
 
-    /// Removes what commands that were killed have left behind, and nothing else.
+    /// Removes what commands that were killed have left behind, and nothing else. What cannot be removed keeps
+    /// nothing else from it.
     pub fn gc(&self) -> Result<Vec<Collected>, Error> {
         let mut collected = Vec::new();
         for name in self.names()? {
@@ -43,15 +47,12 @@ impl Labs {
                 continue;
             }
             let folder = self.folder(&name);
-            let removed = match self.lock(&name) {
-                Ok(_lock) => {
-                    self.remove(&folder)?;
-                    true
-                }
-                Err(Error::Busy(_)) => false,
-                Err(error) => return Err(error),
+            let done = self.lock(&name).and_then(|_lock| self.remove(&folder));
+            let error = match &done {
+                Ok(()) | Err(Error::Busy(_)) => None,
+                Err(error) => Some(with_causes(error)),
             };
-            collected.push(Collected { name, removed });
+            collected.push(Collected { name, removed: done.is_ok(), error });
         }
         self.remove_unnamed();
         self.remove_empty_folders();
@@ -110,6 +111,11 @@ impl Labs {
     }
 }
 
+fn with_causes(error: &Error) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
 /// Removes a lab's folder, the marker last: until then it is known for a lab's.
 fn remove_files(folder: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
@@ -139,4 +145,26 @@ fn is_unnamed(folder: &Path, name: &str) -> bool {
             .is_ok_and(|entries| entries.flatten().all(|entry| entry.file_name() == "netns"))
     };
     process && (folder.join(MARKER).exists() || bare())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lab_that_cannot_be_removed_keeps_no_other_one() {
+        let root = tempfile::tempdir().unwrap();
+        let labs = Labs::at(root.path());
+        for name in ["a", "b"] {
+            fs::create_dir_all(namespaces_folder(&labs.folder(name))).unwrap();
+            fs::write(labs.folder(name).join(MARKER), "").unwrap();
+        }
+        // Where a namespace is expected.
+        let stubborn = namespaces_folder(&labs.folder("a")).join("h1/x");
+        fs::create_dir_all(&stubborn).unwrap();
+        let [a, b] = labs.gc().unwrap().try_into().unwrap();
+        assert!(!a.removed && a.error.is_some_and(|error| error.contains("h1")));
+        assert_eq!(b, Collected { name: "b".into(), removed: true, error: None });
+        assert!(stubborn.exists() && !labs.folder("b").exists());
+    }
 }

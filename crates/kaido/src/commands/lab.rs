@@ -136,13 +136,18 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
                 if collected.is_empty() {
                     return "nothing was left behind".into();
                 }
-                let line = |one: &lab::Collected| {
-                    let what = if one.removed { "removed" } else { "is at work, left alone" };
-                    format!("{} {what}", one.name)
+                let line = |one: &lab::Collected| match (&one.error, one.removed) {
+                    (Some(_), _) => format!("{} cannot be removed", one.name),
+                    (None, true) => format!("{} removed", one.name),
+                    (None, false) => format!("{} is at work, left alone", one.name),
                 };
                 collected.iter().map(line).collect::<Vec<_>>().join("\n")
             })?;
-            Ok(ExitCode::SUCCESS)
+            let why = |one: &lab::Collected| Some(format!("{}: {}", one.name, one.error.as_ref()?));
+            match collected.iter().filter_map(why).collect::<Vec<_>>().join("\n") {
+                none if none.is_empty() => Ok(ExitCode::SUCCESS),
+                errors => Err(Failure::failed(anyhow!(errors))),
+            }
         }
     }
 }
