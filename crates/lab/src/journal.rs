@@ -47,6 +47,13 @@ pub enum Happening {
         /// The interface.
         interface: String,
     },
+    /// Somebody has ended the cross traffic of one direction.
+    TrafficStopped {
+        /// The link.
+        link: String,
+        /// The node that sends.
+        from: String,
+    },
     /// The supervisor itself has begun to watch.
     Watching,
 }

@@ -135,6 +135,22 @@ pub struct History {
     pub others: Vec<journal::Entry>,
 }
 
+impl History {
+    /// Whether somebody has ended the cross traffic of a step since it began.
+    pub fn is_stopped(&self, number: usize) -> bool {
+        let Some((Step { link, from: Some(from), deed: Deed::Traffic(_), .. }, outcome)) =
+            self.steps.get(number)
+        else {
+            return false;
+        };
+        let (Outcome::Done { done_at } | Outcome::Failed { done_at, .. }) = outcome else {
+            return false;
+        };
+        let what = Happening::TrafficStopped { link: link.clone(), from: from.clone() };
+        self.others.iter().any(|entry| entry.what == what && entry.at >= Some(*done_at))
+    }
+}
+
 impl Lab {
     /// What has happened to it, and what is to come.
     pub fn history(&self) -> History {
@@ -204,6 +220,31 @@ mod tests {
                 "5s h1-r1 down",
                 "6s h1-r1 up",
             ]
+        );
+    }
+
+    #[test]
+    fn traffic_is_stopped_by_what_came_behind_it_in_its_direction() {
+        let event = |at: u8| {
+            format!("- {{at: {at}s, link: h1-h2, from: h1, traffic: {{rate: 1mbit, for: 60s}}}}\n")
+        };
+        let text = "name: a\nnodes: {h1: {}, h2: {}}\nlinks: [h1-h2: {delay: 5ms}]\nevents:\n";
+        let text = format!("{text}{}{}{}", event(1), event(5), event(9));
+        let topology = model::topology::parse("a", &text).unwrap();
+        let outcomes = [1.1, 5.1].map(|done_at| Outcome::Done { done_at });
+        let outcomes = outcomes.into_iter().chain([Outcome::ToCome]);
+        let stop = |at: f64, from: &str| {
+            let (link, from) = ("h1-h2".into(), from.into());
+            journal::Entry { at: Some(at), what: Happening::TrafficStopped { link, from } }
+        };
+        let history = History {
+            ready_for: None,
+            steps: steps(&topology).into_iter().zip(outcomes).collect(),
+            others: vec![stop(0.5, "h1"), stop(4.0, "h1"), stop(6.0, "h2")],
+        };
+        assert_eq!(
+            [0, 1, 2, 3].map(|number| history.is_stopped(number)),
+            [true, false, false, false]
         );
     }
 }

@@ -124,7 +124,11 @@ impl Supervisor {
         }
         self.begin_traces();
         let now = self.now();
-        for step in &self.steps[..self.next] {
+        let history = self.lab.history();
+        for (number, step) in self.steps[..self.next].iter().enumerate() {
+            if history.is_stopped(number) {
+                continue;
+            }
             let ago = now.saturating_sub(step.at);
             if let Err(error) = self.deeds.tell(&self.lab, step, ago) {
                 tracing::warn!("{} again: {}", step.deed.words(), api::in_one_line(&error));

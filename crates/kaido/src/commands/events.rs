@@ -65,6 +65,7 @@ fn as_text(history: &History) -> String {
         })
         .collect();
     for entry in &history.others {
+        let mut place = [String::new(), String::new()];
         let what = match &entry.what {
             Happening::EmulatorEnded => "the emulator has ended: its links are down".into(),
             Happening::EmulatorStarted => "the emulator is there again: its links are up".into(),
@@ -73,12 +74,16 @@ fn as_text(history: &History) -> String {
             Happening::InterfaceGone { node, interface } => {
                 format!("{node}:{interface} is gone: its link is down")
             }
+            Happening::TrafficStopped { link, from } => {
+                place = [link.clone(), from.clone()];
+                "its cross traffic was ended by a command".into()
+            }
             // What is expected is not worth a line.
             Happening::Watching | Happening::Step { .. } => continue,
         };
         let at = entry.at.unwrap_or(0.0);
-        let nothing = String::new;
-        rows.push((at, vec![seconds(at), nothing(), nothing(), what, "happened".into()]));
+        let [link, from] = place;
+        rows.push((at, vec![seconds(at), link, from, what, "happened".into()]));
     }
     rows.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     let now = match history.ready_for {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use api::v1;
-use lab::{Change, Lab};
+use lab::{Change, Happening, Lab};
 use model::topology;
 use serde_json::{Value, json};
 
@@ -95,6 +95,10 @@ pub(super) fn stop_traffic(lab: &Lab, link: &str, from: String, output: &Output)
                 .stopped,
         )
     })??;
+    if stopped > 0 {
+        // A new emulator does not begin it again.
+        lab.record(Happening::TrafficStopped { link: link.clone(), from: from.clone() })?;
+    }
     output.print(
         &json!({ "link": link, "from": from, "stopped": stopped }),
         |_| match stopped {

@@ -271,6 +271,10 @@ fn root_an_emulator_that_begins_anew_is_told_of_each_event_once() {
     wait_for_steps(&kaido, COUNT);
     let stop = ["lab", "traffic", "r1-r2", "--from", "r1", "--stop"];
     assert_eq!(kaido.json(&stop)["stopped"], COUNT, "{}", kaido.ok(&["lab", "events"]));
+    // What was stopped does not begin again.
+    end(&kaido, "emulator");
+    kaido.ok(&["lab", "start", "emulator"]);
+    assert_eq!(kaido.json(&stop)["stopped"], 0, "{}", kaido.ok(&["lab", "events"]));
     lab.down();
 }
 
