@@ -25,6 +25,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod types;
+mod unassigned;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{
@@ -50,6 +51,7 @@ pub(crate) fn check(syntax: &ast::Program, problems: &mut Diagnostics) -> Progra
         checker.top_declaration(declaration);
     }
     checker.require_main();
+    checker.warn_of_unassigned();
     checker.program
 }
 

@@ -369,6 +369,36 @@ fn declarations_are_looked_at() {
     }
 }
 
+#[test]
+fn variables_without_a_value_are_told() {
+    for (apply, name) in [
+        ("bit<8> x; hdr.ip.ttl = x;", "x"),
+        ("bit<8> x; if (meta.ok) { x = 1; } hdr.ip.ttl = x;", "x"),
+        ("bool b; if (b) { }", "b"),
+        ("bit<8> x; switch (hdr.ip.ttl) { 1: { x = 1; } default: { } } hdr.ip.ttl = x + 1;", "x"),
+        ("bit<8> x; for (bit<8> i = 0; i < 3; i = i + 1) { x = i; } hdr.ip.ttl = x;", "x"),
+    ] {
+        let checked = control("", apply);
+        let wanted = format!("`{name}` may have no value here");
+        assert!(said(&checked).contains(&wanted), "{apply}\n{}", said(&checked));
+        assert!(!checked.diagnostics.has_errors());
+    }
+    for apply in [
+        "bit<8> x; x = 1; hdr.ip.ttl = x;",
+        "bit<8> x; if (meta.ok) { x = 1; } else { return; } hdr.ip.ttl = x;",
+        "bit<8> x; x[3:0] = 1; hdr.ip.ttl = x;",
+        "bit<32> r; hash(r, HashAlgorithm.lookup3, { hdr.ip.src }); hdr.ip.src = r;",
+        "bit<8> x; switch (hdr.ip.ttl) { 1: { x = 1; } default: { x = 2; } } hdr.ip.ttl = x;",
+        "ip_t h; hdr.ip = h; meta_t m; meta = m;",
+    ] {
+        accepts(&control("", apply));
+    }
+    let action = "action a(out bit<8> x, out bit<8> y) { y = x; }";
+    assert!(
+        said(&control(action, "a(hdr.ip.ttl, hdr.ip.proto);")).contains("`x` may have no value")
+    );
+}
+
 /// A program of everything, and what becomes of it when its words are changed.
 mod any_program {
     use proptest::prelude::*;

@@ -1,0 +1,265 @@
+//! Warns of variables that are read where they may have no value yet (P4_16 specification, section
+//! 12.1). What counts are numbers and the like that a body declares, and what its parameters give
+//! back: headers say themselves whether they are valid.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Checker;
+use crate::diagnostic::Diagnostic;
+use crate::ir::{
+    BlockBody, Expression, ExpressionKind, Statement, StatementKind, Type, Variable, VariableId,
+};
+use crate::source::Span;
+use crate::syntax::ast::Direction;
+
+/// Variables that may have no value yet; None where nothing comes.
+type Unassigned = Option<HashSet<VariableId>>;
+
+/// One body.
+struct Body<'b> {
+    variables: &'b [Variable],
+    now: Unassigned,
+    /// Where each was read too early, for the first time.
+    found: HashMap<VariableId, Span>,
+    /// What is unassigned where the loops around are left.
+    left: Vec<Unassigned>,
+}
+
+impl Checker<'_> {
+    /// Warns of all bodies of the program.
+    pub(super) fn warn_of_unassigned(&mut self) {
+        let variables = &self.program.variables;
+        let mut found: Vec<(VariableId, Span)> = Vec::new();
+        let mut look = |parameters: &[VariableId], bodies: &[&[Statement]]| {
+            let mut body = Body::new(variables, parameters);
+            for statements in bodies {
+                body.all(statements);
+            }
+            found.extend(body.found);
+        };
+        for function in &self.program.functions {
+            look(&function.parameters, &[&function.body]);
+        }
+        for action in &self.program.actions {
+            look(&action.parameters, &[&action.body]);
+        }
+        for block in &self.program.blocks {
+            match &block.body {
+                // Actions may have given a control's own variables their values.
+                BlockBody::Control { apply, .. } => look(&[], &[apply]),
+                BlockBody::Parser { states, .. } => {
+                    for state in states {
+                        look(&[], &[&state.body]);
+                    }
+                }
+            }
+        }
+        found.sort_unstable_by_key(|(_, span)| *span);
+        for (id, span) in found {
+            let variable = self.variable(id);
+            let message = format!("`{}` may have no value here", variable.declared.name);
+            let told = Diagnostic::warning(span, message)
+                .related(variable.declared.span, "declared without one")
+                .help("it is zero then: say so, `= 0`");
+            self.problems.add(told);
+        }
+    }
+}
+
+impl<'b> Body<'b> {
+    fn new(variables: &'b [Variable], parameters: &[VariableId]) -> Self {
+        let mut body =
+            Self { variables, now: Some(HashSet::new()), found: HashMap::new(), left: Vec::new() };
+        for id in parameters {
+            if variables[id.index()].direction == Some(Direction::Out) {
+                body.begin(*id);
+            }
+        }
+        body
+    }
+
+    /// A variable begins without a value.
+    fn begin(&mut self, id: VariableId) {
+        let plain = matches!(
+            self.variables[id.index()].of,
+            Type::Bool | Type::Bits { .. } | Type::Error | Type::Enum(_) | Type::New(_)
+        );
+        if let Some(now) = &mut self.now
+            && plain
+        {
+            now.insert(id);
+        }
+    }
+
+    fn all(&mut self, statements: &[Statement]) {
+        for statement in statements {
+            self.statement(statement);
+        }
+    }
+
+    /// What is unassigned behind one or the other.
+    fn join(&mut self, other: Unassigned) {
+        match (&mut self.now, other) {
+            (Some(now), Some(other)) => now.extend(other),
+            (now @ None, other) => *now = other,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Several ways of which one is gone.
+    fn ways(&mut self, ways: &[&[Statement]]) {
+        let before = self.now.clone();
+        let mut behind = None;
+        for way in ways {
+            self.now.clone_from(&before);
+            self.all(way);
+            let now = std::mem::replace(&mut self.now, behind);
+            self.join(now);
+            behind = self.now.take();
+        }
+        self.now = behind;
+    }
+
+    fn looped(&mut self, body: &[Statement], step: &[Statement]) {
+        let before = self.now.clone();
+        self.left.push(before);
+        self.all(body);
+        self.all(step);
+        let left = self.left.pop().flatten();
+        // Perhaps there was no turn at all.
+        self.now = left;
+    }
+
+    fn statement(&mut self, statement: &Statement) {
+        use StatementKind as K;
+        match &statement.kind {
+            K::Declare(id, value) => {
+                match value {
+                    Some(value) => self.read(value),
+                    None => self.begin(*id),
+                }
+                if value.is_some() {
+                    self.assign_variable(*id);
+                }
+            }
+            K::Assign(place, value) => {
+                self.read(value);
+                self.assign(place);
+            }
+            K::Evaluate(value) | K::Advance(value) | K::Emit(value) => self.read(value),
+            K::If(condition, yes, no) => {
+                self.read(condition);
+                self.ways(&[yes, no]);
+            }
+            K::Switch(value, cases, other) => {
+                self.read(value);
+                let mut ways: Vec<&[Statement]> = cases.iter().map(|(_, body)| &body[..]).collect();
+                ways.push(other);
+                self.ways(&ways);
+            }
+            K::SwitchAction(_, cases, other) => {
+                let mut ways: Vec<&[Statement]> = cases.iter().map(|(_, body)| &body[..]).collect();
+                ways.push(other);
+                self.ways(&ways);
+            }
+            K::Loop(condition, body, step) => {
+                self.read(condition);
+                self.looped(body, step);
+            }
+            K::ForRange(_, from, to, body) => {
+                self.read(from);
+                self.read(to);
+                self.looped(body, &[]);
+            }
+            K::Break | K::Continue => {
+                let now = self.now.take();
+                if let Some(Some(left)) = self.left.last_mut() {
+                    left.extend(now.into_iter().flatten());
+                }
+            }
+            K::Return(value) => {
+                if let Some(value) = value {
+                    self.read(value);
+                }
+                self.now = None;
+            }
+            K::Exit => self.now = None,
+            K::Block(all) => self.all(all),
+            K::ApplyTable(_) => {}
+            K::ApplyBlock(_, arguments) => self.hand_over(arguments),
+            K::CallAction(call) => self.hand_over(&call.arguments),
+            K::Extract(header, bits) => {
+                if let Some(bits) = bits {
+                    self.read(bits);
+                }
+                self.assign(header);
+            }
+            K::Verify(condition, error) => {
+                self.read(condition);
+                self.read(error);
+            }
+            K::SetValid(..) | K::Shift(..) => {}
+        }
+    }
+
+    /// What is called may read what it is given, or give it a value: nothing is said of it.
+    fn hand_over(&mut self, arguments: &[Expression]) {
+        for argument in arguments {
+            if argument.is_place() {
+                self.assign(argument);
+            } else {
+                self.read(argument);
+            }
+        }
+    }
+
+    fn assign_variable(&mut self, id: VariableId) {
+        if let Some(now) = &mut self.now {
+            now.remove(&id);
+        }
+    }
+
+    /// A place gets a value; a part of it counts as the whole.
+    fn assign(&mut self, place: &Expression) {
+        use ExpressionKind as K;
+        match &place.kind {
+            K::Variable(id) => self.assign_variable(*id),
+            K::Element(of, index) => {
+                self.read(index);
+                self.assign(of);
+            }
+            K::Field(of, _) | K::Slice(of, ..) | K::Next(of) | K::Last(of) => self.assign(of),
+            _ => {}
+        }
+    }
+
+    fn read(&mut self, value: &Expression) {
+        use ExpressionKind as K;
+        match &value.kind {
+            K::Variable(id) if self.now.as_ref().is_some_and(|now| now.contains(id)) => {
+                self.found.entry(*id).or_insert(value.span);
+            }
+            K::Field(of, _)
+            | K::Next(of)
+            | K::Last(of)
+            | K::LastIndex(of)
+            | K::Slice(of, ..)
+            | K::Unary(_, of)
+            | K::Cast(of)
+            | K::IsValid(of) => self.read(of),
+            K::Element(one, other) | K::Binary(_, one, other) => {
+                self.read(one);
+                self.read(other);
+            }
+            K::Choose(condition, yes, no) => {
+                self.read(condition);
+                self.read(yes);
+                self.read(no);
+            }
+            K::Fields(all) => all.iter().for_each(|one| self.read(one)),
+            K::Call(_, arguments) => self.hand_over(arguments),
+            K::ExternCall(call) => self.hand_over(&call.arguments),
+            _ => {}
+        }
+    }
+}
