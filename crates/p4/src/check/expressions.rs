@@ -41,7 +41,11 @@ impl Checker<'_> {
                 self.named_value(&name.text, span, symbol)
             }
             Kind::This => self.unsupported(span, "`this`"),
-            Kind::Default | Kind::DontCare | Kind::Rest => {
+            Kind::Rest => match wanted {
+                Some(of) => Ok(constant(span, of.clone(), self.program.initial(of))),
+                None => self.wrong(span, "nothing says which type's default this is"),
+            },
+            Kind::Default | Kind::DontCare => {
                 self.wrong(span, "this is no value: it stands for any")
             }
             Kind::Invalid => self.invalid(span, wanted),

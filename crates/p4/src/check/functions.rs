@@ -142,7 +142,7 @@ impl Checker<'_> {
     ) {
         let name = &written.name;
         let before = match self.scopes.innermost(&name.text) {
-            Some(Symbol::Functions(all)) => std::mem::take(all),
+            Some(Symbol::Functions(all)) => all.clone(),
             _ => Vec::new(),
         };
         if before.is_empty() {

@@ -125,7 +125,7 @@ impl crate::ir::Program {
             Type::Record(id) => {
                 let record = &self.records[id.index()];
                 Value::Record {
-                    valid: record.kind == RecordKind::Struct,
+                    valid: record.kind != RecordKind::Header,
                     fields: record.fields.iter().map(|field| self.initial(&field.of)).collect(),
                 }
             }

@@ -18,6 +18,8 @@ use crate::syntax::ast::{self, Direction, ExpressionKind as Kind, PropertyValue}
 const SIZE: u32 = 1024;
 /// The most entries that a table may have.
 const MAX_SIZE: u32 = 1 << 24;
+/// The highest priority that an entry may have.
+const MAX_PRIORITY: u32 = i32::MAX as u32;
 
 /// A table while its properties are read.
 #[derive(Default)]
@@ -28,6 +30,7 @@ struct Parts<'a> {
     entries: Option<&'a ast::Property>,
     size: Option<u32>,
     lowest_priority_first: bool,
+    priority_delta: Option<u32>,
 }
 
 impl Checker<'_> {
@@ -89,6 +92,10 @@ impl Checker<'_> {
             ("largest_priority_wins", PropertyValue::Expression(value)) => {
                 let value = self.expression_as(value, &Type::Bool)?;
                 parts.lowest_priority_first = value.constant() == Some(&Value::Bool(false));
+            }
+            ("priority_delta", PropertyValue::Expression(delta)) => {
+                parts.priority_delta =
+                    Some(self.known_size(delta, "a difference of priorities", 1..=MAX_SIZE)?);
             }
             (name, _) => return self.unsupported(span, &format!("the property `{name}`")),
         }
@@ -286,17 +293,57 @@ impl Checker<'_> {
     ) -> Checked<Vec<Entry>> {
         let PropertyValue::Entries(written) = &property.value else { return Err(Told) };
         let types: Vec<Type> = parts.keys.iter().map(|key| key.expression.of.clone()).collect();
-        let count = written.len() as u32;
+        let priorities = self.priorities(written, parts)?;
         let mut all = Vec::with_capacity(written.len());
         let mut wrong = false;
-        for (at, entry) in (0..).zip(written) {
-            // Where none is said, the first that fits is taken.
-            match self.entry(property, entry, (parts, &types), actions, count - at) {
+        for (entry, priority) in written.iter().zip(priorities) {
+            match self.entry(property, entry, (parts, &types), actions, priority) {
                 Ok(entry) => all.push(entry),
                 Err(Told) => wrong = true,
             }
         }
         if wrong { Err(Told) } else { Ok(all) }
+    }
+
+    /// The priorities of entries, the highest to be taken first (section 14.2.1.4): where none is
+    /// said, the first entry that fits is taken; else those that are not said go on from the one
+    /// before.
+    fn priorities(&mut self, written: &[ast::Entry], parts: &Parts<'_>) -> Checked<Vec<u32>> {
+        let delta = u64::from(parts.priority_delta.unwrap_or(1));
+        let lowest_first = parts.lowest_priority_first;
+        let is_said = written.iter().any(|entry| entry.priority.is_some());
+        let first = if lowest_first || is_said {
+            1
+        } else {
+            1 + delta * (written.len() as u64).saturating_sub(1)
+        };
+        let mut all = Vec::with_capacity(written.len());
+        let mut before: Option<u64> = None;
+        for entry in written {
+            let priority = match (&entry.priority, before) {
+                (Some(said), _) => {
+                    u64::from(self.known_size(said, "a priority", 0..=MAX_PRIORITY)?)
+                }
+                (None, None) if is_said => {
+                    let told = Diagnostic::error(entry.action.span, "this entry has no priority");
+                    return self.refuse(
+                        told.help("the first has one where others have: `priority = 1: …`"),
+                    );
+                }
+                (None, None) => first,
+                (None, Some(before)) if lowest_first => before + delta,
+                (None, Some(before)) => before.checked_sub(delta).unwrap_or(u64::MAX),
+            };
+            if priority > u64::from(MAX_PRIORITY) {
+                let told =
+                    Diagnostic::error(entry.action.span, "this entry's priority is no number");
+                return self.refuse(told.help("say it: `priority = 1: …`"));
+            }
+            before = Some(priority);
+            let most = u64::from(MAX_PRIORITY);
+            all.push((if lowest_first { most - priority } else { priority }) as u32);
+        }
+        Ok(all)
     }
 
     fn entry(
@@ -305,20 +352,13 @@ impl Checker<'_> {
         written: &ast::Entry,
         (parts, types): (&Parts<'_>, &[Type]),
         actions: &[TableAction],
-        by_order: u32,
+        priority: u32,
     ) -> Checked<Entry> {
         let sets = self.sets(property.name.span, &written.keys, types)?;
         for (set, key) in sets.iter().zip(&parts.keys) {
             self.check_entry_set(set, key)?;
         }
         let action = self.entry_action(&written.action, actions, false)?;
-        let priority = match &written.priority {
-            Some(priority) => {
-                let said = self.known_size(priority, "a priority", 0..=u32::MAX - 1)?;
-                if parts.lowest_priority_first { u32::MAX - said } else { said }
-            }
-            None => by_order,
-        };
         let constant = written.constant || property.constant;
         Ok(Entry { keys: sets, action, priority, constant })
     }

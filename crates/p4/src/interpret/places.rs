@@ -11,8 +11,8 @@ use crate::ir::{Expression, ExpressionKind, RecordKind, Type, Value, VariableId,
 pub(super) enum Step {
     /// A field; whether what it is in is a union.
     Field(usize, bool),
-    /// An element of a stack.
-    Element(usize),
+    /// An element of a stack, and its type.
+    Element(usize, Type),
     /// Bits of a number of this type.
     Slice(u32, u32, Type),
 }
@@ -44,7 +44,7 @@ impl Run<'_, '_> {
             K::Element(inner, index) => {
                 let place = self.place(inner)?;
                 let at = self.number(index)?.to_usize().unwrap_or(usize::MAX);
-                place.and(Step::Element(at))
+                place.and(Step::Element(at, of.of.clone()))
             }
             K::Next(inner) | K::Last(inner) => {
                 let place = self.place(inner)?;
@@ -54,7 +54,7 @@ impl Run<'_, '_> {
                     K::Last(_) if next > 0 => next - 1,
                     _ => return Err(self.error(STACK_OUT_OF_BOUNDS)),
                 };
-                place.and(Step::Element(at))
+                place.and(Step::Element(at, of.of.clone()))
             }
             _ => return Err(Stop::Failed(super::Error::Main)),
         })
@@ -78,11 +78,11 @@ impl Run<'_, '_> {
         for step in &place.steps {
             value = match (step, value) {
                 (Step::Field(at, _), Value::Record { mut fields, .. }) => fields.swap_remove(*at),
-                (Step::Element(at), Value::Stack { mut elements, .. }) => {
+                (Step::Element(at, of), Value::Stack { mut elements, .. }) => {
                     if *at < elements.len() {
                         elements.swap_remove(*at)
                     } else {
-                        blank(&elements[0])
+                        self.program.initial(of)
                     }
                 }
                 (Step::Slice(high, low, _), Value::Integer(value)) => {
@@ -135,7 +135,7 @@ fn put(target: &mut Value, steps: &[Step], value: Value) {
                 }
             }
         }
-        (Step::Element(at), Value::Stack { elements, .. }) => {
+        (Step::Element(at, _), Value::Stack { elements, .. }) => {
             if let Some(element) = elements.get_mut(*at) {
                 put(element, rest, value);
             }
@@ -146,23 +146,5 @@ fn put(target: &mut Value, steps: &[Step], value: Value) {
             }
         }
         _ => {}
-    }
-}
-
-/// The same type, all zeros and not valid.
-fn blank(like: &Value) -> Value {
-    match like {
-        Value::Record { fields, .. } => {
-            Value::Record { valid: false, fields: fields.iter().map(blank).collect() }
-        }
-        Value::Stack { elements, .. } => {
-            Value::Stack { next: 0, elements: elements.iter().map(blank).collect() }
-        }
-        Value::Varbit { .. } => Value::Varbit { bits: 0, value: 0.into() },
-        Value::Bool(_) => Value::Bool(false),
-        Value::Error(_) => Value::Error(0),
-        Value::Member(_) => Value::Member(0),
-        Value::String(text) => Value::String(text.clone()),
-        Value::Integer(_) => Value::Integer(0.into()),
     }
 }

@@ -88,7 +88,7 @@ fn add(text: &str) -> Result<Command, String> {
     if priority.is_some() {
         words.next();
     }
-    let keys = words.map(|word| match word.split_once(':') {
+    let keys = words.map(|word| match word.rsplit_once(':') {
         Some((name, value)) => Ok((Some(name.to_owned()), key(value)?)),
         None => Ok((None, key(word)?)),
     });

@@ -11,12 +11,20 @@ impl crate::Includes for Nothing {
     }
 }
 
+/// So many programs have tests: one that vanishes is missed.
+const PROGRAMS: usize = 64;
+
 /// Runs a test; what is wrong, line by line.
 fn result(name: &str, program: &str, test: &str) -> Vec<String> {
     let checked = crate::check(name, program, &Nothing);
     let said = checked.diagnostics.render(&checked.sources, false);
-    assert!(!checked.diagnostics.has_errors(), "{said}");
-    let lines = parse(test).unwrap_or_else(|why| panic!("{name}: {why}"));
+    if checked.diagnostics.has_errors() {
+        return vec![said];
+    }
+    let lines = match parse(test) {
+        Ok(lines) => lines,
+        Err(why) => return vec![why.to_string()],
+    };
     let mut machine = Machine::new(&checked.program).expect("the program runs");
     let failures = run(&checked.program, &mut machine, &lines);
     failures.into_iter().map(|one| format!("line {}: {}", one.line, one.why)).collect()
@@ -25,7 +33,7 @@ fn result(name: &str, program: &str, test: &str) -> Vec<String> {
 #[test]
 fn programs_do_what_their_tests_say() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    let mut count = 0;
+    let (mut count, mut wrong) = (0, Vec::new());
     for file in std::fs::read_dir(&folder).expect("there are programs") {
         let path = file.expect("a file").path();
         if path.extension().is_none_or(|extension| extension != "stf") {
@@ -36,10 +44,13 @@ fn programs_do_what_their_tests_say() {
         let test = std::fs::read_to_string(&path).expect("a test");
         assert!(test.contains("packet"), "{name}: a test without a packet");
         let failures = result(&name, &program, &test);
-        assert!(failures.is_empty(), "{name}:\n{}", failures.join("\n"));
+        if !failures.is_empty() {
+            wrong.push(format!("{name}:\n{}", failures.join("\n")));
+        }
         count += 1;
     }
-    assert!(count > 0);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(count >= PROGRAMS, "there are {count} programs with tests, once there were {PROGRAMS}");
 }
 
 #[test]

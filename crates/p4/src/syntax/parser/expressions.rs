@@ -257,6 +257,10 @@ impl Parser<'_> {
                 self.advance();
                 self.braces()?
             }
+            (TokenKind::Mark, "...") => {
+                self.advance();
+                Kind::Rest
+            }
             _ => Kind::Name(self.name("an expression")?.text),
         };
         Ok(Expression { span: self.since(start), kind })

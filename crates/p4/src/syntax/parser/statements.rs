@@ -208,10 +208,7 @@ impl Parser<'_> {
             return Ok(Kind::ForIn(of, name, first, body));
         }
         let first = if self.at(";") { Vec::new() } else { self.for_parts()? };
-        // A declaration takes its semicolon along.
-        if !matches!(first.last(), Some(Statement { kind: Kind::Declare(_), .. })) {
-            self.expect(";")?;
-        }
+        self.expect(";")?;
         let condition = if self.at(";") { None } else { Some(self.expression()?) };
         self.expect(";")?;
         let each = if self.at(")") { Vec::new() } else { self.for_parts()? };
@@ -231,14 +228,24 @@ impl Parser<'_> {
         let mut parts = Vec::new();
         loop {
             let start = self.here();
-            let declared = self.attempt(|parser| parser.variable_or_instance(Vec::new()));
-            let last = declared.is_some();
+            let declared = self
+                .attempt(|parser| Ok((parser.parse_type()?, parser.name("a variable's name")?)));
             let kind = match declared {
-                Some(declared) => Kind::Declare(Box::new(declared)),
+                Some((of, name)) => {
+                    let value = if self.take("=") { Some(self.expression()?) } else { None };
+                    let kind = DeclarationKind::Variable(of, value);
+                    let (annotations, type_parameters) = (Vec::new(), Vec::new());
+                    Kind::Declare(Box::new(Declaration {
+                        annotations,
+                        name,
+                        type_parameters,
+                        kind,
+                    }))
+                }
                 None => self.assignment_or_call()?,
             };
             parts.push(Statement { span: self.since(start), kind });
-            if last || !self.take(",") {
+            if !self.take(",") {
                 return Ok(parts);
             }
         }
