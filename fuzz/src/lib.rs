@@ -110,3 +110,12 @@ pub fn p4_program(input: &[u8]) {
     let said = checked.diagnostics.render(&checked.sources, false);
     assert_eq!(said.is_empty(), checked.diagnostics.iter().next().is_none());
 }
+
+/// An object: refused, or written and read again as it is.
+pub fn p4_object(input: &[u8]) {
+    let Ok(object) = p4::object::read(input) else { return };
+    if p4::object::verify(&object).is_ok() {
+        let bytes = p4::object::write(&object).expect("what it refers to is there");
+        assert_eq!(p4::object::read(&bytes).as_ref(), Ok(&object));
+    }
+}

@@ -109,3 +109,8 @@ fn imports() {
 fn p4_programs() {
     check(kaido_fuzz::p4_program, &seeds("../crates/p4/tests/programs"), 10_000);
 }
+
+#[test]
+fn p4_objects() {
+    check(kaido_fuzz::p4_object, &seeds("../crates/p4/tests/objects"), 100_000);
+}

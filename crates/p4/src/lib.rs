@@ -13,6 +13,7 @@ pub mod ir;
 mod lexer;
 mod model;
 pub mod number;
+pub mod object;
 mod preprocessor;
 pub mod source;
 pub mod stf;

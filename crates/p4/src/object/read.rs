@@ -1,0 +1,161 @@
+//! Reads objects, whoever wrote them.
+
+use std::collections::BTreeMap;
+
+use ::object::read::elf::ElfFile64;
+use ::object::{
+    Architecture, LittleEndian, Object as _, ObjectSection as _, ObjectSymbol as _,
+    RelocationTarget, SymbolKind,
+};
+
+use super::{
+    BadObject, ENTRY, Instruction, MAX_INSTRUCTIONS, MAX_KEY, MAX_MAP_BYTES, MAX_MAPS, Map,
+    MapKind, Object, callee, opcode, wide,
+};
+
+/// Bytes of a map's definition.
+const DEFINITION: usize = 20;
+
+type File<'f> = ElfFile64<'f, LittleEndian>;
+
+/// Reads an object. What it refers to is there; whether its code makes sense, [`super::verify`] says.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn read(bytes: &[u8]) -> Result<Object, BadObject> {
+    let file = File::parse(bytes).map_err(|why| BadObject::Elf(why.to_string()))?;
+    if file.architecture() != Architecture::Bpf {
+        return Err(BadObject::Machine(format!("{:?}", file.architecture())));
+    }
+    let (maps, places) = maps(&file)?;
+    let text = file.section_by_name(".text").ok_or(BadObject::Missing("section `.text`"))?;
+    let data = text.data().map_err(|why| BadObject::Elf(why.to_string()))?;
+    if data.len() > MAX_INSTRUCTIONS * Instruction::SIZE {
+        let count = data.len() / Instruction::SIZE;
+        return Err(BadObject::TooMuch { what: "instructions", count, most: MAX_INSTRUCTIONS });
+    }
+    let (parts, rest) = data.as_chunks::<{ Instruction::SIZE }>();
+    if !rest.is_empty() {
+        return Err(BadObject::Elf("its code is cut off within an instruction".to_owned()));
+    }
+    let mut code: Vec<Instruction> = parts.iter().map(|part| Instruction::decode(*part)).collect();
+    let mut functions = BTreeMap::new();
+    for symbol in file.symbols() {
+        let is_function = symbol.kind() == SymbolKind::Text && symbol.size() > 0;
+        if symbol.section_index() == Some(text.index()) && is_function {
+            let name = symbol.name().unwrap_or("?").to_owned();
+            functions.insert(symbol.address() as usize / Instruction::SIZE, name);
+        }
+    }
+    let entry = functions.iter().find(|(_, name)| *name == ENTRY).map(|(at, _)| *at);
+    let entry = entry.ok_or(BadObject::Missing("function `entry`"))?;
+    relocate(&file, &text, &mut code, &places)?;
+    Ok(Object { code, entry, functions, maps })
+}
+
+/// The maps, and which one is at which byte of their section.
+fn maps(file: &File<'_>) -> Result<(Vec<Map>, BTreeMap<u64, usize>), BadObject> {
+    let Some(section) = file.section_by_name("maps") else {
+        return Ok((Vec::new(), BTreeMap::new()));
+    };
+    let data = section.data().map_err(|why| BadObject::Elf(why.to_string()))?;
+    let mut found: BTreeMap<u64, String> = BTreeMap::new();
+    for symbol in file.symbols() {
+        if symbol.section_index() == Some(section.index()) && symbol.kind() == SymbolKind::Data {
+            found.insert(symbol.address(), symbol.name().unwrap_or("?").to_owned());
+        }
+    }
+    if found.len() > MAX_MAPS {
+        return Err(BadObject::TooMuch { what: "maps", count: found.len(), most: MAX_MAPS });
+    }
+    let mut maps = Vec::with_capacity(found.len());
+    let mut places = BTreeMap::new();
+    for (at, name) in found {
+        let start = usize::try_from(at).unwrap_or(usize::MAX);
+        let definition = start.checked_add(DEFINITION).and_then(|end| data.get(start..end));
+        let Some(definition) = definition else {
+            let why = "its definition is cut off".to_owned();
+            return Err(BadObject::Map { map: name, why });
+        };
+        places.insert(at, maps.len());
+        maps.push(map(name, definition)?);
+    }
+    Ok((maps, places))
+}
+
+fn map(name: String, definition: &[u8]) -> Result<Map, BadObject> {
+    let mut numbers = [0; DEFINITION / 4];
+    for (number, bytes) in numbers.iter_mut().zip(definition.as_chunks::<4>().0) {
+        *number = u32::from_le_bytes(*bytes);
+    }
+    let [kind, key_size, value_size, max_entries, _] = numbers;
+    let wrong = |why: String| Err(BadObject::Map { map: name.clone(), why });
+    let Some(known) = MapKind::from_number(kind) else {
+        return wrong(format!(
+            "its kind is {kind}; 1 (array), 4 (hash) and 5 (LPM trie) are known"
+        ));
+    };
+    let least = match known {
+        MapKind::Array => 4,
+        MapKind::Hash => 1,
+        MapKind::LpmTrie => 5,
+    };
+    if !(least..=MAX_KEY).contains(&key_size) || (known == MapKind::Array && key_size != 4) {
+        return wrong(format!("a key of {key_size} bytes"));
+    }
+    let bytes = u64::from(max_entries) * (u64::from(key_size) + u64::from(value_size));
+    if max_entries == 0 || value_size > MAX_KEY || bytes > MAX_MAP_BYTES {
+        return wrong(format!("{max_entries} entries of {value_size} bytes"));
+    }
+    Ok(Map { name, kind: known, key_size, value_size, max_entries })
+}
+
+/// Puts the places of maps and functions where code refers to them.
+fn relocate<'f>(
+    file: &File<'f>,
+    text: &impl ::object::ObjectSection<'f>,
+    code: &mut [Instruction],
+    maps: &BTreeMap<u64, usize>,
+) -> Result<(), BadObject> {
+    let maps_section = file.section_by_name("maps").map(|section| section.index());
+    for (offset, relocation) in text.relocations() {
+        let at = usize::try_from(offset).unwrap_or(usize::MAX) / Instruction::SIZE;
+        let wrong = |to: String| BadObject::Reference { at, to };
+        let RelocationTarget::Symbol(index) = relocation.target() else {
+            return Err(wrong("no symbol".to_owned()));
+        };
+        let symbol = file.symbol_by_index(index).map_err(|why| BadObject::Elf(why.to_string()))?;
+        let name = symbol.name().unwrap_or("?");
+        let Some(&Instruction { opcode: code_at, immediate, .. }) = code.get(at) else {
+            return Err(wrong(format!("`{name}` from behind the code")));
+        };
+        let to_text = symbol.section_index() == Some(text.index());
+        match code_at {
+            opcode::LOAD_WIDE
+                if symbol.section_index() == maps_section && maps_section.is_some() =>
+            {
+                let Some(place) = maps.get(&symbol.address()) else {
+                    return Err(wrong(format!("`{name}`, which is no map")));
+                };
+                code[at].source = wide::MAP;
+                code[at].immediate = *place as i32;
+            }
+            opcode::CALL if to_text => {
+                // A symbol of the section itself has the way to the function in the instruction.
+                let start = symbol.address() as i64 / Instruction::SIZE as i64;
+                let way = match symbol.kind() {
+                    SymbolKind::Section => i64::from(immediate),
+                    _ => start - at as i64 - 1,
+                };
+                code[at].source = callee::LOCAL;
+                code[at].immediate = i32::try_from(way).map_err(|_| wrong(format!("`{name}`")))?;
+            }
+            opcode::CALL => {
+                return Err(wrong(format!("the function `{name}`, which is not in the object")));
+            }
+            _ => return Err(wrong(format!("`{name}`, which is neither a map nor a function"))),
+        }
+    }
+    Ok(())
+}

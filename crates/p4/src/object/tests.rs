@@ -1,0 +1,160 @@
+//! Objects as clang and we write them, and what is no object.
+
+use super::*;
+
+/// What p4c's uBPF back end writes is like this; `by_clang.c` says how it is compiled.
+const BY_CLANG: &[u8] = include_bytes!("../../tests/objects/by_clang.o");
+
+fn one(opcode: u8, destination: u8, source: u8, offset: i16, immediate: i32) -> Instruction {
+    Instruction { opcode, destination, source, offset, immediate }
+}
+
+/// A program of these instructions, with one map.
+fn program(code: &[Instruction]) -> Object {
+    let map = Map {
+        name: "table".to_owned(),
+        kind: MapKind::Hash,
+        key_size: 4,
+        value_size: 8,
+        max_entries: 16,
+    };
+    let functions = BTreeMap::from([(0, ENTRY.to_owned())]);
+    Object { code: code.to_vec(), entry: 0, functions, maps: vec![map] }
+}
+
+const EXIT: Instruction =
+    Instruction { opcode: opcode::EXIT, destination: 0, source: 0, offset: 0, immediate: 0 };
+
+#[test]
+fn what_clang_writes_is_read() {
+    let object = read(BY_CLANG).unwrap();
+    assert_eq!(verify(&object), Ok(()));
+    let maps: Vec<_> = object.maps.iter().map(|map| (&*map.name, map.kind, map.key_size)).collect();
+    let wanted = [
+        ("exact", MapKind::Hash, 4),
+        ("exact_defaultAction", MapKind::Array, 4),
+        ("prefixes", MapKind::LpmTrie, 8),
+    ];
+    assert_eq!(maps, wanted);
+    let names: Vec<_> = object.functions.values().map(|name| &**name).collect();
+    assert_eq!(names, ["entry", "third"]);
+    assert_eq!(object.entry, 0);
+    let loaded: Vec<_> = object.code.iter().filter(|one| one.is_wide()).collect();
+    assert!(loaded.iter().all(|one| one.source == wide::MAP), "{loaded:?}");
+    let places: Vec<_> = loaded.iter().map(|one| one.immediate).collect();
+    assert_eq!(places, [1, 0, 2]);
+    // The function that it calls is found, and helpers are.
+    let text: Vec<String> = object.code.iter().map(ToString::to_string).collect();
+    for wanted in ["call helper 1", "call helper 9", "r1 = map 1", "exit"] {
+        assert!(text.iter().any(|line| line == wanted), "{wanted}: {text:#?}");
+    }
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    let clang = read(BY_CLANG).unwrap();
+    assert_eq!(read(&write(&clang).unwrap()).unwrap(), clang);
+    let plain = program(&[one(0xb7, 0, 0, 0, 7), EXIT]);
+    assert_eq!(read(&write(&plain).unwrap()).unwrap(), plain);
+    let nowhere = program(&[one(opcode::LOAD_WIDE, 1, wide::MAP, 0, 3), one(0, 0, 0, 0, 0), EXIT]);
+    assert!(matches!(write(&nowhere), Err(BadObject::Reference { at: 0, .. })));
+}
+
+#[test]
+fn instructions_are_read_as_people_write_them() {
+    for (instruction, text) in [
+        (one(0xb7, 1, 0, 0, -3), "r1 = -3"),
+        (one(0x0f, 1, 2, 0, 0), "r1 += r2"),
+        (one(0x04, 3, 0, 0, 9), "w3 += 9"),
+        (one(0x87, 3, 0, 0, 0), "r3 = -r3"),
+        (one(0xdc, 4, 0, 0, 16), "r4 = be16 r4"),
+        (one(0x61, 1, 2, 4, 0), "r1 = *(u32 *)(r2 +4)"),
+        (one(0x6b, 1, 2, -4, 0), "*(u16 *)(r1 -4) = r2"),
+        (one(0x72, 1, 0, 0, 5), "*(u8 *)(r1 +0) = 5"),
+        (one(0x15, 1, 0, 3, 7), "if r1 == 7 goto +3"),
+        (one(0xae, 1, 2, -3, 0), "if w1 < w2 goto -3"),
+        (one(0x05, 0, 0, 2, 0), "goto +2"),
+        (one(opcode::CALL, 0, callee::LOCAL, 0, 5), "call +5"),
+        (one(0xff, 0, 0, 0, 0), "opcode 0xff"),
+    ] {
+        assert_eq!(instruction.to_string(), text);
+        assert_eq!(Instruction::decode(instruction.encode()), instruction);
+    }
+}
+
+#[test]
+fn code_that_cannot_be_run_is_refused() {
+    assert_eq!(verify(&program(&[one(0xb7, 0, 0, 0, 7), EXIT])), Ok(()));
+    for (code, why) in [
+        (&[][..], "it has no code"),
+        (&[one(0xb7, 0, 0, 0, 7)], "without `exit`"),
+        (&[one(0xb7, 10, 0, 0, 7), EXIT], "nothing writes r10"),
+        (&[one(0xbf, 1, 11, 0, 0), EXIT], "r0 to r10"),
+        (&[one(0xdb, 1, 2, 0, 0), EXIT], "not known, or not allowed"),
+        (&[one(0x20, 1, 2, 0, 0), EXIT], "not known, or not allowed"),
+        (&[one(opcode::LOAD_WIDE, 1, 0, 0, 0), EXIT], "its second half is missing"),
+        (&[one(opcode::LOAD_WIDE, 1, 1, 0, 1), one(0, 0, 0, 0, 0), EXIT], "no such map"),
+        (
+            &[one(opcode::LOAD_WIDE, 1, 2, 0, 0), one(0, 0, 0, 0, 0), EXIT],
+            "neither a number nor a map",
+        ),
+        (&[one(0x05, 0, 0, 1, 0), EXIT], "it leads to no instruction"),
+        (&[one(0x05, 0, 0, -2, 0), EXIT], "it leads to no instruction"),
+        (
+            &[one(0x15, 0, 0, 1, 0), one(opcode::LOAD_WIDE, 1, 0, 0, 0), one(0, 0, 0, 0, 0), EXIT],
+            "it leads to no instruction",
+        ),
+        (
+            &[one(opcode::CALL, 0, 0, 0, 77), EXIT],
+            "there is no helper 77; there are 1 (map_lookup)",
+        ),
+        (&[one(opcode::CALL, 0, 1, 0, 0), EXIT], "into the middle of a function"),
+        (&[one(opcode::CALL, 0, 2, 0, 0), EXIT], "neither a helper nor a function"),
+        (&[one(0x37, 0, 0, 0, 0), EXIT], "divides by zero"),
+        (&[one(0x67, 0, 0, 0, 64), EXIT], "it shifts by 64, of 64 bits"),
+        (&[one(0x64, 0, 0, 0, 32), EXIT], "it shifts by 32, of 32 bits"),
+        (&[one(0xdc, 0, 0, 0, 8), EXIT], "no order of 8 bits"),
+    ] {
+        let said = verify(&program(code)).unwrap_err().to_string();
+        assert!(said.contains(why), "wanted: {why}\n{said}");
+    }
+}
+
+#[test]
+fn files_that_are_no_objects_are_refused() {
+    let said = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
+    assert!(said(b"").contains("no ELF file"));
+    assert!(said(b"#!/bin/sh").contains("no ELF file"));
+    let mut other = BY_CLANG.to_vec();
+    other[18] = 62;
+    assert!(said(&other).contains("X86_64, not for eBPF"));
+    // The first map's kind, and its key's size.
+    let at =
+        BY_CLANG.windows(20).position(|window| window[..8] == [4, 0, 0, 0, 4, 0, 0, 0]).unwrap();
+    let mut other = BY_CLANG.to_vec();
+    other[at] = 9;
+    assert!(said(&other).contains("map `exact`: its kind is 9"));
+    other[at] = 4;
+    other[at + 7] = 0xff;
+    assert!(said(&other).contains("map `exact`: a key of"));
+}
+
+mod any_bytes {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// A damaged object is refused, or is an object.
+        #[test]
+        fn are_read_or_refused(changes in prop::collection::vec((0..BY_CLANG.len(), any::<u8>()), 1..20)) {
+            let mut bytes = BY_CLANG.to_vec();
+            for (at, byte) in changes {
+                bytes[at] = byte;
+            }
+            if let Ok(object) = read(&bytes) {
+                let _ = verify(&object);
+            }
+        }
+    }
+}

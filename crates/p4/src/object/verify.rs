@@ -1,0 +1,157 @@
+//! Whether code is made of what a machine knows: each instruction is one, each jump leads to one,
+//! each call to a helper that is there or a function. Not whether it comes to an end, or keeps to its
+//! memory: that is enforced while it runs.
+
+use super::{
+    BadObject, FRAME, HELPERS, Instruction, MAX_INSTRUCTIONS, Object, callee, opcode, wide,
+};
+
+/// Checks an object.
+///
+/// # Errors
+///
+/// The first instruction that cannot be run.
+pub fn verify(object: &Object) -> Result<(), BadObject> {
+    let code = &object.code;
+    if code.is_empty() {
+        return Err(BadObject::Missing("code"));
+    }
+    if code.len() > MAX_INSTRUCTIONS {
+        let count = code.len();
+        return Err(BadObject::TooMuch { what: "instructions", count, most: MAX_INSTRUCTIONS });
+    }
+    let starts = starts(code);
+    if starts.get(object.entry) != Some(&true) {
+        return Err(BadObject::Missing("instruction where `entry` begins"));
+    }
+    for (at, instruction) in code.iter().enumerate() {
+        if !starts[at] {
+            continue;
+        }
+        let next = code.get(at + 1).copied();
+        if let Err(why) = check(object, at, *instruction, next, &starts) {
+            let instruction = instruction.to_string();
+            return Err(BadObject::Instruction { at, instruction, why });
+        }
+    }
+    Ok(())
+}
+
+/// Which of the instructions are no second halves.
+fn starts(code: &[Instruction]) -> Vec<bool> {
+    let mut starts = vec![true; code.len()];
+    let mut at = 0;
+    while at < code.len() {
+        let is_wide = code[at].is_wide();
+        if is_wide && at + 1 < code.len() {
+            starts[at + 1] = false;
+        }
+        at += 1 + usize::from(is_wide);
+    }
+    starts
+}
+
+fn check(
+    object: &Object,
+    at: usize,
+    instruction: Instruction,
+    next: Option<Instruction>,
+    starts: &[bool],
+) -> Result<(), String> {
+    let Instruction { opcode, destination, source, immediate, .. } = instruction;
+    if destination > FRAME || source > FRAME {
+        return Err("there are the registers r0 to r10".to_owned());
+    }
+    let writes = matches!(instruction.class(), 0 | 1 | 4 | 7);
+    if writes && destination == FRAME {
+        return Err("nothing writes r10, the frame pointer".to_owned());
+    }
+    if !is_known(opcode) {
+        return Err("this instruction is not known, or not allowed".to_owned());
+    }
+    match opcode {
+        opcode::LOAD_WIDE => {
+            let upper =
+                next.filter(|next| next.opcode == 0 && next.destination == 0 && next.source == 0);
+            let Some(upper) = upper else { return Err("its second half is missing".to_owned()) };
+            match source {
+                wide::NUMBER => {}
+                wide::MAP if upper.immediate == 0 && is_below(immediate, object.maps.len()) => {}
+                wide::MAP => return Err("there is no such map".to_owned()),
+                _ => return Err("it loads neither a number nor a map".to_owned()),
+            }
+        }
+        opcode::CALL if source == callee::HELPER => {
+            let is_there = HELPERS.iter().any(|(number, _)| *number == immediate);
+            is_there
+                .then_some(())
+                .ok_or_else(|| format!("there is no helper {immediate}; {}", helpers()))?;
+        }
+        opcode::CALL if source == callee::LOCAL => {
+            let to = target(at, i64::from(immediate), starts)?;
+            if !object.functions.contains_key(&to) {
+                return Err("it calls into the middle of a function".to_owned());
+            }
+        }
+        opcode::CALL => return Err("it calls neither a helper nor a function".to_owned()),
+        _ => {}
+    }
+    if let Some(way) = instruction.jump() {
+        target(at, way, starts)?;
+    }
+    let divides = matches!(opcode & 0xf0, 0x30 | 0x90) && matches!(opcode & 0x0f, 0x04 | 0x07);
+    if divides && immediate == 0 {
+        return Err("it divides by zero".to_owned());
+    }
+    let shifts =
+        matches!(opcode & 0xf0, 0x60 | 0x70 | 0xc0) && matches!(opcode & 0x0f, 0x04 | 0x07);
+    let width = if instruction.class() == 7 { 64 } else { 32 };
+    if shifts && !(0..width).contains(&immediate) {
+        return Err(format!("it shifts by {immediate}, of {width} bits"));
+    }
+    let swaps = opcode & 0xf7 == 0xd4;
+    if swaps && !matches!(immediate, 16 | 32 | 64) {
+        return Err(format!("there is no order of {immediate} bits"));
+    }
+    let goes_on = !matches!(opcode, opcode::EXIT | opcode::JUMP | opcode::JUMP_LONG);
+    if goes_on && at + 1 + usize::from(instruction.is_wide()) >= starts.len() {
+        return Err("the code ends behind it, without `exit`".to_owned());
+    }
+    Ok(())
+}
+
+/// The instruction that a way leads to.
+fn target(at: usize, way: i64, starts: &[bool]) -> Result<usize, String> {
+    let to = usize::try_from(at as i64 + 1 + way).ok();
+    match to.filter(|to| starts.get(*to) == Some(&true)) {
+        Some(to) => Ok(to),
+        None => Err("it leads to no instruction".to_owned()),
+    }
+}
+
+fn is_below(number: i32, end: usize) -> bool {
+    usize::try_from(number).is_ok_and(|number| number < end)
+}
+
+fn helpers() -> String {
+    let all: Vec<_> = HELPERS.iter().map(|(number, name)| format!("{number} ({name})")).collect();
+    format!("there are {}", all.join(", "))
+}
+
+/// Loads, stores, arithmetic and jumps (RFC 9669, section 3); no atomic operations, and no loads of
+/// the kernel's packets.
+fn is_known(code: u8) -> bool {
+    match code & 7 {
+        0 => code == opcode::LOAD_WIDE,
+        1..=3 => matches!(code & 0xe0, 0x60),
+        // `neg` has no register to read; the order of bytes is an operation of 32 bits.
+        4 => code >> 4 <= 0xd && code != 0x8c,
+        7 => code >> 4 <= 0xc && code != 0x8f,
+        5 => match code {
+            opcode::JUMP | opcode::CALL | opcode::EXIT => true,
+            _ => matches!(code >> 4, 1..=7 | 0xa..=0xd),
+        },
+        6 => code == opcode::JUMP_LONG || matches!(code >> 4, 1..=7 | 0xa..=0xd),
+        _ => false,
+    }
+}
