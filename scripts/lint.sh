@@ -15,6 +15,7 @@ step cargo fmt --all --check
 step cargo clippy --quiet --workspace --all-targets -- -D warnings
 step cargo xtask layers
 step cargo xtask schema --check
+step cargo xtask language --check
 # cargo-deny looks at the crates of every platform, and fetches none itself.
 step cargo fetch --quiet --locked
 step cargo deny --offline --log-level error check --hide-inclusion-graph licenses bans sources

@@ -1,6 +1,8 @@
-//! The workspace's own checks: `cargo xtask layers`, `cargo xtask schema [--check]`.
+//! The workspace's own checks: `cargo xtask layers`, `cargo xtask schema [--check]`,
+//! `cargo xtask language [--check]`.
 #![forbid(unsafe_code)]
 
+mod language;
 mod layers;
 mod schema;
 
@@ -12,7 +14,9 @@ Usage: cargo xtask COMMAND
 
   layers           check that crates depend on lower floors only
   schema           write docs/*.schema.json, and check every file in labs/ against them
-  schema --check   the same, but fail instead of writing when the file is out of date";
+  schema --check   the same, but fail instead of writing when the file is out of date
+  language         write docs/p4-language.md, from the programs in crates/p4/tests
+  language --check the same, but fail instead of writing when the file is out of date";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -22,6 +26,8 @@ fn main() -> ExitCode {
         ["layers"] => layers::run(root),
         ["schema"] => schema::run(root, false),
         ["schema", "--check"] => schema::run(root, true),
+        ["language"] => language::run(root, false),
+        ["language", "--check"] => language::run(root, true),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -74,6 +74,27 @@ fn tests_are_run() {
     assert_eq!(said[0]["failures"][0]["line"], 6, "{said}");
 }
 
+/// The program of docs/p4.md passes the test beside it, and the mistake there is told as it says.
+#[test]
+fn the_documented_program_does_what_its_test_says() {
+    const PAGE: &str = include_str!("../../../../docs/p4.md");
+    let block = |begins: &str| {
+        let (_, rest) = PAGE.split_once(begins).expect("the page has it");
+        let (text, _) = rest.split_once("```\n").expect("it ends");
+        text.to_owned()
+    };
+    let program = block("```p4\n");
+    let test = block("`filter.stf`:\n\n```\n");
+    let wrong = program.replace("ipv4.source: lpm", "ipv4.sorce: lpm");
+    let here = folder(&[("filter.p4", &program), ("filter.stf", &test)]);
+    says(&kaido(&["check", "filter.p4"], here.path()), 0, &["filter.p4: no errors, 1 table\n"]);
+    let tested = kaido(&["test", "filter.p4", "filter.stf"], here.path());
+    says(&tested, 0, &["filter.stf: 9 lines hold\n"]);
+    let here = folder(&[("filter.p4", &wrong)]);
+    let told = block("many in one run:\n\n```console\n$ kaido p4 check filter.p4\n");
+    says(&kaido(&["check", "filter.p4"], here.path()), 2, &[&told]);
+}
+
 #[test]
 fn what_is_no_program_is_refused() {
     let large = format!("// {}\n{PROGRAM}", "x".repeat(10 << 20));
