@@ -140,6 +140,9 @@ impl Checker<'_> {
         if !place.is_place() {
             return self.wrong(place.span, "nothing can be put here: this is no variable");
         }
+        if let Some(why) = read_only(place) {
+            return self.wrong(place.span, format!("nothing can be put here: {why}"));
+        }
         let Some(root) = root(place) else { return Ok(()) };
         let variable = self.variable(root);
         let why = match variable.direction {
@@ -176,6 +179,19 @@ fn root(place: &Expression) -> Option<VariableId> {
         K::Field(of, _) | K::Element(of, _) | K::Slice(of, ..) | K::Next(of) | K::Last(of) => {
             root(of)
         }
+        _ => None,
+    }
+}
+
+/// Why a place is only read, if it is (sections 8.13 and 8.18).
+fn read_only(place: &Expression) -> Option<&'static str> {
+    use ExpressionKind as K;
+    match &place.kind {
+        K::Field(of, _) if matches!(of.of, Type::Tuple(_)) => {
+            Some("a tuple is only changed as a whole")
+        }
+        K::Last(_) => Some("`last` of a stack is only read"),
+        K::Field(of, _) | K::Element(of, _) | K::Slice(of, ..) | K::Next(of) => read_only(of),
         _ => None,
     }
 }

@@ -8,8 +8,8 @@ use super::{Checked, Checker, Place, Told};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{
     ActionCall, ActionId, BlockBody, BlockId, Callee, Expression, ExpressionKind, ExternCall,
-    ExternFunctionId, FunctionId, Instance, InstanceId, InstanceKind, Prototype, StatementKind,
-    TableId, Type, Value,
+    ExternFunctionId, FunctionId, Instance, InstanceId, InstanceKind, Prototype, RecordKind,
+    StatementKind, TableId, Type, Value,
 };
 use crate::source::Span;
 use crate::syntax::ast::{self, ExpressionKind as Kind};
@@ -228,6 +228,12 @@ impl Checker<'_> {
                 self.object_method(id, name, call)
             }
             Some(Symbol::Wrong) => Err(Told),
+            Some(Symbol::Type(named)) if call.arguments.is_empty() => {
+                match self.size_value(call.span, &named, &name.text) {
+                    Some(size) => size.map(Called::Value),
+                    None => self.no_member(name, &named, std::iter::empty()),
+                }
+            }
             _ => {
                 let of = self.expression(of, None)?;
                 self.value_method(of, name, call)
@@ -329,7 +335,7 @@ impl Checker<'_> {
         }
         let is_stack = matches!(of.of, Type::Stack(..));
         match &*name.text {
-            valid @ ("setValid" | "setInvalid") if self.is_header(&of.of) => {
+            valid @ ("setValid" | "setInvalid") if self.is_plain_header(&of.of) => {
                 self.check_place(&of)?;
                 Ok(Called::Done(StatementKind::SetValid(of, valid == "setValid")))
             }
@@ -342,12 +348,18 @@ impl Checker<'_> {
             _ => {
                 let known: &[&str] = match &of.of {
                     Type::Stack(..) => &["push_front", "pop_front"],
+                    other if self.is_header(other) && !self.is_plain_header(other) => &["isValid"],
                     other if self.is_header(other) => &["isValid", "setValid", "setInvalid"],
                     _ => &[],
                 };
                 self.no_member(name, &of.of, known.iter().map(|one| (*one).into()))
             }
         }
+    }
+
+    /// Whether it is a header, and no union of them.
+    fn is_plain_header(&self, of: &Type) -> bool {
+        self.record(of).is_some_and(|one| one.kind == RecordKind::Header)
     }
 
     fn shift_count(&mut self, call: Call<'_>) -> Checked<i64> {

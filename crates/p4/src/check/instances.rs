@@ -4,7 +4,10 @@ use super::arguments::is_generic;
 use super::scope::Symbol;
 use super::{Checked, Checker, Told, declared};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{BlockId, Declared, Instance, InstanceId, InstanceKind, Made, Parameter, Type};
+use crate::ir::{
+    BlockId, Declared, Expression, ExpressionKind, Instance, InstanceId, InstanceKind, Made,
+    Parameter, Type,
+};
 use crate::source::Span;
 use crate::syntax::ast::{self, ExpressionKind as Kind, TypeKind};
 
@@ -89,9 +92,7 @@ impl Checker<'_> {
         let parameters = self.block(id).constructor.clone();
         let arguments = self.arguments(span, &parameters, &mut [], arguments)?;
         for argument in &arguments {
-            let parameter =
-                matches!(argument.kind, crate::ir::ExpressionKind::ConstructorParameter(_));
-            if !parameter && !self.is_known(argument) {
+            if !is_made_known(argument) {
                 let message = "what a constructor takes is known when the program is compiled";
                 return self.wrong(argument.span, message);
             }
@@ -151,5 +152,20 @@ impl Checker<'_> {
             self.declare(&name, symbol);
         }
         Ok(all)
+    }
+}
+
+/// Whether a value is known once what is around it is made.
+fn is_made_known(value: &Expression) -> bool {
+    use ExpressionKind as K;
+    match &value.kind {
+        K::Constant(_) | K::Invalid | K::ConstructorParameter(_) => true,
+        K::Fields(all) => all.iter().all(is_made_known),
+        K::Unary(_, of) | K::Cast(of) | K::Slice(of, ..) | K::Field(of, _) => is_made_known(of),
+        K::Binary(_, one, other) => is_made_known(one) && is_made_known(other),
+        K::Choose(condition, yes, no) => {
+            is_made_known(condition) && is_made_known(yes) && is_made_known(no)
+        }
+        _ => false,
     }
 }

@@ -55,6 +55,9 @@ impl Checker<'_> {
         wanted: Option<&Type>,
     ) -> Checked<Expression> {
         let Some(of) = wanted else { return self.unknown_type(span) };
+        if let (true, true, Type::Tuple(_) | Type::Stack(..)) = (given.is_empty(), rest, of) {
+            return Ok(constant(span, of.clone(), self.program.initial(of)));
+        }
         let Some(record) = self.record(of).filter(|one| one.kind != RecordKind::Union) else {
             let what = self.describe(of);
             return self.wrong(span, format!("{what} has no fields to be named"));

@@ -104,21 +104,26 @@ impl Checker<'_> {
         of: &Expression,
         name: &str,
     ) -> Option<Checked<Expression>> {
-        let (least, most) = match name {
-            "isValid" if self.is_header(&of.of) => {
-                let kind = ExpressionKind::IsValid(Box::new(of.clone()));
-                return Some(Ok(Expression { span, of: Type::Bool, kind }));
-            }
-            "minSizeInBits" | "maxSizeInBits" | "minSizeInBytes" | "maxSizeInBytes" => {
-                match self.program.size_of(&of.of) {
-                    Some(bits) => bits,
-                    None => {
-                        let what = self.describe(&of.of);
-                        return Some(self.wrong(span, format!("{what} has no size")));
-                    }
-                }
-            }
-            _ => return None,
+        if name == "isValid" && self.is_header(&of.of) {
+            let kind = ExpressionKind::IsValid(Box::new(of.clone()));
+            return Some(Ok(Expression { span, of: Type::Bool, kind }));
+        }
+        self.size_value(span, &of.of, name)
+    }
+
+    /// `minSizeInBits` and the others, of a type; None if it is none of them.
+    pub(super) fn size_value(
+        &mut self,
+        span: Span,
+        of: &Type,
+        name: &str,
+    ) -> Option<Checked<Expression>> {
+        let ("minSizeInBits" | "maxSizeInBits" | "minSizeInBytes" | "maxSizeInBytes") = name else {
+            return None;
+        };
+        let Some((least, most)) = self.program.size_of(of) else {
+            let what = self.describe(of);
+            return Some(self.wrong(span, format!("{what} has no size")));
         };
         let bits = if name.starts_with("min") { least } else { most };
         let size = if name.ends_with("Bits") { bits } else { bits.div_ceil(8) };
@@ -147,7 +152,8 @@ impl crate::ir::Program {
                     return self.sum_of_sizes(sizes);
                 }
                 let all: Vec<_> = sizes.map(|of| self.size_of(of)).collect::<Option<_>>()?;
-                let least = all.iter().map(|(least, _)| *least).min()?;
+                // The largest, whichever is asked for (section 9).
+                let least = all.iter().map(|(least, _)| *least).max()?;
                 Some((least, all.iter().map(|(_, most)| *most).max()?))
             }
             _ => None,

@@ -50,7 +50,8 @@ impl Checker<'_> {
         let left = self.expression(left, None);
         let wanted = left.as_ref().ok().map(|left| left.of.clone());
         // A list in braces is what it is compared with.
-        let wanted = wanted.filter(|of| matches!(of, Type::Record(_) | Type::Stack(..)));
+        let wanted =
+            wanted.filter(|of| matches!(of, Type::Record(_) | Type::Stack(..) | Type::Tuple(_)));
         let right = self.expression(right, wanted.as_ref());
         self.binary(span, operator, left?, right?)
     }
@@ -186,6 +187,12 @@ impl Checker<'_> {
         if matches!(value.kind, ExpressionKind::Fields(_)) {
             return self.convert(value, &to);
         }
+        if let (Type::Integer, Type::Bool, Some(Value::Integer(number))) =
+            (&value.of, &to, value.constant())
+            && number.bits() > 1
+        {
+            return self.wrong(span, format!("{number} is no `bool`: 0 and 1 are"));
+        }
         if !self.is_cast(&value.of, &to) {
             let (from, what) = (self.describe(&value.of), self.describe(&to));
             let told = Diagnostic::error(span, format!("{from} cannot be cast to {what}"));
@@ -217,6 +224,8 @@ impl Checker<'_> {
             return from == to || self.is_cast(&from, &to);
         }
         match (from, to) {
+            // That it is known when the program is compiled is looked for where it is used.
+            (Type::Bits { .. }, Type::Integer) => true,
             (Type::Bits { width: 1, signed: false }, Type::Bool)
             | (Type::Bool, Type::Bits { width: 1, signed: false })
             | (Type::Integer, Type::Bits { .. } | Type::Bool) => true,
@@ -236,9 +245,14 @@ impl Checker<'_> {
     ) -> Checked<Expression> {
         let of = self.expression(of, None)?;
         let of = self.as_number(of);
-        let Type::Bits { width, .. } = of.of else {
-            let what = self.describe(&of.of);
-            return self.wrong(span, format!("{what} has no bits to be cut out"));
+        let width = match of.of {
+            Type::Bits { width, .. } => width,
+            // As if it had enough of them (section 8.8).
+            Type::Integer => super::types::MAX_WIDTH,
+            _ => {
+                let what = self.describe(&of.of);
+                return self.wrong(span, format!("{what} has no bits to be cut out"));
+            }
         };
         let high_at = self.known_bit(high)?;
         let low_at = self.known_bit(low)?;

@@ -240,7 +240,9 @@ impl Checker<'_> {
             return self.wrong(early.span, "`default` is the last case");
         }
         if last.body.is_none() {
-            return self.wrong(last.span, "nothing comes behind this case: it has no block");
+            let told =
+                Diagnostic::warning(last.span, "nothing is done here: this case has no block");
+            self.problems.add(told);
         }
         Ok(cases)
     }

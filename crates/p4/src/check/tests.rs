@@ -202,6 +202,27 @@ fn what_is_wrong_is_told() {
         ("Register<bit<8>>(4) r;", "", "generic over 2 types"),
         ("headers(3) h;", "", "has no constructor"),
         ("c() again;", "", "no recursion"),
+        ("", "tuple<bit<8>, bool> t = { 1, true }; t[0] = 2;", "only changed as a whole"),
+        ("", "bool b = (bool)2;", "2 is no `bool`"),
+        ("", "bit<8> b = ...; b = b + ...;", "which type's default"),
+        (
+            "table t {
+                key = { hdr.ip.ttl: ternary; }
+                actions = { NoAction; }
+                entries = { 1: NoAction(); priority = 3: 2: NoAction(); }
+            }",
+            "",
+            "this entry has no priority",
+        ),
+        (
+            "table t {
+                key = { hdr.ip.ttl: ternary; }
+                actions = { NoAction; }
+                entries = { priority = 0: 1: NoAction(); 2: NoAction(); }
+            }",
+            "",
+            "priority is no number",
+        ),
     ] {
         let checked = control(locals, apply);
         let said = said(&checked);
@@ -281,6 +302,10 @@ fn parsers_have_states() {
         ),
         ("state start { transition select(hdr) { _: accept; } }", "nothing to select by"),
         ("state start { exit; transition accept; }", "belongs in a control"),
+        (
+            "state start { p.extract(hdr.tags.last); transition accept; }",
+            "`last` of a stack is only read",
+        ),
         ("state start { bit<8> x = p.lookahead(); transition accept; }", "what to look for"),
     ] {
         refuses(&parser("", states), why);

@@ -95,7 +95,12 @@ impl Run<'_, '_> {
         let (value, _) = self.packet.value(self.program, &header.of, 0, varbits);
         self.packet.advance(size as usize);
         self.write(&place, value);
-        if let ExpressionKind::Next(stack) = &header.kind {
+        // A stack of unions goes on as well, when one of a union's headers is extracted.
+        let element = match &header.kind {
+            ExpressionKind::Field(union, _) => union,
+            _ => header,
+        };
+        if let ExpressionKind::Next(stack) = &element.kind {
             let stack = self.place(stack)?;
             self.change(&stack, |value| {
                 if let Value::Stack { next, .. } = value {

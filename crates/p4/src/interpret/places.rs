@@ -123,9 +123,9 @@ fn put(target: &mut Value, steps: &[Step], value: Value) {
     match (step, target) {
         (Step::Field(at, is_union), Value::Record { fields, .. }) => {
             put(&mut fields[*at], rest, value);
-            let valid = matches!(fields[*at], Value::Record { valid: true, .. });
-            if *is_union && valid {
-                // At most one header of a union is valid (section 8.20).
+            // At most one header of a union is valid; one that becomes invalid takes the whole union
+            // along (section 8.20).
+            if *is_union && rest.is_empty() {
                 for (other, field) in fields.iter_mut().enumerate() {
                     if let Value::Record { valid, .. } = field
                         && other != *at

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::program::{BlockBody, InstanceKind, Made, Program};
 use super::types::{BlockId, Declared, ExternId, InstanceId, TableId, Type, ValueSetId};
-use super::{Expression, ExpressionKind};
+use super::value::Value;
+use super::{Expression, ExpressionKind, arithmetic};
 
 /// All that `main` is made of.
 #[derive(Debug, Clone, Default)]
@@ -159,13 +160,48 @@ impl Program {
 /// The values of arguments, where the constructor around them was given these.
 fn values(arguments: &[Made], around: &[Expression]) -> Vec<Expression> {
     let value = |made: &Made| match made {
-        Made::Value(value) => match value.kind {
-            ExpressionKind::ConstructorParameter(at) => around.get(at).cloned(),
-            _ => Some(value.clone()),
-        },
+        Made::Value(value) => Some(known(value, around).unwrap_or_else(|| value.clone())),
         Made::Instance(_) => None,
     };
     arguments.iter().filter_map(value).collect()
+}
+
+/// An expression where the constructor around it was given these.
+fn known(value: &Expression, around: &[Expression]) -> Option<Expression> {
+    use ExpressionKind as K;
+    let constant = |result: Value| Expression { kind: K::Constant(result), ..value.clone() };
+    let inside = |of: &Expression| known(of, around);
+    Some(match &value.kind {
+        K::ConstructorParameter(at) => return around.get(*at).cloned(),
+        K::Unary(operator, of) => {
+            let of = inside(of)?;
+            constant(arithmetic::unary(*operator, of.constant()?, &of.of).ok()?)
+        }
+        K::Binary(operator, one, other) => {
+            let (one, other) = (inside(one)?, inside(other)?);
+            let (left, right) = ((one.constant()?, &one.of), (other.constant()?, &other.of));
+            constant(arithmetic::binary(*operator, left, right).ok()?)
+        }
+        K::Cast(of) => constant(arithmetic::cast(inside(of)?.constant()?, &value.of)),
+        K::Slice(of, high, low) => match inside(of)?.constant()? {
+            Value::Integer(of) => constant(arithmetic::slice(of, *high, *low).into()),
+            _ => return None,
+        },
+        K::Choose(condition, yes, no) => {
+            let is = *inside(condition)?.constant()? == Value::Bool(true);
+            return inside(if is { yes } else { no });
+        }
+        K::Field(of, at) => match inside(of)?.kind {
+            K::Constant(Value::Record { mut fields, .. }) => constant(fields.swap_remove(*at)),
+            K::Fields(mut fields) => fields.swap_remove(*at),
+            _ => return None,
+        },
+        K::Fields(all) => {
+            let all = all.iter().map(inside).collect::<Option<Vec<_>>>()?;
+            Expression { kind: K::Fields(all), ..value.clone() }
+        }
+        _ => value.clone(),
+    })
 }
 
 /// The name by which the control plane knows what is declared here (section 18.3.1): `@name("…")`
