@@ -6,7 +6,7 @@ use std::path::Path;
 
 use api::v1;
 use ipnet::Ipv6Net;
-use model::dataplane::{Action, END_AN_NF, FUNCTIONS, with_sid, without_sid};
+use model::dataplane::{Action, END_AN_NF, FUNCTIONS, Problem, Problems, with_sid, without_sid};
 use serde_json::{Map, Value, json};
 
 use crate::engine::{Engine, Ports};
@@ -31,7 +31,19 @@ pub(crate) fn add(
         }
     }
     let text = with_sid(&text, sid, behaviour(request)?).map_err(Error::File)?;
+    // What was applied is right: what is wrong now was just asked for, and is in no file of the user's.
+    model::dataplane::parse("the applied file", &text).map_err(|found| asked_for(&found))?;
     apply(engine, &text, state)
+}
+
+/// What is wrong with a function, without a place.
+fn asked_for(found: &Problems) -> Error {
+    let say = |problem: &Problem| match &problem.help {
+        Some(help) => format!("{}: {help}", problem.message),
+        None => problem.message.clone(),
+    };
+    let all: Vec<_> = found.problems.iter().map(say).collect();
+    Error::Function(all.join("; "))
 }
 
 /// Removes one.

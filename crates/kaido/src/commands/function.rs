@@ -44,8 +44,8 @@ pub(crate) fn run(command: FunctionCommand, output: &Output) -> Done {
         }
         FunctionCommand::Ls { which } => list(&which, output),
         FunctionCommand::Trace { sid, count, which } => {
-            let whole = prefix(&sid, &which)?.unwrap_or(sid);
-            trace(&format!("dst {whole}"), count, &which, output)
+            let what = traced(&sid, &which)?;
+            trace(&format!("dst {what}"), count, &which, output)
         }
     }
 }
@@ -63,16 +63,30 @@ fn with_argument(sid: String, bits: Option<u8>) -> Result<String, Failure> {
     }
 }
 
-/// The prefix of the function whose SID is this, whatever its argument.
-fn prefix(sid: &str, which: &WhichDataplane) -> Result<Option<String>, Failure> {
-    let Ok(sid) = sid.parse::<Ipv6Addr>() else { return Ok(None) };
-    let found = block_on(get(&socket(which)?))??;
-    let is_its = |e: &&v1::DataplaneEntry| {
-        let address = e.name.split('/').next();
-        address.and_then(|address| address.parse().ok()) == Some(sid)
+/// What to trace of a function: its whole prefix, or packets with one argument of it.
+fn traced(sid: &str, which: &WhichDataplane) -> Result<String, Failure> {
+    let text = sid.split('/').next().unwrap_or(sid);
+    let Ok(address) = text.parse::<Ipv6Addr>() else {
+        return Err(Failure::usage(anyhow!("`{sid}` is no SID")));
     };
-    let prefix = functions(&found).find(is_its).map(|e| e.name.clone());
-    Ok(prefix)
+    let found = block_on(get(&socket(which)?))??;
+    let of = functions(&found).find(|e| has_argument(&e.name, address));
+    let Some(of) = of else {
+        let message = format!("no function `{sid}`: `kaido function ls` lists them");
+        return Err(Failure::usage(anyhow!(message)));
+    };
+    let is_whole = of.name.split('/').next().and_then(|own| own.parse().ok()) == Some(address);
+    Ok(if is_whole { of.name.clone() } else { sid.to_owned() })
+}
+
+/// Whether an address is in a function's prefix.
+fn has_argument(prefix: &str, address: Ipv6Addr) -> bool {
+    let Some((own, length)) = prefix.split_once('/') else { return false };
+    let (Ok(own), Ok(length)) = (own.parse::<Ipv6Addr>(), length.parse::<u32>()) else {
+        return false;
+    };
+    let different = u128::from(own) ^ u128::from(address);
+    different.leading_zeros() >= length
 }
 
 fn add(request: v1::AddFunctionRequest, which: &WhichDataplane, output: &Output) -> Done {
@@ -179,6 +193,14 @@ mod tests {
         let found = v1::FunctionDrops { forward: 12, no_hook: 1, ..Default::default() };
         assert_eq!(drops(&found), "forward 12, no hook 1");
         assert_eq!(drops(&v1::FunctionDrops::default()), "none");
+    }
+
+    #[test]
+    fn an_argument_is_in_its_prefix() {
+        let is = |address: &str| has_argument("fd00::/112", address.parse().unwrap());
+        assert!(is("fd00::") && is("fd00::ffff") && !is("fd00::1:0"));
+        assert!(has_argument("fd00::1/128", "fd00::1".parse().unwrap()));
+        assert!(!has_argument("fd00::1/128", "fd00::2".parse().unwrap()));
     }
 
     #[test]

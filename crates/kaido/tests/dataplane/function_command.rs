@@ -33,7 +33,7 @@ fn root_a_function_is_added_listed_and_removed() {
     assert_eq!(net.kaido.json(&answers)["changes"].as_array().unwrap().len(), 1);
     assert!(list(&net)[0]["action"].as_str().unwrap().contains("fd00:3::d4"));
     for (arguments, words) in [
-        (&["add", "fd00:7::/112"][..], &["fd00:7::/112", "in no locator"][..]),
+        (&["add", "fd00:7::/112"][..], &["kaido: `fd00:7::/112` is in no locator: "][..]),
         (&["add", "fd00:1::1/112"], &["bits set behind its prefix"]),
         (&["add", "fd00:1::/64"], &["leaves 64 bits"]),
         (&["add", "ten"], &["`ten` is no SID"]),
@@ -42,6 +42,8 @@ fn root_a_function_is_added_listed_and_removed() {
         (&["add", "fd00:1::7"], &["the SID `fd00:1::7/128` is there, and no function"]),
         (&["rm", "fd00:1::7"], &["no function `fd00:1::7/128`"]),
         (&["rm", "fd00:1::2"], &["no function `fd00:1::2/128`", "kaido function ls"]),
+        (&["trace", "fd00:1::2"], &["no function `fd00:1::2`", "kaido function ls"]),
+        (&["trace", "ten"], &["`ten` is no SID"]),
     ] {
         net.kaido.run(&[&["function"], arguments].concat()).failed(2, words);
     }
