@@ -32,9 +32,7 @@ impl Labs {
             return Err(Error::NoLab { name: name.into(), known: self.names()? });
         }
         let _lock = self.lock(name)?;
-        if processes(&folder).contains(&(std::process::id() as i32)) {
-            return Err(Error::Inside(name.into()));
-        }
+        refuse_inside(&folder, name)?;
         self.remove(&folder)
     }
 
@@ -47,7 +45,10 @@ impl Labs {
                 continue;
             }
             let folder = self.folder(&name);
-            let done = self.lock(&name).and_then(|_lock| self.remove(&folder));
+            let done = self.lock(&name).and_then(|_lock| {
+                refuse_inside(&folder, &name)?;
+                self.remove(&folder)
+            });
             let error = match &done {
                 Ok(()) | Err(Error::Busy(_)) => None,
                 Err(error) => Some(with_causes(error)),
@@ -109,6 +110,12 @@ impl Labs {
             let _ = fs::remove_dir(self.root());
         }
     }
+}
+
+/// An error if this command runs in the lab: it would end itself before all is gone.
+fn refuse_inside(folder: &Path, name: &str) -> Result<(), Error> {
+    let own = std::process::id() as i32;
+    if processes(folder).contains(&own) { Err(Error::Inside(name.into())) } else { Ok(()) }
 }
 
 fn with_causes(error: &Error) -> String {

@@ -45,6 +45,22 @@ fn root_without_ipv6_the_message_says_so() {
 }
 
 #[test]
+fn root_nobody_takes_a_lab_away_from_within() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    kaido.ok(&["lab", "up", &kaido.file("chain.yaml", CHAIN)]);
+    let within = ["this shell is on a node of the lab `chain`: leave it first"];
+    let own = env!("CARGO_BIN_EXE_kaido");
+    kaido.run(&["lab", "exec", "h1", "--", own, "lab", "down", "chain"]).failed(2, &within);
+    // As if whoever it belonged to had been killed.
+    kaido.script(": > \"$KAIDO_RUN/labs/chain/owner\"").ok();
+    let gc = "nsenter --net=\"$KAIDO_RUN/labs/chain/netns/h1\" \"$K\" lab gc";
+    kaido.script(gc).failed(1, &within);
+    kaido.ok(&["lab", "gc"]);
+    before.assert_restored(&kaido);
+}
+
+#[test]
 fn root_other_users_are_told_that_it_needs_root() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
