@@ -19,6 +19,14 @@ pub(crate) enum P4Command {
         #[arg(required = true, value_name = "TEST")]
         tests: Vec<PathBuf>,
     },
+    /// Show what an object is made of: maps, functions, instructions
+    ///
+    /// An object is a compiled program: eBPF in an ELF file, as p4c's uBPF back end and clang make it.
+    Explain {
+        /// The object
+        #[arg(value_name = "OBJECT")]
+        object: PathBuf,
+    },
 }
 
 /// A tenant's program.

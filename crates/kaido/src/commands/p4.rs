@@ -7,13 +7,14 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use p4::diagnostic::{Diagnostic, Severity};
 use p4::interpret::Machine;
+use p4::object::{self, BadObject, HELPERS, Map, MapKind, Object, callee, opcode, wide};
 use p4::source::{MAX_BYTES, Sources};
 use p4::{Checked, Includes};
 use serde_json::{Value, json};
 
 use crate::cli::{P4Command, P4Program};
 use crate::failure::{Done, Failure};
-use crate::output::Output;
+use crate::output::{Output, table};
 
 /// The largest file of tests.
 const LARGEST_TEST: u64 = 64 << 20;
@@ -22,6 +23,7 @@ pub(crate) fn run(command: P4Command, output: &Output) -> Done {
     match command {
         P4Command::Check { program } => check(&program, output),
         P4Command::Test { program, tests } => test(&program, &tests, output),
+        P4Command::Explain { object } => explain(&object, output),
     }
 }
 
@@ -105,6 +107,85 @@ impl Includes for Folders<'_> {
         let text = crate::input::read(&path, "program", MAX_BYTES as u64);
         text.map(|text| (path.display().to_string(), text)).map_err(|why| why.text())
     }
+}
+
+/// The largest object.
+const LARGEST_OBJECT: u64 = 16 << 20;
+
+fn explain(file: &Path, output: &Output) -> Done {
+    let name = file.display();
+    let bad = |why: BadObject| Failure::usage(anyhow!("{name}: {why}"));
+    let bytes = crate::input::read_bytes(file, "object", LARGEST_OBJECT)?;
+    let object = object::read(&bytes).map_err(bad)?;
+    object::verify(&object).map_err(bad)?;
+    let instructions = object.code.iter().map(ToString::to_string);
+    let kind = |kind| match kind {
+        MapKind::Array => "array",
+        MapKind::Hash => "hash",
+        MapKind::LpmTrie => "LPM trie",
+    };
+    let said = json!({
+        "object": file,
+        "maps": object.maps.iter().map(|map| json!({
+            "name": map.name,
+            "kind": kind(map.kind),
+            "key_bytes": map.key_size,
+            "value_bytes": map.value_size,
+            "entries": map.max_entries,
+        })).collect::<Vec<_>>(),
+        "functions": object.functions.iter().map(|(at, name)| json!({ "name": name, "at": at })).collect::<Vec<_>>(),
+        "instructions": instructions.collect::<Vec<_>>(),
+    });
+    output.print(&said, |_| {
+        let row = |map: &p4::object::Map| {
+            let Map { name, key_size, value_size, max_entries, .. } = map;
+            let [key, value, most] = [key_size, value_size, max_entries].map(ToString::to_string);
+            vec![name.clone(), kind(map.kind).to_owned(), key, value, most]
+        };
+        let mut text = String::new();
+        if !object.maps.is_empty() {
+            let header = ["MAP", "KIND", "KEY BYTES", "VALUE BYTES", "ENTRIES"];
+            text = table(&header, object.maps.iter().map(row)) + "\n\n";
+        }
+        text + &listing(&object)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The instructions, with functions and what jumps lead to.
+fn listing(object: &Object) -> String {
+    let mut text = String::new();
+    let mut is_second_half = false;
+    for (at, instruction) in object.code.iter().enumerate() {
+        if std::mem::take(&mut is_second_half) {
+            continue;
+        }
+        is_second_half = instruction.is_wide();
+        if let Some(name) = object.functions.get(&at) {
+            text.push_str(&format!("{name}:\n"));
+        }
+        text.push_str(&format!("{at:>6}  {instruction}"));
+        let place = usize::try_from(instruction.immediate).ok();
+        let means = match instruction.opcode {
+            opcode::LOAD_WIDE if instruction.source == wide::MAP => {
+                place.and_then(|place| object.maps.get(place)).map(|map| map.name.clone())
+            }
+            opcode::CALL if instruction.source == callee::HELPER => {
+                let helper = HELPERS.iter().find(|(number, _)| *number == instruction.immediate);
+                helper.map(|(_, name)| (*name).to_owned())
+            }
+            opcode::CALL => {
+                let to = at as i64 + 1 + i64::from(instruction.immediate);
+                usize::try_from(to).ok().and_then(|to| object.functions.get(&to)).cloned()
+            }
+            _ => instruction.jump().map(|way| format!("{}", at as i64 + 1 + way)),
+        };
+        if let Some(means) = means {
+            text.push_str(&format!("  ; {means}"));
+        }
+        text.push('\n');
+    }
+    text
 }
 
 fn test(program: &P4Program, tests: &[PathBuf], output: &Output) -> Done {

@@ -96,6 +96,29 @@ fn the_documented_program_does_what_its_test_says() {
 }
 
 #[test]
+fn objects_are_explained() {
+    let here = folder(&[("text.o", "no ELF")]);
+    let object = include_bytes!("../../../p4/tests/objects/by_clang.o");
+    std::fs::write(here.path().join("object.o"), object).expect("a file");
+    let lines =
+        ["exact_defaultAction", "LPM trie", "entry:\n", "third:\n", "; map_lookup", "; third"];
+    says(&kaido(&["explain", "object.o"], here.path()), 0, &lines);
+    let json = kaido(&["explain", "object.o", "--json"], here.path());
+    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(said["maps"][2]["kind"], "LPM trie");
+    // A helper that nobody has.
+    let mut other = object.to_vec();
+    let call = [0x85, 0, 0, 0, 9, 0, 0, 0];
+    let at = other.windows(8).position(|window| window == call).expect("it calls helper 9");
+    other[at + 4] = 77;
+    std::fs::write(here.path().join("other.o"), other).expect("a file");
+    let why = ["other.o: instruction", "`call helper 77`: there is no helper 77"];
+    says(&kaido(&["explain", "other.o"], here.path()), 2, &why);
+    says(&kaido(&["explain", "text.o"], here.path()), 2, &["text.o: it is no ELF file"]);
+    says(&kaido(&["explain", "/bin/true"], here.path()), 2, &["not for eBPF"]);
+}
+
+#[test]
 fn what_is_no_program_is_refused() {
     let large = format!("// {}\n{PROGRAM}", "x".repeat(10 << 20));
     let here = folder(&[
