@@ -12,6 +12,7 @@ mod expressions;
 mod functions;
 mod instances;
 mod literals;
+mod loops;
 mod members;
 mod operators;
 mod packages;

@@ -2,7 +2,7 @@
 
 use super::calls::{Call, Called};
 use super::scope::Symbol;
-use super::{Checked, Checker, Place, Told, constant, declared};
+use super::{Checked, Checker, Place, Told, declared};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{
     Action, ActionId, Binary, Expression, ExpressionKind, Statement, StatementKind, TableId, Type,
@@ -32,7 +32,7 @@ impl Checker<'_> {
         if wrong { Err(Told) } else { Ok(all) }
     }
 
-    fn one_statement(&mut self, written: &ast::Statement) -> Checked<Vec<Statement>> {
+    pub(super) fn one_statement(&mut self, written: &ast::Statement) -> Checked<Vec<Statement>> {
         self.scopes.open();
         let one = self.statement(written);
         self.scopes.close();
@@ -249,58 +249,6 @@ impl Checker<'_> {
 
     fn case_body(&mut self, case: &ast::SwitchCase) -> Checked<Option<Vec<Statement>>> {
         case.body.as_ref().map(|body| self.block_of(body)).transpose()
-    }
-
-    // ---- loops ----
-
-    fn for_loop(
-        &mut self,
-        span: Span,
-        first: &[ast::Statement],
-        condition: Option<&ast::Expression>,
-        step: &[ast::Statement],
-        body: &ast::Statement,
-    ) -> Checked<StatementKind> {
-        self.scopes.open();
-        let first = self.statements(first);
-        let condition = match condition {
-            Some(condition) => self.expression_as(condition, &Type::Bool),
-            None => Ok(constant(span, Type::Bool, true)),
-        };
-        let step = self.statements(step);
-        self.loops += 1;
-        let body = self.one_statement(body);
-        self.loops -= 1;
-        self.scopes.close();
-        let mut all = first?;
-        all.push(Statement { span, kind: StatementKind::Loop(condition?, body?, step?) });
-        Ok(StatementKind::Block(all))
-    }
-
-    fn for_in(
-        &mut self,
-        of: &ast::Type,
-        name: &ast::Name,
-        values: &ast::Expression,
-        body: &ast::Statement,
-    ) -> Checked<StatementKind> {
-        let of = self.type_of(of)?;
-        let Kind::Binary(Binary::Range, from, to) = &values.kind else {
-            return self.unsupported(values.span, "a loop over anything but `from .. to`");
-        };
-        if !of.is_bits() {
-            let what = self.describe(&of);
-            return self.wrong(name.span, format!("{what} is nothing to count in"));
-        }
-        let (from, to) = (self.expression_as(from, &of)?, self.expression_as(to, &of)?);
-        self.scopes.open();
-        let id = self.new_variable(declared(name, &[]), of, None);
-        self.declare(name, Symbol::Variable(id));
-        self.loops += 1;
-        let body = self.one_statement(body);
-        self.loops -= 1;
-        self.scopes.close();
-        Ok(StatementKind::ForRange(id, from, to, body?))
     }
 
     // ---- declarations within ----

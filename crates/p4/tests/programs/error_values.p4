@@ -12,7 +12,7 @@ parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metad
 
 control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
     apply {
-        error found;
+        error found = error.NoError;
         if (hdr.h.a[0:0] == 1) found = error.Odd;
         if (hdr.h.a == 2) found = error.Two;
         if (found == error.NoError) hdr.h.result = 0x80;
