@@ -45,7 +45,8 @@ pub fn run(program: &Program, machine: &mut Machine<'_>, lines: &[Line]) -> Vec<
             }
             Command::SetDefault(table, action) => find_table(program, machine.made(), table)
                 .and_then(|at| {
-                    let (action, arguments) = table_action(program, machine.made(), at, action)?;
+                    let (action, arguments) =
+                        table_action(program, machine.made(), at, action, true)?;
                     machine.tables.set_default(at, action, arguments);
                     Ok(())
                 }),
@@ -159,7 +160,7 @@ fn entry(
             (None, _) => all.push(Match::Any),
         }
     }
-    let action = table_action(program, made, at, action)?;
+    let action = table_action(program, made, at, action, false)?;
     Ok(Entry { keys: all, priority: priority.unwrap_or(0), action })
 }
 
@@ -214,9 +215,16 @@ fn table_action(
     made: &Elaborated,
     at: usize,
     text: &ActionText,
+    by_default: bool,
 ) -> Result<(usize, Vec<Value>), String> {
     let (id, whole) = &made.tables[at];
     let table = &program.tables[id.index()];
+    if by_default && table.default_is_constant {
+        return Err(format!("what `{whole}` does by default is constant"));
+    }
+    if !by_default && table.entries_are_constant {
+        return Err(format!("the entries of `{whole}` are constant"));
+    }
     let around = whole.rsplit_once('.').map_or("", |(around, _)| around);
     let is = |action: ActionId| {
         let declared = &program.actions[action.index()].declared;
@@ -229,6 +237,11 @@ fn table_action(
     let Some(place) = table.actions.iter().position(|one| is(one.call.action)) else {
         return Err(format!("`{whole}` has no action `{}`", text.name));
     };
+    let how = &table.actions[place];
+    if if by_default { how.table_only } else { how.default_only } {
+        let only = if by_default { "an entry's" } else { "run by default" };
+        return Err(format!("`{}` is only {only} in `{whole}`", text.name));
+    }
     let parameters = &program.actions[table.actions[place].call.action.index()].parameters;
     let variables = parameters.iter().map(|one| &program.variables[one.index()]);
     let open: Vec<_> = variables.filter(|one| one.direction == Some(Direction::None)).collect();

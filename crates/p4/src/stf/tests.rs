@@ -130,3 +130,40 @@ fn what_differs_is_shown() {
         assert!(told.len() == 1 && told[0].contains(why), "{test}: {told:?}");
     }
 }
+
+#[test]
+fn what_the_program_keeps_to_itself_is_refused() {
+    let begin = TABLE.split("    action").next().unwrap();
+    let program = format!(
+        "{begin}
+    action a() {{ }}
+    action b() {{ }}
+    action c() {{ }}
+    table fixed {{
+        key = {{ hdr.h.a: exact; }}
+        actions = {{ a; }}
+        const default_action = a();
+        const entries = {{ 1: a(); }}
+    }}
+    table open {{
+        key = {{ hdr.h.a: exact; }}
+        actions = {{ a; @defaultonly b; @tableonly c; }}
+        default_action = b();
+    }}
+    apply {{ fixed.apply(); open.apply(); }}
+}}
+control dprs(packet_out p, in headers hdr) {{ apply {{ p.emit(hdr.h); }} }}
+ubpf(prs(), c(), dprs()) main;"
+    );
+    let is = |test: &str| result("test.p4", &program, test);
+    assert_eq!(is("add open a:1 c()\nsetdefault open b()"), Vec::<String>::new());
+    for (test, why) in [
+        ("add fixed a:1 a()", "the entries of `c.fixed` are constant"),
+        ("setdefault fixed a()", "what `c.fixed` does by default is constant"),
+        ("add open a:1 b()", "`b` is only run by default in `c.open`"),
+        ("setdefault open c()", "`c` is only an entry's in `c.open`"),
+    ] {
+        let told = is(test);
+        assert!(told.len() == 1 && told[0].contains(why), "{test}: {told:?}");
+    }
+}
