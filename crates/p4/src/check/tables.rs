@@ -38,7 +38,11 @@ impl Checker<'_> {
         self.declare(&written.name, Symbol::Unfinished);
         let mut parts = Parts::default();
         let mut wrong = false;
-        for property in &table.properties {
+        for (at, property) in table.properties.iter().enumerate() {
+            let name = &property.name;
+            if table.properties[..at].iter().any(|before| before.name.text == name.text) {
+                return self.wrong(name.span, format!("`{}` is there twice", name.text));
+            }
             wrong |= self.property(property, &mut parts).is_err();
         }
         if wrong {
@@ -80,7 +84,9 @@ impl Checker<'_> {
             ("actions", PropertyValue::Actions(all)) => {
                 let all: Vec<_> =
                     all.iter().map(|(said, one)| self.table_action(said, one)).collect();
-                parts.actions = Some(all.into_iter().collect::<Checked<Vec<_>>>()?);
+                let all = all.into_iter().collect::<Checked<Vec<_>>>()?;
+                self.check_actions(span, &all)?;
+                parts.actions = Some(all);
             }
             ("default_action", PropertyValue::Expression(_)) => {
                 parts.default_action = Some(property);
@@ -175,6 +181,18 @@ impl Checker<'_> {
 
     // ---- actions ----
 
+    /// An error if two actions have one name.
+    fn check_actions(&mut self, span: Span, all: &[TableAction]) -> Checked<()> {
+        let mut names = std::collections::HashSet::new();
+        for one in all {
+            let name = self.program.actions[one.call.action.index()].declared.name.clone();
+            if !names.insert(name.clone()) {
+                return self.wrong(span, format!("the action `{name}` is there twice"));
+            }
+        }
+        Ok(())
+    }
+
     fn action_named(&mut self, written: &ast::Expression) -> Checked<ActionId> {
         let symbol = match &written.kind {
             Kind::Name(name) => self.find_text(name, written.span)?,
@@ -252,9 +270,20 @@ impl Checker<'_> {
             return self.wrong(name.span, "this action is `@defaultonly`");
         }
         let (directed, open) = self.action_parameters(id);
-        // What the table binds may be said again.
+        // What the table binds may be said again, as it is.
         let given = match given.len() == directed.len() + open.len() {
-            true => &given[directed.len()..],
+            true => {
+                let (again, given) = given.split_at(directed.len());
+                let again = self.arguments(written.span, &directed, &mut [], again)?;
+                let bound = &actions[at].call.arguments;
+                if let Some((other, _)) =
+                    again.iter().zip(bound).find(|(one, two)| !one.is_like(two))
+                {
+                    let told = Diagnostic::error(other.span, "the table binds something else here");
+                    return self.refuse(told.help("write it as it stands in `actions`"));
+                }
+                given
+            }
             false => given,
         };
         let arguments = self.arguments(written.span, &open, &mut [], given)?;
@@ -292,6 +321,9 @@ impl Checker<'_> {
         actions: &[TableAction],
     ) -> Checked<Vec<Entry>> {
         let PropertyValue::Entries(written) = &property.value else { return Err(Told) };
+        if parts.keys.is_empty() {
+            return self.wrong(property.name.span, "a table without a key has no entries");
+        }
         let types: Vec<Type> = parts.keys.iter().map(|key| key.expression.of.clone()).collect();
         let priorities = self.priorities(written, parts)?;
         let mut all = Vec::with_capacity(written.len());

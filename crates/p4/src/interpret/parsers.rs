@@ -3,7 +3,7 @@
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use super::{Done, Run, Stop};
+use super::{Done, Error, Run, Stop};
 use crate::ir::{
     Expression, ExpressionKind, Set, State, Target, Transition, Type, Value, arithmetic,
 };
@@ -15,8 +15,16 @@ impl Run<'_, '_> {
         Stop::Reject(at.unwrap_or_default())
     }
 
-    /// Goes from state to state, from the first on.
+    /// Runs a parser. One that comes to no end refuses the packet (section 13.9).
     pub(super) fn parse(&mut self, states: &[State]) -> Done {
+        match self.go_through(states) {
+            Err(Stop::Failed(Error::Steps(_))) => Err(self.error("ParserTimeout")),
+            result => result,
+        }
+    }
+
+    /// Goes from state to state, from the first on.
+    fn go_through(&mut self, states: &[State]) -> Done {
         let mut target = Target::State(crate::ir::StateId(0));
         loop {
             self.step()?;

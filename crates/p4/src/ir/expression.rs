@@ -127,6 +127,35 @@ impl Expression {
         }
     }
 
+    /// Whether another one is written alike, wherever it stands.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        use ExpressionKind as K;
+        let all = |one: &[Self], other: &[Self]| {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.is_like(other))
+        };
+        match (&self.kind, &other.kind) {
+            (K::Field(of, at), K::Field(other, place)) => at == place && of.is_like(other),
+            (K::Element(of, at), K::Element(other, place)) => {
+                at.is_like(place) && of.is_like(other)
+            }
+            (K::Slice(of, high, low), K::Slice(other, first, last)) => {
+                (high, low) == (first, last) && of.is_like(other)
+            }
+            (K::Cast(of), K::Cast(other)) => self.of == other.of && of.is_like(other),
+            (K::Unary(one, of), K::Unary(two, other)) => one == two && of.is_like(other),
+            (K::Binary(one, left, right), K::Binary(two, first, second)) => {
+                one == two && left.is_like(first) && right.is_like(second)
+            }
+            (K::Fields(one), K::Fields(other)) => all(one, other),
+            (K::Choose(is, yes, no), K::Choose(other, first, second)) => {
+                is.is_like(other) && yes.is_like(first) && no.is_like(second)
+            }
+            (K::IsValid(of), K::IsValid(other)) => of.is_like(other),
+            (K::Call(one, given), K::Call(two, other)) => one == two && all(given, other),
+            (one, other) => one == other,
+        }
+    }
+
     /// Whether it is a place that a value can be put in.
     pub fn is_place(&self) -> bool {
         use ExpressionKind as K;
