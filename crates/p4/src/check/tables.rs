@@ -325,6 +325,12 @@ impl Checker<'_> {
             return self.wrong(property.name.span, "a table without a key has no entries");
         }
         let types: Vec<Type> = parts.keys.iter().map(|key| key.expression.of.clone()).collect();
+        if let (true, Some(said)) =
+            (property.constant, written.iter().find_map(|one| one.priority.as_ref()))
+        {
+            let told = Diagnostic::error(said.span, "constant entries have no priorities");
+            return self.refuse(told.help("the first that fits is taken: their order says it"));
+        }
         let priorities = self.priorities(written, parts)?;
         let mut all = Vec::with_capacity(written.len());
         let mut wrong = false;

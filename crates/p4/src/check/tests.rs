@@ -204,6 +204,15 @@ fn what_is_wrong_is_told() {
         ("c() again;", "", "no recursion"),
         ("", "tuple<bit<8>, bool> t = { 1, true }; t[0] = 2;", "only changed as a whole"),
         ("", "bool b = (bool)2;", "2 is no `bool`"),
+        (
+            "table t {
+                key = { hdr.ip.ttl: ternary; }
+                actions = { NoAction; }
+                const entries = { priority = 1: 1: NoAction(); }
+            }",
+            "",
+            "constant entries have no priorities",
+        ),
         ("table t { actions = { NoAction; } size = 1; size = 2; }", "", "`size` is there twice"),
         ("table t { actions = { NoAction; NoAction; } }", "", "`NoAction` is there twice"),
         ("table t { actions = { NoAction; } entries = { 1: NoAction(); } }", "", "without a key"),
