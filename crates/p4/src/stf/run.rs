@@ -36,20 +36,20 @@ pub fn run(program: &Program, machine: &mut Machine<'_>, lines: &[Line]) -> Vec<
                     Some(packet) => Err(difference(*port, pattern, &packet)),
                 }
             }
-            Command::Add { table, priority, keys, action } => {
-                find_table(program, machine.made(), table).and_then(|at| {
+            Command::Add { table, priority, keys, action } => find_table(machine.made(), table)
+                .and_then(|at| {
                     let entry = entry(program, machine.made(), at, (*priority, keys), action)?;
                     machine.tables.add(at, entry);
                     Ok(())
-                })
-            }
-            Command::SetDefault(table, action) => find_table(program, machine.made(), table)
-                .and_then(|at| {
+                }),
+            Command::SetDefault(table, action) => {
+                find_table(machine.made(), table).and_then(|at| {
                     let (action, arguments) =
                         table_action(program, machine.made(), at, action, true)?;
                     machine.tables.set_default(at, action, arguments);
                     Ok(())
-                }),
+                })
+            }
         };
         if let Err(why) = result {
             failures.push(Failure { line: *number, why });
@@ -105,8 +105,7 @@ fn difference(port: u32, wanted: &super::Pattern, packet: &[u8]) -> String {
 }
 
 /// The table of this name: whole, or its last parts; `_` may stand for dots.
-fn find_table(program: &Program, made: &Elaborated, name: &str) -> Result<usize, String> {
-    debug_assert!(program.main.is_some());
+fn find_table(made: &Elaborated, name: &str) -> Result<usize, String> {
     let is = |whole: &str| {
         whole == name
             || whole.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'))
