@@ -1,5 +1,6 @@
 //! What programs mean, and what is said of those that mean nothing.
 
+use crate::interpret::{Error, Machine};
 use crate::ir::{BlockBody, Program, Value};
 use crate::{Checked, Includes};
 
@@ -473,6 +474,12 @@ mod any_program {
         fn is_understood_or_refused(text in changed()) {
             let checked = check(&text);
             prop_assert!(checked.diagnostics.has_errors() || checked.program.main.is_some());
+            if !checked.diagnostics.has_errors() {
+                let mut machine = Machine::new(&checked.program).unwrap();
+                let packet: Vec<u8> = (0..64).collect();
+                let outcome = machine.run(1, &packet);
+                prop_assert!(matches!(outcome, Ok(_) | Err(Error::Steps(_))), "{:?}", outcome);
+            }
             said(&checked);
         }
     }

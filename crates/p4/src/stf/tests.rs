@@ -30,10 +30,10 @@ fn result(name: &str, program: &str, test: &str) -> Vec<String> {
     failures.into_iter().map(|one| format!("line {}: {}", one.line, one.why)).collect()
 }
 
-#[test]
-fn programs_do_what_their_tests_say() {
+/// The programs that have tests: names, programs and tests.
+fn programs() -> Vec<(String, String, String)> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    let (mut count, mut wrong) = (0, Vec::new());
+    let mut all = Vec::new();
     for file in std::fs::read_dir(&folder).expect("there are programs") {
         let path = file.expect("a file").path();
         if path.extension().is_none_or(|extension| extension != "stf") {
@@ -41,16 +41,63 @@ fn programs_do_what_their_tests_say() {
         }
         let name = path.with_extension("p4").display().to_string();
         let program = std::fs::read_to_string(&name).unwrap_or_else(|why| panic!("{name}: {why}"));
-        let test = std::fs::read_to_string(&path).expect("a test");
+        all.push((name, program, std::fs::read_to_string(&path).expect("a test")));
+    }
+    let count = all.len();
+    assert!(count >= PROGRAMS, "there are {count} programs with tests, once there were {PROGRAMS}");
+    all
+}
+
+#[test]
+fn programs_do_what_their_tests_say() {
+    let mut wrong = Vec::new();
+    for (name, program, test) in programs() {
         assert!(test.contains("packet"), "{name}: a test without a packet");
         let failures = result(&name, &program, &test);
         if !failures.is_empty() {
             wrong.push(format!("{name}:\n{}", failures.join("\n")));
         }
-        count += 1;
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
-    assert!(count >= PROGRAMS, "there are {count} programs with tests, once there were {PROGRAMS}");
+}
+
+/// Damaged packets find an end, too, and so do those behind them.
+#[test]
+fn each_packet_comes_to_a_verdict() {
+    let mut random: u64 = 1;
+    let mut below = |bound: usize| {
+        // Knuth's linear congruential generator: the same packets in every run.
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) as usize % bound.max(1)
+    };
+    for (name, program, test) in programs() {
+        let checked = crate::check(&name, &program, &Nothing);
+        let mut machine = Machine::new(&checked.program).expect("the program runs");
+        let mut packets = Vec::new();
+        for line in parse(&test).expect("a test") {
+            match line.command {
+                Command::Packet(_, packet) => packets.push(packet),
+                command => {
+                    run(&checked.program, &mut machine, &[Line { number: 1, command }]);
+                }
+            }
+        }
+        for _ in 0..100 {
+            let mut packet = packets[below(packets.len())].clone();
+            for _ in 0..below(4) {
+                let at = below(packet.len());
+                match below(3) {
+                    0 => packet.truncate(at),
+                    1 => packet.insert(at.min(packet.len()), below(256) as u8),
+                    _ => {
+                        packet.iter_mut().skip(at).take(1).for_each(|byte| *byte = below(256) as u8)
+                    }
+                }
+            }
+            let outcome = machine.run(1, &packet);
+            assert!(outcome.is_ok(), "{name}: {packet:02x?}: {outcome:?}");
+        }
+    }
 }
 
 #[test]
