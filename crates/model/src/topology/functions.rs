@@ -149,6 +149,10 @@ pub(super) fn functions(place: &mut Place<'_>, file: &File, nodes: &mut [Node]) 
                 let message = "the rules are in the file, or here";
                 place.key(&at("file"), message, "remove it, or `rules:`");
             }
+            if text.rules.as_ref().is_some_and(|rules| rules.contains('\0')) {
+                let message = "the rules have a NUL byte, and nft reads as far as there";
+                place.value(&at("rules"), message, "remove it");
+            }
             let (name, rules, file) = (name.clone(), text.rules.clone(), text.file.clone());
             node.functions.push(Function { name, prefix, sid, mark, rules, file, health });
         }

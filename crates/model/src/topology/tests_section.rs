@@ -70,7 +70,12 @@ fn test(place: &mut Place<'_>, index: usize, text: &TestText, topology: &Topolog
     };
     if text.ping.is_some() {
         let (from, to) = (named("from", &text.from), named("ping", &text.ping));
-        return ping(place, index, text, [from?, to?], within);
+        let (from, to) = (from?, to?);
+        if from == to {
+            let help = "name two different nodes";
+            place.value(steps!["tests", index, "ping"], format!("`{to}` pings itself"), help);
+        }
+        return ping(place, index, text, [from, to], within);
     }
     if let Some(throughput) = text.throughput {
         let (from, to) = (named("from", &text.from)?, named("to", &text.to)?);

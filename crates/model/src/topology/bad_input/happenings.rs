@@ -176,6 +176,7 @@ fn cross_traffic_must_be_possible() {
 fn tests_check_one_thing() {
     let lab = |text: &str| lab(&format!("links: [h1-r1, r1-h2]\n{text}"));
     let tests = |text: &str| lab(&format!("tests:\n  - {{{text}}}"));
+    expect(&tests("from: h1, ping: h1"), &[("5:22", "`h1` pings itself", "two different nodes")]);
     expect(&tests("from: h1, ping: h9"), &[("5:22", "no node is called `h9`", "")]);
     expect(&tests("ping: h1"), &[("5:5", "`from` is missing", "add `from:`")]);
     expect(&tests("from: h1"), &[("5:5", "a test checks one thing", "write one of")]);

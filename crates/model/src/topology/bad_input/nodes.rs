@@ -103,6 +103,7 @@ fn functions() {
     one(&function("fw: {mark: 0x10000}"), 46, "0x10000 has more than 16 bits", "`bits:`");
     one(&function("fw: {mark: -1}"), 46, "`-1` is no mark", "0x1111");
     one(&function("fw: {rules: a, file: b}"), 50, "in the file, or here", "remove it");
+    one(&function(r#"fw: {rules: "a\0b"}"#), 47, "have a NUL byte", "remove it");
     one(&function("fw: {health: {run: a | b}}"), 54, "`|` is for a shell", "[sh, -c");
 
     let lab = |functions: &str| {
