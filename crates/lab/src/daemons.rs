@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::announce::announcement;
 use crate::emulated;
 use crate::enter::enter;
-use crate::frr::tail;
+use crate::files::tail;
 use crate::patience::{Patience, worked};
 use crate::processes::{pause, processes};
 use crate::state::{INFRASTRUCTURE, Lab, Lock, SOCKET, is_lab, lock, node_folder, write_whole};

@@ -8,9 +8,7 @@ use crate::Phase;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is already a lab of this name.
-    #[error(
-        "the lab `{name}` is {phase}: take it down with `kaido lab down {name}`, or use --name"
-    )]
+    #[error("the lab `{name}` is {phase}: {}, or use --name", exists(.name, .phase))]
     Exists {
         /// The lab.
         name: String,
@@ -301,6 +299,19 @@ pub enum Error {
         /// What nft says.
         said: String,
     },
+    /// nft does not come to the end of the rules of a service function.
+    #[error(
+        "nft on {node} is not done with the rules of {function} after {seconds} s: see whether they include \
+         what has no end, such as a pipe"
+    )]
+    EndlessRules {
+        /// The node.
+        node: String,
+        /// The function.
+        function: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// An FRR daemon did not start, or ended.
     #[error("{daemon} on {node} {what}{}", said(.log))]
     Frr {
@@ -422,6 +433,16 @@ impl Error {
         let path = path.into();
         move |source| Self::File { doing, path, source }
     }
+}
+
+fn exists(name: &str, phase: &str) -> String {
+    if phase == Phase::Starting.word() {
+        return "another command is bringing it up; wait until it has finished".into();
+    }
+    if phase == Phase::Stopping.word() {
+        return "another command is taking it down; wait until it has finished".into();
+    }
+    format!("take it down with `kaido lab down {name}`")
 }
 
 fn not_ready(name: &str, phase: &str) -> String {

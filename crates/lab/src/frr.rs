@@ -1,19 +1,18 @@
 //! FRR's daemons on a lab's routers, from the distribution's package.
 
-use std::fs::{self, File};
-use std::io::{Read, Seek};
+use std::fs;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use model::topology::{Routing, Topology};
-use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::unistd::User;
 
+use crate::bounded::run;
 use crate::enter::{FRR_RUN, enter};
+use crate::files::{self, tail};
 use crate::frr_config::{OWN_LINES, config};
-use crate::processes::pause;
 use crate::state::node_folder;
 use crate::{Cancel, Error};
 
@@ -136,7 +135,7 @@ impl Frr {
         let log = format!("file:{FRR_RUN}/{daemon}.log");
         // -P 0: no port for telnet; vtysh uses the socket. The configuration comes from vtysh.
         let mut command = Command::new(&program);
-        command.args(["-d", "-P", "0", "-f", "/dev/null", "--log", &log]);
+        command.args(["-d", "-P", "0", "-f", "/dev/null", "--log", &log]).stdin(Stdio::null());
         let (ended, said) = run(&mut command, LIMIT, cancel)?;
         if ended.is_some_and(|status| status.success()) {
             return Ok(());
@@ -154,7 +153,7 @@ impl Frr {
 /// Loads frr.conf into all daemons. vtysh says on standard output which line it refuses.
 fn load(folder: &Path, topology: &Topology, at: usize, cancel: &Cancel) -> Result<(), Error> {
     let node = topology.nodes[at].name.clone();
-    let (ended, said) = run(Command::new("vtysh").arg("-b"), LIMIT, cancel)?;
+    let (ended, said) = run(Command::new("vtysh").arg("-b").stdin(Stdio::null()), LIMIT, cancel)?;
     let Some(status) = ended else {
         // It waits for a daemon, which has ended, or whose log may say why it does not answer.
         check(folder, topology, at)?;
@@ -189,7 +188,7 @@ pub(crate) fn check(folder: &Path, topology: &Topology, at: usize) -> Result<(),
     let node = &topology.nodes[at].name;
     for daemon in daemons(topology, at) {
         let pid = node_folder(folder, node).join("run").join(format!("{daemon}.pid"));
-        let pid = fs::read_to_string(pid).unwrap_or_default();
+        let pid = files::read_text(&pid).unwrap_or_default();
         let command = fs::read_to_string(format!("/proc/{}/comm", pid.trim())).unwrap_or_default();
         if command.trim() != daemon {
             return Err(Error::Frr {
@@ -203,41 +202,6 @@ pub(crate) fn check(folder: &Path, topology: &Topology, at: usize) -> Result<(),
     Ok(())
 }
 
-/// Runs a program to its end, or ends it after `limit`: how it ended by itself, and what it said.
-fn run(
-    command: &mut Command,
-    limit: Duration,
-    cancel: &Cancel,
-) -> Result<(Option<ExitStatus>, String), Error> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let failed = |source| Error::Command { command: program.clone(), source };
-    // A pipe would be open as long as the daemon is, and a file needs room on the disk.
-    let said =
-        memfd_create(c"said", MFdFlags::MFD_CLOEXEC).map_err(|errno| failed(errno.into()))?;
-    let mut said = File::from(said);
-    let (output, errors) = (said.try_clone().map_err(failed)?, said.try_clone().map_err(failed)?);
-    command.stdin(Stdio::null()).stdout(output).stderr(errors);
-    let mut child = command.spawn().map_err(failed)?;
-    let started = Instant::now();
-    let ended = loop {
-        let ended = child.try_wait().map_err(failed)?;
-        if ended.is_some() {
-            break ended;
-        }
-        if started.elapsed() > limit || cancel.check().is_err() {
-            // It may have ended by itself just now.
-            let _ = child.kill();
-            child.wait().map_err(failed)?;
-            break None;
-        }
-        pause(Duration::from_millis(2));
-    };
-    cancel.check()?;
-    let mut text = Vec::new();
-    said.rewind().and_then(|()| said.read_to_end(&mut text)).map_err(failed)?;
-    Ok((ended, String::from_utf8_lossy(&text).trim().to_owned()))
-}
-
 fn too_late() -> String {
     format!("not within {} s", LIMIT.as_secs())
 }
@@ -247,32 +211,9 @@ fn last_lines(folder: &Path, node: &str, daemon: &str, lines: usize) -> String {
     tail(&log, lines)
 }
 
-/// The last lines of a file that may not be there.
-pub(crate) fn tail(path: &Path, lines: usize) -> String {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let all: Vec<&str> = text.lines().collect();
-    all[all.len().saturating_sub(lines)..].join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_program_that_hangs_is_ended() {
-        let shell = |script: &str, limit: u64| {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", script]);
-            run(&mut shell, Duration::from_millis(limit), &Cancel::default()).unwrap()
-        };
-        let started = Instant::now();
-        assert_eq!(shell("echo hangs; exec sleep 60", 300), (None, "hangs".into()));
-        assert!(started.elapsed() < Duration::from_secs(30));
-        let (ended, said) = shell("echo one; echo two >&2; exit 3", 20_000);
-        assert_eq!((ended.unwrap().code(), said.as_str()), (Some(3), "one\ntwo"));
-        // What it leaves running is not waited for.
-        assert_eq!(shell("sleep 3 & echo done", 2000).1, "done");
-    }
 
     #[test]
     fn refused_lines_have_numbers() {

@@ -1,14 +1,18 @@
 //! Service functions of a lab's routers: their rules, which are there before packets are.
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use model::topology::{Function, Node, Topology};
 use netlink::Namespace;
 
-use crate::Error;
+use crate::bounded::{input, run};
+use crate::{Cancel, Error, files};
+
+/// How long nft may take: what its rules include may have no end.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// Refuses where rules are to be loaded and nobody could.
 pub(crate) fn check_machine(topology: &Topology) -> Result<(), Error> {
@@ -22,7 +26,12 @@ pub(crate) fn check_machine(topology: &Topology) -> Result<(), Error> {
 
 /// Loads the rules of a node's functions. `beside`: the file of the lab, beside which other ones are
 /// looked for.
-pub(crate) fn load_rules(node: &Node, namespace: &Namespace, beside: &Path) -> Result<(), Error> {
+pub(crate) fn load_rules(
+    node: &Node,
+    namespace: &Namespace,
+    beside: &Path,
+    cancel: &Cancel,
+) -> Result<(), Error> {
     if node.functions.is_empty() {
         return Ok(());
     }
@@ -30,10 +39,15 @@ pub(crate) fn load_rules(node: &Node, namespace: &Namespace, beside: &Path) -> R
     namespace.run(|| netlink::sysctl::write("ipv4/ip_early_demux", "0"))??;
     for function in &node.functions {
         let Some(text) = rules(function, beside)? else { continue };
-        let said = namespace.run(|| nft(&text))?.map_err(Error::NoNft)?;
-        if let Some(said) = said {
-            let (node, function) = (node.name.clone(), function.name.clone());
-            return Err(Error::Rules { node, function, said });
+        let failed = |source| Error::Command { command: "nft".into(), source };
+        let mut nft = Command::new("nft");
+        nft.args(["-f", "-"]).stdin(input(&text).map_err(failed)?);
+        let (ended, said) = namespace.run(|| run(&mut nft, LIMIT, cancel))??;
+        let (node, function) = (node.name.clone(), function.name.clone());
+        match ended {
+            Some(status) if status.success() => {}
+            Some(_) => return Err(Error::Rules { node, function, said }),
+            None => return Err(Error::EndlessRules { node, function, seconds: LIMIT.as_secs() }),
         }
     }
     Ok(())
@@ -45,12 +59,14 @@ fn rules(function: &Function, beside: &Path) -> Result<Option<String>, Error> {
         return Ok(function.rules.clone());
     };
     let path = beside.parent().unwrap_or(beside).join(file);
-    let read = || match fs::metadata(&path)?.is_file() {
-        true => fs::read_to_string(&path),
-        // What is none may have no end.
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
-    };
-    read().map(Some).map_err(Error::file("read", &path))
+    let text = files::read_text(&path).and_then(|text| match text.contains('\0') {
+        // nft reads as far as there, and says nothing.
+        true => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL byte: it is no text"))
+        }
+        false => Ok(text),
+    });
+    text.map(Some).map_err(Error::file("read", &path))
 }
 
 /// The first file of rules that cannot be read: as its function names it, and why. `beside`: the lab's file.
@@ -62,22 +78,10 @@ pub fn unreadable_rules<'t>(topology: &'t Topology, beside: &Path) -> Option<(&'
     })
 }
 
-/// What nft has against the rules.
-fn nft(text: &str) -> std::io::Result<Option<String>> {
-    let mut command = Command::new("nft");
-    command.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut nft = command.spawn()?;
-    if let Some(mut stdin) = nft.stdin.take() {
-        // One that ends early says why.
-        let _ = stdin.write_all(text.as_bytes());
-    }
-    let done = nft.wait_with_output()?;
-    let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-    Ok((!done.status.success()).then_some(said))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -98,9 +102,19 @@ mod tests {
         for good in ["", "rules: 'table ip fw {}'", "file: good.nft"] {
             assert_eq!(said(good), None, "{good}");
         }
-        for (file, why) in
-            [("gone.nft", "No such file"), (".", "regular file"), ("/dev/zero", "regular file")]
-        {
+        let [pipe, large, nul] =
+            ["pipe.nft", "large.nft", "nul.nft"].map(|name| folder.path().join(name));
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        fs::File::create(large).unwrap().set_len(20 << 30).unwrap();
+        fs::write(nul, "table ip a {}\0 table ip b {}").unwrap();
+        for (file, why) in [
+            ("gone.nft", "No such file"),
+            (".", "regular file"),
+            ("/dev/zero", "regular file"),
+            ("pipe.nft", "regular file"),
+            ("large.nft", "larger than 64 MiB"),
+            ("nul.nft", "NUL byte"),
+        ] {
             let (named, error) = said(&format!("file: {file}")).unwrap();
             assert!(named == file && error.contains(why), "{error}");
         }

@@ -1,6 +1,6 @@
 //! What has happened to a running lab: its events, and what nobody asked for.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, files};
 
 /// Something that has happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -95,7 +95,7 @@ fn is_cut_off(file: &mut File) -> io::Result<bool> {
 
 /// All entries, in order. A line that somebody was killed in the middle of is none.
 pub(crate) fn read(folder: &Path) -> Vec<Entry> {
-    let text = fs::read_to_string(path(folder)).unwrap_or_default();
+    let text = files::read_text(&path(folder)).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 

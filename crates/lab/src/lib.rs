@@ -8,6 +8,7 @@
 
 mod announce;
 mod attached;
+mod bounded;
 mod build;
 mod cancel;
 mod counted;
@@ -17,6 +18,7 @@ mod emulated;
 mod ended;
 mod enter;
 mod error;
+mod files;
 mod frr;
 mod frr_config;
 mod functions;

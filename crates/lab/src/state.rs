@@ -1,15 +1,17 @@
 //! The folders under `/run/kaido`: which labs there are, and what they are doing.
 
 use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::topology::{self, Topology};
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{Flock, FlockArg, OFlag};
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::supervised::troubles;
+use crate::{Error, files};
 
 /// What a lab is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,6 +177,9 @@ impl Labs {
                         "the command that it belonged to was killed: `kaido lab gc` removes it";
                     (Phase::Broken, vec![words.into()])
                 }
+                (Phase::Ready, None) => {
+                    (Phase::Broken, vec![Error::Damaged { name: name.clone() }.to_string()])
+                }
                 (phase, _) => (phase, Vec::new()),
             };
             let (file, started) = state.map_or_else(Default::default, |s| (s.file, s.started));
@@ -228,7 +233,7 @@ impl Labs {
 
 /// Locks a folder or a file, unless somebody else has.
 pub(crate) fn lock(path: &Path) -> Option<Lock> {
-    let file = File::open(path).ok()?;
+    let file = files::open(path).ok()?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).ok().map(Lock)
 }
 
@@ -247,7 +252,7 @@ pub(crate) fn own(folder: &Path) -> Result<Lock, Error> {
 
 /// Whether a lab belonged to a process that has ended.
 fn has_lost_owner(folder: &Path) -> bool {
-    let file = File::open(owner_file(folder));
+    let file = files::open(&owner_file(folder));
     // Shared: two that look at once do not take each other for the owner.
     file.is_ok_and(|file| Flock::lock(file, FlockArg::LockSharedNonblock).is_ok())
 }
@@ -341,7 +346,7 @@ pub(crate) fn node_folder(folder: &Path, node: &str) -> PathBuf {
 }
 
 pub(crate) fn read_topology(folder: &Path) -> Option<Topology> {
-    let text = fs::read_to_string(folder.join("lab.yaml")).ok()?;
+    let text = files::read_text(&folder.join("lab.yaml")).ok()?;
     topology::parse("lab.yaml", &text).ok()
 }
 
@@ -354,7 +359,7 @@ impl State {
     }
 
     pub(crate) fn read(folder: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(folder.join("state.json")).ok()?).ok()
+        serde_json::from_slice(&files::read(&folder.join("state.json")).ok()?).ok()
     }
 
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
@@ -368,13 +373,60 @@ pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), Error> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
     let new = PathBuf::from(new);
-    fs::write(&new, content).map_err(Error::file("write", &new))?;
+    let mut options = File::options();
+    // In its place there may be a pipe, which nobody reads.
+    let options =
+        options.write(true).create(true).truncate(true).custom_flags(OFlag::O_NONBLOCK.bits());
+    let written = options.open(&new).and_then(|mut file| file.write_all(content));
+    written.map_err(Error::file("write", &new))?;
     fs::rename(&new, path).map_err(Error::file("rename", &new))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A lab without namespaces, as it was written down.
+    fn written(labs: &Labs, name: &str) -> PathBuf {
+        let folder = labs.folder(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(MARKER), "").unwrap();
+        fs::write(folder.join("lab.yaml"), "name: a\nnodes: {h1: {}}\n").unwrap();
+        let state = State { phase: Phase::Ready, ..State::new(Path::new("/a.yaml")) };
+        state.write(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_lab_that_has_lost_its_topology_is_broken_and_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        let labs = Labs::at(root.path());
+        let yaml = written(&labs, "a").join("lab.yaml");
+        let look = || labs.list(|_| true).unwrap().pop().unwrap();
+        assert_eq!((look().phase, look().troubles.len()), (Phase::Ready, 0));
+        for garbled in ["", "nodes: [", "\0"] {
+            fs::write(&yaml, garbled).unwrap();
+            assert_eq!(look().phase, Phase::Broken, "{garbled:?}");
+        }
+        fs::remove_file(&yaml).unwrap();
+        let said = labs.open("a").unwrap_err().to_string();
+        assert_eq!((look().phase, look().troubles), (Phase::Broken, vec![said]));
+    }
+
+    #[test]
+    fn pipes_in_a_labs_folder_are_not_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let labs = Labs::at(root.path());
+        for name in ["lab.yaml", "state.json", "state.json.new", "owner", "netns", MARKER] {
+            let path = written(&labs, "a").join(name);
+            let _ = fs::remove_file(&path);
+            nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+            labs.list(|_| true).unwrap();
+            let _ = labs.open("a");
+            labs.down("a").unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            assert!(labs.names().unwrap().is_empty(), "{name}");
+        }
+    }
 
     #[test]
     fn who_has_a_file_open_that_is_written_anew_keeps_the_old_one_whole() {

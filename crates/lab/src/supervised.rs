@@ -62,7 +62,7 @@ pub(crate) fn wait_until_mended(folder: &Path) -> Result<(), Error> {
     let since = Instant::now();
     while ended(folder).exists() {
         if since.elapsed() > LIMIT {
-            let log = crate::frr::tail(&folder.join("supervisor.log"), 5);
+            let log = crate::files::tail(&folder.join("supervisor.log"), 5);
             let (daemon, what) = ("the supervisor".into(), "does not mend the links".into());
             return Err(Error::Daemon { daemon, what, log });
         }

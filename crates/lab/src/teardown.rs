@@ -1,6 +1,7 @@
 //! Taking a lab away, whatever is left of it.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde::Serialize;
@@ -80,10 +81,11 @@ impl Labs {
         }
         // Not `remove_dir_all`: should a mount still be there, nothing behind it is touched.
         match fs::remove_dir(&namespaces) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::file("remove", namespaces)(error));
-            }
-            _ => {}
+            Ok(()) => {}
+            // What stands in its place is a file like others.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(Error::file("remove", namespaces)(error)),
         }
         remove_files(folder).map_err(Error::file("remove", folder))?;
         self.remove_empty_folders();
@@ -130,17 +132,22 @@ fn remove_files(folder: &Path) -> std::io::Result<()> {
         if entry.file_name() == MARKER {
             continue;
         }
-        if entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
-        } else {
-            fs::remove_file(entry.path())?;
-        }
+        remove_whatever(&entry.path())?;
     }
-    match fs::remove_file(folder.join(MARKER)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+    match remove_whatever(&folder.join(MARKER)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     fs::remove_dir(folder)
+}
+
+/// Removes a file, or a folder with all that is in it.
+fn remove_whatever(path: &Path) -> std::io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
+    }
 }
 
 /// Whether a folder is that of a lab that was killed before it had its name: called after a
@@ -157,6 +164,22 @@ fn is_unnamed(folder: &Path, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_marker_that_somebody_has_made_a_folder_goes_with_the_lab() {
+        let root = tempfile::tempdir().unwrap();
+        let labs = Labs::at(root.path());
+        let make = || {
+            let marker = labs.folder("a").join(MARKER);
+            fs::create_dir_all(&marker).unwrap();
+            fs::write(marker.join("file"), "").unwrap();
+        };
+        make();
+        labs.down("a").unwrap();
+        assert!(!labs.folder("a").exists());
+        make();
+        assert!(labs.gc().unwrap()[0].removed && !labs.folder("a").exists());
+    }
 
     #[test]
     fn a_lab_that_cannot_be_removed_keeps_no_other_one() {

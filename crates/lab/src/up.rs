@@ -251,7 +251,7 @@ impl Lab {
             supervised::start(&self.name, &self.folder, daemons, cancel)?;
         }
         for (&at, namespace) in &namespaces {
-            functions::load_rules(&topology.nodes[at], namespace, file)?;
+            functions::load_rules(&topology.nodes[at], namespace, file, cancel)?;
         }
         if let Some(daemons) = &options.daemons
             && topology.nodes.iter().any(Node::runs_xdp)

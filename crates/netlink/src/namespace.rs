@@ -2,11 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{io, thread};
 
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::stat::fstat;
@@ -70,7 +72,9 @@ impl Namespace {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let operation = || format!("open the namespace {}", path.display());
-        let file = File::open(path).map_err(|source| Error::io(operation(), source))?;
+        // A pipe that stands in its place is not waited for.
+        let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
+        let file = file.map_err(|source| Error::io(operation(), source))?;
         let kind = nix::sys::statfs::fstatfs(&file).map_err(|e| Error::io(operation(), e))?;
         if kind.filesystem_type() != NSFS_MAGIC {
             return Err(Error::NotANamespace { path: path.into() });

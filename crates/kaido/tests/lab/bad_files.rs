@@ -88,6 +88,32 @@ fn root_a_mistake_is_shown_with_its_place_and_nothing_is_made() {
     before.assert_restored(&kaido);
 }
 
+#[test]
+fn root_files_of_rules_that_are_none_are_told_before_anything_is_made() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let path = |name: &str| kaido.folder().join(name);
+    nix::unistd::mkfifo(&path("pipe.nft"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    std::fs::File::create(path("large.nft")).unwrap().set_len(20 << 30).unwrap();
+    kaido.file("nul.nft", "table ip a {}\0");
+    for (rules, why) in [
+        ("pipe.nft", "it is no regular file"),
+        ("/dev/zero", "it is no regular file"),
+        (".", "it is no regular file"),
+        ("large.nft", "it is larger than 64 MiB"),
+        ("nul.nft", "it has a NUL byte"),
+    ] {
+        let router = format!("r1: {{router: linux, functions: {{fw: {{file: {rules}}}}}}}");
+        let text = HEAD.replace("r1: {router: linux}", &router);
+        let file = kaido.file("bad.yaml", &format!("{text}links: [r1-r2]\n"));
+        for command in ["check", "up"] {
+            let said = kaido.run(&["lab", command, &file]);
+            said.failed(2, &[&format!("{file}:4:"), rules, why]);
+        }
+    }
+    before.assert_restored(&kaido);
+}
+
 /// Where output goes to that nobody takes.
 fn into(kaido: &testkit::Kaido, output: impl Into<Stdio>, command: &[&str]) -> Said {
     let mut command = kaido.command(command);

@@ -143,6 +143,49 @@ fn root_an_unusable_run_folder_is_named() {
     std::fs::remove_file(kaido.run_folder()).unwrap();
 }
 
+/// A topology whose router loads these rules.
+fn with_rules(rules: &str) -> String {
+    format!(
+        "name: fw\nrouting: [static]\nsrv6: {{}}\nnodes: {{h1: {{}}, r1: {{router: linux, functions: {{fw: \
+         {{{rules}}}}}}}}}\nlinks: [h1-r1]\n"
+    )
+}
+
+#[test]
+fn root_rules_that_include_what_has_no_end_are_given_up() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let pipe = kaido.folder().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let include = format!(r#"rules: "include \"{}\"\n""#, pipe.display());
+    let file = kaido.file("lab.yaml", &with_rules(&include));
+    let started = std::time::Instant::now();
+    let said = kaido.run(&["lab", "up", &file]);
+    said.failed(1, &["nft on r1 is not done with the rules of fw after 10 s"]);
+    assert!(started.elapsed() < Duration::from_secs(60));
+    before.assert_restored(&kaido);
+    // Nor is who wants to stop it let wait.
+    let mut up = kaido.start(&["lab", "up", &file]);
+    let task = format!("/proc/{0}/task", up.id());
+    let runs_nft = || {
+        let children = |task: std::fs::DirEntry| {
+            std::fs::read_to_string(task.path().join("children")).unwrap_or_default()
+        };
+        let pids: String = std::fs::read_dir(&task).unwrap().flatten().map(children).collect();
+        let name = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        let is_nft = |pid| name(pid).is_ok_and(|name| name.trim() == "nft");
+        // The first only says its version.
+        let labs = kaido.run_folder().join("labs/fw/netns/r1");
+        (labs.exists() && pids.split_whitespace().any(is_nft)).then_some(())
+    };
+    until(Duration::from_secs(20), runs_nft, || "no nft".into());
+    let asked = std::time::Instant::now();
+    kill(Pid::from_raw(up.id() as i32), Signal::SIGTERM).unwrap();
+    assert_eq!(up.wait().unwrap().code(), Some(1));
+    assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
+    before.assert_restored(&kaido);
+}
+
 #[test]
 fn root_a_daemon_that_dies_during_up_is_named() {
     let kaido = kaido();

@@ -98,7 +98,9 @@ fn root_gc_leaves_labs_at_work_alone() {
     assert_eq!(kaido.json(&["lab", "gc"]), serde_json::json!([]));
     assert_eq!(kaido.labs(), ["many", "ring"]);
     kaido.run(&["lab", "down", "many"]).failed(1, &["another command is working on"]);
-    kaido.run(&["lab", "up", &file]).failed(2, &["the lab `many` is starting"]);
+    kaido
+        .run(&["lab", "up", &file])
+        .failed(2, &["the lab `many` is starting: another command", "wait"]);
     kaido.run(&["lab", "exec", "--lab", "many", "r1", "--", "true"]).failed(1, &["starting"]);
     ready.ping("h1", &["10.255.0.4"]);
     starting.kill().unwrap();

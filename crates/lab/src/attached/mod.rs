@@ -3,7 +3,6 @@
 mod queues;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -16,7 +15,7 @@ use netlink::{Handle, MAIN_TABLE, Namespace};
 
 use crate::processes::pause;
 use crate::state::{Labs, MARKER};
-use crate::{Cancel, Error};
+use crate::{Cancel, Error, files};
 
 pub(crate) use queues::{close, open};
 
@@ -162,7 +161,7 @@ impl Labs {
         let inode = |namespace: Result<Namespace, netlink::Error>| namespace.ok()?.inode().ok();
         let here = inode(Namespace::current());
         let attaches = |name: &String| {
-            let text = fs::read_to_string(self.folder(name).join("lab.yaml")).unwrap_or_default();
+            let text = files::read_text(&self.folder(name).join("lab.yaml")).unwrap_or_default();
             let is_here = inode(Namespace::open(machine(&self.folder(name)))) == here;
             is_here
                 && model::topology::parse(name, &text).is_ok_and(|topology| {
@@ -182,7 +181,7 @@ pub(crate) fn queues(topology: &Topology, labs: &Labs) -> Result<Queues, Error> 
 /// unless there cannot be any.
 fn known_queues(folder: &Path, machine: &Namespace) -> Result<Queues, Error> {
     let path = crate::emulated::config(folder);
-    let read = fs::read(&path).and_then(|text| Ok(serde_json::from_slice(&text)?));
+    let read = files::read(&path).and_then(|text| Ok(serde_json::from_slice(&text)?));
     match read.map(|config: crate::emulated::EmulatorConfig| config.queues) {
         Ok(queues) => Ok(queues),
         Err(error) if error.kind() == ErrorKind::NotFound => {

@@ -1,0 +1,99 @@
+//! Reading files that anybody may have put something else in the place of: regular ones only, up to a size.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use nix::fcntl::OFlag;
+
+/// What a file may have: as much as a trace.
+pub(crate) const LARGEST: u64 = 64 << 20;
+
+/// What is looked at of a log's end.
+const END: u64 = 64 << 10;
+
+/// Opens a file to read it, or to lock it: a pipe that nobody writes to is not waited for.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)
+}
+
+/// Refuses what is no regular file: it may have no end.
+fn open_regular(path: &Path) -> io::Result<(File, u64)> {
+    let file = open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Err(refused("it is no regular file".into()));
+    }
+    Ok((file, found.len()))
+}
+
+fn refused(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
+}
+
+/// The content of a file.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_up_to(path, LARGEST)
+}
+
+fn read_up_to(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
+    let (file, length) = open_regular(path)?;
+    let too_large = || Err(refused(format!("it is larger than {} MiB", largest >> 20)));
+    if length > largest {
+        return too_large();
+    }
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    file.take(largest + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > largest { too_large() } else { Ok(bytes) }
+}
+
+/// The content of a file that is text.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read(path)?).map_err(|_| refused("it is no text in UTF-8".into()))
+}
+
+/// The last lines of a log, which may not be there.
+pub(crate) fn tail(path: &Path, lines: usize) -> String {
+    let read = || {
+        let (mut file, length) = open_regular(path)?;
+        file.seek(SeekFrom::Start(length.saturating_sub(END)))?;
+        let mut bytes = Vec::new();
+        file.take(END).read_to_end(&mut bytes)?;
+        Ok::<_, io::Error>(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let text = read().unwrap_or_default();
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_end_or_is_too_large_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let [pipe, large, text] = ["pipe", "large", "text"].map(|name| folder.path().join(name));
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        File::create(&large).unwrap().set_len(20 << 30).unwrap();
+        std::fs::write(&text, "one\ntwo\nthree\n").unwrap();
+        for (path, why) in [
+            (&*pipe, "no regular file"),
+            (Path::new("/dev/zero"), "no regular file"),
+            (folder.path(), "no regular file"),
+            (&large, "larger than 64 MiB"),
+        ] {
+            let error = read(path).unwrap_err().to_string();
+            assert!(error.contains(why), "{}: {error}", path.display());
+        }
+        assert_eq!(read_text(&text).unwrap(), "one\ntwo\nthree\n");
+        assert!(read_up_to(&text, 13).is_err() && read_up_to(&text, 14).is_ok());
+        assert_eq!(tail(&text, 2), "two\nthree");
+        assert_eq!(tail(&pipe, 2), "");
+        assert!(tail(&large, 2).len() as u64 <= END);
+        std::fs::write(&text, [0xff]).unwrap();
+        assert!(read_text(&text).unwrap_err().to_string().contains("UTF-8"));
+    }
+}
