@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -16,8 +17,9 @@ use crate::emulated;
 use crate::enter::enter;
 use crate::files::tail;
 use crate::patience::{Patience, worked};
-use crate::processes::{pause, processes};
+use crate::processes::{end, pause, processes};
 use crate::state::{INFRASTRUCTURE, Lab, Lock, SOCKET, is_lab, lock, node_folder, write_whole};
+use crate::teardown::remove_whatever;
 use crate::{Cancel, Error, supervised, xdp};
 
 /// The configuration of `kaido node`, as JSON.
@@ -152,21 +154,23 @@ impl Lab {
             return Err(Error::NoController(self.name.clone()));
         }
         let _lock = self.lock_to_start()?;
-        let config = controller_config(&self.folder);
-        if self.runs(CONFIG, &config) {
+        let socket = self.controller_socket();
+        if !self.makes_way(&controller_config(&self.folder), &socket)? {
             return Err(Error::Running("controller".into()));
         }
         let mut controller = start_controller(&self.folder, program)?;
-        wait_for_socket(&self.controller_socket(), &mut controller, &Cancel::default())
+        wait_for_socket(&socket, &mut controller, &Cancel::default())
     }
 
-    /// Starts the lab's emulator again after it has ended: its links are as in the file and its events.
+    /// Starts the lab's emulator again after it has ended, or when nobody reaches it any more: its links are as in
+    /// the file and its events.
     pub fn start_emulator(&self, daemons: &Daemons) -> Result<(), Error> {
         if !self.topology.has_emulated() {
             return Err(Error::NoEmulator(self.name.clone()));
         }
         let lock = self.lock_to_start()?;
-        if self.runs(CONFIG, &emulated::config(&self.folder)) {
+        let config = emulated::config(&self.folder);
+        if !self.makes_way(&config, &emulated::socket(&self.folder))? {
             return Err(Error::Running("emulator".into()));
         }
         self.supervise(daemons)?;
@@ -190,7 +194,7 @@ impl Lab {
 
     /// Starts the supervisor unless it runs. Returns whether it did.
     fn supervise(&self, daemons: &Daemons) -> Result<bool, Error> {
-        if self.runs(CONFIG, &supervised::config(&self.folder)) {
+        if !self.makes_way(&supervised::config(&self.folder), &supervised::socket(&self.folder))? {
             return Ok(false);
         }
         supervised::run(&self.folder, daemons, &Cancel::default())?;
@@ -237,6 +241,26 @@ impl Lab {
         }
     }
 
+    /// Whether a daemon with this configuration can be started: none runs, or one whose socket is gone, which nobody
+    /// reaches any more. That one is ended.
+    fn makes_way(&self, config: &Path, socket: &Path) -> Result<bool, Error> {
+        if !self.runs(CONFIG, config) {
+            return Ok(true);
+        }
+        if !is_deaf(socket) {
+            return Ok(false);
+        }
+        end(|| running(&self.folder, CONFIG, config))?;
+        // What stands there is nobody's now.
+        match remove_whatever(socket) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(Error::file("remove", socket)(error));
+            }
+            _ => {}
+        }
+        Ok(!self.runs(CONFIG, config))
+    }
+
     /// Whether a daemon with this argument runs. It may hold a lock on the file as long as it lives,
     /// and is one of the lab's processes before it does: one that has just been started must not
     /// find the lock taken by this look at it.
@@ -245,7 +269,7 @@ impl Lab {
         const DYING: Duration = Duration::from_millis(500);
         let since = Instant::now();
         loop {
-            if processes(&self.folder).iter().any(|&pid| has_argument(pid, flag, path)) {
+            if !running(&self.folder, flag, path).is_empty() {
                 return true;
             }
             if !path.is_file() || lock(path).is_some() {
@@ -261,6 +285,22 @@ impl Lab {
 
 /// How the controller and the nodes' agents get their configurations.
 const CONFIG: &str = "--config";
+
+/// The lab's processes that were started with this flag and path.
+fn running(folder: &Path, flag: &str, path: &Path) -> Vec<i32> {
+    processes(folder).into_iter().filter(|&pid| has_argument(pid, flag, path)).collect()
+}
+
+/// Whether a daemon with this configuration runs though nobody listens on its socket.
+pub(crate) fn runs_deaf(folder: &Path, config: &Path, socket: &Path) -> bool {
+    is_deaf(socket) && !running(folder, CONFIG, config).is_empty()
+}
+
+/// Whether nobody listens on a socket, or it is gone.
+fn is_deaf(socket: &Path) -> bool {
+    let found = std::os::unix::net::UnixStream::connect(socket).map_err(|error| error.kind());
+    matches!(found, Err(ErrorKind::NotFound | ErrorKind::ConnectionRefused))
+}
 
 /// Whether a process was started with this flag and path.
 fn has_argument(pid: i32, flag: &str, path: &Path) -> bool {

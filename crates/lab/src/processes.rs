@@ -38,13 +38,18 @@ pub(crate) fn processes(folder: &Path) -> Vec<i32> {
         .collect()
 }
 
-/// Ends every process of a lab: asks first, then insists.
+/// Ends every process of a lab.
 pub(crate) fn end_all(folder: &Path) -> Result<(), Error> {
+    end(|| processes(folder))
+}
+
+/// Ends processes, which are found anew before each signal: asks first, then insists.
+pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
     const PATIENCE: Duration = Duration::from_millis(500);
     const LIMIT: Duration = Duration::from_secs(10);
     let started = Instant::now();
     loop {
-        let alive = processes(folder);
+        let alive = find();
         if alive.is_empty() {
             return Ok(());
         }

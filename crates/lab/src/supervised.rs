@@ -9,7 +9,7 @@ use model::topology::Topology;
 use netlink::{Batch, Handle, Namespace};
 use serde::{Deserialize, Serialize};
 
-use crate::daemons::{self, Daemons, write};
+use crate::daemons::{self, Daemons, runs_deaf, write};
 use crate::ended::ended as ended_daemons;
 use crate::journal::{self, Happening};
 use crate::processes::pause;
@@ -85,7 +85,14 @@ pub(crate) fn troubles(
     };
     let mut troubles = Vec::new();
     let emulator = emulated::socket(folder);
-    if topology.has_emulated() && !is_there(&emulator) {
+    let is_needed = is_needed(topology);
+    if topology.has_emulated() && runs_deaf(folder, &emulated::config(folder), &emulator) {
+        troubles.push(
+            "the emulator runs, and its socket is gone, so that nobody reaches it: `kaido lab start emulator` \
+             puts a new one in its place"
+                .into(),
+        );
+    } else if topology.has_emulated() && !is_there(&emulator) {
         let links = if ended(folder).exists() { "down" } else { "dead" };
         troubles.push(format!(
             "the emulator has ended and its links are {links}: `kaido lab start emulator`"
@@ -96,7 +103,12 @@ pub(crate) fn troubles(
             "the emulator does not answer: it is stopped, or has too much to do{events}"
         ));
     }
-    if is_needed(topology) && !is_there(&socket(folder)) {
+    if is_needed && runs_deaf(folder, &config(folder), &socket(folder)) {
+        troubles.push(
+            "the supervisor runs, and its socket is gone: `kaido lab start supervisor` puts a new one in its place"
+                .into(),
+        );
+    } else if is_needed && !is_there(&socket(folder)) {
         let events = if topology.events.is_empty() { "" } else { ", and events wait" };
         troubles.push(format!(
             "the supervisor has ended, so that nobody sees when the emulator \

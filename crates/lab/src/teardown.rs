@@ -142,7 +142,7 @@ fn remove_files(folder: &Path) -> std::io::Result<()> {
 }
 
 /// Removes a file, or a folder with all that is in it.
-fn remove_whatever(path: &Path) -> std::io::Result<()> {
+pub(crate) fn remove_whatever(path: &Path) -> std::io::Result<()> {
     if fs::symlink_metadata(path)?.is_dir() {
         fs::remove_dir_all(path)
     } else {

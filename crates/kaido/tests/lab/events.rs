@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use testkit::{Kaido, Lab, Machine, until};
 
-use crate::daemons::{end, signal};
+use crate::daemons::{daemon, end, signal};
 use crate::{direction, kaido};
 
 /// A host on either side of two routers; the first link is the kernel's own, the others are emulated.
@@ -87,6 +87,35 @@ fn root_an_emulator_that_is_killed_is_seen_at_once_and_mended() {
         said.failed(2, &["is not on", ends]);
     }
     end(&kaido, "emulator");
+    lab.down();
+    before.assert_restored(&kaido);
+}
+
+/// As who clears old files out of folders does.
+#[test]
+fn root_daemons_whose_sockets_are_gone_are_named_and_replaced() {
+    let kaido = kaido();
+    let before = Machine::now(&kaido);
+    let lab = kaido.lab_up(WAN);
+    let folder = kaido.run_folder().join("labs/wan");
+    for gone in [&["emulator"][..], &["supervisor"], &["emulator", "supervisor"]] {
+        let old: Vec<_> = gone.iter().map(|name| daemon(&kaido, name)).collect();
+        for name in gone {
+            std::fs::remove_file(folder.join(format!("{name}.sock"))).unwrap();
+        }
+        let said = kaido.ok(&["lab", "ls"]);
+        for name in gone {
+            let words = format!("the {name} runs, and its socket is gone");
+            assert!(said.contains(&words) && said.contains(&format!("start {name}`")), "{said}");
+        }
+        // It sees to the supervisor as well.
+        kaido.ok(&["lab", "start", gone[0]]);
+        let new: Vec<_> = gone.iter().map(|name| daemon(&kaido, name)).collect();
+        assert!(new.iter().zip(&old).all(|(new, old)| new.is_some() && new != old), "{gone:?}");
+        assert_eq!(summary(&kaido)["phase"], "ready", "{gone:?}");
+        pings(&lab);
+        kaido.ok(&["lab", "links"]);
+    }
     lab.down();
     before.assert_restored(&kaido);
 }
