@@ -11,8 +11,8 @@ use netlink::Namespace;
 use crate::bounded::{input, run};
 use crate::{Cancel, Error, files};
 
-/// How long nft may take: what its rules include may have no end.
-const LIMIT: Duration = Duration::from_secs(10);
+/// How long nft may take, which has many rules to load now and then: what they include may have no end.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// Refuses where rules are to be loaded and nobody could.
 pub(crate) fn check_machine(topology: &Topology) -> Result<(), Error> {

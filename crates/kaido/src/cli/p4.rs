@@ -38,4 +38,23 @@ pub(crate) struct P4Program {
     /// Look for included files there as well
     #[arg(short = 'I', long = "include", value_name = "FOLDER")]
     pub(crate) include: Vec<PathBuf>,
+    /// Define a macro, as 1 if it has no value
+    #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]", value_parser = define)]
+    pub(crate) defines: Vec<(String, String)>,
+}
+
+/// A macro and what stands for it.
+fn define(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').unwrap_or((text, "1"));
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty()
+        || !name.chars().all(is_word)
+        || name.starts_with(|c: char| c.is_ascii_digit())
+    {
+        return Err(format!("`{name}` is no name of a macro"));
+    }
+    if value.contains(['\n', '\r']) {
+        return Err("a macro's value is one line".to_owned());
+    }
+    Ok((name.to_owned(), value.to_owned()))
 }

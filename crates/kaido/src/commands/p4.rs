@@ -52,7 +52,7 @@ fn check(program: &P4Program, output: &Output) -> Done {
 fn checked(program: &P4Program, output: &Output) -> Result<Checked, Failure> {
     let file = &program.file;
     let text = crate::input::read(file, "program", MAX_BYTES as u64)?;
-    let includes = Folders(&program.include);
+    let includes = Folders { folders: &program.include, defines: &program.defines };
     let checked = p4::check(&file.display().to_string(), &text, &includes);
     if !output.is_json() {
         let said = checked.diagnostics.render(&checked.sources, std::io::stderr().is_terminal());
@@ -94,18 +94,25 @@ fn as_json(diagnostic: &Diagnostic, sources: &Sources) -> Value {
 }
 
 /// Included files: beside the file that includes them, then in the folders of `--include`.
-struct Folders<'f>(&'f [PathBuf]);
+struct Folders<'f> {
+    folders: &'f [PathBuf],
+    defines: &'f [(String, String)],
+}
 
 impl Includes for Folders<'_> {
     fn read(&self, name: &str, from: &str, system: bool) -> Result<(String, String), String> {
         let beside = Path::new(from).parent().filter(|_| !system);
-        let folders = beside.into_iter().chain(self.0.iter().map(PathBuf::as_path));
+        let folders = beside.into_iter().chain(self.folders.iter().map(PathBuf::as_path));
         let found = folders.map(|folder| folder.join(name)).find(|path| path.exists());
         let Some(path) = found else {
             return Err("no such file beside it, and in no folder of `--include`".to_owned());
         };
         let text = crate::input::read(&path, "program", MAX_BYTES as u64);
         text.map(|text| (path.display().to_string(), text)).map_err(|why| why.text())
+    }
+
+    fn defines(&self) -> &[(String, String)] {
+        self.defines
     }
 }
 

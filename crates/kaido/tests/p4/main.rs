@@ -63,6 +63,21 @@ fn included_files_are_found() {
 }
 
 #[test]
+fn macros_are_defined_beside_the_program() {
+    let program =
+        PROGRAM.replace("bit<8> b;", "bit<WIDTH> b;").replace("bit<8> to", "bit<WIDTH> to");
+    let here = folder(&[("p.p4", &program)]);
+    says(&kaido(&["check", "p.p4", "-D", "WIDTH=8"], here.path()), 0, &["no errors"]);
+    says(&kaido(&["check", "p.p4"], here.path()), 2, &["`WIDTH` is not declared"]);
+    let odd = ["-DWIDTH=8 +", "--define=WIDTH", "-D2=3", "-DW\n=1", "-D==1"];
+    let said = ["`+` was not expected here", "", "`2` is no name", "is no name", "`` is no name"];
+    for (define, why) in odd.into_iter().zip(said) {
+        let code = if why.is_empty() { 0 } else { 2 };
+        says(&kaido(&["check", "p.p4", define], here.path()), code, &[why]);
+    }
+}
+
+#[test]
 fn tests_are_run() {
     let other = TEST.replace("0107ff$", "0108ff$");
     let here = folder(&[("p.p4", PROGRAM), ("good.stf", TEST), ("bad.stf", &other)]);

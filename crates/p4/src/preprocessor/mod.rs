@@ -18,7 +18,15 @@ pub trait Includes {
     /// none. `system`: it stands in angle brackets. `<core.p4>` and `<ubpf_model.p4>` are there
     /// already.
     fn read(&self, name: &str, from: &str, system: bool) -> Result<(String, String), String>;
+
+    /// Macros that are there before the program begins: names, and what stands for them.
+    fn defines(&self) -> &[(String, String)] {
+        &[]
+    }
 }
+
+/// What diagnostics call the file of [`Includes::defines`].
+const DEFINES: &str = "<defines>";
 
 /// How deep files may include each other.
 const MAX_DEPTH: usize = 64;
@@ -42,6 +50,11 @@ pub(crate) fn preprocess(
         depth: 0,
         budget: Some(expand::MAX_TOKENS),
     };
+    let define = |(name, value): &(String, String)| format!("#define {name} {value}\n");
+    let defines: String = includes.defines().iter().map(define).collect();
+    if !defines.is_empty() {
+        run.file(DEFINES, &defines, Span::default());
+    }
     run.file(name, text, Span::default());
     let end = run.out.last().map_or(0, |last: &Token| last.span.end);
     let mut out = run.out;
