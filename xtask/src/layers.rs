@@ -12,7 +12,7 @@ const FLOORS: [&[&str]; 7] = [
     &["model"],
     &["bpf", "netlink", "capture"],
     &["emulator", "import", "p4", "pathfinder"],
-    &["api", "dataplane", "lab", "store", "telemetry"],
+    &["api", "dataplane", "lab", "p4info", "store", "telemetry"],
     &["node", "controller", "engine", "forwarder", "bench", "supervisor"],
     &["kaido"],
 ];

@@ -19,6 +19,14 @@ pub(crate) enum P4Command {
         #[arg(required = true, value_name = "TEST")]
         tests: Vec<PathBuf>,
     },
+    /// Print what a control plane knows of a program (P4Runtime's p4info)
+    Info {
+        #[command(flatten)]
+        program: P4Program,
+        /// Write protobuf's bytes, in place of its text
+        #[arg(long, conflicts_with = "json")]
+        binary: bool,
+    },
     /// Show what an object is made of: maps, functions, instructions
     ///
     /// An object is a compiled program: eBPF in an ELF file, as p4c's uBPF back end and clang make it.

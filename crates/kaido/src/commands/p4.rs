@@ -23,6 +23,7 @@ pub(crate) fn run(command: P4Command, output: &Output) -> Done {
     match command {
         P4Command::Check { program } => check(&program, output),
         P4Command::Test { program, tests } => test(&program, &tests, output),
+        P4Command::Info { program, binary } => info(&program, binary, output),
         P4Command::Explain { object } => explain(&object, output),
     }
 }
@@ -114,6 +115,18 @@ impl Includes for Folders<'_> {
     fn defines(&self) -> &[(String, String)] {
         self.defines
     }
+}
+
+fn info(program: &P4Program, binary: bool, output: &Output) -> Done {
+    let checked = checked(program, output)?;
+    let wrong = |why| Failure::usage(anyhow!("{}: {why}", program.file.display()));
+    let info = p4info::info(&checked.program).map_err(wrong)?;
+    if binary {
+        crate::output::write(&p4info::binary(&info))?;
+    } else {
+        output.print(&json!({ "p4info": p4info::text(&info) }), |_| p4info::text(&info))?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The largest object.

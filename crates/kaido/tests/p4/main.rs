@@ -111,6 +111,24 @@ fn the_documented_program_does_what_its_test_says() {
 }
 
 #[test]
+fn control_planes_are_told() {
+    let twice = PROGRAM.replace(
+        "table t {",
+        "@id(1) table u { actions = { drop; } default_action = drop(); } @id(1) table t {",
+    );
+    let here = folder(&[("p.p4", PROGRAM), ("twice.p4", &twice)]);
+    let lines = ["name: \"c.t\"", "alias: \"t\"", "match_type: EXACT", "arch: \"ubpf\""];
+    says(&kaido(&["info", "p.p4"], here.path()), 0, &lines);
+    let binary = kaido(&["info", "p.p4", "--binary"], here.path());
+    assert!(binary.status.success() && binary.stdout.windows(3).any(|three| three == b"c.t"));
+    let why = "twice.p4: `c.u` and `c.t` both have the id 0x02000001";
+    says(&kaido(&["info", "twice.p4"], here.path()), 2, &[why]);
+    let json = kaido(&["info", "p.p4", "--json"], here.path());
+    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert!(said["p4info"].as_str().is_some_and(|text| text.contains("c.set")), "{said}");
+}
+
+#[test]
 fn objects_are_explained() {
     let here = folder(&[("text.o", "no ELF")]);
     let object = include_bytes!("../../../p4/tests/objects/by_clang.o");

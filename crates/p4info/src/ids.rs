@@ -1,0 +1,95 @@
+//! Ids: the kind in the highest byte, below it what `@id` says, or a hash of the name (P4Runtime
+//! specification, section 6.3).
+
+use std::collections::BTreeMap;
+
+use p4::syntax::ast::Annotation;
+
+use crate::{Error, texts, v1};
+
+pub(crate) const ACTION: u8 = 0x01;
+pub(crate) const TABLE: u8 = 0x02;
+pub(crate) const VALUE_SET: u8 = 0x03;
+pub(crate) const REGISTER: u8 = 0x16;
+
+/// Bits below the kind.
+const BELOW: u32 = 0x00ff_ffff;
+
+/// The ids of one kind.
+pub(crate) struct Ids {
+    kind: u8,
+    taken: BTreeMap<u32, String>,
+}
+
+impl Ids {
+    pub(crate) fn new(kind: u8) -> Self {
+        Self { kind, taken: BTreeMap::new() }
+    }
+
+    /// The id of what has this name.
+    pub(crate) fn of(&self, name: &str) -> Option<u32> {
+        self.taken.iter().find(|(_, taken)| *taken == name).map(|(id, _)| *id)
+    }
+
+    /// Names something. Its alias is not known before all are there.
+    pub(crate) fn preamble(
+        &mut self,
+        name: &str,
+        annotations: &[Annotation],
+    ) -> Result<v1::Preamble, Error> {
+        let kind = u32::from(self.kind) << 24;
+        let id = match said(annotations) {
+            Some(text) => {
+                let number = number(&text).filter(|id| id & BELOW != 0);
+                let fits =
+                    number.filter(|id| matches!(id & !BELOW, high if high == 0 || high == kind));
+                let bad = || Error::BadId(name.to_owned(), text.clone(), self.kind);
+                let id = kind | fits.ok_or_else(bad)?;
+                if let Some(other) = self.taken.get(&id) {
+                    return Err(Error::SameId(other.clone(), name.to_owned(), id));
+                }
+                id
+            }
+            None => self.free(kind, name),
+        };
+        self.taken.insert(id, name.to_owned());
+        Ok(v1::Preamble {
+            id,
+            name: name.to_owned(),
+            alias: String::new(),
+            annotations: texts(annotations),
+        })
+    }
+
+    /// The first id from the hash of the name on that nobody has.
+    fn free(&self, kind: u32, name: &str) -> u32 {
+        let first = fnv(name.as_bytes());
+        let all = (0..=BELOW).map(|step| kind | (first.wrapping_add(step) & BELOW));
+        let free = all.filter(|id| id & BELOW != 0).find(|id| !self.taken.contains_key(id));
+        // There are fewer parts of a program than ids (`p4::ir::MAX_PARTS`).
+        free.unwrap_or(kind)
+    }
+}
+
+/// What `@id(…)` says.
+fn said(annotations: &[Annotation]) -> Option<String> {
+    let id = annotations.iter().find(|one| &*one.name.text == "id")?;
+    Some(id.body.concat())
+}
+
+/// The number of `@id(…)`, for what has small ones.
+pub(crate) fn given(annotations: &[Annotation]) -> Option<u32> {
+    said(annotations).and_then(|text| number(&text)).filter(|id| *id != 0)
+}
+
+fn number(text: &str) -> Option<u32> {
+    match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+/// FNV-1a, 32 bits.
+fn fnv(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}

@@ -1,0 +1,114 @@
+//! What control planes are told.
+
+use super::*;
+
+struct Nothing;
+
+impl p4::Includes for Nothing {
+    fn read(&self, _: &str, _: &str, _: bool) -> Result<(String, String), String> {
+        Err("nothing is there".into())
+    }
+}
+
+const PROGRAM: &str = "
+#include <ubpf_model.p4>
+type bit<9> port_t;
+header h_t { bit<32> a; bit<16> b; port_t p; bit<7> rest; }
+struct headers { h_t h; }
+struct meta_t { }
+parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metadata std) {
+    value_set<bit<16>>(4) known;
+    state start { p.extract(hdr.h); transition select(hdr.h.b) { known: accept; default: accept; } }
+}
+control inner(inout headers hdr)(bit<32> size) {
+    Register<int<32>, bit<32>>(size) seen;
+    action set(bit<16> to, @id(7) port_t port) { hdr.h.b = to; hdr.h.p = port; }
+    table t {
+        key = { hdr.h.a: lpm; hdr.h.isValid(): exact; hdr.h.p: optional @id(9); }
+        actions = { set; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = 100;
+    }
+    apply { t.apply(); seen.write(0, 1); }
+}
+control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
+    inner(16) one; inner(8) two;
+    @id(0x1234) table u { actions = { NoAction; } }
+    apply { one.apply(hdr); two.apply(hdr); u.apply(); }
+}
+control dprs(packet_out b, in headers hdr) { apply { b.emit(hdr.h); } }
+ubpf(prs(), c(), dprs()) main;";
+
+fn made(program: &str) -> Result<v1::P4Info, Error> {
+    let checked = p4::check("test.p4", program, &Nothing);
+    assert!(
+        !checked.diagnostics.has_errors(),
+        "{}",
+        checked.diagnostics.render(&checked.sources, false)
+    );
+    info(&checked.program)
+}
+
+#[test]
+fn programs_are_described() {
+    let info = made(PROGRAM).unwrap();
+    let names = |all: Vec<&v1::Preamble>| -> Vec<(String, String, u32)> {
+        all.iter().map(|one| (one.name.clone(), one.alias.clone(), one.id >> 24)).collect()
+    };
+    let is = |name: &str, alias: &str, kind| (name.to_owned(), alias.to_owned(), kind);
+    let tables = info.tables.iter().filter_map(|one| one.preamble.as_ref()).collect();
+    assert_eq!(
+        names(tables),
+        [is("c.u", "u", 2), is("c.one.t", "one.t", 2), is("c.two.t", "two.t", 2)]
+    );
+    let actions = info.actions.iter().filter_map(|one| one.preamble.as_ref()).collect();
+    let wanted = [
+        is("NoAction", "NoAction", 1),
+        is("c.one.set", "one.set", 1),
+        is("c.two.set", "two.set", 1),
+    ];
+    assert_eq!(names(actions), wanted);
+    assert_eq!(info.tables[0].preamble.as_ref().unwrap().id, 0x0200_1234);
+
+    let table = &info.tables[1];
+    let fields: Vec<_> =
+        table.match_fields.iter().map(|one| (&*one.name, one.id, one.bitwidth)).collect();
+    assert_eq!(fields, [("hdr.h.a", 1, 32), ("hdr.h.$valid$", 2, 1), ("hdr.h.p", 9, 9)]);
+    let no_action = info.actions[0].preamble.as_ref().unwrap().id;
+    assert_eq!((table.size, table.const_default_action_id), (100, no_action));
+    assert_eq!(table.action_refs[1].scope(), v1::action_ref::Scope::DefaultOnly);
+    assert_eq!(table.action_refs[0].id, info.actions[1].preamble.as_ref().unwrap().id);
+    let params: Vec<_> =
+        info.actions[1].params.iter().map(|one| (&*one.name, one.id, one.bitwidth)).collect();
+    assert_eq!(params, [("to", 1, 16), ("port", 7, 9)]);
+    let port = info.actions[1].params[1].type_name.as_ref().unwrap();
+    assert!(info.type_info.as_ref().unwrap().new_types.contains_key(&port.name));
+
+    let sizes: Vec<_> = info.registers.iter().map(|one| one.size).collect();
+    assert_eq!(sizes, [16, 8]);
+    assert_eq!((info.value_sets[0].size, info.value_sets[0].r#match[0].bitwidth), (4, 16));
+}
+
+#[test]
+fn text_and_bytes_say_the_same_in_every_run() {
+    let (one, other) = (made(PROGRAM).unwrap(), made(PROGRAM).unwrap());
+    assert_eq!(text(&one), text(&other));
+    assert_eq!(v1::P4Info::decode(&*binary(&one)).unwrap(), one);
+    for line in ["name: \"c.one.t\"", "match_type: LPM", "scope: DEFAULT_ONLY", "bitwidth: 9"] {
+        assert!(text(&one).contains(line), "{line}: {}", text(&one));
+    }
+}
+
+#[test]
+fn ids_that_contradict_are_refused() {
+    let with =
+        |id: &str| made(&PROGRAM.replace("@id(0x1234) table u", &format!("@id({id}) table u")));
+    let id = |info: v1::P4Info| info.tables[0].preamble.as_ref().unwrap().id;
+    assert_eq!(id(with("33554439").unwrap()), 0x0200_0007);
+    for bad in ["0", "0x03000001", "x"] {
+        assert_eq!(with(bad), Err(Error::BadId("c.u".into(), bad.into(), 2)), "{bad}");
+    }
+    let twice = PROGRAM.replace("    table t {", "    @id(0x1234) table t {");
+    let same = Error::SameId("c.u".into(), "c.one.t".into(), 0x0200_1234);
+    assert_eq!(made(&twice), Err(same));
+}
