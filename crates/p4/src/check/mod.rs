@@ -80,6 +80,8 @@ struct Checker<'c> {
     program: Program,
     scopes: Scopes,
     generic_records: Vec<GenericRecord<'c>>,
+    /// How many fields each record has, those of its fields included.
+    field_counts: Vec<u64>,
     block_types: Vec<BlockType>,
     packages: Vec<Package>,
     place: Place,
@@ -97,6 +99,7 @@ impl<'c> Checker<'c> {
             program: Program::default(),
             scopes: Scopes::default(),
             generic_records: Vec::new(),
+            field_counts: Vec::new(),
             block_types: Vec::new(),
             packages: Vec::new(),
             place: Place::Top,

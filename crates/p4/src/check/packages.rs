@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::scope::Symbol;
 use super::{Checked, Checker, declared};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{BlockBody, BlockId, Declared, Made, Main, Parameter, Type};
+use crate::ir::{BlockBody, BlockId, Declared, MAX_PARTS, Made, Main, Parameter, Type};
 use crate::source::Span;
 use crate::syntax::ast::{self, TypeKind};
 
@@ -114,7 +114,11 @@ impl Checker<'_> {
             made.push(Made::Instance(instance));
         }
         if &*written.name.text == "main" {
-            self.program.main = Some(Main { package: package.declared.name, arguments: made });
+            self.program.main = Some(Main {
+                span: written.name.span,
+                package: package.declared.name,
+                arguments: made,
+            });
         }
         Ok(())
     }
@@ -163,9 +167,18 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// An error if there is no `main`.
+    /// An error if there is no `main`, or one of too much.
     pub(super) fn require_main(&mut self) {
-        if self.program.main.is_some() || self.problems.has_errors() {
+        if self.problems.has_errors() {
+            return;
+        }
+        if let Some(main) = &self.program.main {
+            if self.program.elaborate().is_none() {
+                let message = format!("the program is made of more than {MAX_PARTS} parts");
+                let told = Diagnostic::error(main.span, message);
+                let help = "a control that has two of another doubles what is in it";
+                self.problems.add(told.help(help));
+            }
             return;
         }
         let told = Diagnostic::error(Span::default(), "the program has no `main`");

@@ -62,6 +62,10 @@ impl<'c> Checker<'c> {
         if wrong {
             return Err(Told);
         }
+        let counts = all.iter().map(|field| self.fields_in(&field.of));
+        let count = counts.fold(1, u64::saturating_add);
+        self.check_fields(written.name.span, count)?;
+        self.field_counts.push(count);
         let declared = declared(&written.name, &written.annotations);
         self.program.records.push(Record { declared, kind, fields: all, arguments });
         Ok(RecordId(self.program.records.len() as u32 - 1))

@@ -384,6 +384,30 @@ fn programs_are_made_for_their_model() {
     refuses(&with(MAIN, wrong_way), "this is in `headers`, not inout `headers`");
 }
 
+/// What doubles at each level is refused before it fills the memory.
+#[test]
+fn programs_have_an_end() {
+    let doubled = |first: &str, next: &dyn Fn(usize) -> String| {
+        (1..40).fold(first.to_owned(), |text, level| text + &next(level))
+    };
+    let structs = doubled("struct s0 { bit<8> a; }", &|level| {
+        format!("struct s{level} {{ s{0} a; s{0} b; }}", level - 1)
+    });
+    refuses(&check(&format!("{PRELUDE}{structs}")), "more than 65536 fields");
+    let tuples = doubled("typedef bit<8> t0;", &|level| {
+        format!("typedef tuple<t{0}, t{0}> t{level};", level - 1)
+    });
+    refuses(&check(&format!("{PRELUDE}{tuples}")), "more than 65536 fields");
+    let controls = doubled("control c0(inout bit<8> x) { apply { } }", &|level| {
+        let inner = level - 1;
+        let apply = "apply { a.apply(x); b.apply(x); }";
+        format!("control c{level}(inout bit<8> x) {{ c{inner}() a; c{inner}() b; {apply} }}")
+    });
+    let last = "control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
+        apply { c39.apply(hdr.ip.ttl); } }";
+    refuses(&check(&format!("{PRELUDE}{controls}{last}{REST}{MAIN}")), "more than 10000 parts");
+}
+
 #[test]
 fn declarations_are_looked_at() {
     for (text, why) in [

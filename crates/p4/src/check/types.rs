@@ -15,10 +15,38 @@ use crate::syntax::ast::{self, TypeKind};
 pub(super) const MAX_WIDTH: u32 = 2048;
 /// The most elements that a header stack may have.
 const MAX_STACK: u32 = 256;
+/// The most fields that a type may have, those of its fields included.
+const MAX_FIELDS: u64 = 65_536;
 
 impl<'c> Checker<'c> {
     /// The type that is written there.
     pub(super) fn type_of(&mut self, written: &ast::Type) -> Checked<Type> {
+        let of = self.type_as_written(written)?;
+        self.check_fields(written.span, self.fields_in(&of))?;
+        Ok(of)
+    }
+
+    /// Types that hold others twice, which hold others twice, soon hold more than there is memory.
+    pub(super) fn check_fields(&mut self, span: Span, count: u64) -> Checked<()> {
+        if count > MAX_FIELDS {
+            return self.wrong(span, format!("this type has more than {MAX_FIELDS} fields in all"));
+        }
+        Ok(())
+    }
+
+    /// How many fields a type has, those of its fields included.
+    pub(super) fn fields_in(&self, of: &Type) -> u64 {
+        match of {
+            Type::Record(id) => self.field_counts[id.index()],
+            Type::Stack(element, size) => self.fields_in(element).saturating_mul(u64::from(*size)),
+            Type::Tuple(all) => {
+                all.iter().fold(0, |sum, one| u64::saturating_add(sum, self.fields_in(one)))
+            }
+            _ => 1,
+        }
+    }
+
+    fn type_as_written(&mut self, written: &ast::Type) -> Checked<Type> {
         Ok(match &written.kind {
             TypeKind::Bool => Type::Bool,
             TypeKind::Int => Type::Integer,

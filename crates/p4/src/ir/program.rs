@@ -9,6 +9,7 @@ use super::types::{
     Type, ValueSetId, VariableId,
 };
 use super::value::Value;
+use crate::source::Span;
 use crate::syntax::ast::Direction;
 
 /// A program whose names and types are known. Nothing in it calls itself, so that each variable
@@ -50,6 +51,8 @@ pub struct Program {
 /// `main`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Main {
+    /// Where it stands.
+    pub span: Span,
     /// The name of the package: the model.
     pub package: Arc<str>,
     /// What it is made of, in the order of its parameters.

@@ -1,7 +1,7 @@
 //! Expressions. Operators of bits bind tighter than comparisons, unlike in C.
 
 use super::super::ast::{Binary, Expression, ExpressionKind as Kind, Type, TypeKind, Unary};
-use super::{MAX_CHAIN, Parsed, Parser, Told};
+use super::{MAX_HEIGHT, Parsed, Parser, Told};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Kind as TokenKind, Token};
 use crate::number::{self, BadInteger, MAX_WIDTH};
@@ -37,11 +37,16 @@ impl Parser<'_> {
         self.nested(|parser| {
             let condition = parser.binary(0)?;
             if !parser.take("?") {
+                parser.tallest = parser.tallest.max(parser.height);
                 return Ok(condition);
             }
+            let height = parser.height;
             let yes = parser.expression()?;
+            let height = height.max(parser.height);
             parser.expect(":")?;
             let no = parser.expression()?;
+            parser.grow(height.max(parser.height))?;
+            parser.tallest = parser.tallest.max(parser.height);
             let span = condition.span.to(no.span);
             let kind = Kind::Choose(Box::new(condition), Box::new(yes), Box::new(no));
             Ok(Expression { span, kind })
@@ -101,25 +106,34 @@ impl Parser<'_> {
 
     fn binary(&mut self, loosest: usize) -> Parsed<Expression> {
         let mut left = self.unary()?;
-        let mut chain = 0;
         while let Some((operator, level, tokens)) = self.operator(loosest) {
             self.at += tokens;
+            let height = self.height;
             let right = self.binary(level + 1)?;
             left = joined(operator, left, right);
-            self.link(&mut chain)?;
+            self.grow(height.max(self.height))?;
         }
         Ok(left)
     }
 
-    /// Counts what makes a tree deeper without being nested.
-    fn link(&mut self, chain: &mut usize) -> Parsed<()> {
-        *chain += 1;
-        if *chain > MAX_CHAIN {
-            let message = format!("this expression has more than {MAX_CHAIN} operators in a row");
+    /// The tree is one higher than what is below: whoever walks over it has a stack that ends.
+    fn grow(&mut self, below: usize) -> Parsed<()> {
+        self.height = below + 1;
+        if self.height > MAX_HEIGHT {
+            let message =
+                format!("this expression has more than {MAX_HEIGHT} operators upon each other");
             self.problems.add(Diagnostic::error(self.last_span(), message));
             return Err(Told);
         }
         Ok(())
+    }
+
+    /// A part of the grammar that holds expressions side by side; the height of the tallest.
+    fn beside<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<(T, usize)> {
+        let outside = std::mem::take(&mut self.tallest);
+        let found = part(self)?;
+        let tallest = std::mem::replace(&mut self.tallest, outside);
+        Ok((found, tallest))
     }
 
     fn unary(&mut self) -> Parsed<Expression> {
@@ -129,6 +143,7 @@ impl Parser<'_> {
         if let Some((_, operator)) = operators.into_iter().find(|(mark, _)| self.at(mark)) {
             self.advance();
             let value = self.nested(Self::unary)?;
+            self.grow(self.height)?;
             let kind = Kind::Unary(operator, Box::new(value));
             return Ok(Expression { span: self.since(start), kind });
         }
@@ -136,6 +151,7 @@ impl Parser<'_> {
             && let Some(to) = self.attempt(Self::cast)
         {
             let value = self.nested(Self::unary)?;
+            self.grow(self.height)?;
             let kind = Kind::Cast(to, Box::new(value));
             return Ok(Expression { span: self.since(start), kind });
         }
@@ -171,33 +187,42 @@ impl Parser<'_> {
     fn postfix(&mut self) -> Parsed<Expression> {
         let start = self.next().span;
         let mut value = self.primary()?;
-        let mut chain = 0;
         loop {
+            let height = self.height;
             let of = Box::new;
-            let kind = if self.take(".") {
+            let (kind, beside) = if self.take(".") {
                 let name = self.member()?;
-                Kind::Member(of(value), name)
+                (Kind::Member(of(value), name), 0)
             } else if self.take("[") {
-                let index = self.expression()?;
-                if self.take(":") {
-                    let low = self.expression()?;
-                    self.expect("]")?;
-                    Kind::Slice(of(value), of(index), of(low))
-                } else {
-                    self.expect("]")?;
-                    Kind::Index(of(value), of(index))
+                let ((high, low), tallest) = self.beside(Self::index)?;
+                match low {
+                    Some(low) => (Kind::Slice(of(value), of(high), of(low)), tallest),
+                    None => (Kind::Index(of(value), of(high)), tallest),
                 }
             } else if self.at("(") {
-                Kind::Call(of(value), Vec::new(), self.arguments()?)
+                let (arguments, tallest) = self.beside(Self::arguments)?;
+                (Kind::Call(of(value), Vec::new(), arguments), tallest)
             } else if self.at("<") {
-                let Some(types) = self.called_with_types() else { return Ok(value) };
-                Kind::Call(of(value), types, self.arguments()?)
+                let Some(types) = self.called_with_types() else {
+                    self.height = height;
+                    return Ok(value);
+                };
+                let (arguments, tallest) = self.beside(Self::arguments)?;
+                (Kind::Call(of(value), types, arguments), tallest)
             } else {
                 return Ok(value);
             };
             value = Expression { span: self.since(start), kind };
-            self.link(&mut chain)?;
+            self.grow(height.max(beside))?;
         }
+    }
+
+    /// `index]` or `high:low]`
+    fn index(&mut self) -> Parsed<(Expression, Option<Expression>)> {
+        let high = self.expression()?;
+        let low = if self.take(":") { Some(self.expression()?) } else { None };
+        self.expect("]")?;
+        Ok((high, low))
     }
 
     /// Type arguments, if a call's bracket is behind them.
@@ -255,7 +280,9 @@ impl Parser<'_> {
             }
             (TokenKind::Mark, "{") => {
                 self.advance();
-                self.braces()?
+                let (kind, tallest) = self.beside(Self::braces)?;
+                self.grow(tallest)?;
+                return Ok(Expression { span: self.since(start), kind });
             }
             (TokenKind::Mark, "...") => {
                 self.advance();
@@ -263,6 +290,7 @@ impl Parser<'_> {
             }
             _ => Kind::Name(self.name("an expression")?.text),
         };
+        self.height = 1;
         Ok(Expression { span: self.since(start), kind })
     }
 

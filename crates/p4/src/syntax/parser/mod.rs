@@ -23,8 +23,8 @@ use crate::source::Span;
 
 /// How deep anything may be nested: the compiler's stack has an end.
 const MAX_NESTING: usize = 100;
-/// As many operators as one expression may have in a row.
-const MAX_CHAIN: usize = 500;
+/// How high the tree of an expression may be: `a + b + c` is nested in nothing, and two operators high.
+const MAX_HEIGHT: usize = 500;
 
 /// Words that are no names.
 const KEYWORDS: [&str; 41] = [
@@ -83,6 +83,8 @@ pub(crate) fn parse(tokens: &[Token], problems: &mut Diagnostics) -> Program {
         at: 0,
         problems,
         nesting: 0,
+        height: 0,
+        tallest: 0,
         types: HashSet::new(),
         no_types: HashSet::new(),
     };
@@ -103,6 +105,9 @@ struct Parser<'p> {
     at: usize,
     problems: &'p mut Diagnostics,
     nesting: usize,
+    /// How high the tree of the last expression is, and the highest of those beside it.
+    height: usize,
+    tallest: usize,
     /// The names that are known to be types, wherever they were declared.
     types: HashSet<Arc<str>>,
     /// Tokens at which type arguments were tried in vain: trying again within another trial takes

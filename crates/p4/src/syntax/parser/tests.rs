@@ -243,6 +243,16 @@ fn what_is_nested_without_end_is_refused() {
     assert!(said(&parse("test.p4", &blocks, &Nothing))[0].contains("nested more than"));
     let long = format!("const int X = a{};", " + a".repeat(5000));
     assert!(said(&parse("test.p4", &long, &Nothing))[0].contains("more than 500 operators"));
+    // In brackets as well, of which each holds fewer.
+    let both =
+        format!("const int X = {}a{};", "(".repeat(80), " + a + a + a + a + a + a)".repeat(80));
+    assert_eq!(said(&parse("test.p4", &both, &Nothing)), [""; 0]);
+    let both =
+        format!("const int X = {}a{};", "(".repeat(80), (" + a".repeat(400) + ")").repeat(80));
+    assert!(said(&parse("test.p4", &both, &Nothing))[0].contains("more than 500 operators"));
+    // Side by side there may be as many as anybody writes.
+    let wide = format!("const T X = {{ {} }};", "a.b.c + d.e[f.g:0], ".repeat(5000));
+    assert_eq!(said(&parse("test.p4", &wide, &Nothing)), [""; 0]);
     let calls = format!("const int X = f{};", "()".repeat(5000));
     assert!(said(&parse("test.p4", &calls, &Nothing))[0].contains("more than 500 operators"));
 }
