@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use num_traits::ToPrimitive;
 use p4::ir::{
-    ActionId, BlockBody, Declared, Elaborated, Expression, MatchKind, PlacedBlock, Program, Type,
-    Value, control_plane_name,
+    ActionId, BlockBody, Declared, Elaborated, Expression, MatchKind, NotMade, PlacedBlock,
+    Program, Type, Value, control_plane_name,
 };
 use p4::syntax::ast::{Annotation, Direction};
 use prost::Message;
@@ -31,9 +31,9 @@ const DESCRIBED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/p4info.bin"))
 /// Why a program has no p4info.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It has no `main`, or one of too many parts.
-    #[error("the program has no `main` that can be made")]
-    Main,
+    /// Its `main` cannot be made.
+    #[error(transparent)]
+    Main(#[from] NotMade),
     /// Two things ask for one id.
     #[error("`{0}` and `{1}` both have the id {2:#010x}: change one `@id`")]
     SameId(String, String, u32),
@@ -48,8 +48,8 @@ pub enum Error {
 ///
 /// If it has no `main`, or ids that contradict each other.
 pub fn info(program: &Program) -> Result<v1::P4Info, Error> {
-    let made = program.elaborate().ok_or(Error::Main)?;
-    let main = program.main.as_ref().ok_or(Error::Main)?;
+    let made = program.elaborate()?;
+    let main = program.main.as_ref().ok_or(NotMade::NoMain)?;
     let mut info = v1::P4Info {
         pkg_info: Some(v1::PkgInfo { name: String::new(), arch: main.package.to_string() }),
         ..v1::P4Info::default()
@@ -130,7 +130,9 @@ type Types = BTreeMap<String, v1::P4NewTypeSpec>;
 fn actions(program: &Program, made: &Elaborated) -> BTreeMap<String, ActionId> {
     let mut all = BTreeMap::new();
     for block in &made.blocks {
-        for table in block.tables.keys() {
+        let mut tables: Vec<_> = block.tables.keys().collect();
+        tables.sort();
+        for table in tables {
             for action in &program.tables[table.index()].actions {
                 all.insert(action_name(program, block, action.call.action), action.call.action);
             }

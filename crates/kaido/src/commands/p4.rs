@@ -30,9 +30,8 @@ pub(crate) fn run(command: P4Command, output: &Output) -> Done {
 
 fn check(program: &P4Program, output: &Output) -> Done {
     let checked = checked(program, output)?;
-    let made = checked.program.elaborate();
-    let tables: Vec<&str> =
-        made.iter().flat_map(|made| &made.tables).map(|(_, name)| &**name).collect();
+    let made = checked.program.elaborate().map_err(Failure::usage)?;
+    let tables: Vec<&str> = made.tables.iter().map(|(_, name)| &**name).collect();
     let said = json!({
         "program": program.file,
         "tables": tables,

@@ -35,10 +35,12 @@ impl Checker<'_> {
         }
         self.declare(&written.name, Symbol::Unfinished);
         let outside: Vec<InstanceId> = std::mem::take(&mut self.instances);
-        let block = body(self);
+        let block = self.measured(written.name.span, body);
         let instances = std::mem::replace(&mut self.instances, outside);
+        let (block, depth) = block?;
         let id = BlockId(self.program.blocks.len() as u32);
-        self.program.blocks.push(Block { instances, ..block? });
+        self.program.blocks.push(Block { instances, ..block });
+        self.depths.blocks.push(depth);
         self.declare(&written.name, Symbol::Block(id));
         Ok(())
     }

@@ -95,6 +95,7 @@ impl Checker<'_> {
         let arguments =
             self.arguments(call.span, &parameters(self, chosen), &mut [], call.arguments)?;
         let of = self.program.functions[chosen.index()].returns.clone();
+        self.calls(self.depths.functions[chosen.index()]);
         Ok(Expression { span: call.span, of, kind: ExpressionKind::Call(chosen, arguments) })
     }
 
@@ -196,6 +197,7 @@ impl Checker<'_> {
         }
         let parameters = self.parameters_of(&self.program.actions[id.index()].parameters.clone());
         let arguments = self.arguments(call.span, &parameters, &mut [], call.arguments)?;
+        self.calls(self.depths.actions[id.index()]);
         Ok(Called::Done(StatementKind::CallAction(ActionCall { action: id, arguments })))
     }
 
@@ -246,6 +248,7 @@ impl Checker<'_> {
             return self.wrong(name.span, "a table has one method, `apply()`");
         }
         self.require(call.span, Place::Apply, "a table is applied in `apply`")?;
+        self.calls(self.depths.tables[id.index()]);
         Ok(Called::Done(StatementKind::ApplyTable(id)))
     }
 
@@ -312,6 +315,7 @@ impl Checker<'_> {
         }
         let parameters = self.parameters_of(&self.block(block).parameters.clone());
         let arguments = self.arguments(call.span, &parameters, &mut [], call.arguments)?;
+        self.calls(self.depths.blocks[block.index()]);
         Ok(Called::Done(StatementKind::ApplyBlock(id, arguments)))
     }
 

@@ -103,6 +103,7 @@ impl<'c> Checker<'c> {
             let what = self.describe(&of);
             return self.wrong(written.name.span, format!("no type of its own is made of {what}"));
         }
+        self.check_extent(written.name.span, self.extent(&of).above())?;
         let declared = declared(&written.name, &written.annotations);
         self.program.new_types.push(NewType { declared, of });
         Ok(Symbol::Type(Type::New(NewTypeId(self.program.new_types.len() as u32 - 1))))

@@ -234,6 +234,7 @@ impl Checker<'_> {
         if let Err(told) = self.require(span, Place::Apply, "a table is applied in `apply`") {
             return Some(Err(told));
         }
+        self.calls(self.depths.tables[table.index()]);
         let kind = ExpressionKind::Apply(table, how);
         Some(Ok(Expression { span, of: Type::Bool, kind }))
     }

@@ -148,11 +148,14 @@ impl Checker<'_> {
         if before.is_empty() {
             self.declare(name, Symbol::Unfinished);
         }
-        let made = self.function_body(written, returns, parameters, body);
+        let made = self.measured(name.span, |checker| {
+            checker.function_body(written, returns, parameters, body)
+        });
         let symbol = match made {
-            Ok(function) => {
+            Ok((function, depth)) => {
                 let id = FunctionId(self.program.functions.len() as u32);
                 self.program.functions.push(function);
+                self.depths.functions.push(depth);
                 Symbol::Functions(before.iter().copied().chain([id]).collect())
             }
             Err(Told) => Symbol::Wrong,

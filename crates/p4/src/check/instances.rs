@@ -77,6 +77,7 @@ impl Checker<'_> {
         let mut known: Vec<_> = types.iter().cloned().map(Some).collect();
         let parameters = chosen.parameters.clone();
         let arguments = self.arguments(of.span, &parameters, &mut known, arguments)?;
+        self.check_made_known(&arguments)?;
         let arguments = arguments.into_iter().map(Made::Value).collect();
         let of = InstanceKind::Extern(*id, types.to_vec());
         Ok(self.new_instance(Instance { declared, of, arguments }))
@@ -89,16 +90,24 @@ impl Checker<'_> {
         span: Span,
         arguments: &[ast::Argument],
     ) -> Checked<InstanceId> {
+        // Also one that nobody applies is made.
+        self.calls(self.depths.blocks[id.index()]);
         let parameters = self.block(id).constructor.clone();
         let arguments = self.arguments(span, &parameters, &mut [], arguments)?;
-        for argument in &arguments {
-            if !is_made_known(argument) {
-                let message = "what a constructor takes is known when the program is compiled";
-                return self.wrong(argument.span, message);
-            }
-        }
+        self.check_made_known(&arguments)?;
         let arguments = arguments.into_iter().map(Made::Value).collect();
         Ok(self.new_instance(Instance { declared, of: InstanceKind::Block(id), arguments }))
+    }
+
+    /// An error unless all of these are known once what is around them is made.
+    fn check_made_known(&mut self, arguments: &[Expression]) -> Checked<()> {
+        match arguments.iter().find(|one| !is_made_known(one)) {
+            Some(one) => {
+                let message = "what a constructor takes is known when the program is compiled";
+                self.wrong(one.span, message)
+            }
+            None => Ok(()),
+        }
     }
 
     /// `Name()` or the name of an object, where a package takes a parser or a control.

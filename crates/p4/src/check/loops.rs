@@ -8,6 +8,9 @@ use crate::ir::{
 use crate::source::Span;
 use crate::syntax::ast::{self, ExpressionKind as Kind};
 
+/// The most values that a loop names one by one.
+const MAX_VALUES: usize = 256;
+
 impl Checker<'_> {
     pub(super) fn for_loop(
         &mut self,
@@ -85,6 +88,10 @@ impl Checker<'_> {
         values: &[ast::Expression],
         body: &ast::Statement,
     ) -> Checked<StatementKind> {
+        if values.len() > MAX_VALUES {
+            let message = format!("a loop goes over {MAX_VALUES} values at most");
+            return self.wrong(name.span, message);
+        }
         let mut all = Vec::with_capacity(values.len() + 1);
         let mut kept = Vec::with_capacity(values.len());
         for value in values {

@@ -39,6 +39,7 @@ use packages::{BlockType, Package};
 use records::GenericRecord;
 use scope::{Scopes, Symbol};
 pub(crate) use tables::name_annotation;
+use types::Extent;
 
 /// What is wrong is told already.
 struct Told;
@@ -75,13 +76,30 @@ enum Place {
     Function,
 }
 
+/// How deep calls go at most, from function to function or control to control.
+const MAX_CALLS: usize = 64;
+
+/// How deep calls go, in the order of the lists of [`Program`].
+#[derive(Default)]
+struct Depths {
+    functions: Vec<usize>,
+    actions: Vec<usize>,
+    blocks: Vec<usize>,
+    tables: Vec<usize>,
+}
+
 struct Checker<'c> {
     problems: &'c mut Diagnostics,
     program: Program,
     scopes: Scopes,
     generic_records: Vec<GenericRecord<'c>>,
-    /// How many fields each record has, those of its fields included.
-    field_counts: Vec<u64>,
+    /// Generic records that are being made.
+    making: Vec<usize>,
+    /// How large each record is.
+    extents: Vec<Extent>,
+    /// How deep calls go in the body that is looked at, and in functions, actions, blocks and tables.
+    deepest: usize,
+    depths: Depths,
     block_types: Vec<BlockType>,
     packages: Vec<Package>,
     place: Place,
@@ -99,7 +117,10 @@ impl<'c> Checker<'c> {
             program: Program::default(),
             scopes: Scopes::default(),
             generic_records: Vec::new(),
-            field_counts: Vec::new(),
+            making: Vec::new(),
+            extents: Vec::new(),
+            deepest: 0,
+            depths: Depths::default(),
             block_types: Vec::new(),
             packages: Vec::new(),
             place: Place::Top,
@@ -149,6 +170,26 @@ impl<'c> Checker<'c> {
 
     fn block(&self, id: BlockId) -> &crate::ir::Block {
         &self.program.blocks[id.index()]
+    }
+
+    /// Something is called that calls others so deep.
+    fn calls(&mut self, depth: usize) {
+        self.deepest = self.deepest.max(depth);
+    }
+
+    /// Looks at a body; how deep calls go in it. An error where they go too deep.
+    fn measured<T>(
+        &mut self,
+        span: Span,
+        body: impl FnOnce(&mut Self) -> Checked<T>,
+    ) -> Checked<(T, usize)> {
+        let outside = std::mem::take(&mut self.deepest);
+        let result = body(self);
+        let depth = 1 + std::mem::replace(&mut self.deepest, outside);
+        if depth > MAX_CALLS {
+            return self.wrong(span, format!("calls go more than {MAX_CALLS} deep from here"));
+        }
+        Ok((result?, depth))
     }
 
     /// Does something with names and a place of its own.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::scope::Symbol;
 use super::{Checked, Checker, declared};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{BlockBody, BlockId, Declared, MAX_PARTS, Made, Main, Parameter, Type};
+use crate::ir::{BlockBody, BlockId, Declared, Made, Main, NotMade, Parameter, Type};
 use crate::source::Span;
 use crate::syntax::ast::{self, TypeKind};
 
@@ -173,12 +173,16 @@ impl Checker<'_> {
             return;
         }
         if let Some(main) = &self.program.main {
-            if self.program.elaborate().is_none() {
-                let message = format!("the program is made of more than {MAX_PARTS} parts");
-                let told = Diagnostic::error(main.span, message);
-                let help = "a control that has two of another doubles what is in it";
-                self.problems.add(told.help(help));
-            }
+            let Err(why) = self.program.elaborate() else { return };
+            let (span, help) = match &why {
+                NotMade::NoMain | NotMade::TooMany => {
+                    (main.span, "a control that has two of another doubles what is in it")
+                }
+                NotMade::TooLarge(span) => (*span, "a table holds more, one entry after the other"),
+                NotMade::NoValue(span) => (*span, "a constructor's argument gives it none"),
+                NotMade::SameName(_, span) => (*span, "`@name(\"…\")` gives one another name"),
+            };
+            self.problems.add(Diagnostic::error(span, why.to_string()).help(help));
             return;
         }
         let told = Diagnostic::error(Span::default(), "the program has no `main`");

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::scope::Symbol;
+use super::types::Extent;
 use super::{Checked, Checker, Told, declared};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Field, Record, RecordId, RecordKind, Type};
@@ -62,10 +63,10 @@ impl<'c> Checker<'c> {
         if wrong {
             return Err(Told);
         }
-        let counts = all.iter().map(|field| self.fields_in(&field.of));
-        let count = counts.fold(1, u64::saturating_add);
-        self.check_fields(written.name.span, count)?;
-        self.field_counts.push(count);
+        let extents = all.iter().map(|field| self.extent(&field.of));
+        let extent = extents.fold(Extent::default(), Extent::and).above();
+        self.check_extent(written.name.span, extent)?;
+        self.extents.push(extent);
         let declared = declared(&written.name, &written.annotations);
         self.program.records.push(Record { declared, kind, fields: all, arguments });
         Ok(RecordId(self.program.records.len() as u32 - 1))
@@ -127,12 +128,20 @@ impl<'c> Checker<'c> {
                 Diagnostic::error(span, format!("`{}` is made for too many types", name.text));
             return self.refuse(told);
         }
+        if self.making.contains(&generic) {
+            return self.calls_itself(&name);
+        }
+        // Its fields mean what they mean where it is declared, whoever asks for it.
+        let inner = self.scopes.leave();
         self.scopes.open();
         for (parameter, of) in written.type_parameters.iter().zip(&arguments) {
             self.declare(parameter, Symbol::Type(of.clone()));
         }
+        self.making.push(generic);
         let id = self.new_record(written, kind, fields, arguments.clone());
+        self.making.pop();
         self.scopes.close();
+        self.scopes.enter(inner);
         let id = id?;
         self.generic_records[generic].made.push((arguments, id));
         Ok(Type::Record(id))

@@ -69,6 +69,16 @@ impl Scopes {
         self.open.pop();
     }
 
+    /// Goes to the top; what is inside is given back to [`Scopes::enter`].
+    pub(super) fn leave(&mut self) -> Vec<HashMap<Arc<str>, (Span, Symbol)>> {
+        self.open.split_off(1)
+    }
+
+    /// Goes back in.
+    pub(super) fn enter(&mut self, inner: Vec<HashMap<Arc<str>, (Span, Symbol)>>) {
+        self.open.extend(inner);
+    }
+
     /// Gives the name a meaning in the innermost scope; where it stands there already, if it does.
     pub(super) fn declare(&mut self, name: &Arc<str>, span: Span, symbol: Symbol) -> Option<Span> {
         // The outermost is never closed.

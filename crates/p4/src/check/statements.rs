@@ -318,12 +318,15 @@ impl Checker<'_> {
             let _ =
                 self.refuse::<()>(told.help("what an entry gives has no direction, and is last"));
         }
-        let made = self.within(Place::Action, |checker| {
-            let parameters = checker.declare_parameters(parameters);
-            let body = checker.statements(&body.statements);
-            Ok((parameters?, body?))
+        let made = self.measured(written.name.span, |checker| {
+            checker.within(Place::Action, |checker| {
+                let parameters = checker.declare_parameters(parameters);
+                let body = checker.statements(&body.statements);
+                Ok((parameters?, body?))
+            })
         });
-        let (parameters, body) = made?;
+        let ((parameters, body), depth) = made?;
+        self.depths.actions.push(depth);
         let id = ActionId(self.program.actions.len() as u32);
         let action =
             Action { declared: declared(&written.name, &written.annotations), parameters, body };

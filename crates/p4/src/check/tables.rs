@@ -58,6 +58,9 @@ impl Checker<'_> {
             None => Vec::new(),
         };
         let size = parts.size.unwrap_or(SIZE).max(entries.len() as u32);
+        let depths = actions.iter().map(|one| self.depths.actions[one.call.action.index()]);
+        let depth = 1 + depths.max().unwrap_or(0);
+        self.depths.tables.push(depth);
         let id = TableId(self.program.tables.len() as u32);
         self.program.tables.push(Table {
             declared: declared(&written.name, &written.annotations),

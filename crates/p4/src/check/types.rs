@@ -18,31 +18,63 @@ const MAX_STACK: u32 = 256;
 /// The most fields that a type may have, those of its fields included.
 const MAX_FIELDS: u64 = 65_536;
 
+/// The most types that a type may hold one in the other.
+const MAX_DEPTH: usize = 64;
+
+/// How large a type is: its fields, those of its fields included, and how deep they are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Extent {
+    fields: u64,
+    depth: usize,
+}
+
+impl Extent {
+    /// Beside another.
+    pub(super) fn and(self, other: Self) -> Self {
+        let fields = self.fields.saturating_add(other.fields);
+        Self { fields, depth: self.depth.max(other.depth) }
+    }
+
+    /// What holds this.
+    pub(super) fn above(self) -> Self {
+        Self { depth: self.depth + 1, ..self }
+    }
+}
+
 impl<'c> Checker<'c> {
     /// The type that is written there.
     pub(super) fn type_of(&mut self, written: &ast::Type) -> Checked<Type> {
         let of = self.type_as_written(written)?;
-        self.check_fields(written.span, self.fields_in(&of))?;
+        self.check_extent(written.span, self.extent(&of))?;
         Ok(of)
     }
 
     /// Types that hold others twice, which hold others twice, soon hold more than there is memory.
-    pub(super) fn check_fields(&mut self, span: Span, count: u64) -> Checked<()> {
-        if count > MAX_FIELDS {
+    pub(super) fn check_extent(&mut self, span: Span, extent: Extent) -> Checked<()> {
+        if extent.fields > MAX_FIELDS {
             return self.wrong(span, format!("this type has more than {MAX_FIELDS} fields in all"));
+        }
+        if extent.depth > MAX_DEPTH {
+            return self.wrong(span, format!("this type is more than {MAX_DEPTH} types deep"));
         }
         Ok(())
     }
 
-    /// How many fields a type has, those of its fields included.
-    pub(super) fn fields_in(&self, of: &Type) -> u64 {
+    /// How large a type is.
+    pub(super) fn extent(&self, of: &Type) -> Extent {
         match of {
-            Type::Record(id) => self.field_counts[id.index()],
-            Type::Stack(element, size) => self.fields_in(element).saturating_mul(u64::from(*size)),
-            Type::Tuple(all) => {
-                all.iter().fold(0, |sum, one| u64::saturating_add(sum, self.fields_in(one)))
+            Type::Record(id) => self.extents[id.index()],
+            Type::Stack(element, size) => {
+                let one = self.extent(element);
+                Extent { fields: one.fields.saturating_mul(u64::from(*size)), ..one }.above()
             }
-            _ => 1,
+            Type::Tuple(all) => {
+                let all = all.iter().map(|one| self.extent(one));
+                all.fold(Extent::default(), Extent::and).above()
+            }
+            Type::List(of) => self.extent(of).above(),
+            Type::New(id) => self.extent(&self.program.new_types[id.index()].of).above(),
+            _ => Extent { fields: 1, depth: 1 },
         }
     }
 
@@ -178,14 +210,7 @@ impl<'c> Checker<'c> {
 
     /// The number that a represented enumeration or a type of its own is; others are themselves.
     pub(super) fn representation(&self, of: &Type) -> Type {
-        match of {
-            Type::Enum(id) => {
-                let represented = &self.program.enums[id.index()].representation;
-                represented.clone().unwrap_or_else(|| of.clone())
-            }
-            Type::New(id) => self.representation(&self.program.new_types[id.index()].of),
-            _ => of.clone(),
-        }
+        self.program.representation(of)
     }
 
     /// The type, with these in the place of what it is generic over.
@@ -238,12 +263,14 @@ impl<'c> Checker<'c> {
             (Type::Extern(wanted, types), Type::Extern(given, others)) if wanted == given => {
                 all(types, others)
             }
-            (Type::Parameter(n), _) => match &mut types[*n as usize] {
-                Some(known) => known == given,
-                unknown => {
+            (Type::Parameter(n), _) => match types.get_mut(*n as usize) {
+                Some(Some(known)) => known == given,
+                Some(unknown) => {
                     *unknown = Some(given.clone());
                     true
                 }
+                // Of a declaration around it, which is not called.
+                None => wanted == given,
             },
             _ => wanted == given,
         }

@@ -15,7 +15,7 @@ impl Run<'_, '_> {
             K::Constant(value) => Ok(value.clone()),
             K::ConstructorParameter(at) => {
                 let given = &self.machine.made.blocks[self.around].constructor;
-                let given = given.get(*at).cloned().ok_or(Stop::Failed(Error::Main))?;
+                let given = given.get(*at).cloned().ok_or(Stop::Failed(Error::Internal))?;
                 self.value(&given)
             }
             K::Variable(_) | K::Next(_) | K::Last(_) => {
@@ -28,7 +28,7 @@ impl Run<'_, '_> {
             }
             K::Field(inner, at) => match self.value(inner)? {
                 Value::Record { mut fields, .. } => Ok(fields.swap_remove(*at)),
-                _ => Err(Stop::Failed(Error::Main)),
+                _ => Err(Stop::Failed(Error::Internal)),
             },
             K::Element(inner, index) => {
                 let stack = self.value(inner)?;
@@ -38,7 +38,7 @@ impl Run<'_, '_> {
                         Ok(at) if at < elements.len() => Ok(elements.swap_remove(at)),
                         _ => Ok(self.program.initial(&of.of)),
                     },
-                    _ => Err(Stop::Failed(Error::Main)),
+                    _ => Err(Stop::Failed(Error::Internal)),
                 }
             }
             K::LastIndex(inner) => {
@@ -54,12 +54,12 @@ impl Run<'_, '_> {
             K::Unary(operator, inner) => {
                 let value = self.value(inner)?;
                 arithmetic::unary(*operator, &value, &inner.of)
-                    .map_err(|_| Stop::Failed(Error::Main))
+                    .map_err(|_| Stop::Failed(Error::Internal))
             }
             K::Binary(operator, left, right) => self.binary(*operator, left, right),
             K::Cast(inner) => {
                 let value = self.value(inner)?;
-                Ok(arithmetic::cast(&value, &self.underlying(&of.of)))
+                Ok(arithmetic::cast(&value, &self.program.representation(&of.of)))
             }
             K::Choose(condition, yes, no) => {
                 let chosen = if self.condition(condition)? { yes } else { no };
@@ -111,14 +111,14 @@ impl Run<'_, '_> {
             }
         }
         arithmetic::binary(operator, (&first, &left.of), (&second, &right.of))
-            .map_err(|_| Stop::Failed(Error::Main))
+            .map_err(|_| Stop::Failed(Error::Internal))
     }
 
     /// A number.
     pub(super) fn number(&mut self, of: &Expression) -> Done<BigInt> {
         match self.value(of)? {
             Value::Integer(value) => Ok(value),
-            _ => Err(Stop::Failed(Error::Main)),
+            _ => Err(Stop::Failed(Error::Internal)),
         }
     }
 
@@ -137,14 +137,6 @@ impl Run<'_, '_> {
             }
             Value::Record { valid, .. } => *valid,
             _ => false,
-        }
-    }
-
-    /// The type that a value is made of.
-    fn underlying(&self, of: &Type) -> Type {
-        match of {
-            Type::New(id) => self.underlying(&self.program.new_types[id.index()].of),
-            _ => of.clone(),
         }
     }
 }

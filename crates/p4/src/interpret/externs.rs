@@ -17,14 +17,14 @@ impl Run<'_, '_> {
                 let made = &self.machine.made;
                 let inside = made.blocks[self.around].inside.get(&id);
                 let Some(&at) = inside.or_else(|| made.top.get(&id)) else {
-                    return Err(Stop::Failed(Error::Main));
+                    return Err(Stop::Failed(Error::Internal));
                 };
                 let object = &self.program.externs[made.objects[at].of.index()];
                 let name = object.methods[method].declared.name.clone();
-                match (&*object.declared.name, &*name) {
-                    ("Register", "read") => self.read_register(at, &call.arguments[0], of),
-                    ("Register", "write") => self.write_register(at, &call.arguments),
-                    (object, method) => {
+                match (&*object.declared.name, &*name, &call.arguments[..]) {
+                    ("Register", "read", [index]) => self.read_register(at, index, of),
+                    ("Register", "write", [index, value]) => self.write_register(at, index, value),
+                    (object, method, _) => {
                         Err(Stop::Failed(Error::Extern(format!("{object}.{method}"))))
                     }
                 }
@@ -98,9 +98,9 @@ impl Run<'_, '_> {
         Ok(found.unwrap_or_else(|| self.program.initial(of)))
     }
 
-    fn write_register(&mut self, at: usize, arguments: &[Expression]) -> Done<Value> {
-        let index = self.number(&arguments[0])?.to_usize().unwrap_or(usize::MAX);
-        let value = self.value(&arguments[1])?;
+    fn write_register(&mut self, at: usize, index: &Expression, value: &Expression) -> Done<Value> {
+        let index = self.number(index)?.to_usize().unwrap_or(usize::MAX);
+        let value = self.value(value)?;
         if let Some(place) = self.register(at).get_mut(index) {
             *place = value;
         }

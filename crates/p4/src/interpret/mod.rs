@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use num_bigint::BigInt;
 
-use crate::ir::{BlockBody, Elaborated, Program, Type, Value, VariableId};
+use crate::ir::{BlockBody, Elaborated, NotMade, Program, Type, Value, VariableId};
 use packet::Packet;
 use tables::Tables;
 
@@ -47,9 +47,12 @@ pub struct Outcome {
 /// Why a program cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// It has no `main`, or one that is made of too much.
-    #[error("the program has no `main` that can be made")]
-    Main,
+    /// Its `main` cannot be made.
+    #[error(transparent)]
+    Main(#[from] NotMade),
+    /// Nothing of the language: a fault in what has checked the program.
+    #[error("the program does not mean what it was checked to mean: this is a fault of kaido's")]
+    Internal,
     /// It is made for another model.
     #[error("the program is made for `{0}`, not for `ubpf`")]
     Model(String),
@@ -111,6 +114,8 @@ struct Run<'r, 'p> {
 
 /// The places of the model's metadata.
 mod field {
+    pub(super) const NAMES: [&str; 6] =
+        ["input_port", "packet_length", "output_action", "output_port", "clone", "clone_port"];
     pub(super) const INPUT_PORT: usize = 0;
     pub(super) const PACKET_LENGTH: usize = 1;
     pub(super) const OUTPUT_ACTION: usize = 2;
@@ -134,11 +139,14 @@ impl<'p> Machine<'p> {
     ///
     /// If it has no `main`, or is made for another model.
     pub fn new(program: &'p Program) -> Result<Self, Error> {
-        let main = program.main.as_ref().ok_or(Error::Main)?;
+        let main = program.main.as_ref().ok_or(NotMade::NoMain)?;
         if &*main.package != "ubpf" || main.arguments.len() != 3 {
             return Err(Error::Model(main.package.to_string()));
         }
-        let made = program.elaborate().ok_or(Error::Main)?;
+        let made = program.elaborate()?;
+        if !is_of_model(program, &made) {
+            return Err(Error::Model(format!("another `{}`", main.package)));
+        }
         let tables = Tables::new(program, &made);
         Ok(Self { program, made, tables, objects: HashMap::new(), now: 0 })
     }
@@ -174,11 +182,24 @@ impl<'p> Machine<'p> {
     }
 }
 
+/// Whether the parts take what `ubpf_model.p4` says: a program may declare a `ubpf` of its own.
+fn is_of_model(program: &Program, made: &Elaborated) -> bool {
+    let parameters = |at: &usize| &program.blocks[made.blocks[*at].block.index()].parameters;
+    let counts: Vec<usize> = made.main.iter().map(|at| parameters(at).len()).collect();
+    if counts != [4, 3, 2] {
+        return false;
+    }
+    let metadata = parameters(&made.main[0])[3];
+    let Type::Record(id) = program.variables[metadata.index()].of else { return false };
+    let fields = program.records[id.index()].fields.iter();
+    fields.map(|field| &*field.declared.name).eq(field::NAMES)
+}
+
 impl Run<'_, '_> {
     /// Parser, pipeline and deparser.
     fn whole(mut self, port: u32, packet: &[u8]) -> Done<Outcome> {
         let [parser, pipeline, deparser] = self.machine.made.main[..] else {
-            return Err(Stop::Failed(Error::Main));
+            return Err(Stop::Failed(Error::Internal));
         };
         let (parsed, piped) = (self.parameters(parser), self.parameters(pipeline));
         let mut known = vec![Value::Integer(0.into()); 6];
@@ -200,7 +221,7 @@ impl Run<'_, '_> {
         }
         let Value::Record { fields: metadata, .. } = self.variables[piped[2].index()].clone()
         else {
-            return Err(Stop::Failed(Error::Main));
+            return Err(Stop::Failed(Error::Internal));
         };
         let headers = self.parameters(deparser)[1];
         self.variables[headers.index()] = self.variables[piped[0].index()].clone();

@@ -56,7 +56,7 @@ impl Run<'_, '_> {
                 };
                 place.and(Step::Element(at, of.of.clone()))
             }
-            _ => return Err(Stop::Failed(super::Error::Main)),
+            _ => return Err(Stop::Failed(super::Error::Internal)),
         })
     }
 

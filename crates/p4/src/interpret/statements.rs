@@ -224,7 +224,7 @@ impl Run<'_, '_> {
     fn apply_block(&mut self, instance: InstanceId, arguments: &[Expression]) -> Done {
         let placed = &self.machine.made.blocks[self.around];
         let Some(&at) = placed.inside.get(&instance) else {
-            return Err(Stop::Failed(super::Error::Main));
+            return Err(Stop::Failed(super::Error::Internal));
         };
         let parameters = self.parameters(at);
         let back = self.enter(&parameters, arguments)?;

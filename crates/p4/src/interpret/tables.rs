@@ -133,7 +133,7 @@ impl Run<'_, '_> {
         let program = self.program;
         let table = &program.tables[id.index()];
         let Some(&at) = self.machine.made.blocks[self.around].tables.get(&id) else {
-            return Err(Stop::Failed(Error::Main));
+            return Err(Stop::Failed(Error::Internal));
         };
         let mut values = Vec::with_capacity(table.keys.len());
         for key in &table.keys {
@@ -151,7 +151,8 @@ impl Run<'_, '_> {
         let rank = |entry: &&Entry| {
             if ordered { u64::from(entry.priority) } else { prefix(entry, &table.keys) }
         };
-        let found = filled.entries.iter().filter(all).max_by_key(rank);
+        // Among equals the first is taken: the iterator keeps the last.
+        let found = filled.entries.iter().rev().filter(all).max_by_key(rank);
         let hit = found.is_some();
         let (action, arguments) =
             found.map_or(&filled.default_action, |entry| &entry.action).clone();

@@ -1,13 +1,14 @@
 //! What a program is made of once `main` is made: each parser, control, table and object at its
 //! place, by the name that the control plane knows (P4_16 specification, section 15.3.2).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::program::{BlockBody, InstanceKind, Made, Program};
 use super::types::{BlockId, Declared, ExternId, InstanceId, TableId, Type, ValueSetId};
 use super::value::Value;
 use super::{Expression, ExpressionKind, arithmetic};
+use crate::source::Span;
 
 /// All that `main` is made of.
 #[derive(Debug, Clone, Default)]
@@ -56,15 +57,41 @@ pub struct PlacedObject {
     pub arguments: Vec<Expression>,
 }
 
+/// Why `main` cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotMade {
+    /// There is none.
+    #[error("the program has no `main`")]
+    NoMain,
+    /// It has more than [`MAX_PARTS`] parts.
+    #[error("the program is made of more than {MAX_PARTS} parts")]
+    TooMany,
+    /// A constructor's argument has no value, at this place.
+    #[error("this has no value when the program is made")]
+    NoValue(Span),
+    /// An object has more than [`MAX_ELEMENTS`] elements, at this place.
+    #[error("this has more than {MAX_ELEMENTS} elements")]
+    TooLarge(Span),
+    /// Two tables have one name.
+    #[error("the control plane knows two tables as `{0}`")]
+    SameName(String, Span),
+}
+
 /// More parts than that is no program, but one that doubles itself at each level.
 pub const MAX_PARTS: usize = 10_000;
+/// The most elements of an object: a register's.
+pub const MAX_ELEMENTS: u32 = 1 << 24;
 
 impl Program {
-    /// All that `main` is made of; None if there is no `main`, or more than [`MAX_PARTS`].
-    pub fn elaborate(&self) -> Option<Elaborated> {
-        let main = self.main.as_ref()?;
+    /// All that `main` is made of.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be made.
+    pub fn elaborate(&self) -> Result<Elaborated, NotMade> {
+        let main = self.main.as_ref().ok_or(NotMade::NoMain)?;
         let mut made = Elaborated::default();
-        let inner: Vec<InstanceId> =
+        let inner: HashSet<InstanceId> =
             self.blocks.iter().flat_map(|block| block.instances.iter().copied()).collect();
         for (at, instance) in (0..).map(InstanceId).zip(&self.instances) {
             if let InstanceKind::Extern(..) = instance.of
@@ -82,7 +109,14 @@ impl Program {
             let place = self.place_block(&mut made, *id, name, &[])?;
             made.main.push(place);
         }
-        Some(made)
+        let mut names = HashSet::new();
+        for (id, name) in &made.tables {
+            if !names.insert(&**name) {
+                let span = self.tables[id.index()].declared.span;
+                return Err(NotMade::SameName(name.clone(), span));
+            }
+        }
+        Ok(made)
     }
 
     fn place_block(
@@ -91,13 +125,13 @@ impl Program {
         id: InstanceId,
         name: String,
         around: &[Expression],
-    ) -> Option<usize> {
+    ) -> Result<usize, NotMade> {
         let instance = &self.instances[id.index()];
-        let InstanceKind::Block(block) = instance.of else { return None };
-        let constructor = values(&instance.arguments, around);
+        let InstanceKind::Block(block) = instance.of else { return Err(NotMade::NoMain) };
+        let constructor = values(&instance.arguments, around)?;
         let at = made.blocks.len();
         if at + made.objects.len() + made.tables.len() > MAX_PARTS {
-            return None;
+            return Err(NotMade::TooMany);
         }
         made.blocks.push(PlacedBlock {
             block,
@@ -135,7 +169,7 @@ impl Program {
             };
             made.blocks[at].inside.insert(*inner, place);
         }
-        Some(at)
+        Ok(at)
     }
 
     fn place_object(
@@ -144,23 +178,28 @@ impl Program {
         id: InstanceId,
         around_name: &str,
         around: &[Expression],
-    ) -> Option<usize> {
+    ) -> Result<usize, NotMade> {
         let instance = &self.instances[id.index()];
-        let InstanceKind::Extern(of, types) = &instance.of else { return None };
+        let InstanceKind::Extern(of, types) = &instance.of else { return Err(NotMade::NoMain) };
+        let arguments = values(&instance.arguments, around)?;
+        let is_large = |one: &&Expression| matches!(one.constant(), Some(Value::Integer(size)) if *size > MAX_ELEMENTS.into());
+        if let Some(large) = arguments.iter().find(is_large) {
+            return Err(NotMade::TooLarge(large.span));
+        }
         made.objects.push(PlacedObject {
             of: *of,
             types: types.clone(),
             name: control_plane_name(&instance.declared, around_name),
-            arguments: values(&instance.arguments, around),
+            arguments,
         });
-        Some(made.objects.len() - 1)
+        Ok(made.objects.len() - 1)
     }
 }
 
 /// The values of arguments, where the constructor around them was given these.
-fn values(arguments: &[Made], around: &[Expression]) -> Vec<Expression> {
+fn values(arguments: &[Made], around: &[Expression]) -> Result<Vec<Expression>, NotMade> {
     let value = |made: &Made| match made {
-        Made::Value(value) => Some(known(value, around).unwrap_or_else(|| value.clone())),
+        Made::Value(value) => Some(known(value, around).ok_or(NotMade::NoValue(value.span))),
         Made::Instance(_) => None,
     };
     arguments.iter().filter_map(value).collect()

@@ -11,7 +11,9 @@ mod statement;
 mod types;
 mod value;
 
-pub use elaborated::{Elaborated, MAX_PARTS, PlacedBlock, PlacedObject, control_plane_name};
+pub use elaborated::{
+    Elaborated, MAX_ELEMENTS, MAX_PARTS, NotMade, PlacedBlock, PlacedObject, control_plane_name,
+};
 pub use expression::{
     ActionCall, Applied, Binary, Callee, Expression, ExpressionKind, ExternCall, Set, Unary,
 };

@@ -314,3 +314,17 @@ pub struct Entry {
     /// Whether the control plane may not change it.
     pub constant: bool,
 }
+
+impl Program {
+    /// The number that a represented enumeration or a type of its own is; others are themselves.
+    pub fn representation(&self, of: &Type) -> Type {
+        match of {
+            Type::Enum(id) => {
+                let represented = &self.enums[id.index()].representation;
+                represented.clone().unwrap_or_else(|| of.clone())
+            }
+            Type::New(id) => self.representation(&self.new_types[id.index()].of),
+            _ => of.clone(),
+        }
+    }
+}

@@ -142,12 +142,14 @@ fn relocate<'f>(
                 code[at].immediate = *place as i32;
             }
             opcode::CALL if to_text => {
-                // A symbol of the section itself has the way to the function in the instruction.
+                // Of the section itself the instruction has the way from its beginning (the kernel's
+                // llvm_reloc.rst: R_BPF_64_32 is (S + A) / 8 - 1).
                 let start = symbol.address() as i64 / Instruction::SIZE as i64;
-                let way = match symbol.kind() {
-                    SymbolKind::Section => i64::from(immediate),
-                    _ => start - at as i64 - 1,
+                let to = match symbol.kind() {
+                    SymbolKind::Section => start + i64::from(immediate) + 1,
+                    _ => start,
                 };
+                let way = to - at as i64 - 1;
                 code[at].source = callee::LOCAL;
                 code[at].immediate = i32::try_from(way).map_err(|_| wrong(format!("`{name}`")))?;
             }
