@@ -176,7 +176,12 @@ impl Checker<'_> {
         if let Some(parameter) = written.type_parameters.first() {
             return self.unsupported(parameter.span, "a function that is generic");
         }
+        let span = returns.span;
         let returns = self.type_of(returns)?;
+        if returns != Type::Void && !super::statements::is_of_packets(&returns) {
+            let what = self.describe(&returns);
+            return self.wrong(span, format!("a function returns no {what}"));
+        }
         self.within(Place::Function, |checker| {
             let parameters = checker.declare_parameters(parameters)?;
             checker.returns = returns.clone();
@@ -207,6 +212,11 @@ impl Checker<'_> {
                 wrong = true;
                 continue;
             };
+            if !super::statements::is_of_packets(&of) {
+                let what = self.describe(&of);
+                let _ = self.wrong::<()>(parameter.name.span, format!("a parameter is no {what}"));
+                wrong = true;
+            }
             if matches!(of, Type::Extern(..)) && parameter.direction != Direction::None {
                 let message = "an object has no direction: it is what it is";
                 let _ = self.wrong::<()>(parameter.name.span, message);

@@ -165,7 +165,7 @@ impl Checker<'_> {
 }
 
 /// Whether a value is known once what is around it is made.
-fn is_made_known(value: &Expression) -> bool {
+pub(super) fn is_made_known(value: &Expression) -> bool {
     use ExpressionKind as K;
     match &value.kind {
         K::Constant(_) | K::Invalid | K::ConstructorParameter(_) => true,

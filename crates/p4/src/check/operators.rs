@@ -211,6 +211,10 @@ impl Checker<'_> {
             let known = arithmetic::cast(known, &self.representation(&to));
             return Ok(super::constant(span, to, known));
         }
+        if to == Type::Integer && !super::instances::is_made_known(&value) {
+            let told = Diagnostic::error(span, "numbers of any precision are known beforehand");
+            return self.refuse(told.help("cast it to a width that is wide enough: (bit<32>)…"));
+        }
         Ok(Expression { span, of: to, kind: ExpressionKind::Cast(Box::new(value)) })
     }
 
@@ -224,7 +228,7 @@ impl Checker<'_> {
             return from == to || self.is_cast(&from, &to);
         }
         match (from, to) {
-            // That it is known when the program is compiled is looked for where it is used.
+            // If it is known: the caller looks.
             (Type::Bits { .. }, Type::Integer) => true,
             (Type::Bits { width: 1, signed: false }, Type::Bool)
             | (Type::Bool, Type::Bits { width: 1, signed: false })

@@ -280,15 +280,7 @@ impl Checker<'_> {
         value: Option<&ast::Expression>,
     ) -> Checked<Option<Statement>> {
         let of = self.type_of(of)?;
-        if matches!(
-            of,
-            Type::Integer
-                | Type::Void
-                | Type::Extern(..)
-                | Type::Any
-                | Type::String
-                | Type::MatchKind
-        ) {
+        if matches!(of, Type::Extern(..)) || !is_of_packets(&of) {
             let what = self.describe(&of);
             return self.wrong(written.name.span, format!("a variable is no {what}"));
         }
@@ -333,6 +325,16 @@ impl Checker<'_> {
         self.program.actions.push(action);
         self.declare(&written.name, Symbol::Action(id));
         Ok(())
+    }
+}
+
+/// Whether a value of this type is there while packets are: a number has a width then.
+pub(super) fn is_of_packets(of: &Type) -> bool {
+    match of {
+        Type::Integer | Type::Void | Type::Any | Type::String | Type::MatchKind => false,
+        Type::Tuple(all) => all.iter().all(is_of_packets),
+        Type::List(_) => false,
+        _ => true,
     }
 }
 
