@@ -147,9 +147,7 @@ impl Parser<'_> {
             let kind = Kind::Unary(operator, Box::new(value));
             return Ok(Expression { span: self.since(start), kind });
         }
-        if self.at("(")
-            && let Some(to) = self.attempt(Self::cast)
-        {
+        if let Some(to) = self.cast() {
             let value = self.nested(Self::unary)?;
             self.grow(self.height)?;
             let kind = Kind::Cast(to, Box::new(value));
@@ -158,8 +156,20 @@ impl Parser<'_> {
         self.postfix()
     }
 
-    /// `(TYPE)` in front of a value.
-    fn cast(&mut self) -> Parsed<Type> {
+    /// `(TYPE)` in front of a value, if that is what comes next.
+    fn cast(&mut self) -> Option<Type> {
+        if !self.at("(") || self.no_casts.contains(&self.at) {
+            return None;
+        }
+        let at = self.at;
+        let found = self.attempt(Self::cast_type);
+        if found.is_none() {
+            self.no_casts.insert(at);
+        }
+        found
+    }
+
+    fn cast_type(&mut self) -> Parsed<Type> {
         self.expect("(")?;
         let to = self.parse_type()?;
         self.expect(")")?;

@@ -87,6 +87,7 @@ pub(crate) fn parse(tokens: &[Token], problems: &mut Diagnostics) -> Program {
         tallest: 0,
         types: HashSet::new(),
         no_types: HashSet::new(),
+        no_casts: HashSet::new(),
     };
     let mut program = Program::default();
     while parser.next().kind != Kind::End {
@@ -113,6 +114,8 @@ struct Parser<'p> {
     /// Tokens at which type arguments were tried in vain: trying again within another trial takes
     /// exponential time.
     no_types: HashSet<usize>,
+    /// The same of casts: what is in the brackets is read again as a value.
+    no_casts: HashSet<usize>,
 }
 
 impl<'p> Parser<'p> {

@@ -257,6 +257,16 @@ fn what_is_nested_without_end_is_refused() {
     assert!(said(&parse("test.p4", &calls, &Nothing))[0].contains("more than 500 operators"));
 }
 
+#[test]
+fn what_is_tried_twice_takes_no_exponential_time() {
+    // As a stack's type in front of a value, and as a value.
+    let indices = format!("const int X = {}0{};", "(a[".repeat(40), "])".repeat(40));
+    assert_eq!(said(&parse("test.p4", &indices, &Nothing)), [""; 0]);
+    // As a type with arguments in front of a value, and as a call.
+    let calls = format!("const int X = {}0{};", "(a<bit<(".repeat(30), ")>>(0))".repeat(30));
+    assert_eq!(said(&parse("test.p4", &calls, &Nothing)), [""; 0]);
+}
+
 /// No text makes the front end panic or go on without end.
 mod any_text {
     use proptest::prelude::*;
