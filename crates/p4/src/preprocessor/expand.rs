@@ -50,6 +50,9 @@ impl Preprocessor<'_> {
                 out.push(next);
                 continue;
             };
+            if !self.spend(1, next.token.span) {
+                return out;
+            }
             let mut hidden = next.hidden.as_deref().cloned().unwrap_or_default();
             let body = if let Some(parameters) = &found.parameters {
                 if !rest.last().is_some_and(|behind| behind.token.is("(")) {
@@ -69,14 +72,7 @@ impl Preprocessor<'_> {
             } else {
                 self.substitute(&found, &[], &[], next.token.span, depth)
             };
-            let Some(left) = self.budget.and_then(|budget| budget.checked_sub(body.len())) else {
-                if self.budget.take().is_some() {
-                    let message = format!("macros make more than {MAX_TOKENS} tokens");
-                    self.error(next.token.span, message);
-                }
-                return out;
-            };
-            self.budget = Some(left);
+            let Some(body) = body else { return out };
             hidden.push(next.token.text.clone());
             let hidden = Arc::new(hidden);
             let first = body.len();
@@ -90,6 +86,16 @@ impl Preprocessor<'_> {
             }
         }
         out
+    }
+
+    /// Takes so many tokens from what macros may make; false once they have made more.
+    fn spend(&mut self, tokens: usize, used: Span) -> bool {
+        let Some(budget) = self.budget else { return false };
+        self.budget = budget.checked_sub(tokens);
+        if self.budget.is_none() {
+            self.error(used, format!("macros make more than {MAX_TOKENS} tokens"));
+        }
+        self.budget.is_some()
     }
 
     fn predefined(&self, token: &Token) -> Option<Token> {
@@ -150,7 +156,8 @@ impl Preprocessor<'_> {
         None
     }
 
-    /// A macro's body with its arguments. What comes from the body stands where it is used.
+    /// A macro's body with its arguments; None if macros make too much. What comes from the body
+    /// stands where it is used.
     fn substitute(
         &mut self,
         found: &Macro,
@@ -158,12 +165,12 @@ impl Preprocessor<'_> {
         arguments: &[Vec<Marked>],
         used: Span,
         depth: usize,
-    ) -> Vec<Marked> {
+    ) -> Option<Vec<Marked>> {
         let argument = |token: &Token| {
-            let at =
-                parameters.iter().position(|name| token.kind == Kind::Word && *name == token.text);
-            at.map(|at| &arguments[at])
+            parameters.iter().position(|name| token.kind == Kind::Word && *name == token.text)
         };
+        // Each argument is expanded once, however often it is used: arguments hold macros again.
+        let mut expanded: Vec<Option<Vec<Marked>>> = vec![None; arguments.len()];
         let mut out: Vec<Marked> = Vec::new();
         let mut paste = false;
         let mut body = found.body.iter().peekable();
@@ -173,29 +180,51 @@ impl Preprocessor<'_> {
                 continue;
             }
             let pasted = body.peek().is_some_and(|next| next.is("##"));
-            let mut part = match argument(token) {
+            let at = argument(token);
+            let mut part = match at {
                 _ if token.is("#") && found.parameters.is_some() => {
                     // A definition that says otherwise is refused.
-                    let named = body.next().and_then(argument).map_or(&[][..], Vec::as_slice);
+                    let named = body.next().and_then(argument).map_or(&[][..], |at| &arguments[at]);
+                    if !self.spend(1 + named.len(), used) || !self.spend(bulk(named), used) {
+                        return None;
+                    }
                     vec![Marked { token: quoted(named, used), hidden: None }]
                 }
-                Some(argument) if paste || pasted => argument.clone(),
-                Some(argument) => self.expand(argument.clone(), depth + 1),
+                Some(at) => {
+                    let whole = if paste || pasted {
+                        &arguments[at]
+                    } else {
+                        expanded[at]
+                            .get_or_insert_with(|| self.expand(arguments[at].clone(), depth + 1))
+                    };
+                    // Before it is made: the same long argument may be wanted any number of times.
+                    if !self.spend(whole.len().max(1), used) {
+                        return None;
+                    }
+                    whole.clone()
+                }
                 None => {
+                    if !self.spend(1, used) {
+                        return None;
+                    }
                     let token = Token { span: used, begins_line: false, ..token.clone() };
                     vec![Marked { token, hidden: None }]
                 }
             };
             if std::mem::take(&mut paste)
                 && let (Some(left), Some(right)) = (out.last(), part.first())
-                && let Some(one) = self.paste(&left.token, &right.token, used)
             {
-                out.pop();
-                part[0] = Marked { token: one, hidden: None };
+                if !self.spend(bulk([left, right]), used) {
+                    return None;
+                }
+                if let Some(one) = self.paste(&left.token, &right.token, used) {
+                    out.pop();
+                    part[0] = Marked { token: one, hidden: None };
+                }
             }
             out.append(&mut part);
         }
-        out
+        Some(out)
     }
 
     /// Two tokens as one.
@@ -228,6 +257,12 @@ fn union(hidden: Hidden, more: &Arc<Vec<Arc<str>>>) -> Arc<Vec<Arc<str>>> {
             Arc::new(all)
         }
     }
+}
+
+/// As how many tokens the text of these counts when one is made of it: what is joined or quoted
+/// again and again is soon without end as well.
+fn bulk<'m>(tokens: impl IntoIterator<Item = &'m Marked>) -> usize {
+    tokens.into_iter().map(|marked| marked.token.text.len()).sum::<usize>() / 16
 }
 
 /// An argument as a string.

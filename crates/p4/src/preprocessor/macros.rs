@@ -67,7 +67,7 @@ impl Preprocessor<'_> {
             let again = again.related(before.span, "its first definition");
             self.problems.add(again.help("write `#undef` before it"));
         }
-        self.macros.insert(name.text.clone(), made);
+        self.macros.insert(name.text.clone(), Arc::new(made));
     }
 
     fn parameters(&mut self, tokens: &[Token]) -> Option<(Vec<Arc<str>>, bool)> {

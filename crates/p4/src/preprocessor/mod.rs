@@ -72,7 +72,7 @@ struct Preprocessor<'p> {
     includes: &'p dyn Includes,
     sources: &'p mut Sources,
     problems: &'p mut Diagnostics,
-    macros: HashMap<Arc<str>, Macro>,
+    macros: HashMap<Arc<str>, Arc<Macro>>,
     out: Vec<Token>,
     /// Text that is not yet expanded: a macro's arguments may go over several lines.
     pending: Vec<Token>,

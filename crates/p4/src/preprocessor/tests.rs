@@ -120,6 +120,24 @@ fn macros_without_end_are_stopped() {
     assert_eq!(run(&text, &[]).1, ["31: macros make more than 262144 tokens"]);
     let nested = format!("#define F(x) x\n{}1{}", "F(".repeat(500), ")".repeat(500));
     assert_eq!(run(&nested, &[]).1[0], "2: macros' arguments are nested too deeply");
+    let wide = "2: macros make more than 262144 tokens";
+    // An argument that is used twice holds one that is, and nothing is left of them.
+    let empty = format!("#define F(x) x x\n{}{}", "F(".repeat(60), ")".repeat(60));
+    assert_eq!(run(&empty, &[]), (String::new(), Vec::new()));
+    // What is refused is refused before it is made.
+    let long = "a ".repeat(20_000);
+    for body in ["x ", "x##x ", "#x "] {
+        let many = format!("#define F(x) {}\nF({long})", body.repeat(20_000));
+        assert_eq!(run(&many, &[]).1.last().map(String::as_str), Some(wide), "{body}");
+    }
+    for (body, first) in [("x##x", "a"), ("#x", "\"\\\\\"")] {
+        let (open, close) = ("F(".repeat(50), ")".repeat(50));
+        let grown = format!("#define G(x) {body}\n#define F(x) G(x)\n{open}{first}{close}");
+        assert_eq!(run(&grown, &[]).1, ["3: macros make more than 262144 tokens"], "{body}");
+    }
+    // A macro's name alone is not looked into.
+    let names = format!("#define F() {}\n{}", "a ".repeat(20_000), "F ".repeat(20_000));
+    assert_eq!(run(&names, &[]).1, [""; 0]);
     let deep = format!("#if {}1\n#endif", "(".repeat(5000));
     assert_eq!(run(&deep, &[]).1, ["1: the condition is nested too deeply"]);
 }
