@@ -99,10 +99,11 @@ impl Preprocessor<'_> {
     }
 
     fn predefined(&self, token: &Token) -> Option<Token> {
-        let place = self.sources.locate(token.span);
+        // To look for a line takes time: not for each word.
+        let place = || self.sources.locate(token.span);
         let (kind, text) = match &*token.text {
-            "__LINE__" => (Kind::Integer, place.map_or(0, |place| place.line).to_string()),
-            "__FILE__" => (Kind::Text, format!("\"{}\"", place.map_or("", |place| place.file))),
+            "__LINE__" => (Kind::Integer, place().map_or(0, |place| place.line).to_string()),
+            "__FILE__" => (Kind::Text, format!("\"{}\"", place().map_or("", |place| place.file))),
             _ => return None,
         };
         Some(Token { kind, text: text.into(), ..token.clone() })

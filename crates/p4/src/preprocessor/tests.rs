@@ -138,6 +138,9 @@ fn macros_without_end_are_stopped() {
     // A macro's name alone is not looked into.
     let names = format!("#define F() {}\n{}", "a ".repeat(20_000), "F ".repeat(20_000));
     assert_eq!(run(&names, &[]).1, [""; 0]);
+    // Nor is a word's place looked for, if it is no `__LINE__`.
+    let lines = format!("#define A\n{}", "word\n".repeat(100_000));
+    assert_eq!(run(&lines, &[]).1, [""; 0]);
     let deep = format!("#if {}1\n#endif", "(".repeat(5000));
     assert_eq!(run(&deep, &[]).1, ["1: the condition is nested too deeply"]);
 }
