@@ -40,7 +40,7 @@ impl Preprocessor<'_> {
         }
         let Some(known) = self.without_defined(line) else { return false };
         let tokens = self.expand_all(known);
-        let mut condition = Condition { tokens: &tokens, at: 0, depth: 0 };
+        let mut condition = Condition { tokens: &tokens, at: 0, depth: 0, idle: false };
         let value = condition.binary(0).and_then(|value| match tokens.get(condition.at) {
             None => Ok(value),
             Some(more) => Err((more.span, format!("`{}` was not expected here", more.text))),
@@ -93,6 +93,9 @@ struct Condition<'t> {
     tokens: &'t [Token],
     at: usize,
     depth: usize,
+    /// What is read does not matter: only its grammar may be wrong, not its value, as that of a
+    /// division by what is not defined.
+    idle: bool,
 }
 
 impl Condition<'_> {
@@ -114,21 +117,43 @@ impl Condition<'_> {
         while let Some((operator, level, tokens)) = self.operator(loosest) {
             let span = self.tokens[self.at].span;
             self.at += tokens;
-            let right = self.binary(level + 1);
-            // What does not matter may be wrong, as a division by what is not defined.
-            left = match (operator, left != 0) {
-                ("||", true) => 1,
-                ("&&", false) => 0,
-                _ => computed(operator, left, right?, span)?,
+            let settled = matches!((operator, left != 0), ("||", true) | ("&&", false));
+            let right = self.unless(settled, |side| side.binary(level + 1))?;
+            left = match computed(operator, left, right, span) {
+                Err(_) if self.idle => 0,
+                value => value?,
             };
         }
         if loosest == 0 && self.take("?") {
-            let yes = self.binary(0)?;
-            self.expect(":")?;
-            let no = self.binary(0)?;
-            return Ok(if left != 0 { yes } else { no });
+            return self.nested(|condition| {
+                let yes = condition.unless(left == 0, |branch| branch.binary(0))?;
+                condition.expect(":")?;
+                let no = condition.unless(left != 0, |branch| branch.binary(0))?;
+                Ok(if left != 0 { yes } else { no })
+            });
         }
         Ok(left)
+    }
+
+    /// A part whose value does not matter if `idle`.
+    fn unless(&mut self, idle: bool, part: impl FnOnce(&mut Self) -> Value) -> Value {
+        let around = self.idle;
+        self.idle |= idle;
+        let value = part(self);
+        self.idle = around;
+        value
+    }
+
+    /// A part that may hold itself, behind its first token.
+    fn nested(&mut self, part: impl FnOnce(&mut Self) -> Value) -> Value {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            let span = self.tokens[self.at - 1].span;
+            return Err((span, "the condition is nested too deeply".into()));
+        }
+        let value = part(self);
+        self.depth -= 1;
+        value
     }
 
     fn unary(&mut self) -> Value {
@@ -139,15 +164,20 @@ impl Condition<'_> {
             ));
         };
         self.at += 1;
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err((token.span, "the condition is nested too deeply".into()));
-        }
-        let value = match (token.kind, &*token.text) {
-            (Kind::Integer, text) => number::parse(text)
-                .ok()
-                .and_then(|integer| i64::try_from(integer.value).ok())
-                .ok_or((token.span, format!("`{text}` is no number of 64 bits"))),
+        self.nested(|condition| condition.operand(token))
+    }
+
+    /// What begins with `token`, which is taken already.
+    fn operand(&mut self, token: &Token) -> Value {
+        match (token.kind, &*token.text) {
+            (Kind::Integer, text) => {
+                let value = number::parse(text).ok().map(|integer| i64::try_from(integer.value));
+                match value {
+                    Some(Ok(value)) => Ok(value),
+                    Some(Err(_)) if self.idle => Ok(0),
+                    _ => Err((token.span, format!("`{text}` is no number of 64 bits"))),
+                }
+            }
             // What is not defined is 0, but `true` is what it says.
             (Kind::Word, word) => Ok((word == "true").into()),
             (_, "!") => self.unary().map(|value| i64::from(value == 0)),
@@ -159,9 +189,7 @@ impl Condition<'_> {
                 self.expect(")").map(|()| value)
             }
             (_, other) => Err((token.span, format!("`{other}` is no value"))),
-        };
-        self.depth -= 1;
-        value
+        }
     }
 
     fn take(&mut self, text: &str) -> bool {

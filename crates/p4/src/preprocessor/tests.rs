@@ -71,6 +71,9 @@ fn conditions_choose() {
     gives("#ifdef X\na\n#if 1\nb\n#endif\n#else\nc\n#endif", "c");
     gives("#ifndef X\n#define X\na\n#endif\n#ifndef X\nb\n#endif", "a");
     gives("#define X\n#if defined X || 1 / 0\na\n#endif", "a");
+    gives("#if 0 && 1 / 0 || (1 ? 2 : 1 % 0) == 2\na\n#endif", "a");
+    gives("#if 1 || 99999999999999999999 > 1 / (1 / 0)\na\n#endif", "a");
+    gives("#if 0 ? 1 : 0 ? 2 : 3 == 3\na\n#endif", "a");
     gives("#if 0\n#include \"none\"\n#error no\n#nonsense\n'\n#endif\na", "a");
     gives("#if UNKNOWN ? 0 : (2 | 4) == 6\na\n#endif", "a");
     gives("#define F(x) (x << 2)\n#if F(1) == 4\na\n#endif", "a");
@@ -101,6 +104,10 @@ fn what_is_wrong_is_told_with_its_place() {
     says("#if 1 / 0\n#endif", "1: a division by 0");
     says("#if (1\n#endif", "1: expected `)`");
     says("#if 1 2\n#endif", "1: `2` was not expected here");
+    says("#if 1 || (\n#endif", "1: the condition ends where a value was expected");
+    says("#if 0 && 2 )\n#endif", "1: `)` was not expected here");
+    says("#if 1 ? 1 : *\n#endif", "1: `*` is no value");
+    says("#if 1 ? 1 / 0 : 1\n#endif", "1: a division by 0");
     says("#if\n#endif", "1: the condition ends where a value was expected");
     says("#define A(x) x\nA(1, 2)", "2: `A` takes 1 arguments, not 2");
     says("#define A(x) x\nA(1", "2: the arguments of `A` have no end");
@@ -143,4 +150,8 @@ fn macros_without_end_are_stopped() {
     assert_eq!(run(&lines, &[]).1, [""; 0]);
     let deep = format!("#if {}1\n#endif", "(".repeat(5000));
     assert_eq!(run(&deep, &[]).1, ["1: the condition is nested too deeply"]);
+    for choice in ["0?0:", "0?"] {
+        let deep = format!("#if {}0\n#endif", choice.repeat(100_000));
+        assert_eq!(run(&deep, &[]).1, ["1: the condition is nested too deeply"], "{choice}");
+    }
 }
