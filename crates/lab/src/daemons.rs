@@ -297,7 +297,7 @@ pub(crate) fn runs_deaf(folder: &Path, config: &Path, socket: &Path) -> bool {
 }
 
 /// Whether nobody listens on a socket, or it is gone.
-fn is_deaf(socket: &Path) -> bool {
+pub fn is_deaf(socket: &Path) -> bool {
     let found = std::os::unix::net::UnixStream::connect(socket).map_err(|error| error.kind());
     matches!(found, Err(ErrorKind::NotFound | ErrorKind::ConnectionRefused))
 }

@@ -44,7 +44,7 @@ pub use announce::announcement;
 pub use attached::{Attached, interfaces as attached};
 pub use cancel::Cancel;
 pub use counted::{Counted, Told};
-pub use daemons::{ControllerConfig, Daemons, NodeConfig};
+pub use daemons::{ControllerConfig, Daemons, NodeConfig, is_deaf};
 pub use draw::draw;
 pub use emulated::{
     Device, EmulatorConfig, SOCKET as EMULATOR_SOCKET, device as emulator_device,

@@ -2,22 +2,28 @@
 //!
 //! [`source`] holds files and places in them, [`diagnostic`] what is said of them. The preprocessor
 //! makes tokens of files, [`syntax`] a program of tokens, and the checker a program whose names and
-//! types are known, [`ir`]. [`interpret`] runs it as the language says, [`stf`] runs tests on it. No
-//! I/O: included files are handed in.
+//! types are known, [`ir`]. [`interpret`] runs it as the language says, [`stf`] runs tests on it.
+//! [`flat`] writes every call out, and [`ebpf`] makes code of that: an [`object`], whose tables are in
+//! maps as [`layout`] says. No I/O: included files are handed in.
 #![forbid(unsafe_code)]
 
 mod check;
 pub mod diagnostic;
+pub mod ebpf;
+pub mod flat;
 pub mod interpret;
 pub mod ir;
+pub mod layout;
 mod lexer;
-mod model;
+pub mod model;
 pub mod number;
 pub mod object;
 mod preprocessor;
 pub mod source;
 pub mod stf;
 pub mod syntax;
+#[cfg(test)]
+mod test_programs;
 
 pub use preprocessor::Includes;
 

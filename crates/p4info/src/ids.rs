@@ -22,8 +22,24 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    pub(crate) fn new(kind: u8) -> Self {
-        Self { kind, taken: BTreeMap::new() }
+    /// Takes the ids that programs say, before any other one is chosen.
+    pub(crate) fn new<'a>(
+        kind: u8,
+        all: impl IntoIterator<Item = (&'a str, &'a [Annotation])>,
+    ) -> Result<Self, Error> {
+        let mut taken = BTreeMap::new();
+        let high = u32::from(kind) << 24;
+        for (name, annotations) in all {
+            let Some(text) = said(annotations) else { continue };
+            let number = number(&text).filter(|id| id & BELOW != 0);
+            let fits = number.filter(|id| matches!(id & !BELOW, over if over == 0 || over == high));
+            let bad = || Error::BadId(name.to_owned(), text.clone(), kind);
+            let id = high | fits.ok_or_else(bad)?;
+            if let Some(other) = taken.insert(id, name.to_owned()) {
+                return Err(Error::SameId(other, name.to_owned(), id));
+            }
+        }
+        Ok(Self { kind, taken })
     }
 
     /// The id of what has this name.
@@ -32,33 +48,17 @@ impl Ids {
     }
 
     /// Names something. Its alias is not known before all are there.
-    pub(crate) fn preamble(
-        &mut self,
-        name: &str,
-        annotations: &[Annotation],
-    ) -> Result<v1::Preamble, Error> {
+    pub(crate) fn preamble(&mut self, name: &str, annotations: &[Annotation]) -> v1::Preamble {
         let kind = u32::from(self.kind) << 24;
-        let id = match said(annotations) {
-            Some(text) => {
-                let number = number(&text).filter(|id| id & BELOW != 0);
-                let fits =
-                    number.filter(|id| matches!(id & !BELOW, high if high == 0 || high == kind));
-                let bad = || Error::BadId(name.to_owned(), text.clone(), self.kind);
-                let id = kind | fits.ok_or_else(bad)?;
-                if let Some(other) = self.taken.get(&id) {
-                    return Err(Error::SameId(other.clone(), name.to_owned(), id));
-                }
-                id
-            }
-            None => self.free(kind, name),
-        };
+        let given = said(annotations).and_then(|_| self.of(name));
+        let id = given.unwrap_or_else(|| self.free(kind, name));
         self.taken.insert(id, name.to_owned());
-        Ok(v1::Preamble {
+        v1::Preamble {
             id,
             name: name.to_owned(),
-            alias: String::new(),
             annotations: texts(annotations),
-        })
+            ..Default::default()
+        }
     }
 
     /// The first id from the hash of the name on that nobody has.

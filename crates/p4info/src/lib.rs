@@ -5,6 +5,7 @@
 mod ids;
 #[cfg(test)]
 mod tests;
+mod types;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ use prost_reflect::text_format::FormatOptions;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
 use ids::Ids;
+use types::{Types, bits, named, type_spec};
 
 /// The types of `proto/p4/config/v1/p4info.proto`.
 #[expect(missing_docs, clippy::pedantic, reason = "generated; documented in proto/")]
@@ -51,22 +53,28 @@ pub fn info(program: &Program) -> Result<v1::P4Info, Error> {
     let made = program.elaborate()?;
     let main = program.main.as_ref().ok_or(NotMade::NoMain)?;
     let mut info = v1::P4Info {
-        pkg_info: Some(v1::PkgInfo { name: String::new(), arch: main.package.to_string() }),
+        pkg_info: Some(v1::PkgInfo { arch: main.package.to_string(), ..Default::default() }),
         ..v1::P4Info::default()
     };
-    let mut types = BTreeMap::new();
+    let mut types = Types::default();
     let actions = actions(program, &made);
-    let mut action_ids = Ids::new(ids::ACTION);
+    let said = |(name, id): (_, &ActionId)| -> (_, &[Annotation]) {
+        (String::as_str(name), &program.actions[id.index()].declared.annotations)
+    };
+    let mut action_ids = Ids::new(ids::ACTION, actions.iter().map(said))?;
     for (name, id) in &actions {
         let declared = &program.actions[id.index()].declared;
         let params = params(program, *id, &mut types);
-        let preamble = action_ids.preamble(name, &declared.annotations)?;
+        let preamble = action_ids.preamble(name, &declared.annotations);
         info.actions.push(v1::Action { preamble: Some(preamble), params });
     }
-    let mut table_ids = Ids::new(ids::TABLE);
+    let said = made.tables.iter().map(|(id, name)| -> (_, &[Annotation]) {
+        (&**name, &program.tables[id.index()].declared.annotations)
+    });
+    let mut table_ids = Ids::new(ids::TABLE, said)?;
     for (at, (id, name)) in made.tables.iter().enumerate() {
         let table = &program.tables[id.index()];
-        let preamble = table_ids.preamble(name, &table.declared.annotations)?;
+        let preamble = table_ids.preamble(name, &table.declared.annotations);
         let around = made.blocks.iter().find(|block| block.tables.get(id) == Some(&at));
         let action_id = |id: ActionId| {
             let name = around.map(|around| action_name(program, around, id));
@@ -79,8 +87,8 @@ pub fn info(program: &Program) -> Result<v1::P4Info, Error> {
         };
         let reference = |action: &p4::ir::TableAction| v1::ActionRef {
             id: action_id(action.call.action),
-            annotations: Vec::new(),
             scope: scope(action).into(),
+            ..Default::default()
         };
         let default = table.actions.get(table.default_action.0);
         let default = default.map_or(0, |action| action_id(action.call.action));
@@ -95,13 +103,15 @@ pub fn info(program: &Program) -> Result<v1::P4Info, Error> {
             const_default_action_id: if table.default_is_constant { default } else { 0 },
             size: i64::from(table.size),
             is_const_table: table.entries_are_constant,
+            has_initial_entries: !table.entries.is_empty(),
+            ..Default::default()
         });
     }
     value_sets(program, &made, &mut info, &mut types)?;
     registers(program, &made, &mut info, &mut types)?;
     set_aliases(&mut info);
-    if !types.is_empty() {
-        info.type_info = Some(v1::P4TypeInfo { new_types: types });
+    if types != Types::default() {
+        info.type_info = Some(types);
     }
     Ok(info)
 }
@@ -116,13 +126,42 @@ pub fn text(info: &v1::P4Info) -> String {
     message.to_text_format_with_options(&options) + "\n"
 }
 
+/// p4info of a file, in protobuf's text or bytes.
+///
+/// # Errors
+///
+/// It is neither.
+pub fn read(bytes: &[u8]) -> Result<v1::P4Info, Unreadable> {
+    let pool = DescriptorPool::decode(DESCRIBED).expect("the description is the build's own");
+    let of = pool.get_message_by_name("p4.config.v1.P4Info").expect("it describes P4Info");
+    let text = std::str::from_utf8(bytes).ok();
+    let said = match text.map(|text| DynamicMessage::parse_text_format(of, text)) {
+        Some(Ok(message)) => return Ok(v1::P4Info::decode(&*message.encode_to_vec())?),
+        Some(Err(why)) => Some(why.to_string()),
+        None => None,
+    };
+    match (v1::P4Info::decode(bytes), said) {
+        (Ok(info), _) => Ok(info),
+        (Err(_), Some(why)) => Err(Unreadable::Text(why)),
+        (Err(why), None) => Err(why.into()),
+    }
+}
+
+/// Why a file is no p4info.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// It is text, of something else.
+    #[error("no p4info in protobuf's text: {0}")]
+    Text(String),
+    /// They are no bytes of p4info.
+    #[error("no p4info in protobuf's bytes: {0}")]
+    Bytes(#[from] prost::DecodeError),
+}
+
 /// p4info as protobuf's bytes.
 pub fn binary(info: &v1::P4Info) -> Vec<u8> {
     info.encode_to_vec()
 }
-
-/// New types that something here has, by name.
-type Types = BTreeMap<String, v1::P4NewTypeSpec>;
 
 // ---- actions ----
 
@@ -165,6 +204,7 @@ fn params(program: &Program, id: ActionId, types: &mut Types) -> Vec<v1::action:
             annotations: texts(annotations),
             bitwidth: bits(program, &variable.of),
             type_name: named(program, &variable.of, types),
+            ..Default::default()
         });
     }
     all
@@ -196,6 +236,7 @@ fn match_field(
         bitwidth: bits(program, of),
         type_name: named(program, of, types),
         r#match: Some(Match::MatchType(kind.into())),
+        ..Default::default()
     }
 }
 
@@ -205,7 +246,10 @@ fn value_sets(
     info: &mut v1::P4Info,
     types: &mut Types,
 ) -> Result<(), Error> {
-    let mut ids = Ids::new(ids::VALUE_SET);
+    let said = made.value_sets.iter().map(|(id, name)| -> (_, &[Annotation]) {
+        (&**name, &program.value_sets[id.index()].declared.annotations)
+    });
+    let mut ids = Ids::new(ids::VALUE_SET, said)?;
     for (id, name) in &made.value_sets {
         let set = &program.value_sets[id.index()];
         let fields: Vec<(String, Type)> = match &set.of {
@@ -219,7 +263,7 @@ fn value_sets(
             match_field(program, id, name, MatchKind::Exact, of, &[], types)
         };
         info.value_sets.push(v1::ValueSet {
-            preamble: Some(ids.preamble(name, &set.declared.annotations)?),
+            preamble: Some(ids.preamble(name, &set.declared.annotations)),
             r#match: (1..).zip(&fields).map(field).collect(),
             size: set.size.to_i32().unwrap_or(i32::MAX),
         });
@@ -233,7 +277,7 @@ fn registers(
     info: &mut v1::P4Info,
     types: &mut Types,
 ) -> Result<(), Error> {
-    let mut ids = Ids::new(ids::REGISTER);
+    let mut ids = Ids::new(ids::REGISTER, [])?;
     for object in &made.objects {
         if &*program.externs[object.of.index()].declared.name != "Register" {
             continue;
@@ -244,50 +288,13 @@ fn registers(
         };
         let of = object.types.first();
         info.registers.push(v1::Register {
-            preamble: Some(ids.preamble(&object.name, &[])?),
+            preamble: Some(ids.preamble(&object.name, &[])),
             type_spec: of.and_then(|of| type_spec(program, of, types)),
             size,
+            ..Default::default()
         });
     }
     Ok(())
-}
-
-// ---- types ----
-
-/// The bits of a value that the control plane writes; 32 for names without numbers.
-fn bits(program: &Program, of: &Type) -> i32 {
-    program.size_of(of).map_or(32, |(bits, _)| bits as i32)
-}
-
-/// The name of a type like no other, which is described once.
-fn named(program: &Program, of: &Type, types: &mut Types) -> Option<v1::P4NamedType> {
-    use v1::p4_new_type_spec::Representation;
-    let Type::New(id) = of else { return None };
-    let of = &program.new_types[id.index()];
-    let name = of.declared.name.to_string();
-    let inner = type_spec(program, &of.of, types);
-    let representation = inner.map(Representation::OriginalType);
-    types.insert(name.clone(), v1::P4NewTypeSpec { representation });
-    Some(v1::P4NamedType { name })
-}
-
-fn type_spec(program: &Program, of: &Type, types: &mut Types) -> Option<v1::P4DataTypeSpec> {
-    use v1::p4_bitstring_like_type_spec::TypeSpec as Bits;
-    use v1::p4_data_type_spec::TypeSpec;
-    let bits = |bits| TypeSpec::Bitstring(v1::P4BitstringLikeTypeSpec { type_spec: Some(bits) });
-    let spec = match of {
-        Type::Bool => TypeSpec::Bool(v1::P4BoolType {}),
-        Type::Bits { width, signed } => {
-            let bitwidth = *width as i32;
-            bits(match signed {
-                true => Bits::Int(v1::P4IntTypeSpec { bitwidth }),
-                false => Bits::Bit(v1::P4BitTypeSpec { bitwidth }),
-            })
-        }
-        Type::New(_) => TypeSpec::NewType(named(program, of, types)?),
-        _ => return None,
-    };
-    Some(v1::P4DataTypeSpec { type_spec: Some(spec) })
 }
 
 // ---- names ----

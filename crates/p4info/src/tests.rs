@@ -112,3 +112,47 @@ fn ids_that_contradict_are_refused() {
     let same = Error::SameId("c.u".into(), "c.one.t".into(), 0x0200_1234);
     assert_eq!(made(&twice), Err(same));
 }
+
+/// An id that is chosen is never one that something further down asks for.
+#[test]
+fn ids_that_are_asked_for_are_taken_first() {
+    let first = made(PROGRAM).unwrap();
+    let chosen = first.tables[1].preamble.as_ref().unwrap();
+    assert_eq!(chosen.name, "c.one.t");
+    // The last table asks for what the hash of another's name gives.
+    let asked = format!("@id({:#x}) table u", chosen.id);
+    let second = made(&PROGRAM.replace("@id(0x1234) table u", &asked)).unwrap();
+    let ids: Vec<u32> = second.tables.iter().map(|one| one.preamble.as_ref().unwrap().id).collect();
+    assert_eq!(ids[0], chosen.id);
+    assert!(ids[1] != chosen.id && ids[2] != chosen.id && ids[1] != ids[2], "{ids:x?}");
+}
+
+#[test]
+fn registers_have_types_with_parts() {
+    let program = PROGRAM
+        .replace(
+            "struct meta_t { }",
+            "struct meta_t { } enum bit<4> e_t { A = 1 }
+            struct both { bit<32> a; bool b; e_t e; h_t h; }",
+        )
+        .replace("Register<int<32>, bit<32>>(size) seen;", "Register<both, bit<32>>(size) seen;")
+        .replace("seen.write(0, 1);", "both x; x = seen.read(0); seen.write(0, x);");
+    let info = made(&program).unwrap();
+    use v1::p4_data_type_spec::TypeSpec;
+    let of = info.registers[0].type_spec.as_ref().unwrap().type_spec.as_ref().unwrap();
+    assert_eq!(*of, TypeSpec::Struct(v1::P4NamedType { name: "both".into() }));
+    let types = info.type_info.as_ref().unwrap();
+    let members: Vec<_> = types.structs["both"].members.iter().map(|one| &*one.name).collect();
+    assert_eq!(members, ["a", "b", "e", "h"]);
+    let width = types.serializable_enums["e_t"].underlying_type.as_ref().unwrap().bitwidth;
+    assert_eq!(width, 4);
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let info = made(PROGRAM).unwrap();
+    assert_eq!(read(text(&info).as_bytes()).as_ref(), Ok(&info));
+    assert_eq!(read(&binary(&info)).as_ref(), Ok(&info));
+    assert!(matches!(read(b"tables { what: 1 }"), Err(Unreadable::Text(_))));
+    assert!(matches!(read(&[0xff, 0xfe]), Err(Unreadable::Bytes(_))));
+}

@@ -216,7 +216,8 @@ fn listed(parameters: &[Parameter]) -> String {
     parameters.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn direction_text(direction: Direction) -> &'static str {
+/// The direction as it stands in front of a type.
+pub(super) fn direction_text(direction: Direction) -> &'static str {
     match direction {
         Direction::None => "",
         Direction::In => "in ",

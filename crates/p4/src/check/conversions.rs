@@ -74,7 +74,7 @@ impl Checker<'_> {
 
     /// `{a, b}` as a record, a tuple or a stack.
     fn list_as(&mut self, fields: Vec<Expression>, span: Span, to: &Type) -> Checked<Expression> {
-        let types = self.field_types(to);
+        let types = self.program.parts(to);
         if types.len() != fields.len() {
             let what = self.describe(to);
             let told = Diagnostic::error(span, format!("{what} has {} fields", types.len()));
@@ -84,18 +84,6 @@ impl Checker<'_> {
             fields.into_iter().zip(&types).map(|(field, of)| self.convert(field, of)).collect();
         let fields = converted.into_iter().collect::<Checked<Vec<_>>>()?;
         Ok(Expression { span, of: to.clone(), kind: ExpressionKind::Fields(fields) })
-    }
-
-    /// The types of what a list in braces gives.
-    pub(super) fn field_types(&self, of: &Type) -> Vec<Type> {
-        match of {
-            Type::Tuple(all) => all.to_vec(),
-            Type::Stack(element, size) => vec![(**element).clone(); *size as usize],
-            _ => self
-                .record(of)
-                .map(|record| record.fields.iter().map(|field| field.of.clone()).collect())
-                .unwrap_or_default(),
-        }
     }
 
     /// Both with one type, if one of them can be the other's.

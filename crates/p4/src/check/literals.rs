@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{Checked, Checker, constant};
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Expression, ExpressionKind, RecordKind, Type, Value};
+use crate::ir::{Expression, ExpressionKind, RecordKind, Type};
 use crate::source::Span;
 use crate::syntax::ast::{self, ExpressionKind as Kind};
 
@@ -21,7 +21,7 @@ impl Checker<'_> {
         let given = &values[..values.len() - usize::from(rest)];
         let wanted =
             wanted.filter(|of| matches!(of, Type::Tuple(_) | Type::Record(_) | Type::Stack(..)));
-        let types = wanted.map(|of| self.field_types(of)).unwrap_or_default();
+        let types = wanted.map(|of| self.program.parts(of)).unwrap_or_default();
         let all: Vec<_> = (0..)
             .zip(given)
             .map(|(at, value)| self.expression(value, types.get::<usize>(at)))
@@ -103,36 +103,5 @@ impl Checker<'_> {
     fn unknown_type(&mut self, span: Span) -> Checked<Expression> {
         let told = Diagnostic::error(span, "nothing says which type this is");
         self.refuse(told.help("a cast does: (TYPE) {…}"))
-    }
-}
-
-impl crate::ir::Program {
-    /// What a variable of this type holds at its beginning: zeros, and headers that are not valid.
-    pub fn initial(&self, of: &Type) -> Value {
-        match of {
-            Type::Bool => Value::Bool(false),
-            Type::Error => Value::Error(0),
-            Type::Varbit(_) => Value::Varbit { bits: 0, value: 0.into() },
-            Type::String => Value::String("".into()),
-            Type::Enum(id) => match self.enums[id.index()].representation {
-                Some(_) => Value::Integer(0.into()),
-                None => Value::Member(0),
-            },
-            Type::New(id) => self.initial(&self.new_types[id.index()].of),
-            Type::Tuple(types) => {
-                Value::record(types.iter().map(|one| self.initial(one)).collect())
-            }
-            Type::Stack(of, size) => {
-                Value::Stack { next: 0, elements: vec![self.initial(of); *size as usize] }
-            }
-            Type::Record(id) => {
-                let record = &self.records[id.index()];
-                Value::Record {
-                    valid: record.kind != RecordKind::Header,
-                    fields: record.fields.iter().map(|field| self.initial(&field.of)).collect(),
-                }
-            }
-            _ => Value::Integer(0.into()),
-        }
     }
 }

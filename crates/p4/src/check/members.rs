@@ -2,7 +2,7 @@
 
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, constant};
-use crate::ir::{Expression, ExpressionKind, RecordKind, Type, Value};
+use crate::ir::{Expression, ExpressionKind, Type, Value};
 use crate::source::Span;
 use crate::syntax::ast::{self, ExpressionKind as Kind};
 
@@ -128,42 +128,5 @@ impl Checker<'_> {
         let bits = if name.starts_with("min") { least } else { most };
         let size = if name.ends_with("Bits") { bits } else { bits.div_ceil(8) };
         Some(Ok(constant(span, Type::Integer, num_bigint::BigInt::from(size))))
-    }
-}
-
-impl crate::ir::Program {
-    /// The least and the most bits of a type on the wire; None if it is never there.
-    pub fn size_of(&self, of: &Type) -> Option<(u32, u32)> {
-        match of {
-            Type::Bool => Some((1, 1)),
-            Type::Bits { width, .. } => Some((*width, *width)),
-            Type::Varbit(width) => Some((0, *width)),
-            Type::Enum(id) => self.size_of(self.enums[id.index()].representation.as_ref()?),
-            Type::New(id) => self.size_of(&self.new_types[id.index()].of),
-            Type::Tuple(types) => self.sum_of_sizes(types.iter()),
-            Type::Stack(of, count) => {
-                let (least, most) = self.size_of(of)?;
-                Some((least.saturating_mul(*count), most.saturating_mul(*count)))
-            }
-            Type::Record(id) => {
-                let record = &self.records[id.index()];
-                let sizes = record.fields.iter().map(|field| &field.of);
-                if record.kind != RecordKind::Union {
-                    return self.sum_of_sizes(sizes);
-                }
-                let all: Vec<_> = sizes.map(|of| self.size_of(of)).collect::<Option<_>>()?;
-                // The largest, whichever is asked for (section 9).
-                let least = all.iter().map(|(least, _)| *least).max()?;
-                Some((least, all.iter().map(|(_, most)| *most).max()?))
-            }
-            _ => None,
-        }
-    }
-
-    fn sum_of_sizes<'t>(&self, types: impl Iterator<Item = &'t Type>) -> Option<(u32, u32)> {
-        types.map(|of| self.size_of(of)).try_fold((0, 0), |(least, most), one| {
-            let (low, high) = one?;
-            Some((u32::saturating_add(least, low), u32::saturating_add(most, high)))
-        })
     }
 }

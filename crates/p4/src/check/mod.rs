@@ -38,7 +38,6 @@ use crate::syntax::ast;
 use packages::{BlockType, Package};
 use records::GenericRecord;
 use scope::{Scopes, Symbol};
-pub(crate) use tables::name_annotation;
 use types::Extent;
 
 /// What is wrong is told already.

@@ -113,7 +113,7 @@ impl Checker<'_> {
         match of {
             Type::Void | Type::Extern(..) | Type::Any | Type::MatchKind => false,
             Type::Tuple(all) => all.iter().all(|one| self.is_comparable(one)),
-            Type::Record(_) => self.field_types(of).iter().all(|one| self.is_comparable(one)),
+            Type::Record(_) => self.program.parts(of).iter().all(|one| self.is_comparable(one)),
             _ => true,
         }
     }

@@ -1,8 +1,7 @@
 //! Types of parsers and controls, packages, and `main` (P4_16 specification, sections 7.2.11 to
 //! 7.2.13 and 17).
 
-use std::sync::Arc;
-
+use super::arguments::direction_text;
 use super::scope::Symbol;
 use super::{Checked, Checker, declared};
 use crate::diagnostic::Diagnostic;
@@ -157,7 +156,8 @@ impl Checker<'_> {
             }
             let of = self.substitute(&of, known);
             let (of, what) = (self.describe(&of), self.describe(&given.of));
-            let (direction, other) = (direction(wanted.direction), direction(given.direction));
+            let (direction, other) =
+                (direction_text(wanted.direction), direction_text(given.direction));
             let told = Diagnostic::error(span, format!("`{given_name}` is no `{name}`")).related(
                 given.declared.span,
                 format!("this is {other}{what}, not {direction}{of}"),
@@ -189,14 +189,4 @@ impl Checker<'_> {
         let help = "say what it is made of: `ubpf(parse(), pipeline(), deparser()) main;`";
         self.problems.add(told.help(help));
     }
-}
-
-fn direction(direction: ast::Direction) -> Arc<str> {
-    match direction {
-        ast::Direction::None => "",
-        ast::Direction::In => "in ",
-        ast::Direction::Out => "out ",
-        ast::Direction::InOut => "inout ",
-    }
-    .into()
 }

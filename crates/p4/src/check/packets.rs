@@ -103,8 +103,7 @@ impl Checker<'_> {
         };
         let of = self.type_of(of)?;
         let size = self.program.size_of(&of).filter(|(least, most)| least == most);
-        if size.is_none() || matches!(self.record(&of), Some(one) if one.kind == RecordKind::Union)
-        {
+        if size.is_none() || self.program.is_union(&of) {
             let what = self.describe(&of);
             return self.wrong(call.span, format!("{what} has no one size"));
         }
@@ -136,7 +135,7 @@ impl Checker<'_> {
         match of {
             Type::Stack(..) => true,
             Type::Record(_) if self.is_header(of) => true,
-            Type::Record(_) => self.field_types(of).iter().all(|one| self.is_emitted(one)),
+            Type::Record(_) => self.program.parts(of).iter().all(|one| self.is_emitted(one)),
             Type::Tuple(all) => all.iter().all(|one| self.is_emitted(one)),
             _ => false,
         }

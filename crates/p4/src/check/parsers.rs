@@ -67,7 +67,7 @@ impl Checker<'_> {
     ) -> Checked<()> {
         let of = self.type_of(of)?;
         let plain = |checker: &Self, of: &Type| checker.representation(of).is_bits();
-        let fits = plain(self, &of) || self.field_types(&of).iter().any(|one| plain(self, one));
+        let fits = plain(self, &of) || self.program.parts(&of).iter().any(|one| plain(self, one));
         if !fits {
             let what = self.describe(&of);
             return self.wrong(written.name.span, format!("a value set does not hold {what}"));

@@ -103,7 +103,7 @@ impl<'c> Checker<'c> {
             Type::New(_) => true,
             Type::Record(_) => {
                 self.record(of).is_some_and(|one| one.kind == RecordKind::Struct)
-                    && self.field_types(of).iter().all(|one| self.is_header_field(one))
+                    && self.program.parts(of).iter().all(|one| self.is_header_field(one))
             }
             _ => false,
         }

@@ -61,7 +61,9 @@ impl Checker<'_> {
     ) -> Checked<Vec<Set>> {
         let of = self.program.value_sets[id.index()].of.clone();
         match types {
-            [one] if *one == of || self.field_types(&of) == [one.clone()] => Ok(vec![Set::Of(id)]),
+            [one] if *one == of || self.program.parts(&of) == [one.clone()] => {
+                Ok(vec![Set::Of(id)])
+            }
             [_] => {
                 let what = self.describe(&of);
                 self.wrong(span, format!("this value set holds {what}"))

@@ -130,7 +130,7 @@ impl Checker<'_> {
             let told = Diagnostic::error(expression.span, format!("{what} is no key for this"));
             return self.refuse(told.related(written.matched.span, "compared like this"));
         }
-        let name = match name_annotation(&written.annotations) {
+        let name = match crate::ir::name_annotation(&written.annotations) {
             Some(name) => name,
             None => self.key_name(&written.expression)?,
         };
@@ -461,15 +461,6 @@ fn is_prefix(mask: &Value, of: &Type) -> bool {
     let holes: BigInt = all - mask;
     let carried: BigInt = &holes + 1;
     holes & carried == BigInt::ZERO
-}
-
-/// What `@name("…")` says.
-pub(crate) fn name_annotation(annotations: &[ast::Annotation]) -> Option<Arc<str>> {
-    let name = annotations.iter().find(|one| &*one.name.text == "name")?;
-    match &name.body[..] {
-        [text] => Some(text.trim_matches('"').into()),
-        _ => None,
-    }
 }
 
 /// `headers.ipv4.source` and the like.

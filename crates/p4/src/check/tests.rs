@@ -1,16 +1,9 @@
 //! What programs mean, and what is said of those that mean nothing.
 
+use crate::Checked;
 use crate::interpret::{Error, Machine};
 use crate::ir::{BlockBody, Program, Value};
-use crate::{Checked, Includes};
-
-struct Nothing;
-
-impl Includes for Nothing {
-    fn read(&self, _: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err("nothing is there".into())
-    }
-}
+use crate::test_programs::Nothing;
 
 /// What every program here begins with.
 const PRELUDE: &str = "

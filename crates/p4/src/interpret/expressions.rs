@@ -4,7 +4,7 @@ use num_bigint::BigInt;
 use num_traits::Zero;
 
 use super::{Done, Error, Run, Stop};
-use crate::ir::{Applied, Binary, Expression, ExpressionKind, RecordKind, Type, Value, arithmetic};
+use crate::ir::{Applied, Binary, Expression, ExpressionKind, Type, Value, arithmetic};
 
 impl Run<'_, '_> {
     /// The value of an expression.
@@ -129,10 +129,8 @@ impl Run<'_, '_> {
 
     /// Whether a header is valid, or one of a union.
     fn is_valid(&self, value: &Value, of: &Type) -> bool {
-        let is_union = matches!(of, Type::Record(id)
-            if self.program.records[id.index()].kind == RecordKind::Union);
         match value {
-            Value::Record { fields, .. } if is_union => {
+            Value::Record { fields, .. } if self.program.is_union(of) => {
                 fields.iter().any(|field| matches!(field, Value::Record { valid: true, .. }))
             }
             Value::Record { valid, .. } => *valid,

@@ -1,8 +1,8 @@
 //! Runs a program as the language says, plainly and slowly: what compiled code is compared with.
 //!
 //! What the language leaves open is the same everywhere here: variables begin as zeros, an element
-//! that a stack does not have is read as zeros and written nowhere, and the fields of a header that
-//! is not valid are what they were.
+//! that a stack does not have is read as zeros and written nowhere, and a header that becomes invalid
+//! has zeros in its fields.
 
 mod expressions;
 mod externs;
@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use num_bigint::BigInt;
 
 use crate::ir::{BlockBody, Elaborated, NotMade, Program, Type, Value, VariableId};
+use crate::model::{action, field};
 use packet::Packet;
 use tables::Tables;
 
@@ -77,8 +78,8 @@ enum Stop {
     Return(Option<Value>),
     /// Out of the pipeline.
     Exit,
-    /// The parser has met what is wrong: one of the program's errors.
-    Reject(#[expect(dead_code, reason = "the model has no place for it")] usize),
+    /// The parser has met what is wrong. Which error it was has no place in the model.
+    Reject,
     /// The run is over.
     Failed(Error),
 }
@@ -112,26 +113,6 @@ struct Run<'r, 'p> {
     truncated: Option<u32>,
 }
 
-/// The places of the model's metadata.
-mod field {
-    pub(super) const NAMES: [&str; 6] =
-        ["input_port", "packet_length", "output_action", "output_port", "clone", "clone_port"];
-    pub(super) const INPUT_PORT: usize = 0;
-    pub(super) const PACKET_LENGTH: usize = 1;
-    pub(super) const OUTPUT_ACTION: usize = 2;
-    pub(super) const OUTPUT_PORT: usize = 3;
-    pub(super) const CLONE: usize = 4;
-    pub(super) const CLONE_PORT: usize = 5;
-}
-
-/// The members of `ubpf_action`.
-mod action {
-    pub(super) const ABORT: usize = 0;
-    pub(super) const DROP: usize = 1;
-    pub(super) const PASS: usize = 2;
-    pub(super) const REDIRECT: usize = 3;
-}
-
 impl<'p> Machine<'p> {
     /// A program as it is when it is loaded.
     ///
@@ -139,14 +120,7 @@ impl<'p> Machine<'p> {
     ///
     /// If it has no `main`, or is made for another model.
     pub fn new(program: &'p Program) -> Result<Self, Error> {
-        let main = program.main.as_ref().ok_or(NotMade::NoMain)?;
-        if &*main.package != "ubpf" || main.arguments.len() != 3 {
-            return Err(Error::Model(main.package.to_string()));
-        }
-        let made = program.elaborate()?;
-        if !is_of_model(program, &made) {
-            return Err(Error::Model(format!("another `{}`", main.package)));
-        }
+        let made = elaborate(program)?;
         let tables = Tables::new(program, &made);
         Ok(Self { program, made, tables, objects: HashMap::new(), now: 0 })
     }
@@ -180,6 +154,23 @@ impl<'p> Machine<'p> {
             Err(_) => Ok(Outcome { verdict: Verdict::Abort, clone: None, packet: packet.to_vec() }),
         }
     }
+}
+
+/// What a program for the model is made of.
+///
+/// # Errors
+///
+/// If it has no `main`, or is made for another model.
+pub(crate) fn elaborate(program: &Program) -> Result<Elaborated, Error> {
+    let main = program.main.as_ref().ok_or(NotMade::NoMain)?;
+    if &*main.package != "ubpf" || main.arguments.len() != 3 {
+        return Err(Error::Model(main.package.to_string()));
+    }
+    let made = program.elaborate()?;
+    if !is_of_model(program, &made) {
+        return Err(Error::Model(format!("another `{}`", main.package)));
+    }
+    Ok(made)
 }
 
 /// Whether the parts take what `ubpf_model.p4` says: a program may declare a `ubpf` of its own.
@@ -223,6 +214,16 @@ impl Run<'_, '_> {
         else {
             return Err(Stop::Failed(Error::Internal));
         };
+        // Neither who could not go on nor who goes nowhere is written.
+        let cloned = metadata[field::CLONE] == Value::Bool(true);
+        match metadata[field::OUTPUT_ACTION] {
+            Value::Member(action::DROP) if !cloned => {
+                let packet = self.packet.into_bytes();
+                return Ok(Outcome { verdict: Verdict::Drop, clone: None, packet });
+            }
+            Value::Member(action::DROP | action::PASS | action::REDIRECT) => {}
+            _ => return Err(Stop::Reject),
+        }
         let headers = self.parameters(deparser)[1];
         self.variables[headers.index()] = self.variables[piped[0].index()].clone();
         self.metadata.clear();
@@ -238,9 +239,8 @@ impl Run<'_, '_> {
             Value::Member(action::DROP) => Verdict::Drop,
             Value::Member(action::PASS) => Verdict::Pass,
             Value::Member(action::REDIRECT) => Verdict::Redirect(number(field::OUTPUT_PORT)),
-            _ => return Err(Stop::Reject(action::ABORT)),
+            _ => return Err(Stop::Reject),
         };
-        let cloned = metadata[field::CLONE] == Value::Bool(true);
         let clone = cloned.then(|| number(field::CLONE_PORT));
         Ok(Outcome { verdict, clone, packet: self.packet.finish(self.truncated) })
     }
@@ -272,15 +272,5 @@ impl Run<'_, '_> {
     fn step(&mut self) -> Done {
         self.steps += 1;
         if self.steps > MAX_STEPS { Err(Stop::Failed(Error::Steps(MAX_STEPS))) } else { Ok(()) }
-    }
-
-    /// Whether the type is the model's metadata.
-    fn is_metadata(&self, of: &Type) -> bool {
-        match of {
-            Type::Record(id) => {
-                &*self.program.records[id.index()].declared.name == "standard_metadata"
-            }
-            _ => false,
-        }
     }
 }

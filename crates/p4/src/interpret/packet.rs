@@ -117,6 +117,11 @@ impl Packet {
         super::externs::number_bytes(&number, bits)
     }
 
+    /// The packet as it came.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// The packet as it leaves: what was written, and what nobody read behind it.
     pub(super) fn finish(self, truncated: Option<u32>) -> Vec<u8> {
         let byte = |bits: &[bool]| {
@@ -128,19 +133,5 @@ impl Packet {
             out.truncate(most as usize);
         }
         out
-    }
-}
-
-impl Program {
-    /// The types of what a value of this type is made of.
-    pub(crate) fn parts(&self, of: &Type) -> Vec<Type> {
-        match of {
-            Type::Record(id) => {
-                self.records[id.index()].fields.iter().map(|field| field.of.clone()).collect()
-            }
-            Type::Stack(of, size) => vec![(**of).clone(); *size as usize],
-            Type::Tuple(all) => all.to_vec(),
-            _ => Vec::new(),
-        }
     }
 }

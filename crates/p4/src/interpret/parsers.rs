@@ -9,16 +9,10 @@ use crate::ir::{
 };
 
 impl Run<'_, '_> {
-    /// The error of the program that has this name.
-    pub(super) fn error(&self, name: &str) -> Stop {
-        let at = self.program.errors.iter().position(|one| &**one == name);
-        Stop::Reject(at.unwrap_or_default())
-    }
-
     /// Runs a parser. One that comes to no end refuses the packet (section 13.9).
     pub(super) fn parse(&mut self, states: &[State]) -> Done {
         match self.go_through(states) {
-            Err(Stop::Failed(Error::Steps(_))) => Err(self.error("ParserTimeout")),
+            Err(Stop::Failed(Error::Steps(_))) => Err(Stop::Reject),
             result => result,
         }
     }
@@ -31,7 +25,7 @@ impl Run<'_, '_> {
             let state = match target {
                 Target::State(id) => &states[id.index()],
                 Target::Accept => return Ok(()),
-                Target::Reject => return Err(self.error("NoError")),
+                Target::Reject => return Err(Stop::Reject),
             };
             self.all(&state.body)?;
             target = match &state.transition {
@@ -55,7 +49,7 @@ impl Run<'_, '_> {
                 return Ok(*target);
             }
         }
-        Err(self.error("NoMatch"))
+        Err(Stop::Reject)
     }
 
     /// Whether a value is in a set.
@@ -90,15 +84,14 @@ impl Run<'_, '_> {
         };
         let (least, most) = self.program.size_of(&header.of).unwrap_or_default();
         let Some(size) = least.checked_add(varbits) else {
-            return Err(self.error("HeaderTooShort"));
+            return Err(Stop::Reject);
         };
         // A whole header has whole bytes (section 13.8.2).
         if size > most || (bits.is_some() && !size.is_multiple_of(8)) {
-            let why = if size > most { "HeaderTooShort" } else { "ParserInvalidArgument" };
-            return Err(self.error(why));
+            return Err(Stop::Reject);
         }
         if size as usize > self.packet.left() {
-            return Err(self.error("PacketTooShort"));
+            return Err(Stop::Reject);
         }
         let (value, _) = self.packet.value(self.program, &header.of, 0, varbits);
         self.packet.advance(size as usize);
@@ -122,7 +115,7 @@ impl Run<'_, '_> {
     pub(super) fn advance(&mut self, bits: &Expression) -> Done {
         let bits = self.number(bits)?.to_usize().unwrap_or(usize::MAX);
         if bits > self.packet.left() {
-            return Err(self.error("PacketTooShort"));
+            return Err(Stop::Reject);
         }
         self.packet.advance(bits);
         Ok(())
@@ -131,7 +124,7 @@ impl Run<'_, '_> {
     pub(super) fn lookahead(&mut self, of: &Type) -> Done<Value> {
         let (bits, _) = self.program.size_of(of).unwrap_or_default();
         if bits as usize > self.packet.left() {
-            return Err(self.error("PacketTooShort"));
+            return Err(Stop::Reject);
         }
         Ok(self.packet.value(self.program, of, 0, 0).0)
     }

@@ -4,13 +4,13 @@
 use num_traits::ToPrimitive;
 
 use super::{Done, Run, Stop};
-use crate::ir::{Expression, ExpressionKind, RecordKind, Type, Value, VariableId, arithmetic};
+use crate::ir::{Expression, ExpressionKind, Type, Value, VariableId, arithmetic};
 
 /// A step from something to a part of it.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    /// A field; whether what it is in is a union.
-    Field(usize, bool),
+    /// A field; if it is in a union, what that holds when none of it is valid.
+    Field(usize, Option<Value>),
     /// An element of a stack, and its type.
     Element(usize, Type),
     /// Bits of a number of this type.
@@ -24,9 +24,6 @@ pub(super) struct Place {
     steps: Vec<Step>,
 }
 
-/// `StackOutOfBounds`, as `core.p4` has it.
-pub(super) const STACK_OUT_OF_BOUNDS: &str = "StackOutOfBounds";
-
 impl Run<'_, '_> {
     /// The place that an expression means.
     pub(super) fn place(&mut self, of: &Expression) -> Done<Place> {
@@ -34,8 +31,9 @@ impl Run<'_, '_> {
         Ok(match &of.kind {
             K::Variable(id) => Place { root: *id, steps: Vec::new() },
             K::Field(inner, at) => {
-                let is_union = self.is_union(&inner.of);
-                self.place(inner)?.and(Step::Field(*at, is_union))
+                let is_union = self.program.is_union(&inner.of);
+                let blank = is_union.then(|| self.program.initial(&inner.of));
+                self.place(inner)?.and(Step::Field(*at, blank))
             }
             K::Slice(inner, high, low) => {
                 let step = Step::Slice(*high, *low, inner.of.clone());
@@ -52,16 +50,12 @@ impl Run<'_, '_> {
                 let at = match of.kind {
                     K::Next(_) if next < size => next,
                     K::Last(_) if next > 0 => next - 1,
-                    _ => return Err(self.error(STACK_OUT_OF_BOUNDS)),
+                    _ => return Err(Stop::Reject),
                 };
                 place.and(Step::Element(at, of.of.clone()))
             }
             _ => return Err(Stop::Failed(super::Error::Internal)),
         })
-    }
-
-    fn is_union(&self, of: &Type) -> bool {
-        matches!(of, Type::Record(id) if self.program.records[id.index()].kind == RecordKind::Union)
     }
 
     /// The element of a stack that is extracted next, and how many there are.
@@ -121,16 +115,14 @@ fn put(target: &mut Value, steps: &[Step], value: Value) {
         return;
     };
     match (step, target) {
-        (Step::Field(at, is_union), Value::Record { fields, .. }) => {
+        (Step::Field(at, blank), Value::Record { fields, .. }) => {
             put(&mut fields[*at], rest, value);
             // At most one header of a union is valid; one that becomes invalid takes the whole union
             // along (section 8.20).
-            if *is_union && rest.is_empty() {
-                for (other, field) in fields.iter_mut().enumerate() {
-                    if let Value::Record { valid, .. } = field
-                        && other != *at
-                    {
-                        *valid = false;
+            if let (Some(Value::Record { fields: blanks, .. }), []) = (blank, rest) {
+                for (other, (field, blank)) in fields.iter_mut().zip(blanks).enumerate() {
+                    if other != *at {
+                        *field = blank.clone();
                     }
                 }
             }

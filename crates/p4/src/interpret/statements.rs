@@ -75,18 +75,17 @@ impl Run<'_, '_> {
             }
             K::Verify(condition, error) => {
                 if !self.condition(condition)? {
-                    let error = match self.value(error)? {
-                        Value::Error(error) => error,
-                        _ => 0,
-                    };
-                    return Err(Stop::Reject(error));
+                    self.value(error)?;
+                    return Err(Stop::Reject);
                 }
             }
             K::SetValid(header, is_valid) => {
                 let place = self.place(header)?;
-                let union = matches!(&header.of, Type::Record(id)
-                    if self.program.records[id.index()].kind == crate::ir::RecordKind::Union);
-                self.change(&place, |value| set_valid(value, *is_valid, union));
+                let blank = self.program.initial(&header.of);
+                self.change(&place, |value| match value {
+                    Value::Record { valid, .. } if *is_valid => *valid = true,
+                    _ => *value = blank,
+                });
             }
             K::Shift(stack, by) => {
                 let place = self.place(stack)?;
@@ -232,7 +231,7 @@ impl Run<'_, '_> {
         let program = self.program;
         let metadata = parameters.iter().filter(|id| {
             let variable = &program.variables[id.index()];
-            variable.direction == Some(Direction::InOut) && self.is_metadata(&variable.of)
+            variable.direction == Some(Direction::InOut) && self.program.is_metadata(&variable.of)
         });
         let metadata: Vec<_> = metadata.copied().collect();
         self.metadata.extend(metadata);
@@ -240,21 +239,6 @@ impl Run<'_, '_> {
         self.metadata.truncate(known);
         self.leave(back);
         result
-    }
-}
-
-fn set_valid(value: &mut Value, is_valid: bool, union: bool) {
-    if let Value::Record { valid, fields } = value {
-        if !union {
-            *valid = is_valid;
-            return;
-        }
-        // A union that is not valid has no header that is.
-        for field in fields {
-            if let Value::Record { valid, .. } = field {
-                *valid = false;
-            }
-        }
     }
 }
 

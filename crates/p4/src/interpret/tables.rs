@@ -85,7 +85,7 @@ impl Tables {
     }
 }
 
-fn given_entry(given: &Given) -> Entry {
+pub(crate) fn given_entry(given: &Given) -> Entry {
     let known = |value: &Expression| value.constant().cloned().unwrap_or(Value::Bool(false));
     let number = |value: &Expression| match known(value) {
         Value::Integer(value) => value,

@@ -9,6 +9,7 @@ use super::types::{BlockId, Declared, ExternId, InstanceId, TableId, Type, Value
 use super::value::Value;
 use super::{Expression, ExpressionKind, arithmetic};
 use crate::source::Span;
+use crate::syntax::ast::Annotation;
 
 /// All that `main` is made of.
 #[derive(Debug, Clone, Default)]
@@ -246,7 +247,7 @@ fn known(value: &Expression, around: &[Expression]) -> Option<Expression> {
 /// The name by which the control plane knows what is declared here (section 18.3.1): `@name("…")`
 /// gives another one, from the top if it begins with a dot.
 pub fn control_plane_name(declared: &Declared, around: &str) -> String {
-    let name: Arc<str> = match name_annotation(declared) {
+    let name: Arc<str> = match name_annotation(&declared.annotations) {
         Some(name) => name,
         None => declared.name.clone(),
     };
@@ -257,6 +258,11 @@ pub fn control_plane_name(declared: &Declared, around: &str) -> String {
     }
 }
 
-fn name_annotation(declared: &Declared) -> Option<Arc<str>> {
-    crate::check::name_annotation(&declared.annotations)
+/// What `@name("…")` says.
+pub(crate) fn name_annotation(annotations: &[Annotation]) -> Option<Arc<str>> {
+    let name = annotations.iter().find(|one| &*one.name.text == "name")?;
+    match &name.body[..] {
+        [text] => Some(text.trim_matches('"').into()),
+        _ => None,
+    }
 }

@@ -7,10 +7,12 @@ pub mod arithmetic;
 mod elaborated;
 mod expression;
 mod program;
+mod shape;
 mod statement;
 mod types;
 mod value;
 
+pub(crate) use elaborated::name_annotation;
 pub use elaborated::{
     Elaborated, MAX_ELEMENTS, MAX_PARTS, NotMade, PlacedBlock, PlacedObject, control_plane_name,
 };

@@ -2,9 +2,14 @@
 //! objects run here and ours elsewhere.
 //!
 //! `.text` has the function `entry(packet, struct standard_metadata *)`, and what it calls; `maps` has
-//! one definition of five 32-bit numbers for each map, which code refers to by relocations.
+//! one definition of five 32-bit numbers for each map, which code refers to by relocations. Beside
+//! them, for who knows them: `kaido.entries` (what maps hold at first), `kaido.p4info` (P4Runtime's
+//! p4info) and DWARF's line table.
 
+mod entries;
+mod hash;
 mod instruction;
+mod lines;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -13,6 +18,8 @@ mod write;
 
 use std::collections::BTreeMap;
 
+pub use entries::{Entry, Key, WordRange};
+pub use hash::lookup3;
 pub use instruction::{FRAME, Instruction, callee, opcode, wide};
 pub use read::read;
 pub use verify::verify;
@@ -28,6 +35,10 @@ pub const MAX_KEY: u32 = 4096;
 pub const MAX_MAP_BYTES: u64 = 1 << 30;
 /// The function in which a program begins.
 pub const ENTRY: &str = "entry";
+/// The section of what maps hold at first.
+const ENTRIES: &str = "kaido.entries";
+/// The section of p4info.
+const INFO: &str = "kaido.p4info";
 
 /// A program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,6 +51,36 @@ pub struct Object {
     pub functions: BTreeMap<usize, String>,
     /// Its maps.
     pub maps: Vec<Map>,
+    /// What they hold when it is loaded; an entry that is there already stays.
+    pub entries: Vec<Entry>,
+    /// What a control plane knows of it: P4Runtime's p4info, as protobuf has it; empty if it does not
+    /// say.
+    pub info: Vec<u8>,
+    /// Where its instructions come from.
+    pub lines: Lines,
+}
+
+/// Where instructions come from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Lines {
+    /// The names of files.
+    pub files: Vec<String>,
+    /// From which instruction on what comes from which line of which file; both from 1, and columns
+    /// too.
+    pub rows: Vec<LineRow>,
+}
+
+/// Where an instruction comes from, and those behind it up to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineRow {
+    /// The instruction.
+    pub at: usize,
+    /// A place in the names of files.
+    pub file: usize,
+    /// The line.
+    pub line: u32,
+    /// The column.
+    pub column: u32,
 }
 
 /// A map: what code keeps between packets, or the control plane tells it.
@@ -57,7 +98,34 @@ pub struct Map {
     pub max_entries: u32,
 }
 
-/// How keys are found in a map. The numbers are those of p4c's uBPF run time.
+impl Map {
+    /// Whether there can be such a map.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with its sizes.
+    pub fn check(&self) -> Result<(), BadObject> {
+        let Self { kind, key_size, value_size, max_entries, .. } = *self;
+        let wrong = |why: String| Err(BadObject::Map { map: self.name.clone(), why });
+        let fits = match kind {
+            MapKind::Array => key_size == 4,
+            MapKind::Hash => key_size >= 1,
+            MapKind::LpmTrie => key_size >= 5,
+            MapKind::Ternary => key_size >= 8 && key_size.is_multiple_of(8),
+        };
+        if !fits || key_size > MAX_KEY {
+            return wrong(format!("a key of {key_size} bytes"));
+        }
+        let bytes = u64::from(max_entries) * (u64::from(key_size) + u64::from(value_size));
+        if max_entries == 0 || value_size > MAX_KEY || bytes > MAX_MAP_BYTES {
+            return wrong(format!("{max_entries} entries of {value_size} bytes"));
+        }
+        Ok(())
+    }
+}
+
+/// How keys are found in a map. But for the last, the numbers are those of p4c's uBPF
+/// run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapKind {
     /// A key is a place: 1.
@@ -66,6 +134,9 @@ pub enum MapKind {
     Hash,
     /// A key is a prefix's length in 32 bits, and its bytes: 5.
     LpmTrie,
+    /// A key is whole words, each within a range under a mask; the entry with the highest priority
+    /// is found: 100, which p4c does not have.
+    Ternary,
 }
 
 impl MapKind {
@@ -75,6 +146,7 @@ impl MapKind {
             1 => Some(Self::Array),
             4 => Some(Self::Hash),
             5 => Some(Self::LpmTrie),
+            100 => Some(Self::Ternary),
             _ => None,
         }
     }
@@ -85,6 +157,7 @@ impl MapKind {
             Self::Array => 1,
             Self::Hash => 4,
             Self::LpmTrie => 5,
+            Self::Ternary => 100,
         }
     }
 }

@@ -9,8 +9,8 @@ use ::object::{
 };
 
 use super::{
-    BadObject, ENTRY, Instruction, MAX_INSTRUCTIONS, MAX_KEY, MAX_MAP_BYTES, MAX_MAPS, Map,
-    MapKind, Object, callee, opcode, wide,
+    BadObject, ENTRIES, ENTRY, INFO, Instruction, MAX_INSTRUCTIONS, MAX_MAPS, Map, MapKind, Object,
+    callee, entries, lines, opcode, wide,
 };
 
 /// Bytes of a map's definition.
@@ -51,7 +51,15 @@ pub fn read(bytes: &[u8]) -> Result<Object, BadObject> {
     let entry = functions.iter().find(|(_, name)| *name == ENTRY).map(|(at, _)| *at);
     let entry = entry.ok_or(BadObject::Missing("function `entry`"))?;
     relocate(&file, &text, &mut code, &places)?;
-    Ok(Object { code, entry, functions, maps })
+    let section = |name: &str| match file.section_by_name(name) {
+        Some(section) => section.data().map_err(|why| BadObject::Elf(why.to_string())),
+        None => Ok(&[][..]),
+    };
+    let entries = entries::decode(section(ENTRIES)?, &maps)?;
+    let info = section(INFO)?.to_vec();
+    let lines =
+        lines::read(section(".debug_line")?, section(".debug_line_str")?, section(".debug_str")?);
+    Ok(Object { code, entry, functions, maps, entries, info, lines })
 }
 
 /// The maps, and which one is at which byte of their section.
@@ -90,25 +98,15 @@ fn map(name: String, definition: &[u8]) -> Result<Map, BadObject> {
         *number = u32::from_le_bytes(*bytes);
     }
     let [kind, key_size, value_size, max_entries, _] = numbers;
-    let wrong = |why: String| Err(BadObject::Map { map: name.clone(), why });
-    let Some(known) = MapKind::from_number(kind) else {
-        return wrong(format!(
-            "its kind is {kind}; 1 (array), 4 (hash) and 5 (LPM trie) are known"
-        ));
+    let Some(kind) = MapKind::from_number(kind) else {
+        let why = format!(
+            "its kind is {kind}; 1 (array), 4 (hash), 5 (LPM trie) and 100 (ternary) are known"
+        );
+        return Err(BadObject::Map { map: name, why });
     };
-    let least = match known {
-        MapKind::Array => 4,
-        MapKind::Hash => 1,
-        MapKind::LpmTrie => 5,
-    };
-    if !(least..=MAX_KEY).contains(&key_size) || (known == MapKind::Array && key_size != 4) {
-        return wrong(format!("a key of {key_size} bytes"));
-    }
-    let bytes = u64::from(max_entries) * (u64::from(key_size) + u64::from(value_size));
-    if max_entries == 0 || value_size > MAX_KEY || bytes > MAX_MAP_BYTES {
-        return wrong(format!("{max_entries} entries of {value_size} bytes"));
-    }
-    Ok(Map { name, kind: known, key_size, value_size, max_entries })
+    let map = Map { name, kind, key_size, value_size, max_entries };
+    map.check()?;
+    Ok(map)
 }
 
 /// Puts the places of maps and functions where code refers to them.

@@ -19,7 +19,7 @@ fn program(code: &[Instruction]) -> Object {
         max_entries: 16,
     };
     let functions = BTreeMap::from([(0, ENTRY.to_owned())]);
-    Object { code: code.to_vec(), entry: 0, functions, maps: vec![map] }
+    Object { code: code.to_vec(), functions, maps: vec![map], ..Object::default() }
 }
 
 const EXIT: Instruction =
@@ -113,6 +113,7 @@ fn code_that_cannot_be_run_is_refused() {
         (&[one(0x37, 0, 0, 0, 0), EXIT], "divides by zero"),
         (&[one(0x67, 0, 0, 0, 64), EXIT], "it shifts by 64, of 64 bits"),
         (&[one(0x64, 0, 0, 0, 32), EXIT], "it shifts by 32, of 32 bits"),
+        (&[one(0x3f, 0, 1, 1, 0), EXIT], "arithmetic has no offset"),
         (&[one(0xdc, 0, 0, 0, 8), EXIT], "no order of 8 bits"),
     ] {
         let said = verify(&program(code)).unwrap_err().to_string();

@@ -1,9 +1,10 @@
-//! Whether code is made of what a machine knows: each instruction is one, each jump leads to one,
+//! Whether maps can be made, and code is made of what a machine knows: each instruction is one, each jump leads to one,
 //! each call to a helper that is there or a function. Not whether it comes to an end, or keeps to its
 //! memory: that is enforced while it runs.
 
 use super::{
-    BadObject, FRAME, HELPERS, Instruction, MAX_INSTRUCTIONS, Object, callee, opcode, wide,
+    BadObject, FRAME, HELPERS, Instruction, MAX_INSTRUCTIONS, MAX_MAPS, Map, Object, callee,
+    opcode, wide,
 };
 
 /// Checks an object.
@@ -20,6 +21,11 @@ pub fn verify(object: &Object) -> Result<(), BadObject> {
         let count = code.len();
         return Err(BadObject::TooMuch { what: "instructions", count, most: MAX_INSTRUCTIONS });
     }
+    if object.maps.len() > MAX_MAPS {
+        let count = object.maps.len();
+        return Err(BadObject::TooMuch { what: "maps", count, most: MAX_MAPS });
+    }
+    object.maps.iter().try_for_each(Map::check)?;
     let starts = starts(code);
     if starts.get(object.entry) != Some(&true) {
         return Err(BadObject::Missing("instruction where `entry` begins"));
@@ -108,6 +114,10 @@ fn check(
     let width = if instruction.class() == 7 { 64 } else { 32 };
     if shifts && !(0..width).contains(&immediate) {
         return Err(format!("it shifts by {immediate}, of {width} bits"));
+    }
+    if matches!(instruction.class(), 4 | 7) && instruction.offset != 0 {
+        // Signed division and moves that extend the sign: others than those that are run.
+        return Err("arithmetic has no offset".to_owned());
     }
     let swaps = opcode & 0xf7 == 0xd4;
     if swaps && !matches!(immediate, 16 | 32 | 64) {

@@ -7,7 +7,7 @@ use ::object::{
     SymbolScope,
 };
 
-use super::{BadObject, Instruction, Object, wide};
+use super::{BadObject, ENTRIES, INFO, Instruction, Object, entries, lines, wide};
 
 /// The object as an ELF file.
 ///
@@ -63,6 +63,18 @@ pub fn write(program: &Object) -> Result<Vec<u8>, BadObject> {
             flags: RelocationFlags::Elf { r_type: R_BPF_64_64 },
         };
         file.add_relocation(text, relocation).map_err(|why| BadObject::Elf(why.to_string()))?;
+    }
+    for (name, bytes) in
+        [(ENTRIES, entries::encode(&program.entries)), (INFO, program.info.clone())]
+    {
+        if !bytes.is_empty() {
+            let section = file.add_section(Vec::new(), name.into(), SectionKind::Metadata);
+            file.append_section_data(section, &bytes, 4);
+        }
+    }
+    for (name, bytes) in lines::write(&program.lines, program.code.len())? {
+        let section = file.add_section(Vec::new(), name.into(), SectionKind::Debug);
+        file.append_section_data(section, &bytes, 1);
     }
     file.write().map_err(|why| BadObject::Elf(why.to_string()))
 }

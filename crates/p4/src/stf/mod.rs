@@ -20,7 +20,7 @@ mod tests;
 use num_bigint::BigInt;
 
 pub use parse::parse;
-pub use run::{Failure, run};
+pub use run::{Failure, Runs, run};
 
 /// A line of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use num_bigint::BigInt;
 use super::parse::prefix_mask;
 use super::{ActionText, Command, KeyText, Line};
 use crate::interpret::tables::{Entry, Match};
-use crate::interpret::{Machine, Verdict};
+use crate::interpret::{Machine, Outcome, Verdict};
 use crate::ir::{
     ActionId, Elaborated, MatchKind, Program, Type, Value, arithmetic, control_plane_name,
 };
@@ -22,8 +22,65 @@ pub struct Failure {
     pub why: String,
 }
 
+/// What runs a program.
+pub trait Runs {
+    /// What the program is made of.
+    fn made(&self) -> &Elaborated;
+
+    /// Runs it on a packet that came by a port.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not come to an end.
+    fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String>;
+
+    /// Adds an entry to the table at this place.
+    ///
+    /// # Errors
+    ///
+    /// Why it has no room there.
+    fn add(&mut self, at: usize, entry: Entry) -> Result<(), String>;
+
+    /// Sets what the table at this place does where no entry is found.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be set.
+    fn set_default(
+        &mut self,
+        at: usize,
+        action: usize,
+        arguments: Vec<Value>,
+    ) -> Result<(), String>;
+}
+
+impl Runs for Machine<'_> {
+    fn made(&self) -> &Elaborated {
+        Machine::made(self)
+    }
+
+    fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String> {
+        Machine::run(self, port, packet).map_err(|why| why.to_string())
+    }
+
+    fn add(&mut self, at: usize, entry: Entry) -> Result<(), String> {
+        self.tables.add(at, entry);
+        Ok(())
+    }
+
+    fn set_default(
+        &mut self,
+        at: usize,
+        action: usize,
+        arguments: Vec<Value>,
+    ) -> Result<(), String> {
+        self.tables.set_default(at, action, arguments);
+        Ok(())
+    }
+}
+
 /// Runs a test on a program as it is in the machine. All that is wrong with it.
-pub fn run(program: &Program, machine: &mut Machine<'_>, lines: &[Line]) -> Vec<Failure> {
+pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Failure> {
     let mut failures = Vec::new();
     let mut out: HashMap<u32, VecDeque<Vec<u8>>> = HashMap::new();
     for Line { number, command } in lines {
@@ -39,15 +96,13 @@ pub fn run(program: &Program, machine: &mut Machine<'_>, lines: &[Line]) -> Vec<
             Command::Add { table, priority, keys, action } => find_table(machine.made(), table)
                 .and_then(|at| {
                     let entry = entry(program, machine.made(), at, (*priority, keys), action)?;
-                    machine.tables.add(at, entry);
-                    Ok(())
+                    machine.add(at, entry)
                 }),
             Command::SetDefault(table, action) => {
                 find_table(machine.made(), table).and_then(|at| {
                     let (action, arguments) =
                         table_action(program, machine.made(), at, action, true)?;
-                    machine.tables.set_default(at, action, arguments);
-                    Ok(())
+                    machine.set_default(at, action, arguments)
                 })
             }
         };
@@ -66,12 +121,12 @@ pub fn run(program: &Program, machine: &mut Machine<'_>, lines: &[Line]) -> Vec<
 }
 
 fn send(
-    machine: &mut Machine<'_>,
+    machine: &mut impl Runs,
     port: u32,
     packet: &[u8],
     out: &mut HashMap<u32, VecDeque<Vec<u8>>>,
 ) -> Result<(), String> {
-    let outcome = machine.run(port, packet).map_err(|why| why.to_string())?;
+    let outcome = machine.run(port, packet)?;
     if let Some(port) = outcome.clone {
         out.entry(port).or_default().push_back(outcome.packet.clone());
     }

@@ -2,17 +2,7 @@
 
 use super::*;
 use crate::interpret::Machine;
-
-struct Nothing;
-
-impl crate::Includes for Nothing {
-    fn read(&self, _: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err("nothing is there".into())
-    }
-}
-
-/// So many programs have tests: one that vanishes is missed.
-const PROGRAMS: usize = 104;
+use crate::test_programs::{Nothing, programs};
 
 /// Runs a test; what is wrong, line by line.
 fn result(name: &str, program: &str, test: &str) -> Vec<String> {
@@ -28,24 +18,6 @@ fn result(name: &str, program: &str, test: &str) -> Vec<String> {
     let mut machine = Machine::new(&checked.program).expect("the program runs");
     let failures = run(&checked.program, &mut machine, &lines);
     failures.into_iter().map(|one| format!("line {}: {}", one.line, one.why)).collect()
-}
-
-/// The programs that have tests: names, programs and tests.
-fn programs() -> Vec<(String, String, String)> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-    let mut all = Vec::new();
-    for file in std::fs::read_dir(&folder).expect("there are programs") {
-        let path = file.expect("a file").path();
-        if path.extension().is_none_or(|extension| extension != "stf") {
-            continue;
-        }
-        let name = path.with_extension("p4").display().to_string();
-        let program = std::fs::read_to_string(&name).unwrap_or_else(|why| panic!("{name}: {why}"));
-        all.push((name, program, std::fs::read_to_string(&path).expect("a test")));
-    }
-    let count = all.len();
-    assert!(count >= PROGRAMS, "there are {count} programs with tests, once there were {PROGRAMS}");
-    all
 }
 
 #[test]

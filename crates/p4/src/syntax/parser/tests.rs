@@ -2,15 +2,8 @@ use crate::syntax::ast::{
     DeclarationKind, Direction, Expression, ExpressionKind, Program, PropertyValue, StatementKind,
     Transition, TypeKind, Unary,
 };
-use crate::{Includes, Parsed, parse};
-
-struct Nothing;
-
-impl Includes for Nothing {
-    fn read(&self, _: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err("there is no such file".into())
-    }
-}
+use crate::test_programs::Nothing;
+use crate::{Parsed, parse};
 
 /// What was said of a program, each with its line and column, and what was expected.
 fn said(parsed: &Parsed) -> Vec<String> {

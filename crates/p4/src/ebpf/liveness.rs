@@ -1,0 +1,210 @@
+//! Where values are needed. Instructions are counted by twos, in the order of the blocks: what one
+//! reads is needed up to its number, what it makes from the number behind on.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::flat::{BlockId, End, Graph, Op, ValueId};
+
+/// Where a value is needed.
+#[derive(Debug, Clone)]
+pub(super) struct Life {
+    /// What it is.
+    pub value: ValueId,
+    /// From where up to where, in order; none of them touches the next.
+    pub ranges: Vec<(u32, u32)>,
+    /// Uses, each as often as its block is probably gone through.
+    pub weight: u32,
+}
+
+/// Where the values of a graph are needed, and the places of calls.
+pub(super) struct Liveness {
+    pub lives: Vec<Life>,
+    pub calls: Vec<u32>,
+}
+
+/// Whether a value is made again wherever it is used.
+pub(super) fn is_made_again(graph: &Graph, value: ValueId) -> bool {
+    matches!(graph.op(value), Op::Constant(_) | Op::Undefined | Op::Frame | Op::Map(_))
+}
+
+/// Finds where all values are needed.
+pub(super) fn liveness(graph: &Graph, order: &[BlockId]) -> Liveness {
+    let mut bounds = HashMap::with_capacity(order.len());
+    let mut made: HashMap<ValueId, (BlockId, u32)> = HashMap::new();
+    let mut calls = Vec::new();
+    let mut at = 2;
+    for id in order {
+        let block = &graph.blocks[id.index()];
+        let start = at;
+        made.extend(block.phis.iter().map(|phi| (*phi, (*id, start))));
+        at += 2;
+        for value in &block.body {
+            if matches!(graph.op(*value), Op::Call(..)) {
+                calls.push(at);
+            }
+            if !matches!(graph.op(*value), Op::Store { .. }) {
+                made.insert(*value, (*id, at + 1));
+            }
+            at += 2;
+        }
+        bounds.insert(*id, (start, at));
+        at += 2;
+    }
+    let mut walk = Walk {
+        graph,
+        bounds,
+        often: frequencies(graph, order),
+        through: HashSet::new(),
+        lives: HashMap::new(),
+        made,
+    };
+    for (value, (_, at)) in &walk.made {
+        walk.lives.insert(*value, Life { value: *value, ranges: vec![(*at, at + 1)], weight: 0 });
+    }
+    for id in order {
+        let block = &graph.blocks[id.index()];
+        let (start, end) = walk.bounds[id];
+        for (at, value) in (start + 2..).step_by(2).zip(&block.body) {
+            for operand in graph.op(*value).operands() {
+                walk.used(operand, *id, at);
+            }
+        }
+        let mut last = block.end;
+        last.each_operand(|one| walk.used(*one, *id, end));
+        for phi in &block.phis {
+            for (operand, from) in graph.op(*phi).operands().into_iter().zip(&block.predecessors) {
+                if let Some((_, end)) = walk.bounds.get(from).copied() {
+                    walk.used(operand, *from, end);
+                }
+            }
+        }
+    }
+    let mut lives: Vec<_> = walk.lives.into_values().collect();
+    for life in &mut lives {
+        life.tidy();
+    }
+    lives.sort_unstable_by_key(|life| life.value);
+    Liveness { lives, calls }
+}
+
+impl Life {
+    /// Ranges in their order, those that touch as one.
+    fn tidy(&mut self) {
+        self.ranges.sort_unstable();
+        let mut tidy: Vec<(u32, u32)> = Vec::with_capacity(self.ranges.len());
+        for (from, to) in self.ranges.drain(..) {
+            match tidy.last_mut() {
+                // Between two blocks nothing happens.
+                Some((_, end)) if from <= *end + 1 => *end = to.max(*end),
+                _ => tidy.push((from, to)),
+            }
+        }
+        self.ranges = tidy;
+    }
+
+    /// Instructions for which it is needed.
+    pub(super) fn length(&self) -> u32 {
+        self.ranges.iter().map(|(from, to)| to - from).sum()
+    }
+
+    /// Whether a call stands where it is needed.
+    pub(super) fn crosses(&self, calls: &[u32]) -> bool {
+        self.ranges.iter().any(|(from, to)| {
+            let next = calls.partition_point(|call| call <= from);
+            calls.get(next).is_some_and(|call| call < to)
+        })
+    }
+}
+
+/// A walk from uses up to where values are made.
+struct Walk<'g> {
+    graph: &'g Graph,
+    /// Where blocks begin and end.
+    bounds: HashMap<BlockId, (u32, u32)>,
+    often: HashMap<BlockId, u32>,
+    /// Where a value is needed from the beginning on.
+    through: HashSet<(BlockId, ValueId)>,
+    lives: HashMap<ValueId, Life>,
+    made: HashMap<ValueId, (BlockId, u32)>,
+}
+
+impl Walk<'_> {
+    /// A value is used in a block, at a place.
+    fn used(&mut self, value: ValueId, block: BlockId, at: u32) {
+        let Some(life) = self.lives.get_mut(&value) else { return };
+        let often = self.often.get(&block).copied().unwrap_or(1);
+        life.weight = life.weight.saturating_add(often);
+        let (home, start) = self.made[&value];
+        if block == home {
+            life.ranges.push((start, at.max(start + 1)));
+            return;
+        }
+        life.ranges.push((self.bounds[&block].0, at));
+        let mut open = vec![block];
+        while let Some(block) = open.pop() {
+            if !self.through.insert((block, value)) {
+                continue;
+            }
+            for from in &self.graph.blocks[block.index()].predecessors {
+                let Some((begin, end)) = self.bounds.get(from).copied() else { continue };
+                if *from == home {
+                    life.ranges.push((start, end + 1));
+                } else {
+                    life.ranges.push((begin, end + 1));
+                    open.push(*from);
+                }
+            }
+        }
+    }
+}
+
+/// How many loops are around each block, by ways back in the order.
+fn loop_depth(graph: &Graph, order: &[BlockId]) -> HashMap<BlockId, u32> {
+    let place: HashMap<_, _> = order.iter().enumerate().map(|(at, block)| (*block, at)).collect();
+    let mut depth: HashMap<BlockId, u32> = HashMap::new();
+    for (at, block) in order.iter().enumerate() {
+        for to in graph.blocks[block.index()].end.targets() {
+            if let Some(head) = place.get(&to).filter(|head| **head <= at) {
+                for inside in &order[*head..=at] {
+                    *depth.entry(*inside).or_default() += 1;
+                }
+            }
+        }
+    }
+    depth
+}
+
+/// How often a packet goes through the beginning, in these units.
+const WHOLE: u32 = 1 << 12;
+
+/// How often packets probably go through each block: half of them one way and half the other, few where
+/// the program gives up, and eight times around a loop.
+fn frequencies(graph: &Graph, order: &[BlockId]) -> HashMap<BlockId, u32> {
+    let gives_up = |to: BlockId| {
+        let block = &graph.blocks[to.index()];
+        let stops = matches!(block.end, End::Return(value) if graph.constant(value) == Some(0));
+        stops && !block.body.iter().any(|id| matches!(graph.op(*id), Op::Call(..)))
+    };
+    let depth = loop_depth(graph, order);
+    let mut often: HashMap<BlockId, u32> = HashMap::from([(order[0], WHOLE)]);
+    for block in order {
+        let here = often.get(block).copied().unwrap_or(0);
+        let targets: Vec<_> = graph.blocks[block.index()].end.targets().collect();
+        let wrong = targets.iter().filter(|to| gives_up(**to)).count();
+        for to in &targets {
+            let part = match (targets.len(), wrong) {
+                (2, 1) if gives_up(*to) => here / 16,
+                (2, 1) => here,
+                (2, _) => here / 2,
+                _ => here,
+            };
+            let known = often.entry(*to).or_default();
+            *known = known.saturating_add(part).min(WHOLE);
+        }
+    }
+    for (block, often) in &mut often {
+        let around = 8_u32.saturating_pow(depth.get(block).copied().unwrap_or(0).min(4));
+        *often = (*often).max(1).saturating_mul(around);
+    }
+    often
+}

@@ -1,0 +1,119 @@
+//! Compiles programs to eBPF (RFC 9669), as objects with the conventions of p4c's uBPF back end.
+
+mod emit;
+mod liveness;
+mod moves;
+mod opcodes;
+mod prepare;
+mod registers;
+#[cfg(test)]
+mod tests;
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::flat::{self, NotCompiled};
+use crate::interpret;
+use crate::ir::{Elaborated, NotMade, Program};
+use crate::layout::Maps;
+use crate::object::{ENTRY, LineRow, Lines, MAX_INSTRUCTIONS, Object};
+use crate::source::{Sources, Span};
+
+/// Words of eight bytes that a program has on its stack.
+const STACK_WORDS: u32 = 64;
+
+/// A compiled program.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    /// Its code and its maps.
+    pub object: Object,
+    /// How its tables are in its maps.
+    pub maps: Maps,
+}
+
+/// Compiles a program.
+///
+/// # Errors
+///
+/// What of it has no code, and where it stands.
+pub fn compile(program: &Program, sources: &Sources) -> Result<Compiled, Diagnostics> {
+    compiled(program, sources).map_err(|why| {
+        let mut found = Diagnostics::default();
+        found.add(why);
+        found
+    })
+}
+
+fn compiled(program: &Program, sources: &Sources) -> Result<Compiled, Diagnostic> {
+    let whole = program.main.as_ref().map(|main| main.span).unwrap_or_default();
+    let made = interpret::elaborate(program).map_err(|why| not_made(&why, whole))?;
+    let mut maps = Maps::of(program, &made)?;
+    let mut graph = flat::lower(program, &made, &maps)?;
+    if !graph.uses_map(maps.scratch) {
+        maps.leave_out_scratch();
+    }
+    let order = prepare::prepare(&mut graph);
+    let liveness = liveness::liveness(&graph, &order);
+    let (places, words) = registers::places(&graph, &order, &liveness);
+    let code = emit::emit(&graph, &order, &places);
+    let words = words + graph.frame;
+    if words > STACK_WORDS {
+        let what = format!(
+            "the program needs {} bytes for what it remembers at once: 512 are the most",
+            words * 8
+        );
+        return Err(too_much(whole, what));
+    }
+    if code.too_far || code.instructions.len() > MAX_INSTRUCTIONS {
+        let what = format!("the program has {} instructions", code.instructions.len());
+        return Err(too_much(whole, format!("{what}: these are too many")));
+    }
+    let object = Object {
+        code: code.instructions,
+        entry: 0,
+        functions: [(0, ENTRY.to_owned())].into(),
+        entries: maps.initial(program, &made),
+        maps: maps.maps.clone(),
+        info: Vec::new(),
+        lines: lines(&code.spans, sources),
+    };
+    Ok(Compiled { object, maps })
+}
+
+/// Where instructions come from.
+fn lines(spans: &[Span], sources: &Sources) -> Lines {
+    let mut lines = Lines::default();
+    let mut before = None;
+    for (at, span) in spans.iter().enumerate() {
+        if before == Some(*span) || *span == Span::default() {
+            continue;
+        }
+        before = Some(*span);
+        let Some(place) = sources.locate(*span) else { continue };
+        let file = lines.files.iter().position(|one| *one == place.file).unwrap_or_else(|| {
+            lines.files.push(place.file.to_owned());
+            lines.files.len() - 1
+        });
+        let (line, column) = (place.line as u32, place.column as u32);
+        lines.rows.push(LineRow { at, file, line, column });
+    }
+    lines
+}
+
+fn too_much(span: Span, what: String) -> Diagnostic {
+    let help = Some("actions and functions are written out wherever they are called".to_owned());
+    NotCompiled { span, what, help }.into()
+}
+
+fn not_made(why: &interpret::Error, whole: Span) -> Diagnostic {
+    let span = match why {
+        interpret::Error::Main(
+            NotMade::NoValue(span) | NotMade::TooLarge(span) | NotMade::SameName(_, span),
+        ) => *span,
+        _ => whole,
+    };
+    Diagnostic::error(span, why.to_string())
+}
+
+/// What the program is made of; for tests and explanations.
+pub fn made(program: &Program) -> Result<Elaborated, interpret::Error> {
+    interpret::elaborate(program)
+}

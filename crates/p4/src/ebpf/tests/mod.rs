@@ -1,0 +1,102 @@
+//! Compiled programs do what the interpreter does.
+
+mod expressions;
+mod machine;
+mod random;
+
+use super::*;
+use crate::stf;
+use crate::test_programs::{Nothing, programs};
+use machine::Machine;
+
+#[test]
+fn programs_do_what_their_tests_say() {
+    let only = std::env::var("P").ok();
+    let mut wrong = Vec::new();
+    for (name, program, test) in programs() {
+        if only.as_ref().is_some_and(|only| *only != name) {
+            continue;
+        }
+        let checked = crate::check(&name, &program, &Nothing);
+        let compiled = match compile(&checked.program, &checked.sources) {
+            Ok(compiled) => compiled,
+            Err(why) => {
+                wrong.push(format!("{name}: {}", why.render(&checked.sources, false)));
+                continue;
+            }
+        };
+        if only.is_some() {
+            for (at, one) in compiled.object.code.iter().enumerate() {
+                println!("{at:4} {one}");
+            }
+        }
+        if let Err(why) = crate::object::verify(&compiled.object) {
+            wrong.push(format!("{name}: {why}"));
+            continue;
+        }
+        let made = made(&checked.program).unwrap();
+        let lines = stf::parse(&test).unwrap();
+        let result = std::panic::catch_unwind(|| {
+            let mut machine = Machine::new(&compiled, made);
+            stf::run(&checked.program, &mut machine, &lines)
+        });
+        match result {
+            Ok(failures) => {
+                for one in failures {
+                    wrong.push(format!("{name}: line {}: {}", one.line, one.why));
+                }
+            }
+            Err(_) => wrong.push(format!("{name}: panicked")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn the_same_program_has_the_same_code() {
+    for (name, program, _) in programs() {
+        let checked = crate::check(&name, &program, &Nothing);
+        let compiled = || compile(&checked.program, &checked.sources).map(|done| done.object);
+        let (one, other) = (compiled(), compiled());
+        assert_eq!(one.ok(), other.ok(), "{name}");
+    }
+}
+
+/// What of this program has no code.
+fn refused(declarations: &str, fields: &str, apply: &str) -> String {
+    let text = format!(
+        "#include <ubpf_model.p4>
+        header h_t {{ {fields} }}
+        struct headers {{ h_t h; h_t other; }}
+        struct meta_t {{ }}
+        parser prs(packet_in p, out headers hdr, inout meta_t m, inout standard_metadata std) {{
+            state start {{ transition accept; }}
+        }}
+        control c(inout headers hdr, inout meta_t m, inout standard_metadata std) {{
+            {declarations}
+            apply {{ {apply} }}
+        }}
+        control dprs(packet_out b, in headers hdr) {{ apply {{ b.emit(hdr.h); }} }}
+        ubpf(prs(), c(), dprs()) main;"
+    );
+    let checked = crate::check("refused", &text, &Nothing);
+    let said = checked.diagnostics.render(&checked.sources, false);
+    assert!(!checked.diagnostics.has_errors(), "{said}");
+    match compile(&checked.program, &checked.sources) {
+        Ok(_) => panic!("it has code: {apply} {declarations}"),
+        Err(why) => why.render(&checked.sources, false),
+    }
+}
+
+#[test]
+fn what_has_no_code_is_named() {
+    let table = "table t { key = { hdr.h.a: range; } actions = { NoAction; } }";
+    for (declarations, fields, apply, why) in [
+        ("", "bit<72> a;", "hdr.h.a = hdr.h.a / hdr.other.a;", "a division of numbers of 72 bits"),
+        (table, "bit<72> a;", "t.apply();", "72 bits"),
+    ] {
+        let said = refused(declarations, fields, apply);
+        assert!(said.contains(why), "wanted {why}:\n{said}");
+        assert!(said.contains("--> refused:"), "{said}");
+    }
+}

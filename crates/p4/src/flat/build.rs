@@ -1,0 +1,287 @@
+//! Builds a graph statement by statement. Slots are what variables are made of: they are written and
+//! read block by block, and what a read gives where blocks meet is found on the way (Braun et al.,
+//! Simple and Efficient Construction of Static Single Assignment Form, 2013).
+
+use std::collections::HashMap;
+
+use super::fold::Folded;
+use super::instead::Instead;
+use super::{Binary, Block, BlockId, Compare, End, Graph, Op, ValueId};
+use crate::source::Span;
+
+/// A part of a variable that is one number.
+pub(super) type Slot = u32;
+
+/// A graph as it grows.
+pub(super) struct Builder {
+    pub(super) graph: Graph,
+    /// Where what is said now stands.
+    pub(super) span: Span,
+    /// The block that grows.
+    pub(super) block: BlockId,
+    /// What slots hold at the end of blocks.
+    written: HashMap<(BlockId, Slot), ValueId>,
+    /// Whether all that leads to a block is known.
+    sealed: Vec<bool>,
+    /// Reads that wait for that.
+    waiting: HashMap<BlockId, Vec<(Slot, ValueId)>>,
+    /// Values that turned out to be others.
+    instead: Instead,
+    /// Pure operations that there are already; those that float are everybody's.
+    known: HashMap<(Option<BlockId>, Op), ValueId>,
+}
+
+impl Builder {
+    pub(super) fn new() -> Self {
+        let mut builder = Self {
+            graph: Graph::default(),
+            span: Span::default(),
+            block: BlockId(0),
+            written: HashMap::new(),
+            sealed: Vec::new(),
+            waiting: HashMap::new(),
+            instead: Instead::default(),
+            known: HashMap::new(),
+        };
+        builder.block = builder.new_block();
+        builder.seal(builder.block);
+        builder
+    }
+
+    // ---- blocks ----
+
+    pub(super) fn new_block(&mut self) -> BlockId {
+        self.graph.blocks.push(Block::default());
+        self.sealed.push(false);
+        BlockId(self.graph.blocks.len() as u32 - 1)
+    }
+
+    /// Goes on in a block that nothing else will lead to.
+    pub(super) fn continue_in(&mut self, block: BlockId) {
+        self.seal(block);
+        self.block = block;
+    }
+
+    /// Goes on where nothing leads.
+    pub(super) fn unreachable(&mut self) {
+        let nowhere = self.new_block();
+        self.continue_in(nowhere);
+    }
+
+    /// Nothing else leads to the block.
+    pub(super) fn seal(&mut self, block: BlockId) {
+        if std::mem::replace(&mut self.sealed[block.index()], true) {
+            return;
+        }
+        for (slot, phi) in self.waiting.remove(&block).unwrap_or_default() {
+            let made = self.fill(vec![(block, slot, phi)]);
+            self.tidy(&made);
+        }
+    }
+
+    pub(super) fn jump(&mut self, to: BlockId) {
+        self.end(End::Jump(to));
+    }
+
+    /// Goes on in one of two blocks, by whether the value is not 0.
+    pub(super) fn branch(&mut self, condition: ValueId, yes: BlockId, no: BlockId) {
+        let condition = self.resolved(condition);
+        match self.graph.constant(condition) {
+            Some(0) => self.jump(no),
+            Some(_) => self.jump(yes),
+            None => {
+                let (test, of) = match self.graph.op(condition) {
+                    Op::Compare(test, one, other) => (*test, (*one, *other)),
+                    _ => (Compare::NotEqual, (condition, self.constant(0))),
+                };
+                self.end(End::Branch { test, of, yes, no });
+            }
+        }
+    }
+
+    /// Ends the block, unless it has ended.
+    pub(super) fn end(&mut self, end: End) {
+        let block = &mut self.graph.blocks[self.block.index()];
+        if block.end != End::Nothing {
+            return;
+        }
+        block.end = end;
+        for to in end.targets() {
+            self.graph.blocks[to.index()].predecessors.push(self.block);
+        }
+    }
+
+    // ---- values ----
+
+    pub(super) fn constant(&mut self, number: u64) -> ValueId {
+        self.op(Op::Constant(number))
+    }
+
+    pub(super) fn binary(&mut self, operator: Binary, left: ValueId, right: ValueId) -> ValueId {
+        self.op(Op::Binary(operator, left, right))
+    }
+
+    /// With a known number on the right.
+    pub(super) fn by(&mut self, operator: Binary, left: ValueId, right: u64) -> ValueId {
+        let right = self.constant(right);
+        self.binary(operator, left, right)
+    }
+
+    pub(super) fn compare(&mut self, compare: Compare, left: ValueId, right: ValueId) -> ValueId {
+        self.op(Op::Compare(compare, left, right))
+    }
+
+    pub(super) fn select(&mut self, condition: ValueId, yes: ValueId, no: ValueId) -> ValueId {
+        self.op(Op::Select(condition, yes, no))
+    }
+
+    /// 1 where the value is 0, and 0 elsewhere.
+    pub(super) fn not(&mut self, of: ValueId) -> ValueId {
+        let zero = self.constant(0);
+        self.compare(Compare::Equal, of, zero)
+    }
+
+    /// An operation at the end of the block, or what is known to give the same.
+    pub(super) fn op(&mut self, mut op: Op) -> ValueId {
+        op.each_operand(|one| *one = self.resolved(*one));
+        if let Some(phi) = self.graph.fold_phis(&op) {
+            return phi;
+        }
+        match self.graph.fold(&op) {
+            Folded::Value(value) => return value,
+            Folded::Constant(number) => return self.constant(number),
+            Folded::Op(op) => return self.op(op),
+            Folded::By(operator, left, right) => return self.by(operator, left, right),
+            Folded::Same => {}
+        }
+        let at = (!op.floats()).then_some(self.block);
+        let is_pure = op.is_pure();
+        if is_pure && let Some(known) = self.known.get(&(at, op.clone())) {
+            return self.resolved(*known);
+        }
+        let id = self.graph.add(op.clone(), self.span);
+        if at.is_some() {
+            self.graph.blocks[self.block.index()].body.push(id);
+        }
+        if is_pure {
+            self.known.insert((at, op), id);
+        }
+        id
+    }
+
+    // ---- slots ----
+
+    pub(super) fn write(&mut self, slot: Slot, value: ValueId) {
+        self.written.insert((self.block, slot), value);
+    }
+
+    /// What a slot holds here; 0 where nothing was written.
+    pub(super) fn read(&mut self, slot: Slot) -> ValueId {
+        let mut open = Vec::new();
+        let value = self.look(self.block, slot, &mut open);
+        let made = self.fill(open);
+        self.tidy(&made);
+        self.resolved(value)
+    }
+
+    /// What a slot holds at the end of a block. Where blocks meet, a phi is left open.
+    fn look(
+        &mut self,
+        from: BlockId,
+        slot: Slot,
+        open: &mut Vec<(BlockId, Slot, ValueId)>,
+    ) -> ValueId {
+        let mut block = from;
+        let value = loop {
+            if let Some(value) = self.written.get(&(block, slot)) {
+                break self.resolved(*value);
+            }
+            if !self.sealed[block.index()] {
+                let phi = self.phi(block);
+                self.waiting.entry(block).or_default().push((slot, phi));
+                break phi;
+            }
+            match self.graph.blocks[block.index()].predecessors[..] {
+                [] => break self.constant(0),
+                [one] => block = one,
+                _ => {
+                    let phi = self.phi(block);
+                    open.push((block, slot, phi));
+                    break phi;
+                }
+            }
+        };
+        self.written.insert((block, slot), value);
+        if block != from {
+            self.written.insert((from, slot), value);
+        }
+        value
+    }
+
+    fn phi(&mut self, block: BlockId) -> ValueId {
+        let phi = self.graph.add(Op::Phi(Vec::new()), self.span);
+        self.graph.blocks[block.index()].phis.push(phi);
+        self.graph.homes.insert(phi, block);
+        phi
+    }
+
+    /// Simplifies what there is so far, and leads ways past decisions that may lead to these blocks. Of
+    /// all slots, only these are known behind it, and no value that was read before.
+    pub(super) fn settle(&mut self, slots: &[Slot], to: &[BlockId]) {
+        let mut values: Vec<_> = slots.iter().map(|slot| self.read(*slot)).collect();
+        let instead = std::mem::take(&mut self.instead);
+        self.graph.replace(&instead);
+        values.iter_mut().for_each(|value| *value = instead.of(*value));
+        self.graph.thread(Some(to), Some(self.block), &mut values);
+        self.written.clear();
+        self.known.clear();
+        for (slot, value) in slots.iter().zip(values) {
+            self.write(*slot, value);
+        }
+    }
+
+    /// Gives open phis their values; all that were made.
+    fn fill(&mut self, mut open: Vec<(BlockId, Slot, ValueId)>) -> Vec<ValueId> {
+        let mut made = Vec::new();
+        while let Some((block, slot, phi)) = open.pop() {
+            let predecessors = self.graph.blocks[block.index()].predecessors.clone();
+            let mut all = Vec::with_capacity(predecessors.len());
+            for from in predecessors {
+                all.push(self.look(from, slot, &mut open));
+            }
+            self.graph.nodes[phi.index()].op = Op::Phi(all);
+            made.push(phi);
+        }
+        made
+    }
+
+    /// Phis that are one value are that value.
+    fn tidy(&mut self, made: &[ValueId]) {
+        for phi in made.iter().rev() {
+            let Op::Phi(all) = self.graph.op(*phi) else { continue };
+            let all: Vec<_> = all.iter().map(|one| self.resolved(*one)).collect();
+            let mut others = all.iter().filter(|one| *one != phi);
+            if let Some(first) = others.next().copied()
+                && others.all(|one| *one == first)
+            {
+                self.instead.insert(*phi, first);
+            }
+            self.graph.nodes[phi.index()].op = Op::Phi(all);
+        }
+    }
+
+    /// What a value has turned out to be.
+    fn resolved(&self, of: ValueId) -> ValueId {
+        self.instead.of(of)
+    }
+
+    /// The graph as it is, where each value is what it has turned out to be.
+    pub(super) fn finish(mut self) -> Graph {
+        for block in (0..self.graph.blocks.len() as u32).map(BlockId) {
+            self.seal(block);
+        }
+        let instead = std::mem::take(&mut self.instead);
+        self.graph.replace(&instead);
+        self.graph
+    }
+}

@@ -1,0 +1,152 @@
+//! Calls: their code is written out where they stand.
+
+use super::places::Place;
+use super::{Call, Lower, Lowered};
+use crate::flat::ValueId;
+use crate::ir::{ActionId, BlockBody, Expression, FunctionId, InstanceId, Type, VariableId};
+use crate::syntax::ast::Direction;
+
+impl Lower<'_> {
+    /// A parser or a control, whose parameters have their values.
+    pub(super) fn block(&mut self, at: usize) -> Lowered {
+        let program = self.program;
+        let block = &program.blocks[self.made.blocks[at].block.index()];
+        let outside = std::mem::replace(&mut self.around, at);
+        let after = self.build.new_block();
+        self.calls.push(Call { after, returned: 0, back: Vec::new(), is_function: false });
+        self.all(&block.locals)?;
+        match &block.body {
+            BlockBody::Parser { states, .. } => self.parse(states, block)?,
+            BlockBody::Control { apply, .. } => self.all(apply)?,
+        }
+        self.build.jump(after);
+        self.calls.pop();
+        self.build.continue_in(after);
+        self.around = outside;
+        Ok(())
+    }
+
+    /// Hands arguments in; the places that values come back to, with what they come from.
+    fn hand_in(
+        &mut self,
+        parameters: &[VariableId],
+        arguments: &[Expression],
+    ) -> Lowered<Vec<(Place, VariableId)>> {
+        let mut values = Vec::with_capacity(arguments.len());
+        let mut back = Vec::new();
+        for (id, argument) in parameters.iter().zip(arguments) {
+            let variable = &self.program.variables[id.index()];
+            if matches!(variable.of, Type::Extern(..)) {
+                continue;
+            }
+            let value = match variable.direction {
+                Some(Direction::Out | Direction::InOut) => {
+                    let place = self.place(argument)?;
+                    let value = match variable.direction {
+                        Some(Direction::Out) => self.initial(&variable.of),
+                        _ => self.read(&place),
+                    };
+                    back.push((place, *id));
+                    value
+                }
+                _ => self.value(argument)?,
+            };
+            values.push((*id, value));
+        }
+        // What is called may be what an argument has called.
+        for (id, value) in values {
+            self.write_all(self.variable(id), &value);
+        }
+        Ok(back)
+    }
+
+    pub(super) fn hand_back(&mut self, back: &[(Place, VariableId)]) {
+        for (place, id) in back {
+            let count = self.program.slots(&self.type_of(*id));
+            let value = self.read_all(self.variable(*id), count);
+            self.write(place, &value);
+        }
+    }
+
+    pub(super) fn call_function(
+        &mut self,
+        id: FunctionId,
+        arguments: &[Expression],
+    ) -> Lowered<Vec<ValueId>> {
+        let function = &self.program.functions[id.index()];
+        let back = self.hand_in(&function.parameters, arguments)?;
+        let count = self.program.slots(&function.returns);
+        let returned = self.slots(count);
+        let after = self.build.new_block();
+        self.calls.push(Call { after, returned, back: back.clone(), is_function: true });
+        let loops = std::mem::take(&mut self.loops);
+        self.all(&function.body)?;
+        self.loops = loops;
+        self.calls.pop();
+        self.build.jump(after);
+        self.build.continue_in(after);
+        self.hand_back(&back);
+        Ok(self.read_all(returned, count))
+    }
+
+    pub(super) fn call_action(&mut self, id: ActionId, arguments: &[Expression]) -> Lowered {
+        self.run_action(id, arguments, &[])
+    }
+
+    /// Runs an action with the arguments that the program gives, and those of an entry.
+    pub(super) fn run_action(
+        &mut self,
+        id: ActionId,
+        arguments: &[Expression],
+        entry: &[Vec<ValueId>],
+    ) -> Lowered {
+        let action = &self.program.actions[id.index()];
+        let back = self.hand_in(&action.parameters, arguments)?;
+        for (id, value) in action.parameters[arguments.len()..].iter().zip(entry) {
+            self.write_all(self.variable(*id), value);
+        }
+        let after = self.build.new_block();
+        self.calls.push(Call { after, returned: 0, back: back.clone(), is_function: false });
+        let loops = std::mem::take(&mut self.loops);
+        self.all(&action.body)?;
+        self.loops = loops;
+        self.calls.pop();
+        self.build.jump(after);
+        self.build.continue_in(after);
+        self.hand_back(&back);
+        Ok(())
+    }
+
+    pub(super) fn apply_block(
+        &mut self,
+        instance: InstanceId,
+        arguments: &[Expression],
+    ) -> Lowered {
+        let Some(&at) = self.made.blocks[self.around].inside.get(&instance) else {
+            let span = self.build.span;
+            return self.refuse(span, "this was not made");
+        };
+        let parameters = self.parameters(at);
+        let back = self.hand_in(&parameters, arguments)?;
+        let known = self.metadata.len();
+        for id in &parameters {
+            let variable = &self.program.variables[id.index()];
+            if variable.direction == Some(Direction::InOut)
+                && self.program.is_metadata(&variable.of)
+            {
+                self.metadata.push(*id);
+            }
+        }
+        let after = self.build.new_block();
+        self.calls.push(Call { after, returned: 0, back: back.clone(), is_function: false });
+        let loops = std::mem::take(&mut self.loops);
+        self.block(at)?;
+        self.loops = loops;
+        self.calls.pop();
+        self.build.jump(after);
+        self.build.continue_in(after);
+        self.metadata.truncate(known);
+        self.hand_back(&back);
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! Deparsers (P4_16 specification, section 16), and what becomes of the packet.
+//!
+//! The packet grows or shrinks at its head, so that what nobody read stays where it is. A header
+//! leaves in the place where it came more often than not: there, only fields that may have changed are
+//! stored. One that moves is taken along, word by word, before anything is stored.
+
+mod moves;
+mod parts;
+mod stores;
+
+use super::{Lower, Lowered, part};
+use crate::flat::build::Slot;
+use crate::flat::{Binary, BlockId, Compare, End, Op, ValueId};
+use crate::ir::{Expression, Type, VariableId};
+use crate::layout::metadata;
+use crate::model::{action, field};
+use crate::source::Span;
+
+/// Grows the packet at its head, by a number that may be negative: where it begins then, or 0.
+const ADJUST_HEAD: i32 = 8;
+/// Cuts the packet to so many bytes.
+const TRUNCATE: i32 = 11;
+
+/// A place where a header is written.
+pub(super) struct Site {
+    of: Type,
+    /// The header as it is there; not valid if the place is not reached.
+    slots: Slot,
+    span: Span,
+}
+
+impl Lower<'_> {
+    /// `packet.emit(value)`: notes what is there for each header of it.
+    pub(super) fn emit(&mut self, value: &Expression) -> Lowered {
+        if self.within_loops > 0 {
+            return self.refuse(value.span, "`emit` in a loop");
+        }
+        let found = self.value(value)?;
+        self.emit_value(&value.of, &found, value.span);
+        Ok(())
+    }
+
+    fn emit_value(&mut self, of: &Type, value: &[ValueId], span: Span) {
+        if self.program.is_header(of) {
+            let slots = self.slots(value.len() as u32);
+            self.write_all(slots, value);
+            self.emitted.push(Site { of: of.clone(), slots, span });
+            return;
+        }
+        for (of, range) in self.program.placed_parts(of) {
+            let range = range.start as usize..range.end as usize;
+            self.emit_value(&of, &value[range], span);
+        }
+    }
+
+    /// Writes the packet as the deparser says, and ends the run.
+    pub(super) fn deparse(&mut self, headers: VariableId, std: Slot, deparser: usize) -> Lowered {
+        let becomes = self.build.read(part(std, field::OUTPUT_ACTION));
+        // Neither who could not go on nor who goes nowhere is written.
+        let wrong = self.build.constant(action::ABORT as u64);
+        let goes_on = self.build.compare(Compare::NotEqual, becomes, wrong);
+        self.require(goes_on);
+        let drop = self.build.constant(action::DROP as u64);
+        let is_dropped = self.build.compare(Compare::Equal, becomes, drop);
+        let (dropped, write, gone, end) = (
+            self.build.new_block(),
+            self.build.new_block(),
+            self.build.new_block(),
+            self.build.new_block(),
+        );
+        self.build.branch(is_dropped, dropped, write);
+        self.build.continue_in(dropped);
+        let clone = self.build.read(part(std, field::CLONE));
+        self.build.branch(clone, write, gone);
+        self.build.continue_in(gone);
+        self.finish(std, false);
+        self.build.continue_in(write);
+
+        let inner = self.parameters(deparser)[1];
+        self.copy(headers, inner);
+        self.metadata.clear();
+        self.exit = end;
+        self.block(deparser)?;
+        self.build.jump(end);
+        self.build.continue_in(end);
+        self.write_packet(std, dropped)?;
+        self.finish(std, true);
+        Ok(())
+    }
+
+    /// Tells what becomes of the packet, and by which ports it leaves.
+    fn finish(&mut self, std: Slot, leaves: bool) {
+        let base = self.build.op(Op::Argument(1));
+        let becomes = self.build.read(part(std, field::OUTPUT_ACTION));
+        self.build.op(Op::Store { base, offset: metadata::OUTPUT_ACTION, size: 4, value: becomes });
+        let ports = [
+            (metadata::OUTPUT_PORT, 4, field::OUTPUT_PORT),
+            (metadata::CLONE, 1, field::CLONE),
+            (metadata::CLONE_PORT, 4, field::CLONE_PORT),
+        ];
+        for (offset, size, field) in ports.into_iter().filter(|_| leaves) {
+            let value = self.build.read(part(std, field));
+            // The metadata begins as zeros.
+            if self.build.graph.constant(value) != Some(0) {
+                self.build.op(Op::Store { base, offset, size, value });
+            }
+        }
+        let drop = self.build.constant(action::DROP as u64);
+        let passes = self.build.compare(Compare::Less, drop, becomes);
+        self.build.end(End::Return(passes));
+    }
+
+    // ---- the packet ----
+
+    fn write_packet(&mut self, std: Slot, dropped: BlockId) -> Lowered {
+        let sites = std::mem::take(&mut self.emitted);
+        // What is known by now decides what has to be stored.
+        let mut slots = vec![self.at, self.truncated];
+        slots.extend(std..part(std, field::NAMES.len()));
+        for site in &sites {
+            slots.extend(site.slots..site.slots + self.program.slots(&site.of));
+        }
+        self.build.settle(&slots, &[self.reject, dropped]);
+        self.order = (0..).zip(self.build.graph.order()).map(|(at, block)| (block, at)).collect();
+        let read = self.build.read(self.at);
+        let mut to = self.build.constant(0);
+        let mut parts = Vec::new();
+        let mut varying = Vec::new();
+        for site in sites {
+            let value = self.read_all(site.slots, self.program.slots(&site.of));
+            to = self.part(&site, &value, to, (&mut parts, &mut varying));
+        }
+        let more = self.build.binary(Binary::Subtract, to, read);
+        for part in &mut parts {
+            part.moved = self.is_moved(part.valid, part.from, part.to, more);
+            if part.pieces.iter().all(|piece| !piece.clean) {
+                part.moved = self.build.constant(0);
+            }
+        }
+        let mut waiting = self.take_varying(&varying, more);
+        let taken = self.take_all(&parts, &mut waiting)?;
+        self.build.graph.barrier = Some(self.build.block);
+        let writes = self.build.new_block();
+        self.build.jump(writes);
+        self.build.continue_in(writes);
+
+        let begin = self.adjust_head(more);
+        self.put_varying(&varying, &waiting, begin);
+        self.store_all(&parts, &taken, begin, waiting.base);
+        self.truncate();
+        Ok(())
+    }
+
+    /// Grows or shrinks the packet: where it begins then.
+    fn adjust_head(&mut self, more: ValueId) -> ValueId {
+        let packet = self.build.op(Op::Packet);
+        if self.build.graph.constant(more) == Some(0) {
+            return packet;
+        }
+        let begin = self.slots(1);
+        self.build.write(begin, packet);
+        let (grow, after) = (self.build.new_block(), self.build.new_block());
+        self.build.branch(more, grow, after);
+        self.build.continue_in(grow);
+        let context = self.build.op(Op::Argument(0));
+        let found = self.build.op(Op::Call(ADJUST_HEAD, vec![context, more]));
+        self.require(found);
+        self.build.write(begin, found);
+        self.build.jump(after);
+        self.build.continue_in(after);
+        self.build.read(begin)
+    }
+
+    fn truncate(&mut self) {
+        let most = self.build.read(self.truncated);
+        let all = self.build.constant(u64::from(u32::MAX));
+        let cuts = self.build.compare(Compare::NotEqual, most, all);
+        let (cut, after) = (self.build.new_block(), self.build.new_block());
+        self.build.branch(cuts, cut, after);
+        self.build.continue_in(cut);
+        let context = self.build.op(Op::Argument(0));
+        self.build.op(Op::Call(TRUNCATE, vec![context, most]));
+        self.build.jump(after);
+        self.build.continue_in(after);
+    }
+}

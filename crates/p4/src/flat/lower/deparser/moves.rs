@@ -1,0 +1,227 @@
+//! Headers that leave in another place than they came: what is in them is read before the packet changes.
+//! A few bytes are held in registers and on the stack; more wait in a map, as varbits do.
+
+use super::parts::{Part, Varying};
+use super::{Lower, Lowered};
+use crate::flat::build::Slot;
+use crate::flat::{Binary, Compare, Op, ValueId};
+use crate::source::Span;
+
+/// The most bytes of headers that move by way of registers and the stack; more wait in a map.
+const MAX_HELD: u32 = 48;
+
+/// What was read of a part that moves: where in it, how many bytes, and where it is held.
+pub(super) type Taken = Vec<(u32, u8, Held)>;
+
+/// Where a word is held until it is stored.
+#[derive(Clone, Copy)]
+pub(super) enum Held {
+    /// In a slot.
+    Slot(Slot),
+    /// In the map where things wait, so many bytes behind its beginning.
+    Map(u32),
+}
+
+/// What waits in a map.
+#[derive(Default)]
+pub(super) struct Waits {
+    pub varying: Vec<Waiting>,
+    /// Bytes of all that waits.
+    pub bytes: u32,
+    /// The slot that has the address.
+    pub base: Option<Slot>,
+}
+
+/// A varbit that waits.
+pub(super) struct Waiting {
+    /// Which.
+    pub at: usize,
+    /// Whether it does.
+    pub is: ValueId,
+    /// Where it was.
+    pub from: ValueId,
+    pub count: ValueId,
+    /// Where it waits.
+    pub offset: u32,
+}
+
+impl Lower<'_> {
+    /// Reads what moves before the packet changes: into registers, or to where varbits wait as well.
+    pub(super) fn take_all(&mut self, parts: &[Part], waiting: &mut Waits) -> Lowered<Vec<Taken>> {
+        let moves = |lower: &Self, part: &Part| lower.build.graph.constant(part.moved) != Some(0);
+        let bytes: u32 = parts.iter().filter(|part| moves(self, part)).map(|part| part.bytes).sum();
+        let mut all: Vec<Taken> = Vec::with_capacity(parts.len());
+        let mut offset = waiting.bytes;
+        for part in parts {
+            let mut taken = Taken::new();
+            if moves(self, part) {
+                for (at, size) in chunks(0, part.bytes) {
+                    let held = if bytes <= MAX_HELD {
+                        Held::Slot(self.slots(1))
+                    } else {
+                        Held::Map(offset + at)
+                    };
+                    taken.push((at, size, held));
+                }
+                offset += part.bytes;
+            }
+            all.push(taken);
+        }
+        if bytes > MAX_HELD {
+            waiting.bytes = offset;
+        }
+        self.look_up_scratch(parts, waiting)?;
+        self.move_out(waiting);
+        for (part, taken) in parts.iter().zip(&all) {
+            self.take(part, taken, waiting.base);
+        }
+        Ok(all)
+    }
+
+    /// Where things wait, if any do.
+    fn look_up_scratch(&mut self, parts: &[Part], waiting: &mut Waits) -> Lowered {
+        if waiting.bytes == 0 {
+            return Ok(());
+        }
+        let room = self.maps.scratch.map_or(0, |map| self.maps.maps[map as usize].value_size);
+        let Some(map) = self.maps.scratch.filter(|_| waiting.bytes <= room) else {
+            let what =
+                format!("{} bytes of headers that may move: {room} are the most", waiting.bytes);
+            let span = parts.first().map_or(Span::default(), |part| part.span);
+            return self.refuse(span, what);
+        };
+        let mut any = self.build.constant(0);
+        for one in &waiting.varying {
+            any = self.build.binary(Binary::Or, any, one.is);
+        }
+        for part in parts {
+            any = self.build.binary(Binary::Or, any, part.moved);
+        }
+        let base = self.slots(1);
+        let nothing = self.build.op(Op::Undefined);
+        self.build.write(base, nothing);
+        let (look, after) = (self.build.new_block(), self.build.new_block());
+        self.build.branch(any, look, after);
+        self.build.continue_in(look);
+        let zero = self.build.constant(0);
+        let key = self.frame(1);
+        self.store(key, 0, 4, zero);
+        let scratch = self.call_lookup(map, key);
+        self.require(scratch);
+        self.build.write(base, scratch);
+        self.build.jump(after);
+        self.build.continue_in(after);
+        waiting.base = Some(base);
+        Ok(())
+    }
+
+    /// Where something waits.
+    pub(super) fn place_of_waiting(&mut self, base: Option<Slot>, offset: u32) -> ValueId {
+        let base = match base {
+            Some(base) => self.build.read(base),
+            None => self.build.constant(0),
+        };
+        self.build.by(Binary::Add, base, u64::from(offset))
+    }
+
+    /// Reads what moves, word by word.
+    fn take(&mut self, part: &Part, taken: &Taken, scratch: Option<Slot>) {
+        if taken.is_empty() {
+            return;
+        }
+        let nothing = self.build.op(Op::Undefined);
+        for (_, _, held) in taken {
+            if let Held::Slot(slot) = held {
+                self.build.write(*slot, nothing);
+            }
+        }
+        let (load, after) = (self.build.new_block(), self.build.new_block());
+        self.build.branch(part.moved, load, after);
+        self.build.continue_in(load);
+        let packet = self.build.op(Op::Packet);
+        let base = self.build.binary(Binary::Add, packet, part.from);
+        for (at, size, held) in taken {
+            let op = Op::Load { base, offset: *at as i16, size: *size, constant: true };
+            let value = self.build.op(op);
+            match held {
+                Held::Slot(slot) => self.build.write(*slot, value),
+                Held::Map(offset) => {
+                    let to = self.place_of_waiting(scratch, 0);
+                    self.store(to, *offset, *size, value);
+                }
+            }
+        }
+        self.build.jump(after);
+        self.build.continue_in(after);
+    }
+
+    /// Which varbits move, and where they wait.
+    pub(super) fn take_varying(&mut self, all: &[Varying], more: ValueId) -> Waits {
+        let mut waits = Waits::default();
+        for (at, one) in all.iter().enumerate() {
+            let is = self.is_moved(one.valid, one.from, one.to, more);
+            if self.build.graph.constant(is) != Some(0) {
+                let packet = self.build.op(Op::Packet);
+                let from = self.build.binary(Binary::Add, packet, one.from);
+                waits.varying.push(Waiting { at, is, from, count: one.bytes, offset: waits.bytes });
+                waits.bytes += one.most;
+            }
+        }
+        waits
+    }
+
+    /// Has varbits wait.
+    fn move_out(&mut self, waits: &Waits) {
+        for one in &waits.varying {
+            let to = self.place_of_waiting(waits.base, one.offset);
+            self.copy_bytes(one.is, one.from, to, one.count);
+        }
+    }
+
+    /// Puts varbits where they go.
+    pub(super) fn put_varying(&mut self, all: &[Varying], waits: &Waits, begin: ValueId) {
+        for one in &waits.varying {
+            let to = self.build.binary(Binary::Add, begin, all[one.at].to);
+            let from = self.place_of_waiting(waits.base, one.offset);
+            self.copy_bytes(one.is, from, to, one.count);
+        }
+    }
+
+    /// Copies bytes, one by one, if it holds.
+    fn copy_bytes(&mut self, holds: ValueId, from: ValueId, to: ValueId, count: ValueId) {
+        let (head, body, after) =
+            (self.build.new_block(), self.build.new_block(), self.build.new_block());
+        let at = self.slots(1);
+        let zero = self.build.constant(0);
+        self.build.write(at, zero);
+        self.build.branch(holds, head, after);
+        // Not sealed: the loop's end leads here too.
+        self.build.block = head;
+        let now = self.build.read(at);
+        let more = self.build.compare(Compare::Less, now, count);
+        self.build.branch(more, body, after);
+        self.build.continue_in(body);
+        let base = self.build.binary(Binary::Add, from, now);
+        let value = self.build.op(Op::Load { base, offset: 0, size: 1, constant: false });
+        let base = self.build.binary(Binary::Add, to, now);
+        self.store(base, 0, 1, value);
+        let next = self.build.by(Binary::Add, now, 1);
+        self.build.write(at, next);
+        self.build.jump(head);
+        self.build.seal(head);
+        self.build.continue_in(after);
+    }
+}
+
+/// Bytes as loads and stores of whole words, the largest first.
+pub(super) fn chunks(first: u32, count: u32) -> Vec<(u32, u8)> {
+    let (mut at, mut left) = (first, count);
+    let mut all = Vec::new();
+    while left > 0 {
+        let size = [8_u32, 4, 2, 1].into_iter().find(|size| *size <= left).unwrap_or(1);
+        all.push((at, size as u8));
+        at += size;
+        left -= size;
+    }
+    all
+}

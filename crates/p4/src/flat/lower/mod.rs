@@ -1,0 +1,309 @@
+//! Makes the flat form of a program. What each part does is what `interpret` does, word for word.
+
+mod calls;
+mod deparser;
+mod expressions;
+mod externs;
+mod numbers;
+mod parsers;
+mod places;
+mod statements;
+mod tables;
+
+use std::collections::HashMap;
+
+use super::build::{Builder, Slot};
+use super::shape::{NOWHERE, ORIGIN, VALID};
+use super::{BlockId, End, Graph, Op, ValueId};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Elaborated, Program, Type, Value, VariableId};
+use crate::layout::{Maps, metadata};
+use crate::model::{action, field};
+use crate::source::Span;
+use places::Place;
+
+/// Something that cannot be compiled, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotCompiled {
+    /// Where.
+    pub span: Span,
+    /// What.
+    pub what: String,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl From<NotCompiled> for Diagnostic {
+    fn from(why: NotCompiled) -> Self {
+        let told = Self::error(why.span, why.what);
+        match why.help {
+            Some(help) => told.help(help),
+            None => told,
+        }
+    }
+}
+
+type Lowered<T = ()> = Result<T, NotCompiled>;
+
+/// The most values of a program: more is one that doubles itself at each level.
+const MAX_VALUES: usize = 2_000_000;
+/// The slot of a field of the model's metadata, each of which is one number.
+fn part(std: Slot, field: usize) -> Slot {
+    std + field as Slot
+}
+
+/// A program on its way to its flat form.
+struct Lower<'p> {
+    program: &'p Program,
+    made: &'p Elaborated,
+    maps: &'p Maps,
+    build: Builder,
+    /// The first slot of each variable.
+    variables: Vec<Slot>,
+    /// The next slot that is nobody's.
+    free: Slot,
+    /// The parser or control around what is written, by its place.
+    around: usize,
+    /// Calls around what is written.
+    calls: Vec<Call>,
+    /// Where `break` and `continue` lead.
+    loops: Vec<(BlockId, BlockId)>,
+    /// Loops around what is written, also around its calls.
+    within_loops: u32,
+    /// Where `exit` leads.
+    exit: BlockId,
+    /// Where a parser leads that refuses the packet.
+    reject: BlockId,
+    /// Variables that are the model's metadata at the moment.
+    metadata: Vec<VariableId>,
+    /// The byte of the packet that is read next.
+    at: Slot,
+    /// The most bytes that leave; all, at first.
+    truncated: Slot,
+    /// The packet's bytes.
+    length: ValueId,
+    /// What the deparser writes, in its order.
+    emitted: Vec<deparser::Site>,
+    /// The order of the blocks before the packet is written.
+    order: HashMap<BlockId, usize>,
+}
+
+/// A call whose code is being written.
+struct Call {
+    /// Where `return` leads.
+    after: BlockId,
+    /// Where its value is left.
+    returned: Slot,
+    /// What is handed back when it ends: also by `exit`, if it is no function.
+    back: Vec<(Place, VariableId)>,
+    is_function: bool,
+}
+
+/// Makes the flat form of a program, whose tables are in these maps.
+///
+/// # Errors
+///
+/// The first thing that has no code.
+pub fn lower(program: &Program, made: &Elaborated, maps: &Maps) -> Result<Graph, NotCompiled> {
+    let mut free = 0;
+    let place = |one: &crate::ir::Variable| {
+        let at = free;
+        free += program.slots(&one.of);
+        at
+    };
+    let variables: Vec<_> = program.variables.iter().map(place).collect();
+    let mut build = Builder::new();
+    let (exit, reject) = (build.new_block(), build.new_block());
+    let mut lower = Lower {
+        program,
+        made,
+        maps,
+        variables,
+        at: free,
+        truncated: free + 1,
+        free: free + 2,
+        around: 0,
+        calls: Vec::new(),
+        loops: Vec::new(),
+        within_loops: 0,
+        order: HashMap::new(),
+        exit,
+        reject,
+        metadata: Vec::new(),
+        length: ValueId(0),
+        emitted: Vec::new(),
+        build,
+    };
+    lower.whole()?;
+    let mut graph = lower.build.finish();
+    graph.optimise();
+    Ok(graph)
+}
+
+impl Lower<'_> {
+    /// Parser, pipeline and deparser.
+    fn whole(&mut self) -> Lowered {
+        let [parser, pipeline, deparser] = self.made.main[..] else {
+            return self.refuse(Span::default(), "the program is not made for `ubpf`");
+        };
+        let (parsed, piped) = (self.parameters(parser), self.parameters(pipeline));
+        for id in &parsed[1..] {
+            self.declare(*id);
+        }
+        let arrived = self.build.op(Op::Argument(1));
+        let load = |offset| Op::Load { base: arrived, offset, size: 4, constant: true };
+        let port = self.build.op(load(metadata::INPUT_PORT));
+        self.length = self.build.op(load(metadata::PACKET_LENGTH));
+        let std = self.variable(parsed[3]);
+        self.build.write(part(std, field::INPUT_PORT), port);
+        self.build.write(part(std, field::PACKET_LENGTH), self.length);
+        let pass = self.build.constant(action::PASS as u64);
+        self.build.write(part(std, field::OUTPUT_ACTION), pass);
+        let all = self.build.constant(u64::from(u32::MAX));
+        self.build.write(self.truncated, all);
+
+        self.metadata = vec![parsed[3]];
+        self.block(parser)?;
+        for (from, to) in parsed[1..].iter().zip(&piped) {
+            self.copy(*from, *to);
+        }
+        self.metadata = vec![piped[2]];
+        self.block(pipeline)?;
+        let exit = self.exit;
+        self.build.jump(exit);
+        self.build.continue_in(exit);
+        self.deparse(piped[0], self.variable(piped[2]), deparser)?;
+
+        let reject = self.reject;
+        self.build.continue_in(reject);
+        self.abort();
+        Ok(())
+    }
+
+    /// Ends the run: the packet stays as it came.
+    fn abort(&mut self) {
+        let base = self.build.op(Op::Argument(1));
+        let value = self.build.constant(action::ABORT as u64);
+        let offset = metadata::OUTPUT_ACTION;
+        self.build.op(Op::Store { base, offset, size: 4, value });
+        self.build.end(End::Return(value));
+    }
+
+    fn parameters(&self, at: usize) -> Vec<VariableId> {
+        self.program.blocks[self.made.blocks[at].block.index()].parameters.clone()
+    }
+
+    fn variable(&self, id: VariableId) -> Slot {
+        self.variables[id.index()]
+    }
+
+    fn type_of(&self, id: VariableId) -> Type {
+        self.program.variables[id.index()].of.clone()
+    }
+
+    /// New slots.
+    fn slots(&mut self, count: u32) -> Slot {
+        self.free += count;
+        self.free - count
+    }
+
+    fn read_all(&mut self, from: Slot, count: u32) -> Vec<ValueId> {
+        (from..from + count).map(|slot| self.build.read(slot)).collect()
+    }
+
+    fn write_all(&mut self, from: Slot, values: &[ValueId]) {
+        for (slot, value) in (from..).zip(values) {
+            self.build.write(slot, *value);
+        }
+    }
+
+    fn copy(&mut self, from: VariableId, to: VariableId) {
+        let count = self.program.slots(&self.type_of(to));
+        let values = self.read_all(self.variable(from), count);
+        self.write_all(self.variable(to), &values);
+    }
+
+    /// A variable begins.
+    fn declare(&mut self, id: VariableId) {
+        let of = self.type_of(id);
+        let values = self.initial(&of);
+        self.write_all(self.variable(id), &values);
+    }
+
+    /// What a variable of this type holds at its beginning.
+    fn initial(&mut self, of: &Type) -> Vec<ValueId> {
+        let value = self.program.initial(of);
+        self.constant(&value, of)
+    }
+
+    /// A value that is known.
+    fn constant(&mut self, value: &Value, of: &Type) -> Vec<ValueId> {
+        let parts = |lower: &mut Self, values: &[Value]| {
+            let all = lower.program.parts(of);
+            values.iter().zip(all).flat_map(|(value, of)| lower.constant(value, &of)).collect()
+        };
+        match value {
+            Value::Bool(value) => vec![self.build.constant(u64::from(*value))],
+            Value::Integer(value) => {
+                let width = self.width(of);
+                self.build.number(value, width)
+            }
+            Value::Error(at) | Value::Member(at) => vec![self.build.constant(*at as u64)],
+            Value::String(_) => Vec::new(),
+            Value::Varbit { .. } => vec![self.build.constant(0); 2],
+            Value::Record { valid, fields } => {
+                let fields: Vec<ValueId> = parts(self, fields);
+                match self.program.is_header(of) {
+                    true => self.header(*valid, fields),
+                    false => fields,
+                }
+            }
+            Value::Stack { next, elements } => {
+                let elements: Vec<ValueId> = parts(self, elements);
+                let mut all = vec![self.build.constant(*next as u64)];
+                all.extend(elements);
+                all
+            }
+        }
+    }
+
+    /// A header that was not extracted.
+    fn header(&mut self, valid: bool, fields: Vec<ValueId>) -> Vec<ValueId> {
+        debug_assert_eq!((VALID, ORIGIN), (0, 1));
+        let mut all = vec![self.build.constant(u64::from(valid)), self.build.constant(NOWHERE)];
+        all.extend(fields);
+        all
+    }
+
+    /// The bits of a number of this type.
+    fn width(&self, of: &Type) -> u32 {
+        match self.program.representation(of) {
+            Type::Bits { width, .. } => width,
+            Type::Bool => 1,
+            // Known numbers of any precision are amounts and indices.
+            _ => 64,
+        }
+    }
+
+    /// Whether numbers of this type have a sign.
+    fn is_signed(&self, of: &Type) -> bool {
+        matches!(self.program.representation(of), Type::Bits { signed: true, .. })
+    }
+
+    fn refuse<T>(&self, span: Span, what: impl Into<String>) -> Lowered<T> {
+        Err(NotCompiled { span, what: what.into(), help: None })
+    }
+
+    /// Says where what follows stands, and that there is not too much of it.
+    fn goes_on(&mut self, span: Span) -> Lowered {
+        self.build.span = span;
+        if self.build.graph.nodes.len() > MAX_VALUES {
+            return Err(NotCompiled {
+                span,
+                what: "the program is too large when every call is written out".to_owned(),
+                help: Some("this is where it went too far".to_owned()),
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,329 @@
+//! Parsers (P4_16 specification, section 13).
+//!
+//! A state is written out once for each way in which it can be reached with other stacks filled: so a
+//! stack that is extracted in a loop has its elements at known places.
+
+use std::collections::HashMap;
+
+use super::{Lower, Lowered, NotCompiled};
+use crate::flat::build::Slot;
+use crate::flat::shape::limbs;
+use crate::flat::{Binary, BlockId, Compare, ValueId};
+use crate::ir::{Block, Expression, ExpressionKind, Set, State, StateId, Target, Transition, Type};
+use crate::source::Span;
+
+/// The most states of a parser when its loops over stacks are written out.
+const MAX_STATES: usize = 2048;
+
+/// A state, and what stacks have next where that is known.
+type Way = (StateId, Vec<Option<u64>>);
+
+/// What there is to write of a parser.
+struct Ways {
+    blocks: HashMap<Way, BlockId>,
+    open: Vec<Way>,
+    /// Where stacks have which element is next.
+    nexts: Vec<Slot>,
+    accept: BlockId,
+}
+
+impl Lower<'_> {
+    /// From the first state to `accept`.
+    pub(super) fn parse(&mut self, states: &[State], block: &Block) -> Lowered {
+        let mut nexts = Vec::new();
+        for id in &block.parameters {
+            self.stacks(&self.type_of(*id), self.variable(*id), &mut nexts);
+        }
+        let accept = self.build.new_block();
+        let mut ways = Ways { blocks: HashMap::new(), open: Vec::new(), nexts, accept };
+        self.go_to(Target::State(StateId(0)), &mut ways)?;
+        while let Some(way) = ways.open.pop() {
+            let state = &states[way.0.index()];
+            self.goes_on(state.declared.span)?;
+            // Not sealed: others may lead here later.
+            self.build.block = ways.blocks[&way];
+            for (slot, known) in ways.nexts.clone().iter().zip(&way.1) {
+                if let Some(known) = known {
+                    let known = self.build.constant(*known);
+                    self.build.write(*slot, known);
+                }
+            }
+            self.all(&state.body)?;
+            match &state.transition {
+                Transition::To(target) => self.go_to(*target, &mut ways)?,
+                Transition::Select(values, cases) => self.select(values, cases, &mut ways)?,
+            }
+        }
+        // In the order in which they came up: the same program has the same code.
+        let mut blocks: Vec<_> = ways.blocks.into_values().collect();
+        blocks.sort_unstable();
+        for block in blocks {
+            self.build.seal(block);
+        }
+        self.build.continue_in(accept);
+        Ok(())
+    }
+
+    /// The slots in which stacks within a type have which element is next.
+    fn stacks(&self, of: &Type, at: Slot, found: &mut Vec<Slot>) {
+        match of {
+            Type::Stack(..) => found.push(at),
+            Type::Record(_) | Type::Tuple(_) => {
+                for (of, range) in self.program.placed_parts(of) {
+                    self.stacks(&of, at + range.start, found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Leads from here to a target.
+    fn go_to(&mut self, target: Target, ways: &mut Ways) -> Lowered {
+        let to = match target {
+            Target::Accept => ways.accept,
+            Target::Reject => self.reject,
+            Target::State(id) => {
+                let mut known = Vec::with_capacity(ways.nexts.len());
+                for slot in ways.nexts.clone() {
+                    let next = self.build.read(slot);
+                    known.push(self.build.graph.constant(next));
+                }
+                let way = (id, known);
+                match ways.blocks.get(&way) {
+                    Some(block) => *block,
+                    None if ways.blocks.len() >= MAX_STATES => {
+                        return Err(NotCompiled {
+                            span: self.build.span,
+                            what: format!(
+                                "this parser has more than {MAX_STATES} states when its loops are written out"
+                            ),
+                            help: Some(
+                                "smaller stacks, or fewer in one loop, make fewer".to_owned(),
+                            ),
+                        });
+                    }
+                    None => {
+                        let block = self.build.new_block();
+                        ways.blocks.insert(way.clone(), block);
+                        ways.open.push(way);
+                        block
+                    }
+                }
+            }
+        };
+        self.build.jump(to);
+        Ok(())
+    }
+
+    fn select(
+        &mut self,
+        values: &[Expression],
+        cases: &[(Vec<Set>, Target)],
+        ways: &mut Ways,
+    ) -> Lowered {
+        let mut known = Vec::with_capacity(values.len());
+        for value in values {
+            known.push((self.value(value)?, value.of.clone()));
+        }
+        for (sets, target) in cases {
+            // One after the other: the first that is not met decides.
+            let next = self.build.new_block();
+            for (set, (value, of)) in sets.iter().zip(&known) {
+                let is = self.is_in(value, of, set)?;
+                let met = self.build.new_block();
+                self.build.branch(is, met, next);
+                self.build.continue_in(met);
+            }
+            self.go_to(*target, ways)?;
+            self.build.continue_in(next);
+        }
+        let reject = self.reject;
+        self.build.jump(reject);
+        Ok(())
+    }
+
+    /// Whether a value is in a set.
+    fn is_in(&mut self, value: &[ValueId], of: &Type, set: &Set) -> Lowered<ValueId> {
+        let shape = (self.width(of), self.is_signed(of));
+        let value = value.to_vec();
+        Ok(match set {
+            Set::Any => self.build.constant(1),
+            Set::Value(one) => {
+                let one = self.value(one)?;
+                self.same(&one, &value, of)
+            }
+            Set::Mask(one, mask) => {
+                let (one, mask) = (self.value(one)?, self.value(mask)?);
+                let (one, value) = (
+                    self.build.bitwise(Binary::And, &one, &mask),
+                    self.build.bitwise(Binary::And, &value, &mask),
+                );
+                self.build.equal(&one, &value)
+            }
+            Set::Range(from, to) => {
+                let (from, to) = (self.value(from)?, self.value(to)?);
+                let above = self.build.less(&from, &value, shape, true);
+                let below = self.build.less(&value, &to, shape, true);
+                self.build.binary(Binary::And, above, below)
+            }
+            Set::Of(id) => self.is_in_value_set(*id, &value, of)?,
+        })
+    }
+
+    pub(super) fn extract(&mut self, header: &Expression, bits: Option<&Expression>) -> Lowered {
+        let span = header.span;
+        let place = self.place(header)?;
+        let varbits = match bits {
+            Some(bits) => self.small(bits)?,
+            None => self.build.constant(0),
+        };
+        let (least, most) = self.program.size_of(&header.of).unwrap_or_default();
+        if !least.is_multiple_of(8) {
+            return Err(NotCompiled {
+                span,
+                what: format!("this header has {least} bits, which are no whole bytes"),
+                help: Some("a field more makes it whole".to_owned()),
+            });
+        }
+        if bits.is_some() {
+            // A whole header has whole bytes (section 13.8.2).
+            let room = self.build.constant(u64::from(most - least));
+            let fits = self.build.compare(Compare::LessOrEqual, varbits, room);
+            self.require(fits);
+            let odd = self.build.by(Binary::Add, varbits, u64::from(least));
+            let odd = self.build.by(Binary::And, odd, 7);
+            let whole = self.build.not(odd);
+            self.require(whole);
+        }
+        let at = self.build.read(self.at);
+        let bits = self.build.by(Binary::Add, varbits, u64::from(least));
+        let size = self.build.by(Binary::ShiftRight, bits, 3);
+        let behind = self.build.binary(Binary::Add, at, size);
+        self.require_bytes(behind);
+        let (value, _) =
+            self.fields(&header.of, Cursor { at, bit: 0, bytes: least / 8 }, varbits, span)?;
+        self.build.write(self.at, behind);
+        self.write(&place, &value);
+        // A stack of unions goes on as well, when one of a union's headers is extracted.
+        let element = match &header.kind {
+            ExpressionKind::Field(union, _) => union,
+            _ => header,
+        };
+        if let ExpressionKind::Next(stack) = &element.kind {
+            let stack = self.place(stack)?;
+            self.advance_next(&stack);
+        }
+        Ok(())
+    }
+
+    /// The packet has to have this many bytes.
+    fn require_bytes(&mut self, behind: ValueId) {
+        let length = self.length;
+        let fits = self.build.compare(Compare::LessOrEqual, behind, length);
+        self.require(fits);
+    }
+
+    /// A number of bits: of at most 64, whatever is above counts as very many.
+    fn small(&mut self, of: &Expression) -> Lowered<ValueId> {
+        let width = self.width(&of.of);
+        let all = self.value(of)?;
+        let Some(lowest) = all.first().copied() else { return Ok(self.build.constant(0)) };
+        let mut far = self.build.constant(0);
+        for upper in &all[1..limbs(width).max(1) as usize] {
+            far = self.build.binary(Binary::Or, far, *upper);
+        }
+        let large = self.build.by(Binary::ShiftRight, lowest, 32);
+        far = self.build.binary(Binary::Or, far, large);
+        let most = self.build.constant(u64::from(u32::MAX) + 1);
+        Ok(self.build.select(far, most, lowest))
+    }
+
+    pub(super) fn advance(&mut self, by: &Expression) -> Lowered {
+        let bits = self.small(by)?;
+        if self.build.graph.trailing_zeros(bits) < 3 {
+            return Err(NotCompiled {
+                span: by.span,
+                what: "this may be no whole number of bytes".to_owned(),
+                help: Some("`(bit<32>)bytes << 3` always is one".to_owned()),
+            });
+        }
+        let at = self.build.read(self.at);
+        let bytes = self.build.by(Binary::ShiftRight, bits, 3);
+        let behind = self.build.binary(Binary::Add, at, bytes);
+        self.require_bytes(behind);
+        self.build.write(self.at, behind);
+        Ok(())
+    }
+
+    pub(super) fn lookahead(&mut self, of: &Type, span: Span) -> Lowered<Vec<ValueId>> {
+        let (bits, _) = self.program.size_of(of).unwrap_or_default();
+        let at = self.build.read(self.at);
+        let behind = self.build.by(Binary::Add, at, u64::from(bits.div_ceil(8)));
+        self.require_bytes(behind);
+        let none = self.build.constant(0);
+        Ok(self.fields(of, Cursor { at, bit: 0, bytes: bits.div_ceil(8) }, none, span)?.0)
+    }
+
+    /// A value of this type from a place on, and the place behind it. A varbit has as many bits.
+    fn fields(
+        &mut self,
+        of: &Type,
+        from: Cursor,
+        varbits: ValueId,
+        span: Span,
+    ) -> Lowered<(Vec<ValueId>, Cursor)> {
+        let Cursor { at, bit, bytes } = from;
+        let behind = |bits: u32| Cursor { bit: bit + bits, ..from };
+        Ok(match of {
+            Type::Bool => (self.build.field(at, bit, 1, bytes), behind(1)),
+            Type::Bits { width, .. } => (self.build.field(at, bit, *width, bytes), behind(*width)),
+            Type::Varbit(_) => {
+                if !bit.is_multiple_of(8) {
+                    return self.refuse(span, "a varbit that does not begin with a byte");
+                }
+                let first = self.build.by(Binary::Add, at, u64::from(bit / 8));
+                let size = self.build.by(Binary::ShiftRight, varbits, 3);
+                // What stands behind is counted from where this ends.
+                let at = self.build.binary(Binary::Add, first, size);
+                (vec![varbits, first], Cursor { at, bit: 0, bytes: bytes - bit / 8 })
+            }
+            Type::Enum(id) => match self.program.enums[id.index()].representation.clone() {
+                Some(of) => self.fields(&of, from, varbits, span)?,
+                None => (self.initial(of), from),
+            },
+            Type::New(id) => {
+                let of = self.program.new_types[id.index()].of.clone();
+                self.fields(&of, from, varbits, span)?
+            }
+            _ => {
+                let mut all = Vec::new();
+                if self.program.is_header(of) {
+                    if !bit.is_multiple_of(8) {
+                        return self.refuse(span, "a header that does not begin with a byte");
+                    }
+                    all.push(self.build.constant(1));
+                    all.push(self.build.by(Binary::Add, at, u64::from(bit / 8)));
+                }
+                if matches!(of, Type::Stack(..)) {
+                    all.push(self.build.constant(0));
+                }
+                let mut from = from;
+                for of in self.program.parts(of) {
+                    let (values, behind) = self.fields(&of, from, varbits, span)?;
+                    all.extend(values);
+                    from = behind;
+                }
+                (all, from)
+            }
+        })
+    }
+}
+
+/// A place in the packet: a bit behind a byte, and how many bytes are known to be there behind that,
+/// besides a varbit.
+#[derive(Clone, Copy)]
+struct Cursor {
+    at: ValueId,
+    bit: u32,
+    bytes: u32,
+}

@@ -1,0 +1,234 @@
+//! Places that values are put in: slots, and where an index decides, which of several (P4_16
+//! specification, section 6.8).
+
+use super::numbers::Number;
+use super::{Lower, Lowered, NotCompiled};
+use crate::flat::build::Slot;
+use crate::flat::shape::VALID;
+use crate::flat::{Compare, ValueId};
+use crate::ir::{Expression, ExpressionKind, Type};
+
+/// The most elements that an index chooses among, of stacks within stacks together.
+const MAX_CHOICES: usize = 256;
+
+/// A place.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    /// What is there.
+    pub of: Type,
+    /// Where it may be: its first slot, and what has to hold for it.
+    choices: Vec<(Option<ValueId>, Slot)>,
+    /// If it is a header of a union: the others, and where they are from its own slot.
+    others: Vec<(i64, Type)>,
+    /// Bits of a number: the lowest, how many, and the type of the number.
+    slice: Option<(u32, u32, Type)>,
+}
+
+impl Place {
+    /// A part of what is there.
+    fn part(mut self, of: Type, offset: Slot) -> Self {
+        for (_, slot) in &mut self.choices {
+            *slot += offset;
+        }
+        self.others.clear();
+        Self { of, ..self }
+    }
+}
+
+impl Lower<'_> {
+    /// The place that an expression means.
+    pub(super) fn place(&mut self, of: &Expression) -> Lowered<Place> {
+        use ExpressionKind as K;
+        Ok(match &of.kind {
+            K::Variable(id) => Place {
+                of: of.of.clone(),
+                choices: vec![(None, self.variable(*id))],
+                others: Vec::new(),
+                slice: None,
+            },
+            K::Field(inner, at) => {
+                let parts = self.program.placed_parts(&inner.of);
+                let (kind, range) = parts[*at].clone();
+                let mut place = self.place(inner)?.part(kind, range.start);
+                if self.program.is_union(&inner.of) {
+                    let others = parts.iter().enumerate().filter(|(other, _)| other != at);
+                    place.others = others
+                        .map(|(_, (of, other))| {
+                            (i64::from(other.start) - i64::from(range.start), of.clone())
+                        })
+                        .collect();
+                }
+                place
+            }
+            K::Slice(inner, high, low) => {
+                let place = self.place(inner)?;
+                let slice = match place.slice {
+                    // Bits of bits.
+                    Some((below, _, whole)) => (below + low, high - low + 1, whole),
+                    None => (*low, high - low + 1, inner.of.clone()),
+                };
+                Place { of: of.of.clone(), slice: Some(slice), ..place }
+            }
+            K::Element(inner, index) => {
+                let place = self.place(inner)?;
+                let index_width = self.width(&index.of);
+                let index = self.value(index)?;
+                self.element(of, place, &index, index_width)?
+            }
+            K::Next(inner) | K::Last(inner) => {
+                let place = self.place(inner)?;
+                let Type::Stack(_, size) = inner.of else {
+                    return self.refuse(of.span, "this is no stack");
+                };
+                let next = self.next(&place);
+                let (index, fits) = if matches!(of.kind, K::Next(_)) {
+                    let size = self.build.constant(u64::from(size));
+                    (next, self.build.compare(Compare::Less, next, size))
+                } else {
+                    let zero = self.build.constant(0);
+                    let last = self.build.by(crate::flat::Binary::Subtract, next, 1);
+                    (last, self.build.compare(Compare::NotEqual, next, zero))
+                };
+                self.require(fits);
+                self.element(of, place, &vec![index], 64)?
+            }
+            _ => return self.refuse(of.span, "this is no place"),
+        })
+    }
+
+    /// The element that is extracted next, of the stack there.
+    pub(super) fn next(&mut self, stack: &Place) -> ValueId {
+        let next = stack.clone().part(Type::bit(32), 0);
+        self.read(&next)[0]
+    }
+
+    /// An element of the stack there.
+    fn element(
+        &mut self,
+        of: &Expression,
+        stack: Place,
+        index: &Number,
+        index_width: u32,
+    ) -> Lowered<Place> {
+        let Type::Stack(_, size) = stack.of else {
+            return self.refuse(of.span, "this is no stack");
+        };
+        let mut choices = Vec::new();
+        for at in 0..size as usize {
+            let wanted = self.build.number(&at.into(), index_width.max(64));
+            let index: Vec<_> = index.clone();
+            let index = self.build.resized(&index, index_width, false, index_width.max(64));
+            let is = self.build.equal(&index, &wanted);
+            let (_, range) = self.program.placed_part(&stack.of, at);
+            match self.build.graph.constant(is) {
+                Some(0) => continue,
+                known => {
+                    for (around, slot) in &stack.choices {
+                        let holds = match (*around, known) {
+                            (around, Some(_)) => around,
+                            (None, None) => Some(is),
+                            (Some(around), None) => {
+                                Some(self.build.binary(crate::flat::Binary::And, around, is))
+                            }
+                        };
+                        choices.push((holds, slot + range.start));
+                    }
+                }
+            }
+        }
+        if choices.len() > MAX_CHOICES {
+            return Err(NotCompiled {
+                span: of.span,
+                what: format!("this index chooses among more than {MAX_CHOICES} elements"),
+                help: Some("a register holds many values".to_owned()),
+            });
+        }
+        Ok(Place { of: of.of.clone(), choices, others: Vec::new(), slice: None })
+    }
+
+    /// What is there: zeros where an index leads nowhere.
+    pub(super) fn read(&mut self, place: &Place) -> Vec<ValueId> {
+        let of = match &place.slice {
+            Some((_, _, whole)) => whole.clone(),
+            None => place.of.clone(),
+        };
+        let count = self.program.slots(&of);
+        let mut values = match place.choices.first() {
+            Some((None, slot)) => self.read_all(*slot, count),
+            _ => self.initial(&of),
+        };
+        for (holds, slot) in &place.choices {
+            if let Some(holds) = holds {
+                let here = self.read_all(*slot, count);
+                values = self.build.choose(*holds, &here, &values);
+            }
+        }
+        match &place.slice {
+            Some((low, bits, _)) => self.build.slice(&values, *low, *bits),
+            None => values,
+        }
+    }
+
+    /// Whether the header there is valid.
+    pub(super) fn read_valid(&mut self, header: &Place) -> ValueId {
+        let valid = header.clone().part(Type::Bool, VALID);
+        self.read(&valid)[0]
+    }
+
+    /// Puts a value there.
+    pub(super) fn write(&mut self, place: &Place, value: &[ValueId]) {
+        for (holds, slot) in &place.choices {
+            let new = match &place.slice {
+                Some((low, bits, whole)) => {
+                    let width = self.width(whole);
+                    let old = self.read_all(*slot, self.program.slots(whole));
+                    self.build.with_slice(&old, width, (*low, *bits), &value.to_vec())
+                }
+                None => value.to_vec(),
+            };
+            self.put(*holds, *slot, &new);
+            // At most one header of a union is valid; one that becomes invalid takes the whole union
+            // along (section 8.20).
+            for (other, of) in &place.others {
+                let blank = self.initial(of);
+                self.put(*holds, (i64::from(*slot) + other) as Slot, &blank);
+            }
+        }
+    }
+
+    /// Makes the header there valid, or not: then there are zeros in it.
+    pub(super) fn write_valid(&mut self, header: &Place, valid: bool) {
+        if !valid {
+            let blank = self.initial(&header.of);
+            return self.write(header, &blank);
+        }
+        let valid = self.build.constant(1);
+        let place =
+            Place { others: header.others.clone(), ..header.clone().part(Type::Bool, VALID) };
+        debug_assert_eq!(VALID, 0);
+        self.write(&place, &[valid]);
+    }
+
+    /// Puts values into slots, if it holds.
+    fn put(&mut self, holds: Option<ValueId>, slot: Slot, values: &[ValueId]) {
+        let Some(holds) = holds else { return self.write_all(slot, values) };
+        let old = self.read_all(slot, values.len() as u32);
+        let new = self.build.choose(holds, values, &old);
+        self.write_all(slot, &new);
+    }
+
+    /// Counts one element more of the stack there.
+    pub(super) fn advance_next(&mut self, stack: &Place) {
+        let place = stack.clone().part(Type::bit(32), 0);
+        let next = self.read(&place)[0];
+        let next = self.build.by(crate::flat::Binary::Add, next, 1);
+        self.write(&place, &[next]);
+    }
+
+    /// Goes on if it holds; else the parser refuses the packet.
+    pub(super) fn require(&mut self, holds: ValueId) {
+        let (next, reject) = (self.build.new_block(), self.reject);
+        self.build.branch(holds, next, reject);
+        self.build.continue_in(next);
+    }
+}

@@ -1,0 +1,356 @@
+//! Tables, value sets and registers: what is looked up in maps (P4_16 specification, section 14.2).
+
+use super::{Lower, Lowered};
+use crate::flat::build::Slot;
+use crate::flat::shape::limbs;
+use crate::flat::{Binary, BlockId, Op, ValueId};
+use crate::ir::{ActionId, Statement, TableId, Type, ValueSetId};
+use crate::layout::{Encoding, Leaf, TableMaps, storage};
+
+/// Looks a key up in a map: its address, or 0.
+pub(super) const MAP_LOOKUP: i32 = 1;
+
+impl Lower<'_> {
+    /// Applies a table: whether an entry was found.
+    pub(super) fn apply_table(&mut self, id: TableId) -> Lowered<ValueId> {
+        let hit = self.slots(1);
+        let after = self.build.new_block();
+        let count = self.program.tables[id.index()].actions.len();
+        self.look_up(id, hit, &vec![after; count])?;
+        self.build.continue_in(after);
+        Ok(self.build.read(hit))
+    }
+
+    /// `switch (table.apply().action_run)`
+    pub(super) fn switch_action(
+        &mut self,
+        id: TableId,
+        cases: &[(Vec<ActionId>, Vec<Statement>)],
+        other: &[Statement],
+    ) -> Lowered {
+        let bodies: Vec<_> = cases.iter().map(|(_, body)| &body[..]).chain([other]).collect();
+        let blocks: Vec<_> = bodies.iter().map(|_| self.build.new_block()).collect();
+        let case_of = |action: ActionId| {
+            let case = cases.iter().position(|(actions, _)| actions.contains(&action));
+            blocks[case.unwrap_or(cases.len())]
+        };
+        let actions = &self.program.tables[id.index()].actions;
+        let targets: Vec<_> = actions.iter().map(|one| case_of(one.call.action)).collect();
+        let hit = self.slots(1);
+        self.look_up(id, hit, &targets)?;
+        let after = self.build.new_block();
+        for (block, body) in blocks.into_iter().zip(bodies) {
+            self.build.continue_in(block);
+            self.all(body)?;
+            self.build.jump(after);
+        }
+        self.build.continue_in(after);
+        Ok(())
+    }
+
+    /// Looks a table's key up and runs the action that is found; behind each it goes on in a block.
+    fn look_up(&mut self, id: TableId, hit: Slot, behind: &[BlockId]) -> Lowered {
+        let table = &self.program.tables[id.index()];
+        let Some(&at) = self.made.blocks[self.around].tables.get(&id) else {
+            return self.refuse(table.declared.span, "this table was not made");
+        };
+        let maps = &self.maps.tables[at];
+        let entry = self.slots(1);
+        let run = self.build.new_block();
+        if let Some(map) = maps.entries {
+            let mut key = Vec::with_capacity(table.keys.len());
+            for one in &table.keys {
+                key.push(self.value(&one.expression)?);
+            }
+            self.build.span = table.declared.span;
+            let key = self.key(maps, &key);
+            let found = self.call_lookup(map, key);
+            let (found_it, missed) = (self.build.new_block(), self.build.new_block());
+            self.build.branch(found, found_it, missed);
+            self.build.continue_in(found_it);
+            self.build.write(entry, found);
+            let one = self.build.constant(1);
+            self.build.write(hit, one);
+            self.build.jump(run);
+            self.build.continue_in(missed);
+        }
+        let zero = self.build.constant(0);
+        self.build.write(hit, zero);
+        let Some(map) = maps.default_action else {
+            let (action, arguments) = &table.default_action;
+            let call = &table.actions[*action].call;
+            let parameters = &self.program.actions[call.action.index()].parameters;
+            let mut values = Vec::with_capacity(arguments.len());
+            for (id, value) in parameters[call.arguments.len()..].iter().zip(arguments) {
+                let of = self.type_of(*id);
+                values.push(self.constant(value, &of));
+            }
+            self.run_action(call.action, &call.arguments, &values)?;
+            self.build.jump(behind[*action]);
+            self.build.continue_in(run);
+            return if maps.entries.is_some() {
+                self.run_entry(id, maps, entry, behind)
+            } else {
+                Ok(())
+            };
+        };
+        let key = self.frame(1);
+        self.store(key, 0, 4, zero);
+        let found = self.call_lookup(map, key);
+        self.require(found);
+        self.build.write(entry, found);
+        self.build.jump(run);
+        self.build.continue_in(run);
+        self.run_entry(id, maps, entry, behind)
+    }
+
+    /// Runs the action of the entry whose address is in a slot.
+    fn run_entry(
+        &mut self,
+        id: TableId,
+        maps: &TableMaps,
+        entry: Slot,
+        behind: &[BlockId],
+    ) -> Lowered {
+        let table = &self.program.tables[id.index()];
+        let base = self.build.read(entry);
+        let action = self.build.op(Op::Load { base, offset: 0, size: 4, constant: true });
+        for (at, one) in table.actions.iter().enumerate() {
+            let (this, next) = (self.build.new_block(), self.build.new_block());
+            // Nobody puts in another action than these.
+            if at + 1 == table.actions.len() {
+                self.build.jump(this);
+            } else {
+                let wanted = self.build.constant(at as u64);
+                let is = self.build.compare(crate::flat::Compare::Equal, action, wanted);
+                self.build.branch(is, this, next);
+            }
+            self.build.continue_in(this);
+            let mut values = Vec::with_capacity(maps.actions[at].len());
+            let parameters = &self.program.actions[one.call.action.index()].parameters;
+            let open = &parameters[one.call.arguments.len()..];
+            for (leaves, id) in maps.actions[at].iter().zip(open) {
+                let of = self.type_of(*id);
+                values.push(self.load(base, leaves, &of, true));
+            }
+            self.run_action(one.call.action, &one.call.arguments, &values)?;
+            self.build.jump(behind[at]);
+            self.build.continue_in(next);
+        }
+        Ok(())
+    }
+
+    /// The address of a key in the frame.
+    fn key(&mut self, maps: &TableMaps, values: &[Vec<ValueId>]) -> ValueId {
+        let words = maps.key_size.div_ceil(8);
+        let key = self.frame(words);
+        let mut covered = vec![false; maps.key_size as usize];
+        let mut cover = |from: u32, bytes: u32| {
+            covered[from as usize..(from + bytes) as usize].fill(true);
+        };
+        let mut bits = 0;
+        for (part, value) in maps.keys.iter().zip(values) {
+            let Leaf { width, offset, .. } = part.leaf;
+            match maps.encoding {
+                Encoding::Plain => {
+                    self.store_leaf(key, &part.leaf, offset, value);
+                    cover(offset, storage(width).0);
+                }
+                Encoding::Wire => {
+                    self.store_wire(key, offset, value, width);
+                    cover(offset, width.div_ceil(8));
+                    bits += width.div_ceil(8) * 8;
+                }
+                Encoding::Words => {
+                    for (at, limb) in (0..).zip(value) {
+                        self.store(key, offset + at * 8, 8, *limb);
+                    }
+                    cover(offset, limbs(width).max(1) * 8);
+                }
+            }
+        }
+        if maps.encoding == Encoding::Wire {
+            let bits = self.build.constant(u64::from(bits));
+            self.store(key, 0, 4, bits);
+            cover(0, 4);
+        }
+        // Between parts there are zeros.
+        let zero = self.build.constant(0);
+        for (at, covered) in (0..).zip(&covered) {
+            if !covered {
+                self.store(key, at, 1, zero);
+            }
+        }
+        key
+    }
+
+    /// Words of the stack frame, for what the next call is told.
+    pub(super) fn frame(&mut self, words: u32) -> ValueId {
+        let most = &mut self.build.graph.frame;
+        *most = (*most).max(words);
+        self.build.op(Op::Frame)
+    }
+
+    pub(super) fn call_lookup(&mut self, map: u32, key: ValueId) -> ValueId {
+        let map = self.build.op(Op::Map(map));
+        self.build.op(Op::Call(MAP_LOOKUP, vec![map, key]))
+    }
+
+    pub(super) fn store(&mut self, base: ValueId, offset: u32, size: u8, value: ValueId) {
+        self.build.op(Op::Store { base, offset: offset as i16, size, value });
+    }
+
+    /// Stores a number as C has it.
+    fn store_leaf(&mut self, base: ValueId, leaf: &Leaf, offset: u32, value: &[ValueId]) {
+        if leaf.width > 64 {
+            self.store_wire(base, offset, value, leaf.width);
+        } else if let [value] = value {
+            self.store(base, offset, storage(leaf.width).0 as u8, *value);
+        }
+    }
+
+    /// Stores a number as it is on the wire, in whole bytes.
+    pub(super) fn store_wire(&mut self, base: ValueId, offset: u32, value: &[ValueId], width: u32) {
+        let mut at = offset;
+        for limb in (0..limbs(width)).rev() {
+            let mut left = crate::flat::shape::limb_bits(width, limb).div_ceil(8);
+            while left > 0 {
+                let size = [8, 4, 2, 1].into_iter().find(|size| *size <= left).unwrap_or(1);
+                let down = u64::from((left - size) * 8);
+                let part = self.build.by(Binary::ShiftRight, value[limb as usize], down);
+                let swapped = self.build.op(Op::Swap(size as u8, part));
+                self.store(base, at, size as u8, swapped);
+                at += size;
+                left -= size;
+            }
+        }
+    }
+
+    /// A value of this type from memory.
+    fn load(&mut self, base: ValueId, leaves: &[Leaf], of: &Type, constant: bool) -> Vec<ValueId> {
+        let mut all = self.initial(of);
+        for leaf in leaves {
+            let found = self.load_leaf(base, leaf, constant);
+            let start = leaf.slot as usize;
+            all[start..start + found.len()].copy_from_slice(&found);
+        }
+        all
+    }
+
+    fn load_leaf(&mut self, base: ValueId, leaf: &Leaf, constant: bool) -> Vec<ValueId> {
+        let offset = leaf.offset as i16;
+        if leaf.width <= 64 {
+            let size = storage(leaf.width).0 as u8;
+            return vec![self.build.op(Op::Load { base, offset, size, constant })];
+        }
+        let mut limbs_of = Vec::with_capacity(limbs(leaf.width) as usize);
+        let mut end = leaf.offset + leaf.width.div_ceil(8);
+        for limb in 0..limbs(leaf.width) {
+            let bytes = crate::flat::shape::limb_bits(leaf.width, limb).div_ceil(8);
+            let mut value = self.build.constant(0);
+            let mut left = bytes;
+            let mut at = end - bytes;
+            while left > 0 {
+                let size = [8, 4, 2, 1].into_iter().find(|size| *size <= left).unwrap_or(1);
+                let op = Op::Load { base, offset: at as i16, size: size as u8, constant };
+                let part = self.build.op(op);
+                let part = self.build.op(Op::Swap(size as u8, part));
+                let up = if size == 8 {
+                    value
+                } else {
+                    self.build.by(Binary::ShiftLeft, value, u64::from(size) * 8)
+                };
+                value = self.build.binary(Binary::Or, up, part);
+                at += size;
+                left -= size;
+            }
+            end -= bytes;
+            limbs_of.push(value);
+        }
+        limbs_of
+    }
+
+    // ---- value sets ----
+
+    pub(super) fn is_in_value_set(
+        &mut self,
+        id: ValueSetId,
+        value: &[ValueId],
+        of: &Type,
+    ) -> Lowered<ValueId> {
+        let Some(&at) = self.made.blocks[self.around].value_sets.get(&id) else {
+            let span = self.program.value_sets[id.index()].declared.span;
+            return self.refuse(span, "this value set was not made");
+        };
+        let words = limbs(self.width(of)).max(1);
+        let key = self.frame(words);
+        for (word, limb) in (0..).zip(value) {
+            self.store(key, word * 8, 8, *limb);
+        }
+        let found = self.call_lookup(self.maps.value_sets[at], key);
+        let zero = self.build.constant(0);
+        Ok(self.build.compare(crate::flat::Compare::NotEqual, found, zero))
+    }
+
+    // ---- registers ----
+
+    /// The address of an element in a slot, and the blocks where it is and where it is not.
+    fn element_address(&mut self, map: u32, index: &[ValueId]) -> (ValueId, BlockId, BlockId) {
+        let (there, elsewhere) = (self.build.new_block(), self.build.new_block());
+        let Some(lowest) = index.first().copied() else {
+            self.build.jump(elsewhere);
+            return (self.build.constant(0), there, elsewhere);
+        };
+        // An index of more than 32 bits may lead beyond all elements.
+        let mut far = self.build.by(Binary::ShiftRight, lowest, 32);
+        for upper in &index[1..] {
+            far = self.build.binary(Binary::Or, far, *upper);
+        }
+        let near = self.build.new_block();
+        self.build.branch(far, elsewhere, near);
+        self.build.continue_in(near);
+        let key = self.frame(1);
+        self.store(key, 0, 4, lowest);
+        let found = self.call_lookup(map, key);
+        self.build.branch(found, there, elsewhere);
+        (found, there, elsewhere)
+    }
+
+    pub(super) fn read_register(
+        &mut self,
+        at: usize,
+        index: &[ValueId],
+        of: &Type,
+    ) -> Vec<ValueId> {
+        let maps = self.maps;
+        let Some(array) = &maps.objects[at] else { return self.initial(of) };
+        let count = self.program.slots(of);
+        let result = self.slots(count);
+        let (base, there, elsewhere) = self.element_address(array.map, index);
+        let after = self.build.new_block();
+        self.build.continue_in(there);
+        let value = self.load(base, &array.leaves, of, false);
+        self.write_all(result, &value);
+        self.build.jump(after);
+        self.build.continue_in(elsewhere);
+        let none = self.initial(of);
+        self.write_all(result, &none);
+        self.build.jump(after);
+        self.build.continue_in(after);
+        self.read_all(result, count)
+    }
+
+    pub(super) fn write_register(&mut self, at: usize, index: &[ValueId], value: &[ValueId]) {
+        let maps = self.maps;
+        let Some(array) = &maps.objects[at] else { return };
+        let (base, there, after) = self.element_address(array.map, index);
+        self.build.continue_in(there);
+        for leaf in &array.leaves {
+            let start = leaf.slot as usize;
+            let count = limbs(leaf.width).max(1) as usize;
+            self.store_leaf(base, leaf, leaf.offset, &value[start..start + count]);
+        }
+        self.build.jump(after);
+        self.build.continue_in(after);
+    }
+}

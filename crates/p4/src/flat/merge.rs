@@ -1,0 +1,43 @@
+//! What gives the same as something before it is that.
+
+use std::collections::HashMap;
+
+use super::instead::Instead;
+use super::{BlockId, Graph, Op, ValueId};
+
+impl Graph {
+    /// Merges pure operations with those that dominate them.
+    pub(super) fn merge(&mut self) {
+        let order = self.order();
+        let dominators = self.dominators(&order);
+        let mut instead = Instead::default();
+        let mut known: HashMap<Op, Vec<(BlockId, ValueId)>> = HashMap::new();
+        for block in &order {
+            let all: Vec<_> = {
+                let block = &self.blocks[block.index()];
+                block.phis.iter().chain(&block.body).copied().collect()
+            };
+            for id in all {
+                let mut op = self.op(id).clone();
+                op.each_operand(|one| *one = instead.of(*one));
+                self.nodes[id.index()].op = op.clone();
+                // Two phis are one if they stand in one block; others wherever it is passed.
+                let is_phi = matches!(op, Op::Phi(_));
+                if !op.is_pure() && !is_phi {
+                    continue;
+                }
+                let before = known.entry(op).or_default();
+                let same = before.iter().find(|(at, _)| {
+                    if is_phi { at == block } else { dominators.dominates(*at, *block) }
+                });
+                match same {
+                    Some((_, same)) => {
+                        instead.insert(id, *same);
+                    }
+                    None => before.push((*block, id)),
+                }
+            }
+        }
+        self.replace(&instead);
+    }
+}

@@ -1,0 +1,191 @@
+//! Gives fields of the packet their place: each is loaded where it is used. Behind the barrier the
+//! packet is written, so that what is used there is loaded before it.
+
+use std::collections::HashMap;
+
+use super::dominators::Dominators;
+use super::shape::ones;
+use super::{Binary, BlockId, Graph, Op, Size, ValueId};
+use crate::source::Span;
+
+/// Loads on their way to their places.
+struct Places {
+    dominators: Dominators,
+    /// What is loaded already in a block.
+    known: HashMap<(BlockId, Op), ValueId>,
+    /// What is loaded at the end of blocks, for those behind.
+    tails: HashMap<BlockId, Vec<ValueId>>,
+}
+
+impl Graph {
+    /// Makes loads of fields.
+    pub(super) fn place_fields(&mut self) {
+        self.leave_out();
+        let order = self.order();
+        let dominators = self.dominators(&order);
+        let mut places = Places { dominators, known: HashMap::new(), tails: HashMap::new() };
+        for block in &order {
+            let at = self.place_of(*block, &places);
+            let body = std::mem::take(&mut self.blocks[block.index()].body);
+            let mut placed = Vec::with_capacity(body.len());
+            for id in body {
+                self.load_operands(id, at, &mut places, (at == *block).then_some(&mut placed));
+                placed.push(id);
+            }
+            self.blocks[block.index()].body = placed;
+            let mut end = self.blocks[block.index()].end;
+            end.each_operand(|one| self.load(one, at, &mut places, None));
+            self.blocks[block.index()].end = end;
+        }
+        for block in &order {
+            let predecessors = self.blocks[block.index()].predecessors.clone();
+            for phi in self.blocks[block.index()].phis.clone() {
+                let Op::Phi(mut all) = self.op(phi).clone() else { continue };
+                for (one, from) in all.iter_mut().zip(&predecessors) {
+                    let at = self.place_of(*from, &places);
+                    self.load(one, at, &mut places, None);
+                }
+                self.nodes[phi.index()].op = Op::Phi(all);
+            }
+        }
+        for (block, tail) in places.tails {
+            self.blocks[block.index()].body.extend(tail);
+        }
+    }
+
+    /// The block in which is loaded what is used in this one.
+    fn place_of(&self, block: BlockId, places: &Places) -> BlockId {
+        match self.barrier {
+            Some(barrier) if places.dominators.dominates(barrier, block) => barrier,
+            _ => block,
+        }
+    }
+
+    fn load_operands(
+        &mut self,
+        id: ValueId,
+        at: BlockId,
+        places: &mut Places,
+        mut body: Option<&mut Vec<ValueId>>,
+    ) {
+        let mut op = self.op(id).clone();
+        op.each_operand(|one| self.load(one, at, places, body.as_deref_mut()));
+        self.nodes[id.index()].op = op;
+    }
+
+    /// If it is a field, loads it: at the end of what there is of the body, or of the block.
+    fn load(
+        &mut self,
+        one: &mut ValueId,
+        at: BlockId,
+        places: &mut Places,
+        body: Option<&mut Vec<ValueId>>,
+    ) {
+        let Op::Field { at: first, bit, width, bytes } = *self.op(*one) else { return };
+        let span = self.nodes[one.index()].span;
+        let mut loader = Loader { graph: self, block: at, span, places, body };
+        *one = loader.field(first, bit, width, bytes);
+    }
+}
+
+struct Loader<'l> {
+    graph: &'l mut Graph,
+    block: BlockId,
+    span: Span,
+    places: &'l mut Places,
+    body: Option<&'l mut Vec<ValueId>>,
+}
+
+impl Loader<'_> {
+    fn op(&mut self, op: Op) -> ValueId {
+        if op.floats() {
+            return self.graph.add(op, self.span);
+        }
+        // What stands at the end is of no use to what stands before it.
+        let is_tail = self.body.is_none();
+        if let Some(known) = self.places.known.get(&(self.block, op.clone()))
+            && (is_tail
+                || !self.places.tails.get(&self.block).is_some_and(|all| all.contains(known)))
+        {
+            return *known;
+        }
+        let id = self.graph.add(op.clone(), self.span);
+        match &mut self.body {
+            Some(body) => body.push(id),
+            None => self.places.tails.entry(self.block).or_default().push(id),
+        }
+        self.places.known.insert((self.block, op), id);
+        id
+    }
+
+    fn by(&mut self, operator: Binary, left: ValueId, right: u64) -> ValueId {
+        let right = self.op(Op::Constant(right));
+        self.op(Op::Binary(operator, left, right))
+    }
+
+    fn field(&mut self, at: ValueId, bit: u32, width: u32, bytes: u32) -> ValueId {
+        // What is known of the place goes into the load.
+        let (base, offset) = match *self.graph.op(at) {
+            Op::Constant(number) => (None, number),
+            Op::Binary(Binary::Add, base, more) => match self.graph.constant(more) {
+                Some(more) => (Some(base), more),
+                None => (Some(at), 0),
+            },
+            _ => (Some(at), 0),
+        };
+        let near = offset < 0x4000 && bytes < 0x3000;
+        let packet = self.op(Op::Packet);
+        let (base, offset) = match (base, near) {
+            (None, true) => (packet, offset as u32),
+            (Some(base), true) => (self.op(Op::Binary(Binary::Add, packet, base)), offset as u32),
+            _ => (self.op(Op::Binary(Binary::Add, packet, at)), 0),
+        };
+        let (first, last) = (bit / 8, (bit + width - 1) / 8);
+        let span = last - first + 1;
+        let below = (last + 1) * 8 - (bit + width);
+        let whole = if span > 8 {
+            // A number of 64 bits across bytes: its last bits are in a ninth.
+            let upper = self.bytes(base, offset, first, 8, bytes);
+            let lower = self.bytes(base, offset, last, 1, bytes);
+            let upper = self.by(Binary::ShiftLeft, upper.0, u64::from(8 - below));
+            let lower = self.by(Binary::ShiftRight, lower.0, u64::from(below));
+            self.op(Op::Binary(Binary::Or, upper, lower))
+        } else {
+            let (value, behind) = self.bytes(base, offset, first, span, bytes);
+            self.by(Binary::ShiftRight, value, u64::from(behind * 8 + below))
+        };
+        self.by(Binary::And, whole, ones(width))
+    }
+
+    /// `count` bytes from `first` on, as one number that may have more in front; and how many bytes
+    /// stand behind them in it.
+    fn bytes(
+        &mut self,
+        base: ValueId,
+        offset: u32,
+        first: u32,
+        count: u32,
+        there: u32,
+    ) -> (ValueId, u32) {
+        let size = count.next_power_of_two();
+        if size == count || size <= there {
+            // A whole word that holds them, and lies within what is there.
+            let start = if size == count { first } else { first.min(there - size) };
+            return (self.word(base, offset + start, size as Size), start + size - first - count);
+        }
+        let upper = count.next_power_of_two() / 2;
+        let (high, _) = self.bytes(base, offset, first, upper, there);
+        let (low, behind) = self.bytes(base, offset, first + upper, count - upper, there);
+        let low_bits = (count - upper) * 8;
+        let low = self.by(Binary::ShiftRight, low, u64::from(behind * 8));
+        let low = self.by(Binary::And, low, (1 << low_bits) - 1);
+        let high = self.by(Binary::ShiftLeft, high, u64::from(low_bits));
+        (self.op(Op::Binary(Binary::Or, high, low)), 0)
+    }
+
+    fn word(&mut self, base: ValueId, offset: u32, size: Size) -> ValueId {
+        let op = Op::Load { base, offset: offset as i16, size, constant: true };
+        let loaded = self.op(op);
+        self.op(Op::Swap(size, loaded))
+    }
+}

@@ -1,0 +1,88 @@
+//! How many numbers of 64 bits a value of a type is, and which of them its parts are.
+
+use std::ops::Range;
+
+use super::build::Slot;
+use crate::ir::{Program, RecordKind, Type};
+
+/// Where a header has whether it is valid, and the byte of the packet where it was extracted.
+pub(super) const VALID: u32 = 0;
+pub(super) const ORIGIN: u32 = 1;
+/// In front of a header's fields.
+const HEADER: u32 = 2;
+/// In front of a stack's elements: the element that is extracted next.
+const STACK: u32 = 1;
+/// Where a header is that was never extracted.
+pub(super) const NOWHERE: u64 = u64::MAX;
+
+/// Numbers that so many bits are.
+pub(super) fn limbs(width: u32) -> u32 {
+    width.div_ceil(64)
+}
+
+/// So many ones, of a number of 64 bits.
+pub(super) fn ones(width: u32) -> u64 {
+    if width >= 64 { u64::MAX } else { (1 << width) - 1 }
+}
+
+/// Bits of the limb at this place of a number that has `width`.
+pub(super) fn limb_bits(width: u32, at: u32) -> u32 {
+    (width - at * 64).min(64)
+}
+
+impl Program {
+    /// How many numbers a value of the type is.
+    pub(super) fn slots(&self, of: &Type) -> u32 {
+        match of {
+            Type::Bits { width, .. } => limbs(*width),
+            Type::Bool | Type::Error | Type::Integer => 1,
+            // How many bits, and the byte of the packet where they begin.
+            Type::Varbit(_) => 2,
+            Type::Enum(id) => match &self.enums[id.index()].representation {
+                Some(of) => self.slots(of),
+                None => 1,
+            },
+            Type::New(id) => self.slots(&self.new_types[id.index()].of),
+            Type::Stack(of, size) => STACK + self.slots(of).saturating_mul(*size),
+            Type::Tuple(all) => all.iter().map(|one| self.slots(one)).sum(),
+            Type::Record(id) => {
+                let record = &self.records[id.index()];
+                let fields: u32 = record.fields.iter().map(|one| self.slots(&one.of)).sum();
+                fields + if record.kind == RecordKind::Header { HEADER } else { 0 }
+            }
+            _ => 0,
+        }
+    }
+
+    /// Whether a type is a header.
+    pub(crate) fn is_header(&self, of: &Type) -> bool {
+        matches!(of, Type::Record(id) if self.records[id.index()].kind == RecordKind::Header)
+    }
+
+    /// The parts of a type, each with the numbers that it is.
+    pub(crate) fn placed_parts(&self, of: &Type) -> Vec<(Type, Range<Slot>)> {
+        let mut at = match of {
+            Type::Stack(..) => STACK,
+            _ if self.is_header(of) => HEADER,
+            _ => 0,
+        };
+        let place = |of: Type| {
+            let start = at;
+            at += self.slots(&of);
+            (of, start..at)
+        };
+        self.parts(of).into_iter().map(place).collect()
+    }
+
+    /// The numbers that one part is: of a field by its place, or of a stack's element.
+    pub(super) fn placed_part(&self, of: &Type, at: usize) -> (Type, Range<Slot>) {
+        match of {
+            Type::Stack(element, _) => {
+                let size = self.slots(element);
+                let start = STACK + size * at as u32;
+                ((**element).clone(), start..start + size)
+            }
+            _ => self.placed_parts(of).swap_remove(at),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Entries as they lie in maps.
+
+use num_bigint::BigInt;
+use num_traits::{One, ToPrimitive};
+
+use super::{Encoding, Leaf, Maps, TableMaps, storage};
+use crate::interpret::tables::{Entry as Written, Match};
+use crate::ir::{Elaborated, MatchKind, Program, Value};
+use crate::object::{Entry, Key, WordRange};
+
+/// A value as one number.
+fn number(value: &Value) -> BigInt {
+    match value {
+        Value::Bool(value) => BigInt::from(u8::from(*value)),
+        Value::Integer(value) => value.clone(),
+        Value::Error(at) | Value::Member(at) => BigInt::from(*at),
+        _ => BigInt::ZERO,
+    }
+}
+
+/// The numbers that a value is made of.
+fn numbers(value: &Value, all: &mut Vec<BigInt>) {
+    match value {
+        Value::Record { fields, .. } => fields.iter().for_each(|one| numbers(one, all)),
+        other => all.push(number(other)),
+    }
+}
+
+/// Puts a number where it lies in plain memory.
+pub(super) fn put(bytes: &mut [u8], leaf: &Leaf, value: &BigInt) {
+    let (size, _) = storage(leaf.width);
+    let mut wire = wire(value, leaf.width);
+    if leaf.width <= 64 {
+        wire.reverse();
+    }
+    wire.resize(size as usize, 0);
+    let start = leaf.offset as usize;
+    bytes[start..start + wire.len()].copy_from_slice(&wire);
+}
+
+/// A number as on the wire, in whole bytes.
+fn wire(value: &BigInt, width: u32) -> Vec<u8> {
+    let modulus = BigInt::one() << width;
+    let value = ((value % &modulus) + &modulus) % &modulus;
+    let digits = value.to_bytes_be().1;
+    let mut bytes = vec![0; (width.div_ceil(8) as usize).saturating_sub(digits.len())];
+    bytes.extend(digits);
+    bytes.split_off(bytes.len() - width.div_ceil(8) as usize)
+}
+
+impl TableMaps {
+    /// The value of an action with its arguments.
+    pub fn value(&self, action: usize, arguments: &[Value]) -> Vec<u8> {
+        let mut bytes = vec![0; self.value_size as usize];
+        bytes[..4].copy_from_slice(&(action as u32).to_le_bytes());
+        for (leaves, argument) in self.actions[action].iter().zip(arguments) {
+            let mut all = Vec::with_capacity(leaves.len());
+            numbers(argument, &mut all);
+            for (leaf, number) in leaves.iter().zip(&all) {
+                put(&mut bytes, leaf, number);
+            }
+        }
+        bytes
+    }
+
+    /// An entry; None if the table has no key.
+    pub fn entry(&self, written: &Written) -> Option<Entry> {
+        let map = self.entries?;
+        let value = self.value(written.action.0, &written.action.1);
+        let key = match self.encoding {
+            Encoding::Words => Key::Words(self.words(&written.keys), written.priority),
+            Encoding::Plain => {
+                let mut bytes = vec![0; self.key_size as usize];
+                for (key, wanted) in self.keys.iter().zip(&written.keys) {
+                    put(&mut bytes, &key.leaf, &known(wanted).0);
+                }
+                Key::Bytes(bytes)
+            }
+            Encoding::Wire => Key::Bytes(self.prefix(&written.keys)),
+        };
+        Some(Entry { map, key, value })
+    }
+
+    /// What is done where no entry is found; None if that is constant.
+    pub fn default_entry(&self, action: usize, arguments: &[Value]) -> Option<Entry> {
+        let value = self.value(action, arguments);
+        Some(Entry { map: self.default_action?, key: Key::Bytes(vec![0; 4]), value })
+    }
+
+    /// The key of a trie.
+    fn prefix(&self, wanted: &[Match]) -> Vec<u8> {
+        let mut bytes = vec![0; self.key_size as usize];
+        let mut bits = 0;
+        for (key, wanted) in self.keys.iter().zip(wanted) {
+            let Leaf { width, offset, .. } = key.leaf;
+            let (value, mask) = known(wanted);
+            let ones = mask.map_or(u64::from(width), |mask| {
+                wire(&mask, width).iter().map(|byte| u64::from(byte.count_ones())).sum()
+            });
+            // In front of the number there are zeros up to the byte.
+            bits += ones + u64::from(width.div_ceil(8) * 8 - width);
+            let wire = wire(&value, width);
+            bytes[offset as usize..offset as usize + wire.len()].copy_from_slice(&wire);
+        }
+        bytes[..4].copy_from_slice(&(bits as u32).to_le_bytes());
+        bytes
+    }
+
+    fn words(&self, wanted: &[Match]) -> Vec<WordRange> {
+        let mut all = Vec::with_capacity(self.key_size as usize / 8);
+        for (key, wanted) in self.keys.iter().zip(wanted) {
+            all.extend(words(key.matched, key.leaf.width, wanted));
+        }
+        all
+    }
+
+    /// Whether entries have a priority.
+    pub fn has_priorities(&self) -> bool {
+        self.keys.iter().any(|key| {
+            matches!(key.matched, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional)
+        })
+    }
+}
+
+/// What the words of a part of a ternary key have to be, the lowest first. What means the same is
+/// the same: an entry is known by its words.
+pub fn words(kind: MatchKind, width: u32, wanted: &Match) -> Vec<WordRange> {
+    let modulus = BigInt::one() << width;
+    let word = |value: &BigInt, at: u32| {
+        let value = ((value % &modulus) + &modulus) % &modulus;
+        ((value >> (64 * at)) & BigInt::from(u64::MAX)).to_u64().unwrap_or_default()
+    };
+    let all = &modulus - 1;
+    let masked = |value: &BigInt, mask: &BigInt, at: u32| {
+        let mask = word(mask, at);
+        let value = word(value, at) & mask;
+        WordRange { mask, from: value, to: value }
+    };
+    let at = |at: u32| match wanted {
+        Match::Any => WordRange { mask: 0, from: 0, to: 0 },
+        Match::Range(from, to) if *from == BigInt::ZERO && *to == all => {
+            WordRange { mask: 0, from: 0, to: 0 }
+        }
+        Match::Range(from, to) => {
+            WordRange { mask: u64::MAX, from: word(from, at), to: word(to, at) }
+        }
+        Match::Exact(value) if kind == MatchKind::Range => {
+            let value = word(&number(value), at);
+            WordRange { mask: u64::MAX, from: value, to: value }
+        }
+        Match::Exact(value) => masked(&number(value), &all, at),
+        Match::Mask(value, mask) => masked(value, mask, at),
+    };
+    (0..super::words_of(width)).map(at).collect()
+}
+
+/// A value, and its mask if it has one.
+fn known(wanted: &Match) -> (BigInt, Option<BigInt>) {
+    match wanted {
+        Match::Exact(value) => (number(value), None),
+        Match::Mask(value, mask) => (value & mask, Some(mask.clone())),
+        Match::Range(from, _) => (from.clone(), None),
+        Match::Any => (BigInt::ZERO, Some(BigInt::ZERO)),
+    }
+}
+
+impl Maps {
+    /// A value of a value set.
+    pub fn member(&self, program: &Program, made: &Elaborated, at: usize, wanted: &Match) -> Entry {
+        let of = &program.value_sets[made.value_sets[at].0.index()].of;
+        let width = program.leaves(of).and_then(|all| all.first().map(|leaf| leaf.width));
+        let words = words(MatchKind::Ternary, width.unwrap_or(1), wanted);
+        Entry { map: self.value_sets[at], key: Key::Words(words, 0), value: vec![0; 4] }
+    }
+
+    /// What maps hold when a program is loaded: the entries that it gives, and default actions.
+    pub fn initial(&self, program: &Program, made: &Elaborated) -> Vec<Entry> {
+        let mut all = Vec::new();
+        for (maps, (id, _)) in self.tables.iter().zip(&made.tables) {
+            let table = &program.tables[id.index()];
+            for given in &table.entries {
+                all.extend(maps.entry(&crate::interpret::tables::given_entry(given)));
+            }
+            let (action, arguments) = &table.default_action;
+            all.extend(maps.default_entry(*action, arguments));
+        }
+        all
+    }
+}

@@ -1,0 +1,337 @@
+//! Where a program keeps what outlives a packet: which maps it has, and how keys and values lie in
+//! them. The conventions are those of p4c's uBPF back end where it has any, so that the control plane
+//! of one can fill the tables of the other.
+//!
+//! A number of up to 64 bits is the next larger of 1, 2, 4 or 8 bytes, lowest byte first, at a place
+//! that its size divides; a wider one is its bytes as on the wire. The value of a table is
+//!
+//! ```text
+//! u32 action;              // its place in the table's list
+//! union { struct { … } }   // the arguments of that action
+//! ```
+//!
+//! The key of a table depends on how it is compared:
+//! - all parts exact (a hash): the parts, the widest first, the last first among equals;
+//! - one a prefix (a trie): `u32` bits of the prefix, then all parts as on the wire in whole bytes,
+//!   the prefix behind the others;
+//! - else (ternary): whole words of 64 bits, in the order of the program; a wide part is several, the
+//!   lowest first.
+
+mod decode;
+mod entries;
+mod shape;
+
+use crate::flat::NotCompiled;
+use crate::ir::{
+    Elaborated, Expression, MatchKind, PlacedObject, Program, TableId, Type, ValueSetId,
+};
+use crate::object::{MAX_KEY, Map, MapKind};
+use crate::source::Span;
+
+pub use decode::{put_numbers, read_numbers};
+pub use entries::words;
+pub use shape::NotLaid;
+
+/// Places in the model's metadata (`struct standard_metadata`), in bytes.
+pub mod metadata {
+    /// The port by which it came.
+    pub const INPUT_PORT: i16 = 0;
+    /// Its bytes.
+    pub const PACKET_LENGTH: i16 = 4;
+    /// What becomes of it: `ubpf_action`.
+    pub const OUTPUT_ACTION: i16 = 8;
+    /// The port by which it leaves.
+    pub const OUTPUT_PORT: i16 = 12;
+    /// Whether a copy leaves: one byte.
+    pub const CLONE: i16 = 16;
+    /// By which port.
+    pub const CLONE_PORT: i16 = 20;
+    /// All of it.
+    pub const SIZE: usize = 24;
+}
+
+/// A number in a key or a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Leaf {
+    /// The first number of the value that it is made of, as the flat form has it.
+    pub slot: u32,
+    /// Its bits.
+    pub width: u32,
+    /// Where it lies, in bytes.
+    pub offset: u32,
+}
+
+impl Leaf {
+    /// A number of this width that has no place yet.
+    pub fn new(width: u32) -> Self {
+        Self { slot: 0, width, offset: 0 }
+    }
+}
+
+/// How a number lies in a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// As C has it.
+    Plain,
+    /// As on the wire.
+    Wire,
+    /// Words of 64 bits.
+    Words,
+}
+
+/// A part of a table's key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyPart {
+    /// How it is compared.
+    pub matched: MatchKind,
+    /// Where it lies.
+    pub leaf: Leaf,
+}
+
+/// The maps of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableMaps {
+    /// Its entries; none if it has no key.
+    pub entries: Option<u32>,
+    /// What it does where no entry is found; none if that is constant.
+    pub default_action: Option<u32>,
+    /// How keys lie.
+    pub encoding: Encoding,
+    /// The parts of its key, in the order of the program.
+    pub keys: Vec<KeyPart>,
+    /// Bytes of a key.
+    pub key_size: u32,
+    /// Of each action, its arguments: each is numbers.
+    pub actions: Vec<Vec<Vec<Leaf>>>,
+    /// Bytes of a value.
+    pub value_size: u32,
+}
+
+/// An object of others that is an array.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArrayMap {
+    /// Its map.
+    pub map: u32,
+    /// How an element lies.
+    pub leaves: Vec<Leaf>,
+}
+
+/// The maps of a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Maps {
+    /// All of them.
+    pub maps: Vec<Map>,
+    /// Of each table, by its place.
+    pub tables: Vec<TableMaps>,
+    /// Of each value set, by its place: ternary, and its values mean nothing.
+    pub value_sets: Vec<u32>,
+    /// Of each object, by its place.
+    pub objects: Vec<Option<ArrayMap>>,
+    /// Where headers wait while others take their place: one value, of the last map.
+    pub scratch: Option<u32>,
+}
+
+/// The name of the map of what control planes know by a name; p4c's names.
+pub fn map_name(name: &str) -> String {
+    name.replace('.', "_")
+}
+
+/// The name of what a table does where no entry is found.
+pub fn default_action_of(table: &str) -> String {
+    map_name(table) + "_defaultAction"
+}
+
+/// Bytes that a number takes, and what its place is a multiple of.
+pub(crate) fn storage(width: u32) -> (u32, u32) {
+    match width {
+        0..=8 => (1, 1),
+        9..=16 => (2, 2),
+        17..=32 => (4, 4),
+        33..=64 => (8, 8),
+        _ => (width.div_ceil(8), 1),
+    }
+}
+
+/// Lays numbers one behind the other, as C does, from `start` on: the bytes behind them, and what
+/// their places are multiples of.
+fn lay(leaves: &mut [Leaf], start: u32) -> (u32, u32) {
+    let (mut at, mut most) = (start, 1);
+    for leaf in leaves {
+        let (size, align) = storage(leaf.width);
+        leaf.offset = at.next_multiple_of(align);
+        at = leaf.offset + size;
+        most = most.max(align);
+    }
+    (at, most)
+}
+
+/// Lays the numbers of an array's element; its bytes.
+pub fn lay_element(leaves: &mut [Leaf]) -> u32 {
+    let (size, most) = lay(leaves, 0);
+    size.next_multiple_of(most).max(1)
+}
+
+/// The words of 64 bits that a number of this width is in a ternary key.
+pub fn words_of(width: u32) -> u32 {
+    width.div_ceil(64).max(1)
+}
+
+impl Maps {
+    /// The maps of a program.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that fits into none.
+    pub fn of(program: &Program, made: &Elaborated) -> Result<Self, NotCompiled> {
+        let mut all = Self::default();
+        for (id, name) in &made.tables {
+            all.add_table(program, *id, name)?;
+        }
+        for (id, name) in &made.value_sets {
+            all.add_value_set(program, *id, name)?;
+        }
+        for object in &made.objects {
+            let array = all.add_object(program, object)?;
+            all.objects.push(array);
+        }
+        let deparser = made.main.last().map(|at| made.blocks[*at].block);
+        if let Some(id) = deparser.and_then(|id| program.blocks[id.index()].parameters.get(1)) {
+            let of = &program.variables[id.index()].of;
+            let bytes = program.size_of(of).map_or(0, |(_, most)| most.div_ceil(8));
+            let size = bytes.next_multiple_of(8).clamp(8, MAX_KEY);
+            all.scratch = Some(all.add("kaido_scratch", MapKind::Array, (4, size), 1));
+        }
+        Ok(all)
+    }
+
+    /// The program needs no map in which things wait.
+    pub(crate) fn leave_out_scratch(&mut self) {
+        if self.scratch.take().is_some() {
+            self.maps.pop();
+        }
+    }
+
+    fn add(&mut self, name: &str, kind: MapKind, (key, value): (u32, u32), most: u32) -> u32 {
+        self.maps.push(Map {
+            name: map_name(name),
+            kind,
+            key_size: key,
+            value_size: value,
+            max_entries: most,
+        });
+        self.maps.len() as u32 - 1
+    }
+
+    fn add_table(&mut self, program: &Program, id: TableId, name: &str) -> Result<(), NotCompiled> {
+        let table = &program.tables[id.index()];
+        let span = table.declared.span;
+        let mut keys = Vec::with_capacity(table.keys.len());
+        for key in &table.keys {
+            let leaf = match &program.leaves(&key.expression.of).as_deref() {
+                Some([leaf]) => *leaf,
+                _ => return refuse(key.expression.span, "this cannot be looked up"),
+            };
+            keys.push(KeyPart { matched: key.matched, leaf });
+        }
+        let mut actions = Vec::with_capacity(table.actions.len());
+        for action in &table.actions {
+            let parameters = &program.actions[action.call.action.index()].parameters;
+            let mut open = Vec::new();
+            for id in &parameters[action.call.arguments.len()..] {
+                let parameter = &program.variables[id.index()];
+                match program.leaves(&parameter.of) {
+                    Some(leaves) => open.push(leaves),
+                    None => {
+                        return refuse(parameter.declared.span, "an entry cannot hold this");
+                    }
+                }
+            }
+            actions.push(open);
+        }
+        let laid = TableMaps::of_shape(keys, actions).map_err(|why| {
+            let span = match why {
+                NotLaid::Range { part, .. } => table.keys[part].expression.span,
+                NotLaid::Prefixes | NotLaid::Large => span,
+            };
+            NotCompiled { span, what: why.to_string(), help: None }
+        });
+        let mut laid = laid?;
+        if !laid.keys.is_empty() {
+            let sizes = (laid.key_size, laid.value_size);
+            laid.entries = Some(self.add(name, laid.kind(), sizes, table.size.max(1)));
+        }
+        if !table.default_is_constant {
+            let name = default_action_of(name);
+            laid.default_action = Some(self.add(&name, MapKind::Array, (4, laid.value_size), 1));
+        }
+        self.tables.push(laid);
+        Ok(())
+    }
+
+    fn add_value_set(
+        &mut self,
+        program: &Program,
+        id: ValueSetId,
+        name: &str,
+    ) -> Result<(), NotCompiled> {
+        let set = &program.value_sets[id.index()];
+        let leaves = program.leaves(&set.of).unwrap_or_default();
+        let [leaf] = leaves[..] else {
+            return refuse(set.declared.span, "a value set of this");
+        };
+        let words = words_of(leaf.width) * 8;
+        let map = self.add(name, MapKind::Ternary, (words, 4), set.size.max(1));
+        self.value_sets.push(map);
+        Ok(())
+    }
+
+    fn add_object(
+        &mut self,
+        program: &Program,
+        object: &PlacedObject,
+    ) -> Result<Option<ArrayMap>, NotCompiled> {
+        let declared = &program.externs[object.of.index()].declared;
+        if &*declared.name != "Register" {
+            return Ok(None);
+        }
+        let size = object.arguments.first().and_then(Expression::constant);
+        let (Some(of), Some(crate::ir::Value::Integer(size))) = (object.types.first(), size) else {
+            return refuse(Span::default(), "a register of nothing");
+        };
+        let Some(mut leaves) = program.leaves(of) else {
+            let span = object.arguments[0].span;
+            return refuse(span, "a register cannot hold this");
+        };
+        let value = lay_element(&mut leaves);
+        let count = u32::try_from(size).unwrap_or(u32::MAX).max(1);
+        let map = self.add(&object.name, MapKind::Array, (4, value), count);
+        Ok(Some(ArrayMap { map, leaves }))
+    }
+}
+
+impl Program {
+    /// The numbers that a value is made of, without their places; None if it is not plain data.
+    pub(crate) fn leaves(&self, of: &Type) -> Option<Vec<Leaf>> {
+        let leaf = |width| Some(vec![Leaf::new(width)]);
+        match self.representation(of) {
+            Type::Bool => leaf(1),
+            Type::Bits { width, .. } if width > 0 => leaf(width),
+            // Members of an enumeration and errors are counted.
+            Type::Error | Type::Enum(_) => leaf(32),
+            Type::Record(_) | Type::Tuple(_) if !self.is_header(of) && !self.is_union(of) => {
+                let mut all = Vec::new();
+                for (of, range) in self.placed_parts(of) {
+                    for one in self.leaves(&of)? {
+                        all.push(Leaf { slot: one.slot + range.start, ..one });
+                    }
+                }
+                Some(all)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn refuse<T>(span: Span, what: &str) -> Result<T, NotCompiled> {
+    Err(NotCompiled { span, what: what.to_owned(), help: None })
+}

@@ -1,0 +1,129 @@
+//! What maps hold when a program is loaded: a section of its own, `kaido.entries`, which others leave
+//! alone. Each entry is
+//!
+//! ```text
+//! u32 map; u32 priority; u32 key; u32 value   // lengths in bytes, lowest byte first
+//! key, value
+//! ```
+//!
+//! The key of a ternary map is three words of 64 bits for each of its own: mask, from, to.
+
+use super::{BadObject, Map, MapKind};
+
+/// What a word of a ternary key has to be: from `from` to `to` under the mask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct WordRange {
+    /// The bits that count.
+    pub mask: u64,
+    /// The least.
+    pub from: u64,
+    /// The greatest.
+    pub to: u64,
+}
+
+/// A key as a map has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Key {
+    /// Of an array, a hash or a trie.
+    Bytes(Vec<u8>),
+    /// Of a ternary map, and its priority: the highest is taken.
+    Words(Vec<WordRange>, u32),
+}
+
+/// An entry as a map has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The map.
+    pub map: u32,
+    /// The key.
+    pub key: Key,
+    /// The value.
+    pub value: Vec<u8>,
+}
+
+/// The most bytes of all entries.
+const MAX_BYTES: usize = 1 << 28;
+/// Bytes in front of a key.
+const HEAD: usize = 16;
+
+impl Key {
+    /// Its bytes, and its priority.
+    fn encode(&self) -> (Vec<u8>, u32) {
+        match self {
+            Self::Bytes(bytes) => (bytes.clone(), 0),
+            Self::Words(words, priority) => {
+                let numbers = words.iter().flat_map(|word| [word.mask, word.from, word.to]);
+                (numbers.flat_map(u64::to_le_bytes).collect(), *priority)
+            }
+        }
+    }
+
+    /// A key of this map.
+    fn decode(map: &Map, bytes: &[u8], priority: u32) -> Option<Self> {
+        let size = map.key_size as usize;
+        if map.kind != MapKind::Ternary {
+            return (bytes.len() == size).then(|| Self::Bytes(bytes.to_vec()));
+        }
+        let (words, rest) = bytes.as_chunks::<24>();
+        if !rest.is_empty() || words.len() * 8 != size {
+            return None;
+        }
+        let number = |word: &[u8; 24], at: usize| {
+            let (eight, _) = word[at..].as_chunks::<8>();
+            u64::from_le_bytes(eight[0])
+        };
+        let word = |word: &[u8; 24]| WordRange {
+            mask: number(word, 0),
+            from: number(word, 8),
+            to: number(word, 16),
+        };
+        Some(Self::Words(words.iter().map(word).collect(), priority))
+    }
+}
+
+/// Entries as bytes.
+pub(super) fn encode(entries: &[Entry]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for entry in entries {
+        let (key, priority) = entry.key.encode();
+        for number in [entry.map, priority, key.len() as u32, entry.value.len() as u32] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(key);
+        bytes.extend(&entry.value);
+    }
+    bytes
+}
+
+/// Entries of these maps.
+pub(super) fn decode(mut bytes: &[u8], maps: &[Map]) -> Result<Vec<Entry>, BadObject> {
+    if bytes.len() > MAX_BYTES {
+        let (what, count) = ("bytes of entries", bytes.len());
+        return Err(BadObject::TooMuch { what, count, most: MAX_BYTES });
+    }
+    let mut entries = Vec::new();
+    while !bytes.is_empty() {
+        let cut = || BadObject::Elf("its entries are cut off".to_owned());
+        let (head, rest) = bytes.split_first_chunk::<HEAD>().ok_or_else(cut)?;
+        let mut numbers = [0; 4];
+        for (number, four) in numbers.iter_mut().zip(head.as_chunks::<4>().0) {
+            *number = u32::from_le_bytes(*four);
+        }
+        let [at, priority, key_length, value_length] = numbers;
+        let map = maps.get(at as usize).ok_or(BadObject::Reference {
+            at: 0,
+            to: format!("map {at} by an entry, which is not there"),
+        })?;
+        let key = rest.get(..key_length as usize).ok_or_else(cut)?;
+        let rest = &rest[key_length as usize..];
+        let value = rest.get(..value_length as usize).ok_or_else(cut)?;
+        bytes = &rest[value_length as usize..];
+        let key = Key::decode(map, key, priority).filter(|_| value_length == map.value_size);
+        let Some(key) = key else {
+            let why = "an entry of it has another size".to_owned();
+            return Err(BadObject::Map { map: map.name.clone(), why });
+        };
+        entries.push(Entry { map: at, key, value: value.to_vec() });
+    }
+    Ok(entries)
+}

@@ -1,0 +1,53 @@
+//! The hash of the model, which the interpreter and what runs compiled programs share.
+
+/// Bob Jenkins' lookup3 (hashlittle, from 0), which p4c's run time calls `hash`.
+pub fn lookup3(bytes: &[u8]) -> u32 {
+    let mut state = [0xdead_beef_u32.wrapping_add(bytes.len() as u32); 3];
+    if bytes.is_empty() {
+        return state[2];
+    }
+    let mut rest = bytes;
+    let add = |state: &mut [u32; 3], part: &[u8]| {
+        let mut padded = [0_u8; 12];
+        padded[..part.len()].copy_from_slice(part);
+        for (word, four) in state.iter_mut().zip(padded.chunks_exact(4)) {
+            let four = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
+            *word = word.wrapping_add(four);
+        }
+    };
+    while rest.len() > 12 {
+        add(&mut state, &rest[..12]);
+        let [mut a, mut b, mut c] = state;
+        for (one, two, three, by) in
+            [(0, 2, 1, 4), (1, 0, 2, 6), (2, 1, 0, 8), (0, 2, 1, 16), (1, 0, 2, 19), (2, 1, 0, 4)]
+        {
+            let mut words = [a, b, c];
+            words[one] = words[one].wrapping_sub(words[two]) ^ words[two].rotate_left(by);
+            words[two] = words[two].wrapping_add(words[three]);
+            [a, b, c] = words;
+        }
+        state = [a, b, c];
+        rest = &rest[12..];
+    }
+    add(&mut state, rest);
+    let [mut a, mut b, mut c] = state;
+    c = (c ^ b).wrapping_sub(b.rotate_left(14));
+    a = (a ^ c).wrapping_sub(c.rotate_left(11));
+    b = (b ^ a).wrapping_sub(a.rotate_left(25));
+    c = (c ^ b).wrapping_sub(b.rotate_left(16));
+    a = (a ^ c).wrapping_sub(c.rotate_left(4));
+    b = (b ^ a).wrapping_sub(a.rotate_left(14));
+    (c ^ b).wrapping_sub(b.rotate_left(24))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_those_of_lookup3() {
+        // The values of lookup3.c's own driver for hashlittle from 0.
+        assert_eq!(lookup3(b""), 0xdead_beef);
+        assert_eq!(lookup3(b"Four score and seven years ago"), 0x1777_0551);
+    }
+}

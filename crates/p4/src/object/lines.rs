@@ -1,0 +1,111 @@
+//! Line tables (DWARF 5, section 6.2): where instructions come from, as `llvm-objdump -S` reads it.
+
+use gimli::write::{
+    Address, AttributeValue, DwarfUnit, EndianVec, LineProgram, LineString, Sections,
+};
+use gimli::{Encoding, EndianSlice, Format, LineEncoding, LittleEndian};
+
+use super::{BadObject, Instruction, LineRow, Lines};
+
+/// The most rows that are read.
+const MAX_ROWS: usize = 1 << 20;
+
+/// The sections of a line table: names and contents; none without lines.
+pub(super) fn write(lines: &Lines, count: usize) -> Result<Vec<(String, Vec<u8>)>, BadObject> {
+    let Some(first) = lines.files.first() else { return Ok(Vec::new()) };
+    let wrong = |why: gimli::write::Error| BadObject::Elf(why.to_string());
+    let encoding = Encoding { format: Format::Dwarf32, version: 5, address_size: 8 };
+    let text = |name: &str| LineString::String(name.as_bytes().to_vec());
+    let line_encoding = LineEncoding { minimum_instruction_length: 8, ..LineEncoding::default() };
+    let mut program = LineProgram::new(encoding, line_encoding, text("."), None, text(first), None);
+    let folder = program.default_directory();
+    let files: Vec<_> =
+        lines.files.iter().map(|name| program.add_file(text(name), folder, None)).collect();
+    program.begin_sequence(Some(Address::Constant(0)));
+    for row in &lines.rows {
+        let Some(file) = files.get(row.file) else { continue };
+        let place = program.row();
+        place.address_offset = (row.at * Instruction::SIZE) as u64;
+        (place.file, place.line, place.column) = (*file, row.line.into(), row.column.into());
+        program.generate_row();
+    }
+    program.end_sequence((count * Instruction::SIZE) as u64);
+    let mut unit = DwarfUnit::new(encoding);
+    unit.unit.line_program = program;
+    let root = unit.unit.get_mut(unit.unit.root());
+    let bytes = (count * Instruction::SIZE) as u64;
+    root.set(gimli::DW_AT_name, AttributeValue::String(first.as_bytes().to_vec()));
+    root.set(gimli::DW_AT_producer, AttributeValue::String(b"kaido p4 compile".to_vec()));
+    root.set(gimli::DW_AT_low_pc, AttributeValue::Address(Address::Constant(0)));
+    root.set(gimli::DW_AT_high_pc, AttributeValue::Udata(bytes));
+    let mut sections = Sections::new(EndianVec::new(LittleEndian));
+    unit.write(&mut sections).map_err(wrong)?;
+    let mut all = Vec::new();
+    let keep = |id: gimli::SectionId, bytes: &EndianVec<LittleEndian>| {
+        if !bytes.slice().is_empty() {
+            all.push((id.name().to_owned(), bytes.slice().to_vec()));
+        }
+        Ok::<(), gimli::write::Error>(())
+    };
+    sections.for_each(keep).map_err(wrong)?;
+    Ok(all)
+}
+
+/// The lines of a table; none if there is none, or nobody can read it.
+pub(super) fn read(table: &[u8], line_strings: &[u8], strings: &[u8]) -> Lines {
+    read_all(table, line_strings, strings).unwrap_or_default()
+}
+
+fn read_all(table: &[u8], line_strings: &[u8], strings: &[u8]) -> gimli::Result<Lines> {
+    let mut lines = Lines::default();
+    if table.is_empty() {
+        return Ok(lines);
+    }
+    let section = gimli::DebugLine::new(table, LittleEndian);
+    let program = section.program(gimli::DebugLineOffset(0), 8, None, None)?;
+    let name = |value: gimli::AttributeValue<EndianSlice<'_, LittleEndian>>| {
+        let from = |bytes: &[u8], at: usize| {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
+            String::from_utf8_lossy(&rest[..end]).into_owned()
+        };
+        match value {
+            gimli::AttributeValue::String(text) => text.to_string_lossy().into_owned(),
+            gimli::AttributeValue::DebugLineStrRef(at) => from(line_strings, at.0),
+            gimli::AttributeValue::DebugStrRef(at) => from(strings, at.0),
+            _ => String::new(),
+        }
+    };
+    let mut rows = program.rows();
+    while let Some((header, row)) = rows.next_row()? {
+        if row.end_sequence() || lines.rows.len() >= MAX_ROWS {
+            break;
+        }
+        let Some(file) = row.file(header) else { continue };
+        let file = name(file.path_name());
+        let place = lines.files.iter().position(|one| *one == file).unwrap_or_else(|| {
+            lines.files.push(file);
+            lines.files.len() - 1
+        });
+        let number = |number: Option<u64>| u32::try_from(number.unwrap_or(0)).unwrap_or(0);
+        let column = match row.column() {
+            gimli::ColumnType::Column(column) => number(Some(column.get())),
+            gimli::ColumnType::LeftEdge => 0,
+        };
+        lines.rows.push(LineRow {
+            at: row.address() as usize / Instruction::SIZE,
+            file: place,
+            line: number(row.line().map(std::num::NonZero::get)),
+            column,
+        });
+    }
+    Ok(lines)
+}
+
+impl Lines {
+    /// Where an instruction comes from.
+    pub fn of(&self, at: usize) -> Option<&LineRow> {
+        let behind = self.rows.partition_point(|row| row.at <= at);
+        self.rows[..behind].last()
+    }
+}
