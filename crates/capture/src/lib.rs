@@ -1,6 +1,7 @@
 //! Taps on interfaces of the calling thread's network namespace: AF_PACKET with the kernel's own
 //! timestamps.
 
+pub mod pcap;
 pub mod pcapng;
 
 use std::io::IoSliceMut;

@@ -1,0 +1,180 @@
+//! Calls: to a program's own functions, and to helpers.
+
+use std::mem::offset_of;
+use std::ptr::NonNull;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    AbiParam, InstBuilder, InstructionData, Opcode, Signature, Value, ValueDef, types,
+};
+use cranelift_module::Module;
+use p4::object::{Instruction, MapKind, callee};
+
+use super::shared;
+use super::translate::Translator;
+use crate::address::{FRAME_SIZE, PACKET, STACK, handle_of, values_of};
+use crate::flow::target;
+use crate::helpers;
+use crate::maps::value_shift;
+use crate::outcome::FaultKind;
+use crate::state::State;
+
+/// Where a function is.
+pub(super) fn address(function: usize) -> i64 {
+    function as i64
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often addresses were not where they were expected.
+    pub(crate) static UNEXPECTED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Looks a program's address up; null if it is nowhere.
+pub(super) unsafe extern "C" fn resolve(state: *mut State, address: u64, size: u64) -> *mut u8 {
+    #[cfg(test)]
+    UNEXPECTED.set(UNEXPECTED.get() + 1);
+    // SAFETY: native code hands its state in, which nothing else uses meanwhile.
+    let state = unsafe { &mut *state };
+    state.resolve(address, size).map_or(std::ptr::null_mut(), NonNull::as_ptr)
+}
+
+/// Calls the helper `N`; a fault is left in the state.
+unsafe extern "C" fn helper<const N: i32>(
+    state: *mut State,
+    first: u64,
+    second: u64,
+    third: u64,
+    fourth: u64,
+    fifth: u64,
+) -> u64 {
+    // SAFETY: as above.
+    let state = unsafe { &mut *state };
+    match helpers::call(state, N, [first, second, third, fourth, fifth]) {
+        Ok(answer) => answer,
+        Err(kind) => {
+            state.fault = kind as u32;
+            0
+        }
+    }
+}
+
+type Helper = unsafe extern "C" fn(*mut State, u64, u64, u64, u64, u64) -> u64;
+
+/// The helper of a number that was verified.
+fn helper_of(number: i32) -> Helper {
+    match number {
+        1 => helper::<1>,
+        2 => helper::<2>,
+        3 => helper::<3>,
+        4 => helper::<4>,
+        6 => helper::<6>,
+        7 => helper::<7>,
+        8 => helper::<8>,
+        11 => helper::<11>,
+        // What is not known is a fault.
+        _ => helper::<0>,
+    }
+}
+
+impl Translator<'_, '_> {
+    pub(super) fn call(&mut self, one: Instruction) {
+        let answer = match (one.source, one.immediate) {
+            (callee::LOCAL, way) => self.call_local(target(self.at, i64::from(way))),
+            (_, 9) => self.number(PACKET as i64),
+            (_, 5) => self.field(offset_of!(State, now)),
+            (_, 1) => match self.known_array() {
+                Some(map) => self.array_lookup(map),
+                None => self.call_helper(1),
+            },
+            (_, number) => self.call_helper(number),
+        };
+        self.set(0, answer);
+        let zero = self.number(0);
+        for register in 1..=5 {
+            self.set(register, zero);
+        }
+    }
+
+    fn call_local(&mut self, to: usize) -> Value {
+        let callee = self.unit.functions[&to];
+        let callee = self.unit.module.declare_func_in_func(callee, self.builder.func);
+        let frame = self.builder.ins().iadd_imm(self.frame, -(FRAME_SIZE as i64));
+        let is_too_deep = self.builder.ins().icmp_imm(IntCC::Equal, frame, STACK as i64);
+        self.fault_if(is_too_deep, FaultKind::Stack);
+        let mut arguments = vec![self.state, frame];
+        for register in 1..=5 {
+            arguments.push(self.get(register));
+        }
+        arguments.push(self.builder.use_var(self.meter));
+        let call = self.builder.ins().call(callee, &arguments);
+        let [answer, meter] = [0, 1].map(|result| self.builder.inst_results(call)[result]);
+        // A fault goes on to the caller; where it was stays.
+        let (failed, next) = (self.builder.create_block(), self.builder.create_block());
+        self.builder.set_cold_block(failed);
+        let has_failed = self.builder.ins().icmp_imm(IntCC::SignedLessThan, meter, 0);
+        self.builder.ins().brif(has_failed, failed, &[], next, &[]);
+        self.builder.switch_to_block(failed);
+        self.builder.ins().return_(&[answer, meter]);
+        self.builder.switch_to_block(next);
+        self.builder.def_var(self.meter, meter);
+        answer
+    }
+
+    fn call_helper(&mut self, number: i32) -> Value {
+        let mut signature = Signature::new(self.unit.module.isa().default_call_conv());
+        signature.params = vec![AbiParam::new(types::I64); 6];
+        signature.returns = vec![AbiParam::new(types::I64)];
+        let signature = self.builder.import_signature(signature);
+        let callee = address(helper_of(number) as *const () as usize);
+        let callee = self.number(callee);
+        let mut arguments = vec![self.state];
+        for register in 1..=5 {
+            arguments.push(self.get(register));
+        }
+        let meter = offset_of!(State, meter);
+        let before = self.builder.use_var(self.meter);
+        self.builder.ins().store(shared(), before, self.state, meter as i32);
+        let call = self.builder.ins().call_indirect(signature, callee, &arguments);
+        let answer = self.builder.inst_results(call)[0];
+        let after = self.field(meter);
+        self.builder.def_var(self.meter, after);
+        let place = offset_of!(State, fault) as i32;
+        let kind = self.builder.ins().uload32(shared(), self.state, place);
+        let (failed, next) = (self.builder.create_block(), self.builder.create_block());
+        self.builder.set_cold_block(failed);
+        self.builder.ins().brif(kind, failed, &[], next, &[]);
+        self.builder.switch_to_block(failed);
+        self.fail(kind);
+        self.builder.switch_to_block(next);
+        answer
+    }
+
+    /// The array that r1 is: only if its value was loaded just before, which is no guess.
+    fn known_array(&mut self) -> Option<usize> {
+        let handle = self.get(1);
+        let handle = self.builder.func.dfg.resolve_aliases(handle);
+        let ValueDef::Result(instruction, _) = self.builder.func.dfg.value_def(handle) else {
+            return None;
+        };
+        let data = &self.builder.func.dfg.insts[instruction];
+        let InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } = data else { return None };
+        let handle = imm.bits() as u64;
+        let array = |(_, map): &(usize, &p4::object::Map)| map.kind == MapKind::Array;
+        let mut arrays = self.unit.maps.iter().enumerate().filter(array);
+        arrays.find(|(map, _)| handle_of(*map) == handle).map(|(map, _)| map)
+    }
+
+    fn array_lookup(&mut self, map: usize) -> Value {
+        let (kind, key) = (self.kinds[2], self.get(2));
+        let index = self.load_word(kind, key);
+        let shift = value_shift(&self.unit.maps[map]);
+        let entries = i64::from(self.unit.maps[map].max_entries);
+        let ins = &mut self.builder;
+        let is_there = ins.ins().icmp_imm(IntCC::UnsignedLessThan, index, entries);
+        let offset = ins.ins().ishl_imm(index, i64::from(shift));
+        let value = ins.ins().iadd_imm(offset, values_of(map) as i64);
+        let none = ins.ins().iconst(types::I64, 0);
+        ins.ins().select(is_there, value, none)
+    }
+}

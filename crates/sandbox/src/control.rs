@@ -1,0 +1,294 @@
+//! What a control plane does with the maps of a running program, wherever it runs: in this process
+//! ([`Instance`]) or in one of its own.
+
+use p4::object::{Entry, Key, Map};
+
+use crate::instance::Instance;
+use crate::maps::MapError;
+
+/// A change of a map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation {
+    /// An entry comes, or gets another value. An array's are always there.
+    Put(Entry),
+    /// The entry of this very key goes. An array's entries, which cannot, are refused.
+    Delete {
+        /// The map, by its place in the program's.
+        map: u32,
+        /// The key.
+        key: Key,
+    },
+    /// All entries go; an array's become zeros.
+    Clear {
+        /// The map, by its place in the program's.
+        map: u32,
+    },
+}
+
+impl Operation {
+    /// The map that it changes, by its place in the program's.
+    pub fn map(&self) -> u32 {
+        match self {
+            Self::Put(entry) => entry.map,
+            Self::Delete { map, .. } | Self::Clear { map } => *map,
+        }
+    }
+}
+
+/// Some of a map's entries.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Piece {
+    /// The entries. Of a ternary map, in the order in which they are tried.
+    pub entries: Vec<Entry>,
+    /// From where to read on; none when that was all.
+    pub next: Option<u32>,
+}
+
+/// Why something cannot be done with maps.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// A map does not take an operation of a batch; none of the batch was done.
+    #[error("operation {at} of the batch: {why}")]
+    Operation {
+        /// Its place in the batch, from 0.
+        at: usize,
+        /// Why the map does not take it.
+        #[source]
+        why: MapError,
+    },
+    /// A map does not answer a question.
+    #[error(transparent)]
+    Map(#[from] MapError),
+    /// The program's process has ended, and no other one is there yet; or it does not answer in time.
+    /// Whether a batch was done that was on its way, nobody knows: a process that is started anew has
+    /// what it is given again.
+    #[error("the program's process does not answer")]
+    Gone,
+    /// More than can be said at once.
+    #[error("{0} bytes are more than a process is told at once")]
+    TooLarge(usize),
+}
+
+/// The maps of a running program. What is done here is done between two packets.
+pub trait Maps {
+    /// The program's maps.
+    fn maps(&self) -> &[Map];
+
+    /// Makes all changes, in their order, or none of them: no packet meets some.
+    ///
+    /// # Errors
+    ///
+    /// The first change that cannot be made, and why.
+    fn apply(&mut self, batch: &[Operation]) -> Result<(), ControlError>;
+
+    /// Entries of a map, at most `most` of them, from `from` on: 0, or what the last piece says is
+    /// next. An entry that is there from the first piece to the last is missed or read twice only if
+    /// others come or go meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// There is no such map.
+    fn read(&mut self, map: u32, from: u32, most: u32) -> Result<Piece, ControlError>;
+
+    /// The value of the entry with this very key: of an LPM map, not of the longest prefix.
+    ///
+    /// # Errors
+    ///
+    /// There is no such map, or its keys are others.
+    fn get(&mut self, map: u32, key: &Key) -> Result<Option<Vec<u8>>, ControlError>;
+}
+
+impl Maps for Instance {
+    fn maps(&self) -> &[Map] {
+        self.program().maps()
+    }
+
+    fn apply(&mut self, batch: &[Operation]) -> Result<(), ControlError> {
+        let mut undo = Vec::with_capacity(batch.len());
+        for (at, operation) in batch.iter().enumerate() {
+            let map = operation.map();
+            let done = self.map_at(map as usize).and_then(|mut map| map.change(operation));
+            match done {
+                Ok(step) => undo.push((map, step)),
+                Err(why) => {
+                    for (map, step) in undo.into_iter().rev() {
+                        // The map was there when the step was made.
+                        if let Ok(mut map) = self.map_at(map as usize) {
+                            map.undo(step);
+                        }
+                    }
+                    return Err(ControlError::Operation { at, why });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, map: u32, from: u32, most: u32) -> Result<Piece, ControlError> {
+        let store = self.map_at(map as usize)?;
+        let (from, most) = (from as usize, (most as usize).max(1));
+        let entries = store.piece(map, from, most);
+        let end = from.saturating_add(entries.len());
+        // A map has fewer entries than 2^32.
+        let next = (end < store.len()).then_some(end as u32);
+        Ok(Piece { entries, next })
+    }
+
+    fn get(&mut self, map: u32, key: &Key) -> Result<Option<Vec<u8>>, ControlError> {
+        Ok(self.map_at(map as usize)?.value(key)?.map(<[u8]>::to_vec))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use p4::object::{Instruction, MapKind, Object, WordRange, opcode};
+
+    use super::*;
+    use crate::program::{Limits, Program};
+
+    fn instance() -> Instance {
+        let map = |name: &str, kind, key_size, max_entries| Map {
+            name: name.to_owned(),
+            kind,
+            key_size,
+            value_size: 4,
+            max_entries,
+        };
+        let code = vec![
+            Instruction { opcode: 0xb7, immediate: 1, ..Instruction::default() },
+            Instruction { opcode: opcode::EXIT, ..Instruction::default() },
+        ];
+        let maps = vec![
+            map("array", MapKind::Array, 4, 3),
+            map("hash", MapKind::Hash, 2, 2),
+            map("lpm", MapKind::LpmTrie, 8, 4),
+            map("ternary", MapKind::Ternary, 8, 4),
+        ];
+        let object = Object { code, maps, ..Object::default() };
+        Instance::new(&Program::load(&object, &Limits::default()).unwrap()).unwrap()
+    }
+
+    fn put(map: u32, key: Key, value: u32) -> Operation {
+        Operation::Put(Entry { map, key, value: value.to_ne_bytes().to_vec() })
+    }
+
+    fn bytes(key: &[u8]) -> Key {
+        Key::Bytes(key.to_vec())
+    }
+
+    fn prefix(length: u32, address: [u8; 4]) -> Key {
+        Key::Bytes([length.to_ne_bytes(), address].concat())
+    }
+
+    fn word(value: u64, priority: u32) -> Key {
+        Key::Words(vec![WordRange { mask: u64::MAX, from: value, to: value }], priority)
+    }
+
+    fn all(instance: &mut Instance) -> Vec<Vec<Entry>> {
+        let sorted = |map: u32, instance: &mut Instance| {
+            let mut entries = instance.read(map, 0, u32::MAX).unwrap().entries;
+            if map != 3 {
+                entries.sort_by_key(|entry| format!("{:?}", entry.key));
+            }
+            entries
+        };
+        (0..4).map(|map| sorted(map, instance)).collect()
+    }
+
+    fn filled() -> Instance {
+        let mut instance = instance();
+        let batch = [
+            put(0, bytes(&1_u32.to_ne_bytes()), 7),
+            put(1, bytes(b"ab"), 1),
+            put(2, prefix(8, [10, 0, 0, 0]), 8),
+            put(2, prefix(16, [10, 1, 0, 0]), 16),
+            put(3, word(1, 5), 1),
+            put(3, word(2, 5), 2),
+            put(3, word(3, 5), 3),
+        ];
+        instance.apply(&batch).unwrap();
+        instance
+    }
+
+    /// What each kind of change takes away comes back, to the order of ternary entries.
+    #[test]
+    fn a_batch_that_fails_leaves_nothing() {
+        let mut instance = filled();
+        let before = all(&mut instance);
+        let batch = [
+            put(0, bytes(&1_u32.to_ne_bytes()), 9),
+            Operation::Clear { map: 0 },
+            put(1, bytes(b"cd"), 2),
+            Operation::Delete { map: 1, key: bytes(b"ab") },
+            put(1, bytes(b"ef"), 3),
+            Operation::Delete { map: 2, key: prefix(8, [10, 0, 0, 0]) },
+            put(2, prefix(16, [10, 1, 9, 9]), 4),
+            Operation::Clear { map: 2 },
+            put(2, prefix(0, [0; 4]), 4),
+            Operation::Delete { map: 3, key: word(2, 5) },
+            put(3, word(2, 5), 9),
+            put(3, word(9, 7), 9),
+            Operation::Delete { map: 3, key: word(1, 5) },
+            Operation::Clear { map: 3 },
+            put(3, word(3, 5), 9),
+            put(1, bytes(b"gh"), 4),
+        ];
+        let failed = instance.apply(&batch);
+        assert!(
+            matches!(failed, Err(ControlError::Operation { at: 15, why: MapError::Full(2) })),
+            "{failed:?}"
+        );
+        assert_eq!(all(&mut instance), before);
+        instance.apply(&batch[..15]).unwrap();
+        assert_ne!(all(&mut instance), before);
+    }
+
+    #[test]
+    fn every_operation_is_checked() {
+        let mut instance = filled();
+        let mut refused = |operation| match instance.apply(&[operation]) {
+            Err(ControlError::Operation { at: 0, why }) => why,
+            other => panic!("{other:?}"),
+        };
+        let short = MapError::KeySize { given: 1, wanted: 2 };
+        assert_eq!(refused(put(1, bytes(b"a"), 1)), short);
+        assert_eq!(refused(Operation::Delete { map: 1, key: bytes(b"a") }), short);
+        assert_eq!(refused(Operation::Delete { map: 1, key: bytes(b"zz") }), MapError::Absent);
+        assert_eq!(refused(Operation::Delete { map: 0, key: bytes(&[0; 4]) }), MapError::Kind);
+        assert_eq!(refused(put(0, bytes(&9_u32.to_ne_bytes()), 1)), MapError::Absent);
+        assert_eq!(refused(put(1, word(1, 1), 1)), MapError::Kind);
+        assert_eq!(refused(put(3, bytes(&[0; 8]), 1)), MapError::Kind);
+        assert_eq!(refused(Operation::Clear { map: 4 }), MapError::NoMap);
+        let long = MapError::Prefix { given: 33, most: 32 };
+        assert_eq!(refused(put(2, prefix(33, [0; 4]), 1)), long);
+    }
+
+    #[test]
+    fn maps_are_read_in_pieces_and_by_key() {
+        let mut instance = filled();
+        let mut from = Some(0);
+        let mut read = Vec::new();
+        while let Some(at) = from {
+            let piece = instance.read(3, at, 2).unwrap();
+            assert!(piece.entries.len() <= 2);
+            read.extend(piece.entries);
+            from = piece.next;
+        }
+        assert_eq!(read, instance.read(3, 0, u32::MAX).unwrap().entries);
+        assert_eq!(read.len(), 3);
+        assert_eq!(instance.read(3, 99, 2).unwrap(), Piece::default());
+        let get = |instance: &mut Instance, map, key| {
+            instance
+                .get(map, &key)
+                .unwrap()
+                .map(|value| u32::from_ne_bytes(value.try_into().unwrap()))
+        };
+        assert_eq!(get(&mut instance, 2, prefix(16, [10, 1, 7, 7])), Some(16));
+        assert_eq!(get(&mut instance, 2, prefix(24, [10, 1, 7, 0])), None, "no longest prefix");
+        assert_eq!(get(&mut instance, 3, word(2, 5)), Some(2));
+        assert_eq!(get(&mut instance, 3, word(2, 6)), None);
+        assert_eq!(get(&mut instance, 0, bytes(&1_u32.to_ne_bytes())), Some(7));
+        assert!(instance.get(1, &word(1, 1)).is_err());
+        assert!(instance.get(9, &word(1, 1)).is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! What programs can call. Every address that a program hands in is looked up with the same bounds as
+//! its own accesses; what takes longer than a few instructions is paid for.
+
+use std::mem::MaybeUninit;
+
+use p4::object::{MAX_KEY, lookup3};
+
+use crate::address::PACKET;
+use crate::maps::MapError;
+use crate::outcome::FaultKind;
+use crate::state::State;
+
+/// What a helper answers, or the limit that was broken.
+type Answer = Result<u64, FaultKind>;
+
+/// Numbers for what a map cannot do, as a program sees them: those of Linux' errno, negative.
+mod errno {
+    pub(super) const NO_ENTRY: u64 = -2_i64 as u64;
+    pub(super) const FULL: u64 = -7_i64 as u64;
+    pub(super) const INVALID: u64 = -22_i64 as u64;
+    pub(super) const NOT_SUPPORTED: u64 = -95_i64 as u64;
+}
+
+/// Calls the helper of this number, which has been verified to be there.
+pub(crate) fn call(state: &mut State, helper: i32, arguments: [u64; 5]) -> Answer {
+    let [first, second, third, ..] = arguments;
+    match helper {
+        1 => map_lookup(state, first, second),
+        2 => map_update(state, first, second, third),
+        3 => map_delete(state, first, second),
+        4 => map_add(state, first),
+        5 => Ok(state.now),
+        6 => hash(state, first, second, third),
+        7 => {
+            state.printed += 1;
+            Ok(0)
+        }
+        8 => adjust_head(state, second),
+        9 => Ok(PACKET),
+        11 => truncate(state, second),
+        _ => Err(FaultKind::Bounds),
+    }
+}
+
+/// A key's bytes, copied: whoever else has the packet's memory may write it at any time, and a key that
+/// changes between two looks would be one that no map has seen.
+struct Key([MaybeUninit<u8>; MAX_KEY as usize]);
+
+impl Key {
+    fn new() -> Self {
+        Self([MaybeUninit::uninit(); MAX_KEY as usize])
+    }
+
+    /// The key at an address; no map has longer ones than there is room for.
+    fn read(&mut self, state: &mut State, address: u64, size: usize) -> Result<&[u8], FaultKind> {
+        let from = state.reach(address, size as u64)?;
+        assert!(size <= self.0.len(), "verified: keys have at most {MAX_KEY} bytes");
+        let to = self.0.as_mut_ptr().cast::<u8>();
+        // SAFETY: `reach` says that so many bytes are there, and there is room for them; what is read
+        // afterwards has just been written.
+        unsafe {
+            match size {
+                // What most tables have, without a call.
+                4 => to.copy_from_nonoverlapping(from.as_ptr(), 4),
+                8 => to.copy_from_nonoverlapping(from.as_ptr(), 8),
+                16 => to.copy_from_nonoverlapping(from.as_ptr(), 16),
+                _ => to.copy_from_nonoverlapping(from.as_ptr(), size),
+            }
+            Ok(std::slice::from_raw_parts(to, size))
+        }
+    }
+}
+
+/// `void *map_lookup(map, key)`: the value's address, or 0.
+fn map_lookup(state: &mut State, map: u64, key: u64) -> Answer {
+    let index = map.wrapping_sub(crate::address::MAPS) as usize;
+    let store = state.map(map)?;
+    let (size, cost) = (store.key_size, store.cost());
+    state.pay(cost)?;
+    let mut copy = Key::new();
+    let key = copy.read(state, key, size)?;
+    let store = state.map(map)?;
+    Ok(match store.find(key) {
+        Some(entry) => crate::address::values_of(index) + store.values.offset(entry),
+        None => 0,
+    })
+}
+
+/// `int map_update(map, key, value)`: 0, or why not.
+fn map_update(state: &mut State, map: u64, key: u64, value: u64) -> Answer {
+    let store = state.map(map)?;
+    let (size, value_size, cost) = (store.key_size, store.values.size(), store.cost());
+    state.pay(cost + value_size as u64 / 8)?;
+    let mut copy = Key::new();
+    let key = copy.read(state, key, size)?;
+    let value = state.reach(value, value_size as u64)?;
+    let store = state.map(map)?;
+    Ok(match store.make(key) {
+        Ok(entry) => {
+            // SAFETY: `reach` says that so many bytes are there.
+            unsafe { store.values.copy(entry, value.as_ptr()) };
+            0
+        }
+        Err(why) => number(why),
+    })
+}
+
+/// `int map_delete(map, key)`: 0, or why not. A value whose entry is gone can still be read and written;
+/// another entry may have it by then.
+fn map_delete(state: &mut State, map: u64, key: u64) -> Answer {
+    let store = state.map(map)?;
+    let (size, cost) = (store.key_size, store.cost());
+    state.pay(cost)?;
+    let mut copy = Key::new();
+    let key = copy.read(state, key, size)?;
+    Ok(state.map(map)?.remove(key).map_or_else(number, |()| 0))
+}
+
+/// `int map_add(map, value)` is for maps without keys (counting Bloom filters in P4rt-OVS); none of
+/// ours is.
+fn map_add(state: &mut State, map: u64) -> Answer {
+    state.map(map)?;
+    Ok(errno::NOT_SUPPORTED)
+}
+
+fn number(why: MapError) -> u64 {
+    match why {
+        MapError::Full(_) => errno::FULL,
+        MapError::Absent => errno::NO_ENTRY,
+        MapError::Kind => errno::NOT_SUPPORTED,
+        _ => errno::INVALID,
+    }
+}
+
+/// `uint32_t hash(bytes, length, seed)`: lookup3. The seed is 0 in p4c's programs, which hand none in.
+fn hash(state: &mut State, bytes: u64, length: u64, _seed: u64) -> Answer {
+    state.pay(length / 4)?;
+    let bytes = state.reach(bytes, length)?;
+    // SAFETY: `reach` says that so many bytes are there; nothing is written as long as the slice lives.
+    let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), length as usize) };
+    Ok(u64::from(lookup3(bytes)))
+}
+
+/// `void *adjust_head(context, int32_t by)`: puts `by` zeros in front of the packet (an encapsulation),
+/// or takes `-by` bytes off its front (a decapsulation), as in p4c's and P4rt-OVS' run times. The packet
+/// begins at the address that is returned, which is the same as before: what addresses from before mean
+/// has moved with it. Too little room is a fault, since p4c's programs do not ask.
+fn adjust_head(state: &mut State, by: u64) -> Answer {
+    // SAFETY: an instance sets the buffer before it runs, and nothing else uses it meanwhile.
+    let buffer = unsafe { &mut *state.buffer };
+    if !buffer.adjust_head(by as u32 as i32) {
+        return Err(FaultKind::Room);
+    }
+    state.show(buffer);
+    // All of its bytes may have moved.
+    state.pay(state.length / 64)?;
+    Ok(PACKET)
+}
+
+/// `uint32_t truncate(context, int32_t length)`: cuts the packet, and says how many bytes that are less.
+/// A negative length cuts nothing.
+fn truncate(state: &mut State, length: u64) -> Answer {
+    let Ok(length) = u32::try_from(length as u32 as i32) else { return Ok(0) };
+    // SAFETY: as in `adjust_head`.
+    let buffer = unsafe { &mut *state.buffer };
+    let cut = buffer.truncate(length);
+    state.show(buffer);
+    Ok(u64::from(cut))
+}

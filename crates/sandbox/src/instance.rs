@@ -1,0 +1,186 @@
+//! A program with its maps.
+
+use std::time::Duration;
+
+use p4::model::action;
+use p4::object::BadObject;
+
+use crate::address::{CONTEXT, METADATA, STACK, STACK_SIZE};
+use crate::error::LoadError;
+use crate::interpret;
+use crate::maps::{MapError, MapRef, Store};
+use crate::outcome::{Fault, FaultKind, Outcome, Verdict};
+use crate::packet::PacketBuffer;
+use crate::program::Program;
+use crate::state::{Metadata, State, View};
+
+/// A program with its maps. It runs on one packet at a time.
+#[derive(Debug)]
+pub struct Instance {
+    program: Program,
+    maps: Box<[Store]>,
+    /// Where the maps' values are; the state points to it.
+    views: Box<[View]>,
+    state: Box<State>,
+    /// Whether the control plane may have changed maps.
+    is_changed: bool,
+}
+
+// SAFETY: the pointers in the state are to what the instance owns, but for those to the packet, which
+// are used only within `run`.
+unsafe impl Send for Instance {}
+
+impl Instance {
+    /// A program whose maps hold what it says; arrays are full of zeros else.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory, or no room in a map.
+    pub fn new(program: &Program) -> Result<Self, LoadError> {
+        let maps: Result<Box<[Store]>, _> = program.maps().iter().map(Store::new).collect();
+        let mut maps = maps?;
+        for entry in &program.0.entries {
+            let place = entry.map as usize;
+            let none = || BadObject::Missing("map that an entry is for");
+            let map = maps.get_mut(place).ok_or_else(none)?;
+            let name = &program.maps()[place].name;
+            let wrong = |why| LoadError::Entry { map: name.clone(), why };
+            MapRef(map).put_first(entry).map_err(wrong)?;
+        }
+        let views = maps.iter().map(|map| View { values: map.values.memory() }).collect();
+        Ok(Self { program: program.clone(), maps, views, state: State::new(), is_changed: true })
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// A map of this name.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn map(&mut self, name: &str) -> Result<MapRef<'_>, MapError> {
+        let at = self.program.maps().iter().position(|map| map.name == name);
+        self.map_at(at.ok_or(MapError::NoMap)?)
+    }
+
+    /// A map by its place in the program's.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn map_at(&mut self, place: usize) -> Result<MapRef<'_>, MapError> {
+        self.is_changed = true;
+        self.maps.get_mut(place).map(MapRef).ok_or(MapError::NoMap)
+    }
+
+    /// Puts in order what has been changed in maps. The next packet would wait for it otherwise: up to a
+    /// millisecond where a ternary map has ten thousand entries.
+    pub fn settle(&mut self) {
+        self.maps.iter_mut().for_each(Store::settle);
+        self.is_changed = false;
+    }
+
+    /// Lines that the program has printed; nobody reads them.
+    pub fn printed(&self) -> u64 {
+        self.state.printed
+    }
+
+    /// The time that the program sees from now on, since the machine's start.
+    pub fn set_time(&mut self, now: Duration) {
+        self.state.now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+    }
+
+    /// Runs the program on a packet that came by a port.
+    pub fn run(&mut self, packet: &mut PacketBuffer<'_>, port: u32) -> Outcome {
+        let came = (packet.start, packet.length);
+        packet.has_moved = false;
+        if self.is_changed {
+            self.settle();
+        }
+        let limit = i64::from(self.program.limits().instructions);
+        self.prepare(packet, port, limit);
+        let answer = self.execute();
+        self.state.buffer = std::ptr::null_mut();
+        let metadata = &self.state.metadata;
+        let verdict = match answer {
+            Err(fault) => {
+                if !packet.has_moved {
+                    (packet.start, packet.length) = came;
+                }
+                Verdict::Fault(fault)
+            }
+            Ok(passes) => match metadata.output_action as usize {
+                action::ABORT => Verdict::Abort,
+                _ if passes == 0 => Verdict::Drop,
+                action::DROP => Verdict::Drop,
+                action::REDIRECT => Verdict::Redirect(metadata.output_port),
+                _ => Verdict::Pass,
+            },
+        };
+        let clone = (metadata.clone != 0).then_some(metadata.clone_port);
+        let clone = clone.filter(|_| answer.is_ok());
+        Outcome { verdict, clone, used: limit.saturating_sub(self.state.meter).unsigned_abs() }
+    }
+
+    fn prepare(&mut self, packet: &mut PacketBuffer<'_>, port: u32, limit: i64) {
+        let state = &mut *self.state;
+        state.metadata = Metadata {
+            input_port: port,
+            packet_length: packet.length,
+            output_action: action::PASS as u32,
+            ..Metadata::default()
+        };
+        state.show(packet);
+        state.views = self.views.as_ptr();
+        state.maps = &raw mut *self.maps;
+        state.buffer = std::ptr::from_mut(packet).cast();
+        (state.meter, state.fault) = (limit, 0);
+        // What frames can be used, from the highest on, is zero.
+        let used = self.program.0.flow.frames * crate::address::FRAME_SIZE;
+        state.stack.0[(STACK_SIZE - used) as usize..].fill(0);
+    }
+
+    fn execute(&mut self) -> Result<u64, Fault> {
+        let arguments = [CONTEXT, METADATA];
+        let frame = STACK + STACK_SIZE;
+        let state = &mut *self.state;
+        let answer = match &self.program.0.native {
+            // SAFETY: the state is prepared, with as many maps as the program knows.
+            Some(native) => unsafe { native.run(state, frame, arguments) },
+            None => interpret::run(&self.program.0.flow, state, frame, arguments),
+        };
+        match state.fault {
+            0 => Ok(answer),
+            kind => {
+                let kind = FaultKind::from_number(kind);
+                Err(Fault { kind, instruction: state.fault_at as usize })
+            }
+        }
+    }
+
+    /// Whether nothing was written but what programs may write.
+    #[cfg(test)]
+    pub(crate) fn is_intact(&self) -> bool {
+        use crate::state::Margin;
+        let state = &self.state;
+        state.before == Margin::UNTOUCHED
+            && state.after == Margin::UNTOUCHED
+            && state.views == self.views.as_ptr()
+            && std::ptr::addr_eq(state.maps, &raw const *self.maps)
+            && state.maps.len() == self.maps.len()
+            && self
+                .views
+                .iter()
+                .zip(&self.maps)
+                .all(|(view, map)| view.values == map.values.memory() && map.values.is_intact())
+    }
+
+    /// What a program left in its metadata and its frames.
+    #[cfg(test)]
+    pub(crate) fn left(&self) -> (Metadata, &[u8]) {
+        (self.state.metadata, &self.state.stack.0)
+    }
+}

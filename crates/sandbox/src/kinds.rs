@@ -1,0 +1,158 @@
+//! What a register probably points to: which bounds are looked at first. Nothing else depends on it.
+
+use std::collections::BTreeMap;
+
+use p4::object::{FRAME, Instruction, callee, opcode, wide};
+
+use crate::flow::{Flow, target};
+
+/// What a register probably points to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It is a number.
+    Number,
+    Packet,
+    Metadata,
+    Stack,
+    /// A value of this map.
+    Value(usize),
+    /// A value of one of these two: a table's entry, or its default action.
+    Values(usize, usize),
+    /// This map itself.
+    Map(usize),
+    /// Sometimes this, sometimes that.
+    Mixed,
+}
+
+type Registers = [Kind; 10];
+
+/// What registers hold where a block begins, by function and block.
+#[derive(Debug)]
+pub(crate) struct Kinds {
+    at: BTreeMap<(usize, usize), Registers>,
+    /// What functions keep in their frames, by function and place.
+    spilled: BTreeMap<(usize, i16), Kind>,
+}
+
+/// The most blocks that are looked at: after that, what is known has to do.
+const MOST: usize = 1 << 18;
+
+impl Kinds {
+    pub(crate) fn new(flow: &Flow) -> Self {
+        let mut kinds = Self { at: BTreeMap::new(), spilled: BTreeMap::new() };
+        let mut first = [Kind::Number; 10];
+        first[2] = Kind::Metadata;
+        let mut open = vec![(flow.entry, flow.entry)];
+        kinds.at.insert((flow.entry, flow.entry), first);
+        // Twice: what is kept in frames is known to all of a function from the second time on.
+        for _ in 0..2 {
+            let mut looked = 0;
+            while let Some((function, block)) = open.pop() {
+                looked += 1;
+                if looked > MOST {
+                    break;
+                }
+                let mut registers = kinds.start(function, block);
+                for (at, one) in flow.instructions(block) {
+                    if one.opcode == opcode::CALL && one.source == callee::LOCAL {
+                        let to = target(at, i64::from(one.immediate));
+                        let mut arguments = [Kind::Number; 10];
+                        arguments[1..6].copy_from_slice(&registers[1..6]);
+                        if kinds.join((to, to), arguments) {
+                            open.push((to, to));
+                        }
+                    }
+                    kinds.step(function, &mut registers, one);
+                }
+                for to in flow.successors(flow.last(block)).into_iter().flatten() {
+                    if kinds.join((function, to), registers) {
+                        open.push((function, to));
+                    }
+                }
+            }
+            open = kinds.at.keys().copied().collect();
+        }
+        kinds
+    }
+
+    /// What registers hold where a block begins.
+    pub(crate) fn start(&self, function: usize, block: usize) -> Registers {
+        self.at.get(&(function, block)).copied().unwrap_or([Kind::Mixed; 10])
+    }
+
+    fn join(&mut self, place: (usize, usize), more: Registers) -> bool {
+        let Some(known) = self.at.get_mut(&place) else {
+            self.at.insert(place, more);
+            return true;
+        };
+        let before = *known;
+        for (known, more) in known.iter_mut().zip(more) {
+            *known = both(*known, more);
+        }
+        *known != before
+    }
+
+    /// What registers hold behind an instruction.
+    pub(crate) fn step(&mut self, function: usize, registers: &mut Registers, one: Instruction) {
+        let kind = |register: u8| match register {
+            FRAME => Kind::Stack,
+            register => registers[usize::from(register)],
+        };
+        let destination = usize::from(one.destination);
+        let from_register = one.opcode & 8 != 0;
+        match one.opcode {
+            opcode::LOAD_WIDE => {
+                registers[destination] = match one.source {
+                    wide::MAP => Kind::Map(one.immediate as usize),
+                    _ => Kind::Number,
+                };
+            }
+            // 64-bit moves, sums and differences keep what they point to.
+            0xbf => registers[destination] = kind(one.source),
+            0x07 | 0x17 => {}
+            0x0f | 0x1f if from_register => {
+                registers[destination] = both(kind(one.destination), kind(one.source));
+            }
+            opcode::CALL => {
+                let answer = match (one.source, one.immediate) {
+                    (callee::HELPER, 1) => match registers[1] {
+                        Kind::Map(map) => Kind::Value(map),
+                        _ => Kind::Mixed,
+                    },
+                    (callee::HELPER, 8 | 9) => Kind::Packet,
+                    _ => Kind::Number,
+                };
+                registers[..6].fill(Kind::Number);
+                registers[0] = answer;
+            }
+            0x79 if one.source == FRAME => {
+                let kept = self.spilled.get(&(function, one.offset));
+                registers[destination] = kept.copied().unwrap_or(Kind::Number);
+            }
+            0x7b if one.destination == FRAME => {
+                let stored = kind(one.source);
+                let kept = self.spilled.entry((function, one.offset)).or_insert(stored);
+                *kept = both(*kept, stored);
+            }
+            _ if matches!(one.class(), 1 | 4 | 7) => registers[destination] = Kind::Number,
+            _ => {}
+        }
+    }
+}
+
+/// What may be one or the other. A number beside a pointer is the null that a test excludes, or an
+/// offset.
+fn both(one: Kind, other: Kind) -> Kind {
+    match (one, other) {
+        (Kind::Number, kind) | (kind, Kind::Number) => kind,
+        (one, other) if one == other => one,
+        (Kind::Value(one), Kind::Value(other)) => Kind::Values(one.min(other), one.max(other)),
+        (Kind::Values(first, second), Kind::Value(one))
+        | (Kind::Value(one), Kind::Values(first, second))
+            if one == first || one == second =>
+        {
+            Kind::Values(first, second)
+        }
+        _ => Kind::Mixed,
+    }
+}

@@ -1,0 +1,134 @@
+//! Changes that can be taken back.
+
+use p4::object::{Entry, Key};
+
+use super::control::{MapRef, rule};
+use super::{Entries, MapError, TernaryKey};
+use crate::control::Operation;
+
+/// What takes a change back.
+#[derive(Debug)]
+pub(crate) enum Undo {
+    /// The entry was not there.
+    Delete(Key),
+    /// The entry had this value.
+    Put(Key, Vec<u8>),
+    /// The entry of a ternary map was at this place.
+    PutAt(usize, TernaryKey, Vec<u8>),
+    /// All that there was.
+    Fill(Vec<Entry>),
+}
+
+/// A ternary key as an object has it. Only the control plane of this process can give priorities that
+/// are no 32-bit numbers; they become the nearest.
+fn words(key: &TernaryKey) -> Key {
+    let priority = key.priority.clamp(0, i64::from(u32::MAX)) as u32;
+    Key::Words(key.words.clone(), priority)
+}
+
+impl MapRef<'_> {
+    /// Makes a change, and says how to take it back.
+    pub(crate) fn change(&mut self, operation: &Operation) -> Result<Undo, MapError> {
+        match operation {
+            Operation::Put(entry) => {
+                let before = self.value(&entry.key)?.map(<[u8]>::to_vec);
+                self.put(entry)?;
+                let key = entry.key.clone();
+                Ok(before.map_or(Undo::Delete(key.clone()), |value| Undo::Put(key, value)))
+            }
+            Operation::Delete { key, .. } => {
+                let before = self.value(key)?.map(<[u8]>::to_vec);
+                let place = self.place(key);
+                self.take(key)?;
+                let value = before.ok_or(MapError::Absent)?;
+                Ok(match (key, place) {
+                    (Key::Words(words, priority), Some(at)) => {
+                        Undo::PutAt(at, rule(words, *priority), value)
+                    }
+                    _ => Undo::Put(key.clone(), value),
+                })
+            }
+            Operation::Clear { .. } => {
+                let all = self.piece(0, 0, usize::MAX);
+                self.clear();
+                Ok(Undo::Fill(all))
+            }
+        }
+    }
+
+    /// Takes a change back. There is room for what was there before.
+    pub(crate) fn undo(&mut self, step: Undo) {
+        let done = match step {
+            Undo::Delete(key) => self.take(&key),
+            Undo::Put(key, value) => self.put(&Entry { map: 0, key, value }),
+            Undo::PutAt(at, key, value) => self.put_at(at, &key, &value),
+            Undo::Fill(all) => {
+                self.clear();
+                all.iter().try_for_each(|entry| self.put(entry))
+            }
+        };
+        debug_assert_eq!(done, Ok(()), "what was there has room");
+    }
+
+    /// The value of the entry with this very key.
+    ///
+    /// # Errors
+    ///
+    /// The map's keys are others.
+    pub fn value(&mut self, key: &Key) -> Result<Option<&[u8]>, MapError> {
+        let store = &mut *self.0;
+        let entry = match (key, &mut store.entries) {
+            (Key::Words(words, priority), Entries::Ternary(ternary)) => {
+                ternary.entry(&rule(words, *priority))
+            }
+            (Key::Words(..), _) | (Key::Bytes(_), Entries::Ternary(_)) => {
+                return Err(MapError::Kind);
+            }
+            (Key::Bytes(key), entries) => {
+                let (given, wanted) = (key.len(), store.key_size);
+                if given != wanted {
+                    return Err(MapError::KeySize { given, wanted });
+                }
+                match entries {
+                    Entries::Array(array) => array.find(key),
+                    Entries::Hash(hash) => hash.find(key),
+                    Entries::Lpm(lpm) => lpm.exact(key),
+                    Entries::Ternary(_) => None,
+                }
+            }
+        };
+        Ok(entry.map(|entry| store.values.get(entry)))
+    }
+
+    /// At most `most` entries from `from` on, as those of map `map`.
+    pub(crate) fn piece(&self, map: u32, from: usize, most: usize) -> Vec<Entry> {
+        let plain = self.entries().map(|(key, value)| (Key::Bytes(key), value));
+        let rules = self.rules().map(|(key, value)| (words(&key), value));
+        let all = plain.chain(rules).skip(from).take(most);
+        all.map(|(key, value)| Entry { map, key, value: value.to_vec() }).collect()
+    }
+
+    fn take(&mut self, key: &Key) -> Result<(), MapError> {
+        match key {
+            Key::Bytes(key) => self.delete(key),
+            Key::Words(words, priority) => self.remove(&rule(words, *priority)),
+        }
+    }
+
+    /// Where an entry of a ternary map is among the others.
+    fn place(&self, key: &Key) -> Option<usize> {
+        match (key, &self.0.entries) {
+            (Key::Words(words, priority), Entries::Ternary(ternary)) => {
+                ternary.position(&rule(words, *priority))
+            }
+            _ => None,
+        }
+    }
+
+    fn put_at(&mut self, at: usize, key: &TernaryKey, value: &[u8]) -> Result<(), MapError> {
+        let Entries::Ternary(ternary) = &mut self.0.entries else { return Err(MapError::Kind) };
+        let entry = ternary.insert_at(at, key)?;
+        self.0.values.set(entry, value);
+        Ok(())
+    }
+}

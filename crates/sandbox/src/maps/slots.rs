@@ -1,0 +1,66 @@
+//! Places for a number of entries that is fixed.
+
+/// Which places are taken.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    /// Places that were given back; the last one is taken first.
+    free: Vec<u32>,
+    /// One bit for each place.
+    taken: Vec<u64>,
+    /// Places from here on were never taken.
+    untouched: u32,
+    len: u32,
+    most: u32,
+}
+
+impl Slots {
+    pub(crate) fn new(most: u32) -> Self {
+        let words = most.div_ceil(64) as usize;
+        Self {
+            free: Vec::with_capacity(most as usize),
+            taken: vec![0; words],
+            untouched: 0,
+            len: 0,
+            most,
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Option<u32> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.untouched < self.most => {
+                self.untouched += 1;
+                self.untouched - 1
+            }
+            None => return None,
+        };
+        self.taken[slot as usize / 64] |= 1 << (slot % 64);
+        self.len += 1;
+        Some(slot)
+    }
+
+    /// Gives a place back that was taken.
+    pub(crate) fn give(&mut self, slot: u32) {
+        self.taken[slot as usize / 64] &= !(1 << (slot % 64));
+        self.free.push(slot);
+        self.len -= 1;
+    }
+
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    pub(crate) fn most(&self) -> u32 {
+        self.most
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.untouched).filter(|slot| self.taken[*slot as usize / 64] >> (slot % 64) & 1 == 1)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.free.clear();
+        self.taken.fill(0);
+        (self.untouched, self.len) = (0, 0);
+    }
+}

@@ -1,0 +1,129 @@
+//! The control socket: messages, each behind its length in 32 bits.
+
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+
+/// The most bytes of a message: a large object, or many entries.
+pub(super) const MOST: usize = 64 << 20;
+
+/// One end of the control socket.
+#[derive(Debug)]
+pub(super) struct Channel {
+    stream: UnixStream,
+    /// When what is being done has to be done: the other end may send a byte now and then.
+    until: Option<Instant>,
+}
+
+impl Read for Channel {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if let Some(left) = self.left()? {
+            self.stream.set_read_timeout(Some(left))?;
+        }
+        self.stream.read(bytes)
+    }
+}
+
+impl Write for Channel {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(left) = self.left()? {
+            self.stream.set_write_timeout(Some(left))?;
+        }
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+impl Channel {
+    pub(super) fn new(stream: UnixStream) -> Self {
+        Self { stream, until: None }
+    }
+
+    /// From now on, and until this is called again, nothing waits beyond this time.
+    pub(super) fn until(&mut self, until: Instant) {
+        self.until = Some(until);
+    }
+
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = |until: Instant| match until.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(ErrorKind::TimedOut.into()),
+            left => Ok(left),
+        };
+        self.until.map(left).transpose()
+    }
+
+    pub(super) fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        let head = head(message)?;
+        self.write_all(&head)?;
+        self.write_all(message)
+    }
+
+    /// Sends a message, and files beside it.
+    pub(super) fn send_with(&mut self, message: &[u8], files: &[RawFd]) -> io::Result<()> {
+        let head = head(message)?;
+        let rights = [ControlMessage::ScmRights(files)];
+        let bytes = [IoSlice::new(&head)];
+        let sent =
+            sendmsg::<()>(self.stream.as_raw_fd(), &bytes, &rights, MsgFlags::MSG_NOSIGNAL, None)?;
+        if sent != head.len() {
+            return Err(ErrorKind::WriteZero.into());
+        }
+        self.write_all(message)
+    }
+
+    /// The next message. An error if it does not come in time, or the other end is gone.
+    pub(super) fn receive(&mut self) -> io::Result<Vec<u8>> {
+        let mut head = [0; 4];
+        self.read_exact(&mut head)?;
+        self.rest(head)
+    }
+
+    /// The next message, and the two files that come with it.
+    pub(super) fn receive_with(&mut self) -> io::Result<(Vec<u8>, [OwnedFd; 2])> {
+        let mut head = [0; 4];
+        let mut room = nix::cmsg_space!([RawFd; 2]);
+        let mut bytes = [IoSliceMut::new(&mut head)];
+        let flags = MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_WAITALL;
+        let got = recvmsg::<()>(self.stream.as_raw_fd(), &mut bytes, Some(&mut room), flags)?;
+        let count = got.bytes;
+        let mut files = Vec::new();
+        for message in got.cmsgs()? {
+            if let ControlMessageOwned::ScmRights(all) = message {
+                // SAFETY: they have just been received, and nothing else has them.
+                files.extend(all.into_iter().map(|file| unsafe { OwnedFd::from_raw_fd(file) }));
+            }
+        }
+        let files = <[OwnedFd; 2]>::try_from(files).map_err(|_| ErrorKind::InvalidData)?;
+        if count != head.len() {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        Ok((self.rest(head)?, files))
+    }
+
+    fn rest(&mut self, head: [u8; 4]) -> io::Result<Vec<u8>> {
+        let length = u32::from_le_bytes(head) as usize;
+        if length > MOST {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        // As it comes: who says that much is to come has to send it.
+        let mut message = Vec::new();
+        self.take(length as u64).read_to_end(&mut message)?;
+        if message.len() < length {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        Ok(message)
+    }
+}
+
+fn head(message: &[u8]) -> io::Result<[u8; 4]> {
+    if message.len() > MOST {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    Ok((message.len() as u32).to_le_bytes())
+}

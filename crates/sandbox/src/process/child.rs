@@ -1,0 +1,272 @@
+//! A tenant's process: runs its program on packets in shared memory.
+
+use std::io;
+use std::os::fd::FromRawFd;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use super::channel::Channel;
+use super::filter::{self, Stage};
+use super::isolation::isolate;
+use super::memory::Mapping;
+use super::message::{Answer, Hello, Request};
+use super::rings::{Descriptor, ProcessEnd, Reply, Rings};
+use super::verdicts;
+use crate::control::{ControlError, Maps, Piece};
+use crate::instance::Instance;
+use crate::outcome::Outcome;
+use crate::packet::PacketBuffer;
+use crate::program::{Limits, Program};
+
+/// Packets whose verdicts are shown together.
+const BATCH: u32 = 32;
+/// How often it is looked whether there is a switch still, without packets.
+const LOOK: Duration = Duration::from_secs(1);
+/// Looks for packets between two looks at the clock.
+const LOOKS: u32 = 64;
+/// Memory beside a program's: code, stack, what compiling takes.
+const OWN_MEMORY: u64 = 1 << 30;
+/// The control socket, and the bell that wakes the switch.
+const CONTROL: i32 = 0;
+const BELL: i32 = 1;
+
+/// Bytes of a packet's memory in a test.
+const TEST_MEMORY: usize = 64 << 10;
+const TEST_HEADROOM: usize = 512;
+
+/// A tenant's process: started by [`Sandbox`](super::Sandbox), with a control socket as its standard
+/// input and an `eventfd` as its standard output. Returns when the switch is gone.
+///
+/// It isolates itself before it is told of a program, so it has to be called first of all, when there is
+/// one thread.
+pub fn run_child() -> ExitCode {
+    // What is wrong is said on the control socket; there is nobody else to tell.
+    std::panic::set_hook(Box::new(|_| {}));
+    // SAFETY: the parent has put the socket there, and nothing else uses it: this process has no input.
+    let mut channel = Channel::new(unsafe { UnixStream::from_raw_fd(CONTROL) });
+    match serve(&mut channel) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            // The switch may be gone.
+            let _ = channel.send(&Answer::Failed(why.to_string()).encode());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn other(why: impl Into<String>) -> io::Error {
+    io::Error::other(why.into())
+}
+
+fn serve(channel: &mut Channel) -> io::Result<()> {
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
+    let (message, [rings_file, frames_file]) = channel.receive_with()?;
+    let Some(Request::Hello(hello)) = Request::decode(&message) else {
+        return Err(other("no greeting"));
+    };
+    let Hello { places, frames: count, frame_size, .. } = hello;
+    let rings = ProcessEnd::new(Rings::new(&rings_file, places)?);
+    let size =
+        (count as usize).checked_mul(frame_size as usize).ok_or_else(|| other("too much"))?;
+    let frames = Frames { memory: Mapping::new(&frames_file, size)?, count, size: frame_size };
+    // What is mapped stays; and no file has an owner who would close it later, when that is forbidden.
+    drop((rings_file, frames_file));
+    let room = hello.memory.saturating_add(frames.memory.size() as u64).saturating_add(OWN_MEMORY);
+    let isolation = isolate(room).map_err(other)?;
+    channel.send(&Answer::Isolated(isolation).encode())?;
+    let message = channel.receive()?;
+    let Some(Request::Load(limits, object)) = Request::decode(&message) else {
+        return Err(other("no program"));
+    };
+    let program = load(&object, &limits).map_err(other)?;
+    let instance = Instance::new(&program).map_err(|why| other(why.to_string()))?;
+    drop((object, message));
+    filter::install(Stage::Run).map_err(other)?;
+    let ready = Answer::Ready {
+        maps: program.maps().to_vec(),
+        engine: program.engine(),
+        code: program.code_size() as u64,
+    };
+    channel.send(&ready.encode())?;
+    let spin = Duration::from_micros(u64::from(hello.spin_us));
+    Server { channel, rings, frames, instance, spin }.run()
+}
+
+fn load(object: &[u8], limits: &Limits) -> Result<Program, String> {
+    let loaded = std::panic::catch_unwind(|| {
+        let object = p4::object::read(object).map_err(|why| why.to_string())?;
+        Program::load(&object, limits).map_err(|why| why.to_string())
+    });
+    loaded.unwrap_or_else(|_| Err("the compiler gave up".to_owned()))
+}
+
+#[derive(Debug)]
+struct Frames {
+    memory: Mapping,
+    count: u32,
+    size: u32,
+}
+
+struct Server<'c> {
+    channel: &'c mut Channel,
+    rings: ProcessEnd,
+    frames: Frames,
+    instance: Instance,
+    spin: Duration,
+}
+
+impl Server<'_> {
+    fn run(&mut self) -> io::Result<()> {
+        loop {
+            if self.rings.has_message() {
+                self.rings.took_message();
+                self.answer()?;
+            }
+            match self.rings.waiting() {
+                0 => self.wait()?,
+                waiting => self.packets(waiting.min(BATCH)),
+            }
+        }
+    }
+
+    /// Until something is new: looks for a while, then sleeps.
+    fn wait(&mut self) -> io::Result<()> {
+        let begin = Instant::now();
+        loop {
+            for _ in 0..LOOKS {
+                if self.rings.waiting() > 0 || self.rings.has_message() {
+                    return Ok(());
+                }
+                std::hint::spin_loop();
+            }
+            if begin.elapsed() >= self.spin {
+                break;
+            }
+        }
+        self.rings.sleep(LOOK);
+        let is_new = self.rings.waiting() > 0 || self.rings.has_message();
+        if is_new || !is_gone() {
+            return Ok(());
+        }
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+
+    fn packets(&mut self, count: u32) {
+        self.instance.set_time(since_start());
+        for _ in 0..count {
+            let packet = self.rings.take();
+            let reply = self.packet(packet);
+            self.rings.put(reply);
+        }
+        if self.rings.show() {
+            ring();
+        }
+    }
+
+    fn packet(&mut self, packet: Descriptor) -> Reply {
+        let Descriptor { slot, generation, start, length, port } = packet;
+        let size = self.frames.size as usize;
+        assert!(slot < self.frames.count, "the switch names frames that there are");
+        let memory = self.frames.memory.at(slot as usize * size, size);
+        // SAFETY: the frame is in the mapping, to which nothing in this process has references.
+        let buffer =
+            unsafe { PacketBuffer::from_raw(memory, size, start as usize, length as usize) };
+        let mut buffer = buffer.expect("the switch's packets lie in their frames");
+        let outcome = self.instance.run(&mut buffer, port);
+        let (verdict, port) = verdicts::number(outcome.verdict);
+        Reply {
+            slot,
+            generation,
+            // No more than a frame.
+            start: buffer.start() as u32,
+            length: buffer.len() as u32,
+            verdict,
+            port,
+            has_clone: u32::from(outcome.clone.is_some()),
+            clone_port: outcome.clone.unwrap_or_default(),
+        }
+    }
+
+    fn answer(&mut self) -> io::Result<()> {
+        let message = self.channel.receive()?;
+        let answer = match Request::decode(&message) {
+            Some(Request::Apply(batch)) => match self.instance.apply(&batch) {
+                Ok(()) => {
+                    self.instance.settle();
+                    Answer::Done
+                }
+                Err(why) => refusal(why),
+            },
+            Some(Request::Read { map, from, most }) => match self.instance.read(map, from, most) {
+                Ok(Piece { entries, next }) => Answer::Piece(Piece { entries, next }),
+                Err(why) => refusal(why),
+            },
+            Some(Request::Get { map, key }) => {
+                self.instance.get(map, &key).map_or_else(refusal, Answer::Value)
+            }
+            Some(Request::Test { setup, port, packet }) => self.test(&setup, port, &packet),
+            _ => Answer::Failed("no such request".to_owned()),
+        };
+        self.channel.send(&answer.encode())
+    }
+
+    /// Runs a packet on maps as the program has them at first, with some changes.
+    fn test(&self, setup: &[crate::Operation], port: u32, packet: &[u8]) -> Answer {
+        let mut fresh = match Instance::new(self.instance.program()) {
+            Ok(fresh) => fresh,
+            Err(why) => return Answer::Failed(why.to_string()),
+        };
+        if let Err(why) = fresh.apply(setup) {
+            return refusal(why);
+        }
+        let mut memory = vec![0; TEST_MEMORY];
+        let Some(place) = memory.get_mut(TEST_HEADROOM..TEST_HEADROOM + packet.len()) else {
+            return Answer::Failed("a packet of more than a frame".to_owned());
+        };
+        place.copy_from_slice(packet);
+        fresh.set_time(since_start());
+        let Some(mut buffer) = PacketBuffer::new(&mut memory, TEST_HEADROOM, packet.len()) else {
+            return Answer::Failed("a packet of more than a frame".to_owned());
+        };
+        let Outcome { verdict, clone, .. } = fresh.run(&mut buffer, port);
+        let (verdict, port) = verdicts::number(verdict);
+        Answer::Tested { verdict, port, clone, packet: buffer.bytes().to_vec() }
+    }
+}
+
+fn refusal(why: ControlError) -> Answer {
+    match why {
+        ControlError::Operation { at, why } => {
+            Answer::Refused { at: u32::try_from(at).unwrap_or(u32::MAX), why }
+        }
+        ControlError::Map(why) => Answer::Refused { at: 0, why },
+        other => Answer::Failed(other.to_string()),
+    }
+}
+
+/// The time since the machine's start, which takes no system call.
+fn since_start() -> Duration {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time is written to where it says.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
+    Duration::from_secs(seconds) + Duration::from_nanos(now.tv_nsec.unsigned_abs())
+}
+
+/// Whether the other end of the control socket is gone.
+fn is_gone() -> bool {
+    let mut byte = 0_u8;
+    let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
+    // SAFETY: one byte, which is there.
+    let got = unsafe { libc::recv(CONTROL, (&raw mut byte).cast(), 1, flags) };
+    got == 0
+}
+
+/// Wakes the switch.
+fn ring() {
+    let one = 1_u64.to_ne_bytes();
+    // It cannot be full but by ourselves; and then it is rung already.
+    // SAFETY: eight bytes, which are there.
+    unsafe { libc::write(BELL, one.as_ptr().cast(), one.len()) };
+}

@@ -1,0 +1,95 @@
+//! What the control plane has done to a program's maps: a process that is started anew is told again.
+
+use std::collections::{BTreeMap, HashMap};
+
+use p4::object::Key;
+
+use crate::control::Operation;
+
+/// The last word on each entry, in the order in which entries came: entries of a ternary map with one
+/// priority are tried in it.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    operations: BTreeMap<u64, Operation>,
+    places: HashMap<(u32, KeyText), u64>,
+    next: u64,
+}
+
+/// A key as something that can be hashed.
+type KeyText = (Vec<u8>, Vec<(u64, u64, u64)>, u32);
+
+fn text(key: &Key) -> KeyText {
+    match key {
+        Key::Bytes(bytes) => (bytes.clone(), Vec::new(), 0),
+        Key::Words(words, priority) => {
+            let words = words.iter().map(|word| (word.mask, word.from, word.to)).collect();
+            (Vec::new(), words, *priority)
+        }
+    }
+}
+
+impl Journal {
+    /// What has been done.
+    pub(super) fn note(&mut self, operation: Operation) {
+        let (map, key, is_put) = match &operation {
+            Operation::Put(entry) => (entry.map, text(&entry.key), true),
+            Operation::Delete { map, key } => (*map, text(key), false),
+            Operation::Clear { map } => return self.clear(*map),
+        };
+        let before = self.places.get(&(map, key.clone())).copied();
+        let was_put =
+            before.is_some_and(|at| matches!(self.operations.get(&at), Some(Operation::Put(_))));
+        let place = match before {
+            // Another value; the entry stays where it is. Other keys may have several forms, of which
+            // the last counts.
+            Some(at) if is_put && was_put && !key.1.is_empty() => at,
+            other => {
+                if let Some(at) = other {
+                    self.operations.remove(&at);
+                }
+                self.next += 1;
+                self.next
+            }
+        };
+        self.operations.insert(place, operation);
+        self.places.insert((map, key), place);
+    }
+
+    fn clear(&mut self, map: u32) {
+        self.operations.retain(|_, operation| operation.map() != map);
+        self.places.retain(|(of, _), _| *of != map);
+        self.next += 1;
+        self.operations.insert(self.next, Operation::Clear { map });
+    }
+
+    /// All of it, in its order. An entry to be deleted may not be there.
+    pub(super) fn operations(&self) -> impl Iterator<Item = &Operation> {
+        self.operations.values()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use p4::object::Entry;
+
+    use super::*;
+
+    #[test]
+    fn the_last_word_counts() {
+        let put = |map, key: u8, value: u8| {
+            Operation::Put(Entry { map, key: Key::Bytes(vec![key]), value: vec![value] })
+        };
+        let delete = |map, key: u8| Operation::Delete { map, key: Key::Bytes(vec![key]) };
+        let mut journal = Journal::default();
+        let all = [put(0, 1, 1), put(0, 2, 2), put(0, 1, 3), put(1, 1, 1), delete(0, 2)];
+        all.into_iter().for_each(|operation| journal.note(operation));
+        let left: Vec<_> = journal.operations().cloned().collect();
+        assert_eq!(left, [put(0, 1, 3), put(1, 1, 1), delete(0, 2)], "an entry has one line");
+        journal.note(put(0, 2, 9));
+        assert_eq!(journal.operations().last(), Some(&put(0, 2, 9)));
+        journal.note(Operation::Clear { map: 0 });
+        journal.note(put(0, 5, 5));
+        let left: Vec<_> = journal.operations().cloned().collect();
+        assert_eq!(left, [put(1, 1, 1), Operation::Clear { map: 0 }, put(0, 5, 5)]);
+    }
+}

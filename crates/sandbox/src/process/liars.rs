@@ -1,0 +1,200 @@
+//! Processes that lie: tests.
+
+use std::os::fd::FromRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::channel::Channel;
+use super::memory::Mapping;
+use super::message::{Answer as Said, Request};
+use super::rings::{Descriptor, ProcessEnd, Reply, Rings};
+use super::*;
+use crate::control::Maps;
+use crate::program::Engine;
+
+const FRAMES: u32 = 64;
+
+/// The process that these tests start. It says that it has loaded the program, and then lies.
+#[test]
+#[ignore = "what other tests start"]
+fn liar() {
+    let Ok(lie) = std::env::var("KAIDO_LIE") else { return };
+    // SAFETY: the control socket, which nothing else here uses.
+    let mut channel = Channel::new(unsafe { UnixStream::from_raw_fd(0) });
+    let (hello, [memory, _frames]) = channel.receive_with().unwrap();
+    let Some(Request::Hello(hello)) = Request::decode(&hello) else { panic!("no greeting") };
+    channel.send(&Said::Isolated(Isolation::from_bits(0)).encode()).unwrap();
+    channel.receive().unwrap();
+    let map = p4::object::Map {
+        name: "map".to_owned(),
+        kind: p4::object::MapKind::Array,
+        key_size: 4,
+        value_size: 4,
+        max_entries: 4,
+    };
+    let ready = Said::Ready { maps: vec![map], engine: Engine::Native, code: 0 };
+    channel.send(&ready.encode()).unwrap();
+    match lie.as_str() {
+        "garbage" => garbage(&Mapping::new(&memory, Rings::bytes(hello.places)).unwrap()),
+        "control" => {
+            channel.receive().unwrap();
+            channel.send(&[0xff; 99]).unwrap();
+        }
+        "silence" => drop(channel.receive()),
+        lie => answer(lie, ProcessEnd::new(Rings::new(&memory, hello.places).unwrap())),
+    }
+    // Until it is killed.
+    loop {
+        std::thread::park();
+    }
+}
+
+fn answer(lie: &str, mut rings: ProcessEnd) {
+    loop {
+        while rings.waiting() == 0 {
+            std::thread::yield_now();
+        }
+        let Descriptor { slot, generation, start, length, .. } = rings.take();
+        let honest = Reply {
+            slot,
+            generation,
+            start,
+            length,
+            verdict: 2,
+            port: 0,
+            has_clone: 0,
+            clone_port: 0,
+        };
+        let is_now = slot == 5;
+        rings.put(match lie {
+            _ if !is_now => honest,
+            "slot" => Reply { slot: slot + 1, ..honest },
+            "no slot" => Reply { slot: u32::MAX, ..honest },
+            "generation" => Reply { generation: generation.wrapping_sub(1), ..honest },
+            "twice" => Reply { slot: slot - 1, ..honest },
+            "length" => Reply { length: 2048, start: 1, ..honest },
+            "overflow" => Reply { length: u32::MAX, start: 2, ..honest },
+            "verdict" => Reply { verdict: 99, ..honest },
+            "clone" => Reply { has_clone: 7, ..honest },
+            _ => honest,
+        });
+        if is_now && lie == "more" {
+            (0..FRAMES).for_each(|_| rings.put(honest));
+        }
+        rings.show();
+    }
+}
+
+/// Writes all over the memory, as fast as it can.
+fn garbage(memory: &Mapping) {
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    loop {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let at = (random >> 32) as usize % (memory.size() / 8) * 8;
+        let at = if random & 1 == 0 { 64 } else { at };
+        // SAFETY: aligned, within the memory; the other side uses atomics.
+        let word: &std::sync::atomic::AtomicU64 = unsafe { memory.at(at, 8).cast().as_ref() };
+        let number = if random & 6 == 0 { random & 0xff } else { random };
+        word.store(number, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+fn sandbox(lie: &str, deadline: Duration) -> Sandbox {
+    let this = std::env::current_exe().unwrap();
+    // What libtest prints must not go to the bell.
+    let script = format!(
+        "KAIDO_LIE='{lie}' exec '{}' --exact process::liars::liar --ignored >/dev/null",
+        this.display()
+    );
+    let launcher =
+        Launcher { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()] };
+    let arena = Arc::new(Arena::new(FRAMES, 2048).unwrap());
+    let config = Config { deadline, ..Config::default() };
+    Sandbox::start(launcher, config, arena, b"any").unwrap()
+}
+
+/// Submits a packet in each frame, and waits until each has its one answer.
+fn round(sandbox: &mut Sandbox) -> Vec<Answer> {
+    for slot in 0..FRAMES {
+        sandbox.submit(Packet { slot, start: 128, length: 64, port: 1 }).unwrap();
+    }
+    sandbox.flush();
+    let (begin, mut answers) = (Instant::now(), Vec::new());
+    while answers.len() < FRAMES as usize {
+        sandbox.poll(&mut answers);
+        assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", sandbox.counters());
+        std::thread::yield_now();
+    }
+    let slots: Vec<u32> = answers.iter().map(|answer| answer.slot).collect();
+    assert_eq!(slots, (0..FRAMES).collect::<Vec<_>>(), "each packet once, in order");
+    answers
+}
+
+#[test]
+fn liars_are_evicted_and_packets_answered_once() {
+    let lies = [
+        ("slot", "Slot"),
+        ("no slot", "Slot"),
+        ("generation", "Generation"),
+        ("twice", "Slot"),
+        ("length", "Length"),
+        ("overflow", "Length"),
+        ("verdict", "Verdict"),
+        ("clone", "Verdict"),
+    ];
+    for (lie, found) in lies {
+        let mut sandbox = sandbox(lie, Duration::from_secs(10));
+        let answers = round(&mut sandbox);
+        assert!(answers[..5].iter().all(|answer| answer.reason == Reason::Program), "{lie}");
+        assert!(answers[5..].iter().all(|answer| answer.reason == Reason::Lied), "{lie}");
+        assert!(answers[5..].iter().all(|answer| answer.decision == Decision::Drop), "{lie}");
+        let (status, counters) = (sandbox.status(), sandbox.counters());
+        assert!(status.is_evicted && status.process.is_none(), "{lie}");
+        assert!(status.last_failure.is_some_and(|why| why.contains(found)), "{lie}");
+        assert_eq!((counters.lies, counters.lied, counters.passed), (1, 59, 5), "{lie}");
+    }
+}
+
+#[test]
+fn too_many_verdicts_are_a_lie() {
+    let mut sandbox = sandbox("more", Duration::from_secs(10));
+    let answers = round(&mut sandbox);
+    assert_eq!(sandbox.counters().lies, 1, "{answers:?}");
+    assert!(sandbox.status().is_evicted);
+}
+
+#[test]
+fn garbage_in_the_rings_evicts() {
+    for _ in 0..5 {
+        let mut sandbox = sandbox("garbage", Duration::from_secs(1));
+        // By chance a first look may find no verdicts at all.
+        for _ in 0..9 {
+            round(&mut sandbox);
+        }
+        let counters = sandbox.counters();
+        assert_eq!(counters.submitted, 9 * u64::from(FRAMES));
+        let outcomes = counters.passed + counters.dropped + counters.redirected + counters.policy;
+        assert_eq!(outcomes, counters.submitted);
+        assert!(counters.lies + counters.slow_processes >= 1, "{counters:?}");
+    }
+}
+
+#[test]
+fn nonsense_on_the_control_socket_evicts() {
+    let mut liar = sandbox("control", Duration::from_secs(10));
+    assert!(liar.get(0, &p4::object::Key::Bytes(vec![0; 4])).is_err());
+    assert!(liar.status().process.is_none());
+    round(&mut liar);
+}
+
+#[test]
+fn who_says_nothing_is_replaced() {
+    let mut liar = sandbox("silence", Duration::from_millis(50));
+    let answers = round(&mut liar);
+    assert!(answers.iter().all(|answer| answer.reason == Reason::Deadline), "{answers:?}");
+    assert_eq!(liar.counters().slow_processes, 1);
+    assert!(!liar.status().is_evicted);
+}

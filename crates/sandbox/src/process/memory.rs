@@ -1,0 +1,97 @@
+//! Memory that a process shares with another one, and that neither can resize.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+
+/// A mapping, shared and writable, of all of a file in memory.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    address: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: whoever has it reaches the memory by atomics and by pointers, never by references to bytes.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+/// A file in memory of a size that stays: were it cut, those who have it mapped would be killed.
+pub(super) fn sealed(name: &str, size: usize) -> Result<OwnedFd, Errno> {
+    let file = memfd_create(name, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
+    nix::unistd::ftruncate(&file, i64::try_from(size).map_err(|_| Errno::EFBIG)?)?;
+    let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
+    Ok(file)
+}
+
+/// Whether a file has that size at least, and cannot be cut.
+pub(super) fn is_sealed(file: impl AsFd, size: usize) -> bool {
+    let seals = fcntl(file.as_fd(), FcntlArg::F_GET_SEALS).map(SealFlag::from_bits_truncate);
+    let holds = seals.is_ok_and(|seals| seals.contains(SealFlag::F_SEAL_SHRINK));
+    let length = nix::sys::stat::fstat(file.as_fd()).map_or(0, |stat| stat.st_size);
+    holds && usize::try_from(length).is_ok_and(|length| length >= size)
+}
+
+impl Mapping {
+    pub(super) fn new(file: impl AsFd, size: usize) -> Result<Self, Errno> {
+        if !is_sealed(&file, size) {
+            return Err(Errno::EINVAL);
+        }
+        let length = size.try_into().map_err(|_| Errno::EINVAL)?;
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: the kernel chooses a place where nothing is.
+        let at = unsafe { mmap(None, length, access, MapFlags::MAP_SHARED, file, 0)? };
+        Ok(Self { address: at.cast(), size })
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Where bytes are.
+    ///
+    /// # Panics
+    ///
+    /// If they are not in the memory.
+    pub(super) fn at(&self, offset: usize, size: usize) -> NonNull<u8> {
+        let fits = offset.checked_add(size).is_some_and(|end| end <= self.size);
+        assert!(fits, "{size} bytes at {offset} of {}", self.size);
+        // SAFETY: just checked.
+        unsafe { self.address.add(offset) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, with this size; whoever has a pointer borrows this.
+        let unmapped = unsafe { munmap(self.address.cast(), self.size) };
+        debug_assert_eq!(unmapped, Ok(()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_can_cut_it() {
+        let file = sealed("test", 8192).unwrap();
+        assert!(is_sealed(&file, 8192) && !is_sealed(&file, 8193));
+        assert_eq!(nix::unistd::ftruncate(&file, 4096), Err(Errno::EPERM));
+        assert_eq!(nix::unistd::ftruncate(&file, 1 << 20), Err(Errno::EPERM));
+        let open = memfd_create("open", MFdFlags::MFD_CLOEXEC).unwrap();
+        nix::unistd::ftruncate(&open, 8192).unwrap();
+        assert_eq!(Mapping::new(&open, 8192).err(), Some(Errno::EINVAL));
+        let (one, other) = (Mapping::new(&file, 8192).unwrap(), Mapping::new(&file, 8192).unwrap());
+        // SAFETY: within both.
+        unsafe {
+            one.at(8191, 1).write(7);
+            assert_eq!(other.at(8191, 1).read(), 7);
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! What is said on the control socket: the switch asks, the process answers, one after the other.
+
+use p4::object::{Entry, Key, Map};
+
+use super::codec::{Reader, Writer};
+use super::isolation::Isolation;
+use crate::control::{Operation, Piece};
+use crate::maps::MapError;
+use crate::program::{Engine, Limits};
+
+/// What the first message says; the memory of the rings and of the frames comes with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hello {
+    /// Places of each ring.
+    pub(super) places: u32,
+    pub(super) frames: u32,
+    pub(super) frame_size: u32,
+    /// How long to look for packets before it sleeps.
+    pub(super) spin_us: u32,
+    /// The most bytes of memory, beside the frames.
+    pub(super) memory: u64,
+}
+
+/// What the switch asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Request {
+    Hello(Hello),
+    Load(Limits, Vec<u8>),
+    Apply(Vec<Operation>),
+    Read {
+        map: u32,
+        from: u32,
+        most: u32,
+    },
+    Get {
+        map: u32,
+        key: Key,
+    },
+    /// A packet that a fresh instance is to run on, behind these changes.
+    Test {
+        setup: Vec<Operation>,
+        port: u32,
+        packet: Vec<u8>,
+    },
+}
+
+/// What the process answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    Isolated(Isolation),
+    Ready {
+        maps: Vec<Map>,
+        engine: Engine,
+        code: u64,
+    },
+    /// It cannot be done, in words.
+    Failed(String),
+    Done,
+    Refused {
+        at: u32,
+        why: MapError,
+    },
+    Piece(Piece),
+    Value(Option<Vec<u8>>),
+    Tested {
+        verdict: u32,
+        port: u32,
+        clone: Option<u32>,
+        packet: Vec<u8>,
+    },
+}
+
+impl Request {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut to = Writer::default();
+        match self {
+            Self::Hello(hello) => {
+                to.u8(0);
+                let Hello { places, frames, frame_size, spin_us, memory } = *hello;
+                [places, frames, frame_size, spin_us].into_iter().for_each(|number| to.u32(number));
+                to.u64(memory);
+            }
+            Self::Load(limits, object) => {
+                to.u8(1);
+                to.u32(limits.instructions);
+                to.u64(limits.memory);
+                to.u64(limits.code as u64);
+                to.bytes(object);
+            }
+            Self::Apply(batch) => {
+                to.u8(2);
+                to.count(batch.len());
+                batch.iter().for_each(|operation| to.operation(operation));
+            }
+            Self::Read { map, from, most } => {
+                to.u8(3);
+                [*map, *from, *most].into_iter().for_each(|number| to.u32(number));
+            }
+            Self::Get { map, key } => {
+                to.u8(4);
+                to.u32(*map);
+                to.key(key);
+            }
+            Self::Test { setup, port, packet } => {
+                to.u8(5);
+                to.count(setup.len());
+                setup.iter().for_each(|operation| to.operation(operation));
+                to.u32(*port);
+                to.bytes(packet);
+            }
+        }
+        to.0
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut from = Reader(bytes);
+        let request = match from.u8()? {
+            0 => Self::Hello(Hello {
+                places: from.u32()?,
+                frames: from.u32()?,
+                frame_size: from.u32()?,
+                spin_us: from.u32()?,
+                memory: from.u64()?,
+            }),
+            1 => {
+                let instructions = from.u32()?;
+                let memory = from.u64()?;
+                let code = usize::try_from(from.u64()?).ok()?;
+                Self::Load(Limits { instructions, memory, code }, from.bytes()?.to_vec())
+            }
+            2 => Self::Apply(from.all(Reader::operation)?),
+            3 => Self::Read { map: from.u32()?, from: from.u32()?, most: from.u32()? },
+            4 => Self::Get { map: from.u32()?, key: from.key()? },
+            5 => Self::Test {
+                setup: from.all(Reader::operation)?,
+                port: from.u32()?,
+                packet: from.bytes()?.to_vec(),
+            },
+            _ => return None,
+        };
+        from.0.is_empty().then_some(request)
+    }
+}
+
+impl Answer {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut to = Writer::default();
+        match self {
+            Self::Isolated(isolation) => {
+                to.u8(0);
+                to.u32(isolation.bits());
+            }
+            Self::Ready { maps, engine, code } => {
+                to.u8(1);
+                to.count(maps.len());
+                maps.iter().for_each(|map| to.map(map));
+                to.u8(u8::from(*engine == Engine::Native));
+                to.u64(*code);
+            }
+            Self::Failed(why) => {
+                to.u8(2);
+                to.bytes(why.as_bytes());
+            }
+            Self::Done => to.u8(3),
+            Self::Refused { at, why } => {
+                to.u8(4);
+                to.u32(*at);
+                to.map_error(*why);
+            }
+            Self::Piece(Piece { entries, next }) => {
+                to.u8(5);
+                to.count(entries.len());
+                entries.iter().for_each(|entry| to.entry(entry));
+                optional(&mut to, *next);
+            }
+            Self::Value(value) => {
+                to.u8(6);
+                to.u8(u8::from(value.is_some()));
+                to.bytes(value.as_deref().unwrap_or_default());
+            }
+            Self::Tested { verdict, port, clone, packet } => {
+                to.u8(7);
+                to.u32(*verdict);
+                to.u32(*port);
+                optional(&mut to, *clone);
+                to.bytes(packet);
+            }
+        }
+        to.0
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut from = Reader(bytes);
+        let answer = match from.u8()? {
+            0 => Self::Isolated(Isolation::from_bits(from.u32()?)),
+            1 => {
+                let maps = from.all(Reader::map)?;
+                let engine = if from.u8()? == 1 { Engine::Native } else { Engine::Interpreter };
+                Self::Ready { maps, engine, code: from.u64()? }
+            }
+            2 => Self::Failed(from.text()?),
+            3 => Self::Done,
+            4 => Self::Refused { at: from.u32()?, why: from.map_error()? },
+            5 => {
+                let entries: Vec<Entry> = from.all(Reader::entry)?;
+                Self::Piece(Piece { entries, next: maybe(&mut from)? })
+            }
+            6 => {
+                let is_there = from.u8()? == 1;
+                let value = from.bytes()?;
+                Self::Value(is_there.then(|| value.to_vec()))
+            }
+            7 => Self::Tested {
+                verdict: from.u32()?,
+                port: from.u32()?,
+                clone: maybe(&mut from)?,
+                packet: from.bytes()?.to_vec(),
+            },
+            _ => return None,
+        };
+        from.0.is_empty().then_some(answer)
+    }
+}
+
+fn optional(to: &mut Writer, number: Option<u32>) {
+    to.u8(u8::from(number.is_some()));
+    to.u32(number.unwrap_or_default());
+}
+
+/// None: it is cut short. None within: there is no number.
+fn maybe(from: &mut Reader<'_>) -> Option<Option<u32>> {
+    let is_there = from.u8()? == 1;
+    let number = from.u32()?;
+    Some(is_there.then_some(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use p4::object::{MapKind, WordRange};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn messages_come_as_they_went() {
+        let word = WordRange { mask: 7, from: 1, to: 2 };
+        let entry = Entry { map: 3, key: Key::Words(vec![word], 9), value: vec![1, 2] };
+        let key = Key::Bytes(vec![4]);
+        let batch = vec![
+            Operation::Put(entry.clone()),
+            Operation::Delete { map: 1, key: key.clone() },
+            Operation::Clear { map: 2 },
+        ];
+        let hello = Hello { places: 1, frames: 2, frame_size: 3, spin_us: 4, memory: 5 };
+        let requests = [
+            Request::Hello(hello),
+            Request::Load(Limits::default(), vec![1, 2, 3]),
+            Request::Apply(batch.clone()),
+            Request::Read { map: 1, from: 2, most: 3 },
+            Request::Get { map: 1, key },
+            Request::Test { setup: batch, port: 1, packet: vec![5; 9] },
+        ];
+        for request in requests {
+            let bytes = request.encode();
+            assert_eq!(Request::decode(&bytes), Some(request));
+            assert_eq!(Request::decode(&bytes[..bytes.len() - 1]), None);
+        }
+        let map = Map {
+            name: "m".to_owned(),
+            kind: MapKind::Hash,
+            key_size: 1,
+            value_size: 2,
+            max_entries: 3,
+        };
+        let answers = [
+            Answer::Isolated(Isolation::from_bits(5)),
+            Answer::Ready { maps: vec![map], engine: Engine::Native, code: 7 },
+            Answer::Failed("no".to_owned()),
+            Answer::Done,
+            Answer::Refused { at: 3, why: MapError::KeySize { given: 1, wanted: 2 } },
+            Answer::Piece(Piece { entries: vec![entry], next: Some(3) }),
+            Answer::Value(None),
+            Answer::Value(Some(vec![])),
+            Answer::Tested { verdict: 1, port: 2, clone: Some(3), packet: vec![4] },
+        ];
+        for answer in answers {
+            let bytes = answer.encode();
+            assert_eq!(Answer::decode(&bytes), Some(answer));
+            assert_eq!(Answer::decode(&bytes[..bytes.len() - 1]), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_are_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            Answer::decode(&bytes);
+            Request::decode(&bytes);
+        }
+    }
+}

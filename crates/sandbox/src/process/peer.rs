@@ -1,0 +1,197 @@
+//! A tenant's process, as the switch sees it.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ExitStatus};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use p4::object::Map;
+
+use super::arena::Arena;
+use super::channel::Channel;
+use super::error::StartError;
+use super::isolation::Isolation;
+use super::memory::sealed;
+use super::message::{Answer, Hello, Request};
+use super::policy::Config;
+use super::rings::{Rings, SwitchEnd};
+use super::spawn::Launcher;
+use crate::control::ControlError;
+use crate::program::Engine;
+
+/// How long a process takes to end, at most, once its sockets are closed.
+const ENDING: Duration = Duration::from_millis(100);
+
+/// Packets for which a program may not come to an end before others go first.
+const PATIENCE: u32 = 16;
+/// The priority of who goes last (`nice`).
+const LAST: i32 = 19;
+
+/// A process that has loaded a program.
+#[derive(Debug)]
+pub(super) struct Peer {
+    process: Process,
+    channel: Channel,
+    pub(super) rings: SwitchEnd,
+    /// Rung by the process when the switch asked to be woken.
+    bell: EventFd,
+    pub(super) maps: Vec<Map>,
+    pub(super) engine: Engine,
+    pub(super) isolation: Isolation,
+    /// Packets for which the program did not come to an end.
+    endless: u32,
+}
+
+/// A process that is killed and waited for when it is dropped.
+#[derive(Debug)]
+struct Process(Child);
+
+impl Process {
+    /// How it ended: its sockets are closed a moment before that can be known.
+    fn ending(&mut self) -> Option<ExitStatus> {
+        let begin = Instant::now();
+        loop {
+            let ended = self.0.try_wait().ok().flatten();
+            if ended.is_some() || begin.elapsed() > ENDING {
+                return ended;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended; a process that is killed ends, stopped or not.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Peer {
+    /// Starts a process and has it load a program. Takes as long as compiling does.
+    pub(super) fn start(
+        launcher: &Launcher,
+        config: &Config,
+        arena: &Arc<Arena>,
+        object: &[u8],
+    ) -> Result<Self, StartError> {
+        let places = config.places.next_power_of_two();
+        let memory = sealed("kaido-rings", Rings::bytes(places)).map_err(StartError::Memory)?;
+        let rings = Rings::new(&memory, places).map_err(StartError::Memory)?;
+        let (mine, its) = UnixStream::pair().map_err(StartError::Spawn)?;
+        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+        let bell = EventFd::from_flags(flags).map_err(StartError::Memory)?;
+        let its_bell = bell.as_fd().try_clone_to_owned().map_err(StartError::Spawn)?;
+        let process = launcher.start(OwnedFd::from(its), its_bell).map_err(StartError::Spawn)?;
+        let mut process = Process(process);
+        let mut channel = Channel::new(mine);
+        channel.until(Instant::now() + config.load_time);
+        let hello = Hello {
+            places,
+            frames: arena.frames(),
+            frame_size: arena.frame_size(),
+            spin_us: u32::try_from(config.spin.as_micros()).unwrap_or(u32::MAX),
+            memory: config.limits.memory,
+        };
+        let files = [memory.as_raw_fd(), arena.file().as_raw_fd()];
+        let said = greet(&mut channel, &hello, &files, config, object);
+        let (isolation, maps, engine) = said.map_err(|why| match why {
+            // It may have ended: then that says more.
+            StartError::NotReady(why) => {
+                process.ending().map_or(StartError::NotReady(why), StartError::Ended)
+            }
+            other => other,
+        })?;
+        let rings = SwitchEnd::new(rings);
+        Ok(Self { process, channel, rings, bell, maps, engine, isolation, endless: 0 })
+    }
+
+    /// The program did not come to an end for a packet. One that does so again and again has its
+    /// processor when nobody else wants it: others are not to wait for it.
+    pub(super) fn was_endless(&mut self) {
+        self.endless = self.endless.saturating_add(1);
+        if self.endless == PATIENCE {
+            let process = libc::id_t::from(self.process.0.id());
+            // SAFETY: setpriority touches no memory. If it fails, the process stays as it was.
+            unsafe { libc::setpriority(libc::PRIO_PROCESS, process, LAST) };
+        }
+    }
+
+    /// Asks, and waits for the answer. The process is told that there is something to read first: it may
+    /// be more than a socket holds.
+    pub(super) fn ask(
+        &mut self,
+        request: &Request,
+        until: Instant,
+    ) -> Result<Answer, ControlError> {
+        let message = request.encode();
+        if message.len() > super::channel::MOST {
+            return Err(ControlError::TooLarge(message.len()));
+        }
+        self.rings.announce();
+        self.channel.until(until);
+        let gone = |_: io::Error| ControlError::Gone;
+        self.channel.send(&message).map_err(gone)?;
+        let answer = self.channel.receive().map_err(gone)?;
+        match Answer::decode(&answer).ok_or(ControlError::Gone)? {
+            Answer::Refused { at, why } => match request {
+                Request::Apply(_) | Request::Test { .. } => {
+                    Err(ControlError::Operation { at: at as usize, why })
+                }
+                _ => Err(ControlError::Map(why)),
+            },
+            answer => Ok(answer),
+        }
+    }
+
+    /// How it ended, if it did.
+    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+        self.process.0.try_wait().ok().flatten()
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.process.0.id()
+    }
+
+    pub(super) fn bell(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    /// Takes what has been rung.
+    pub(super) fn quiet(&self) {
+        // Nothing rung is an error here.
+        let _ = self.bell.read();
+    }
+}
+
+fn greet(
+    channel: &mut Channel,
+    hello: &Hello,
+    files: &[i32],
+    config: &Config,
+    object: &[u8],
+) -> Result<(Isolation, Vec<Map>, Engine), StartError> {
+    channel.send_with(&Request::Hello(*hello).encode(), files).map_err(StartError::NotReady)?;
+    let isolation = match answer(channel)? {
+        Answer::Isolated(isolation) => isolation,
+        _ => return Err(StartError::Nonsense),
+    };
+    let load = Request::Load(config.limits, object.to_vec()).encode();
+    channel.send(&load).map_err(StartError::NotReady)?;
+    match answer(channel)? {
+        Answer::Ready { maps, engine, .. } => Ok((isolation, maps, engine)),
+        _ => Err(StartError::Nonsense),
+    }
+}
+
+fn answer(channel: &mut Channel) -> Result<Answer, StartError> {
+    let message = channel.receive().map_err(StartError::NotReady)?;
+    match Answer::decode(&message).ok_or(StartError::Nonsense)? {
+        Answer::Failed(why) => Err(StartError::Refused(why)),
+        answer => Ok(answer),
+    }
+}

@@ -1,0 +1,82 @@
+//! The control plane's way to a program's maps.
+
+use std::time::Instant;
+
+use p4::object::{Entry, Key, Map};
+
+use super::failure::{Failure, Lie};
+use super::{Sandbox, State};
+use crate::control::{ControlError, Maps, Operation, Piece};
+use crate::process::message::{Answer, Request};
+
+/// The most entries that are read at once: packets wait meanwhile.
+pub(in crate::process) const MOST: u32 = 1024;
+
+impl Sandbox {
+    /// Asks the process. One that does not answer has to go.
+    fn ask(&mut self, request: &Request) -> Result<Answer, ControlError> {
+        let State::Running(peer) = &mut self.state else { return Err(ControlError::Gone) };
+        let answer = peer.ask(request, Instant::now() + self.config.answer_time);
+        self.busy_until = Instant::now();
+        if matches!(answer, Err(ControlError::Gone)) {
+            let failure = peer.ended().map_or(Failure::Slow, Failure::Ended);
+            self.fail(failure);
+        }
+        answer
+    }
+
+    fn nonsense<T>(&mut self) -> Result<T, ControlError> {
+        self.fail(Failure::Lied(Lie::Answer));
+        Err(ControlError::Gone)
+    }
+}
+
+/// Whether an entry can be one of this map.
+pub(in crate::process) fn fits(map: &Map, at: u32, entry: &Entry) -> bool {
+    let key = match &entry.key {
+        Key::Bytes(key) => key.len(),
+        Key::Words(words, _) => words.len() * 8,
+    };
+    let is_ternary = map.kind == p4::object::MapKind::Ternary;
+    entry.map == at
+        && key == map.key_size as usize
+        && entry.value.len() == map.value_size as usize
+        && is_ternary == matches!(entry.key, Key::Words(..))
+}
+
+impl Maps for Sandbox {
+    fn maps(&self) -> &[Map] {
+        &self.maps
+    }
+
+    fn apply(&mut self, batch: &[Operation]) -> Result<(), ControlError> {
+        match self.ask(&Request::Apply(batch.to_vec()))? {
+            Answer::Done => {
+                batch.iter().cloned().for_each(|operation| self.journal.note(operation));
+                Ok(())
+            }
+            _ => self.nonsense(),
+        }
+    }
+
+    fn read(&mut self, map: u32, from: u32, most: u32) -> Result<Piece, ControlError> {
+        let most = most.clamp(1, MOST);
+        let answer = self.ask(&Request::Read { map, from, most })?;
+        let Answer::Piece(piece) = answer else { return self.nonsense() };
+        let is_sane = piece.entries.len() <= most as usize
+            && piece.next.is_none_or(|next| next > from)
+            && self
+                .maps
+                .get(map as usize)
+                .is_some_and(|of| piece.entries.iter().all(|entry| fits(of, map, entry)));
+        if is_sane { Ok(piece) } else { self.nonsense() }
+    }
+
+    fn get(&mut self, map: u32, key: &Key) -> Result<Option<Vec<u8>>, ControlError> {
+        let answer = self.ask(&Request::Get { map, key: key.clone() })?;
+        let Answer::Value(value) = answer else { return self.nonsense() };
+        let size = self.maps.get(map as usize).map(|map| map.value_size as usize);
+        let is_sane = value.as_ref().is_none_or(|value| Some(value.len()) == size);
+        if is_sane { Ok(value) } else { self.nonsense() }
+    }
+}

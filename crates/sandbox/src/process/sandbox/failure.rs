@@ -1,0 +1,166 @@
+//! Processes that are slow, end or lie.
+
+use std::fmt;
+use std::process::ExitStatus;
+use std::sync::mpsc::{TryRecvError, channel};
+use std::time::Instant;
+
+use super::{Answer, Decision, Reason, Sandbox, State};
+use crate::control::{ControlError, Operation};
+use crate::maps::MapError;
+use crate::process::error::StartError;
+use crate::process::message::{Answer as Said, Request};
+use crate::process::peer::Peer;
+use crate::process::policy::{Config, Policy};
+use crate::process::rings::Descriptor;
+
+/// What a process said that cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lie {
+    /// A number of verdicts that there cannot be.
+    Index,
+    /// A verdict of another packet than the next one.
+    Slot,
+    /// A verdict of an older packet in the same frame.
+    Generation,
+    /// A packet that is not within its frame.
+    Length,
+    /// A verdict that there is not.
+    Verdict,
+    /// An answer on the control socket that makes no sense.
+    Answer,
+}
+
+/// Why a process has to go.
+#[derive(Debug)]
+pub(in crate::process) enum Failure {
+    Slow,
+    Ended(ExitStatus),
+    Lied(Lie),
+    Start(StartError),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Slow => f.write_str("no answer within the deadline"),
+            Self::Ended(status) => write!(f, "the process ended: {status}"),
+            Self::Lied(lie) => write!(f, "the process lied: {lie:?}"),
+            Self::Start(why) => write!(f, "not started again: {why}"),
+        }
+    }
+}
+
+/// Operations that a new process is told at once.
+const TOLD: usize = 1024;
+
+impl Sandbox {
+    /// The process has to go. What was on its way is answered once nothing can write to it any more.
+    pub(in crate::process) fn fail(&mut self, failure: Failure) {
+        self.last_failure = Some(failure.to_string());
+        let counters = &mut self.counters;
+        let reason = match failure {
+            Failure::Slow => {
+                counters.slow_processes += 1;
+                Reason::Deadline
+            }
+            Failure::Ended(_) => {
+                counters.crashed_processes += 1;
+                Reason::Crashed
+            }
+            Failure::Lied(_) => {
+                counters.lies += 1;
+                Reason::Lied
+            }
+            Failure::Start(_) => Reason::Restarting,
+        };
+        let now = Instant::now();
+        let back_off = self.config.back_off;
+        self.failures.push_back(now);
+        while self.failures.front().is_some_and(|then| now - *then > back_off.window) {
+            self.failures.pop_front();
+        }
+        let is_over = self.failures.len() >= back_off.failures;
+        // The old process is killed and gone with this.
+        self.state = if is_over || matches!(failure, Failure::Lied(_)) {
+            State::Evicted
+        } else {
+            State::Waiting(now + back_off.wait(self.failures.len()))
+        };
+        while let Some(packet) = self.flights.pop() {
+            self.answer_by_policy(packet, reason);
+        }
+    }
+
+    pub(super) fn answer_by_policy(&mut self, packet: Descriptor, reason: Reason) {
+        let counters = &mut self.counters;
+        counters.policy += 1;
+        match reason {
+            Reason::Program => {}
+            Reason::Aborted => counters.aborted += 1,
+            Reason::Fault(kind) => counters.faults[kind as usize - 1] += 1,
+            Reason::Deadline => counters.deadline += 1,
+            Reason::Crashed => counters.crashed += 1,
+            Reason::Lied => counters.lied += 1,
+            Reason::Restarting => counters.restarting += 1,
+            Reason::Evicted => counters.evicted += 1,
+        }
+        let decision = match self.config.policy {
+            Policy::Closed => Decision::Drop,
+            Policy::Open => Decision::Pass,
+        };
+        let Descriptor { slot, start, length, .. } = packet;
+        self.ready.push_back(Answer { slot, start, length, decision, clone: None, reason });
+    }
+
+    /// Starts a process when it is time, and takes it when it is ready.
+    pub(super) fn revive(&mut self) {
+        match &self.state {
+            State::Waiting(until) if Instant::now() >= *until => {
+                let (done, result) = channel();
+                let (launcher, config) = (self.launcher.clone(), self.config);
+                let (arena, object) = (self.arena.clone(), self.object.clone());
+                let told: Vec<Operation> = self.journal.operations().cloned().collect();
+                std::thread::spawn(move || {
+                    let peer = Peer::start(&launcher, &config, &arena, &object);
+                    // Who asked may be gone: then the process goes as well.
+                    let _ = done.send(peer.and_then(|peer| tell(peer, told, &config)));
+                });
+                self.state = State::Starting(result);
+            }
+            State::Starting(result) => match result.try_recv() {
+                Ok(Ok(peer)) => {
+                    self.counters.restarts += 1;
+                    self.engine = peer.engine;
+                    self.isolation = peer.isolation;
+                    self.maps.clone_from(&peer.maps);
+                    self.state = State::Running(Box::new(peer));
+                }
+                Ok(Err(why)) => self.fail(Failure::Start(why)),
+                Err(TryRecvError::Disconnected) => self.fail(Failure::Start(StartError::Nonsense)),
+                Err(TryRecvError::Empty) => {}
+            },
+            _ => {}
+        }
+    }
+}
+
+/// Tells a process what others before it were told.
+fn tell(mut peer: Peer, mut told: Vec<Operation>, config: &Config) -> Result<Peer, StartError> {
+    while !told.is_empty() {
+        let batch = told[..told.len().min(TOLD)].to_vec();
+        let count = batch.len();
+        match peer.ask(&Request::Apply(batch), Instant::now() + config.answer_time) {
+            Ok(Said::Done) => drop(told.drain(..count)),
+            Ok(_) => return Err(StartError::Nonsense),
+            // It came and went meanwhile: the new process has never had it.
+            Err(ControlError::Operation { at, why: MapError::Absent })
+                if matches!(told.get(at), Some(Operation::Delete { .. })) && at < count =>
+            {
+                told.remove(at);
+            }
+            Err(why) => return Err(StartError::Carry(why)),
+        }
+    }
+    Ok(peer)
+}

@@ -1,0 +1,165 @@
+//! What native code and helpers share while a program runs. Native code knows where its fields are.
+
+use std::ptr::{self, NonNull};
+
+use crate::address::{
+    MAPS, METADATA, METADATA_SIZE, PACKET, REGION_BITS, STACK, STACK_SIZE, VALUES,
+};
+use crate::maps::Store;
+use crate::outcome::FaultKind;
+use crate::packet::PacketBuffer;
+
+/// A map's values, as native code needs them.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct View {
+    /// The first value.
+    pub(crate) values: *mut u8,
+}
+
+/// What native code and helpers share.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct State {
+    #[cfg(test)]
+    pub(crate) before: Margin,
+    /// The packet's first byte.
+    pub(crate) packet: *mut u8,
+    /// For accesses of 1, 2, 4 and 8 bytes: where in the packet they may begin, at most, plus one.
+    pub(crate) limits: [u64; 4],
+    /// The maps' values.
+    pub(crate) views: *const View,
+    /// What the meter has left.
+    pub(crate) meter: i64,
+    /// The time, in nanoseconds.
+    pub(crate) now: u64,
+    /// Lines that a program has printed.
+    pub(crate) printed: u64,
+    /// Zero, or the number of a [`FaultKind`].
+    pub(crate) fault: u32,
+    /// The instruction that did it.
+    pub(crate) fault_at: u32,
+    /// Where an address is that was looked up last; null if it is nowhere.
+    pub(crate) found: *mut u8,
+    pub(crate) metadata: Metadata,
+    pub(crate) stack: Stack,
+    // What follows is the helpers' own.
+    pub(crate) length: u64,
+    pub(crate) maps: *mut [Store],
+    pub(crate) buffer: *mut PacketBuffer<'static>,
+    #[cfg(test)]
+    pub(crate) after: Margin,
+}
+
+/// Bytes that nothing may touch, and tests look at.
+#[cfg(test)]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Margin([u64; 512]);
+
+#[cfg(test)]
+impl Margin {
+    pub(crate) const UNTOUCHED: Self = Self([0xa5a5_a5a5_a5a5_a5a5; 512]);
+}
+
+/// `struct standard_metadata`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C, align(8))]
+pub(crate) struct Metadata {
+    pub(crate) input_port: u32,
+    pub(crate) packet_length: u32,
+    pub(crate) output_action: u32,
+    pub(crate) output_port: u32,
+    pub(crate) clone: u8,
+    pub(crate) unused: [u8; 3],
+    pub(crate) clone_port: u32,
+}
+
+const _: () = assert!(size_of::<Metadata>() == METADATA_SIZE as usize);
+
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Stack(pub(crate) [u8; STACK_SIZE as usize]);
+
+impl State {
+    pub(crate) fn new() -> Box<Self> {
+        Box::new(Self {
+            #[cfg(test)]
+            before: Margin::UNTOUCHED,
+            packet: ptr::null_mut(),
+            limits: [0; 4],
+            views: ptr::null(),
+            meter: 0,
+            now: 0,
+            printed: 0,
+            fault: 0,
+            fault_at: 0,
+            found: ptr::null_mut(),
+            metadata: Metadata::default(),
+            stack: Stack([0; STACK_SIZE as usize]),
+            length: 0,
+            maps: ptr::slice_from_raw_parts_mut(NonNull::dangling().as_ptr(), 0),
+            buffer: ptr::null_mut(),
+            #[cfg(test)]
+            after: Margin::UNTOUCHED,
+        })
+    }
+
+    /// Takes over where the packet is, and its length.
+    pub(crate) fn show(&mut self, packet: &PacketBuffer<'_>) {
+        self.packet = packet.data();
+        self.length = u64::from(packet.length);
+        for (power, limit) in self.limits.iter_mut().enumerate() {
+            *limit = (self.length + 1).saturating_sub(1 << power);
+        }
+    }
+
+    /// Where `size` bytes at a program's address are in memory. None if they are not all in one region,
+    /// in one value of a map.
+    pub(crate) fn resolve(&mut self, address: u64, size: u64) -> Option<NonNull<u8>> {
+        let offset = address & ((1 << REGION_BITS) - 1);
+        let fits = |length: u64| offset <= length && size <= length - offset;
+        const PACKET_REGION: u64 = PACKET >> REGION_BITS;
+        const METADATA_REGION: u64 = METADATA >> REGION_BITS;
+        const STACK_REGION: u64 = STACK >> REGION_BITS;
+        let base = match address >> REGION_BITS {
+            PACKET_REGION => fits(self.length).then_some(self.packet),
+            METADATA_REGION => fits(METADATA_SIZE).then_some((&raw mut self.metadata).cast::<u8>()),
+            STACK_REGION => fits(STACK_SIZE).then_some((&raw mut self.stack).cast::<u8>()),
+            region => {
+                let map = region.checked_sub(VALUES >> REGION_BITS)?;
+                return self.maps().get_mut(usize::try_from(map).ok()?)?.place(offset, size);
+            }
+        }?;
+        // SAFETY: the offset is within the region that begins at `base`, or at its end.
+        NonNull::new(unsafe { base.add(offset as usize) })
+    }
+
+    /// The same; what is not there is a fault.
+    pub(crate) fn reach(&mut self, address: u64, size: u64) -> Result<NonNull<u8>, FaultKind> {
+        self.resolve(address, size).ok_or(FaultKind::Bounds)
+    }
+
+    /// The map that a handle means.
+    pub(crate) fn map(&mut self, handle: u64) -> Result<&mut Store, FaultKind> {
+        let map = usize::try_from(handle.wrapping_sub(MAPS)).ok();
+        map.and_then(|map| self.maps().get_mut(map)).ok_or(FaultKind::Map)
+    }
+
+    fn maps(&mut self) -> &mut [Store] {
+        // SAFETY: the instance keeps its maps where they are, and lends them to nobody else while a
+        // program runs; the borrow ends with that of the state.
+        unsafe { &mut *self.maps }
+    }
+
+    /// Takes `cost` off the meter.
+    pub(crate) fn pay(&mut self, cost: u64) -> Result<(), FaultKind> {
+        let left = i64::try_from(cost).ok().and_then(|cost| self.meter.checked_sub(cost));
+        match left.filter(|left| *left >= 0) {
+            Some(left) => {
+                self.meter = left;
+                Ok(())
+            }
+            None => Err(FaultKind::Meter),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Compiled programs under test: what `p4::stf` runs its tests on.
+
+use std::time::Duration;
+
+use p4::ebpf::Compiled;
+use p4::interpret::tables::Entry;
+use p4::interpret::{self, Outcome};
+use p4::ir::{Elaborated, Value};
+use p4::object;
+
+use crate::{Instance, LoadError, PacketBuffer, Program, Verdict};
+
+/// Bytes in front of a packet, and behind it.
+const ROOM: usize = 1024;
+
+/// A compiled program with its maps, and how its tables are in them.
+#[derive(Debug)]
+pub struct Tested<'c> {
+    compiled: &'c Compiled,
+    made: Elaborated,
+    instance: Instance,
+    memory: Vec<u8>,
+}
+
+impl<'c> Tested<'c> {
+    /// A program that was loaded from what was compiled.
+    ///
+    /// # Errors
+    ///
+    /// There is no memory for its maps.
+    pub fn new(
+        compiled: &'c Compiled,
+        made: Elaborated,
+        program: &Program,
+    ) -> Result<Self, LoadError> {
+        Ok(Self { compiled, made, instance: Instance::new(program)?, memory: Vec::new() })
+    }
+
+    /// The time that the program sees, since the machine's start.
+    pub fn set_time(&mut self, now: Duration) {
+        self.instance.set_time(now);
+    }
+
+    fn put(&mut self, entry: &object::Entry) -> Result<(), String> {
+        let map = self.instance.map_at(entry.map as usize);
+        map.and_then(|mut map| map.put(entry)).map_err(|why| why.to_string())
+    }
+}
+
+impl p4::stf::Runs for Tested<'_> {
+    fn made(&self) -> &Elaborated {
+        &self.made
+    }
+
+    fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String> {
+        self.memory.clear();
+        self.memory.resize(ROOM, 0);
+        self.memory.extend(packet);
+        self.memory.resize(2 * ROOM + packet.len(), 0);
+        let buffer = PacketBuffer::new(&mut self.memory, ROOM, packet.len());
+        let Some(mut buffer) = buffer else { return Err("the packet is too large".to_owned()) };
+        let outcome = self.instance.run(&mut buffer, port);
+        let came = |verdict| Outcome { verdict, clone: None, packet: packet.to_vec() };
+        let verdict = match outcome.verdict {
+            // What breaks a limit is the tenant's policy to judge, as what gives up is.
+            Verdict::Abort | Verdict::Fault(_) => return Ok(came(interpret::Verdict::Abort)),
+            Verdict::Drop if outcome.clone.is_none() => return Ok(came(interpret::Verdict::Drop)),
+            Verdict::Drop => interpret::Verdict::Drop,
+            Verdict::Pass => interpret::Verdict::Pass,
+            Verdict::Redirect(port) => interpret::Verdict::Redirect(port),
+        };
+        Ok(Outcome { verdict, clone: outcome.clone, packet: buffer.bytes().to_vec() })
+    }
+
+    fn add(&mut self, at: usize, entry: Entry) -> Result<(), String> {
+        let entry = self.compiled.maps.tables[at].entry(&entry);
+        self.put(&entry.ok_or("the table has no key")?)
+    }
+
+    fn set_default(
+        &mut self,
+        at: usize,
+        action: usize,
+        arguments: Vec<Value>,
+    ) -> Result<(), String> {
+        let entry = self.compiled.maps.tables[at].default_entry(action, &arguments);
+        self.put(&entry.ok_or("what the table does by default is constant")?)
+    }
+}

@@ -1,0 +1,41 @@
+//! The programs of `crates/p4`, compiled: their tests pass, and their accesses are where the compiler of
+//! native code expects them.
+
+use super::*;
+use crate::Tested;
+use crate::compile::calls::UNEXPECTED;
+
+struct Nothing;
+
+impl p4::Includes for Nothing {
+    fn read(&self, name: &str, _: &str, _: bool) -> Result<(String, String), String> {
+        Err(format!("{name} is not there"))
+    }
+}
+
+#[test]
+fn no_access_is_looked_up_out_of_line() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4/tests/programs");
+    let mut run = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "stf") {
+            continue;
+        }
+        let [program, test] =
+            [path.with_extension("p4"), path.clone()].map(std::fs::read_to_string);
+        let checked = p4::check("program.p4", &program.unwrap(), &Nothing);
+        // What is too large is the compiler's affair.
+        let Ok(compiled) = p4::ebpf::compile(&checked.program, &checked.sources) else { continue };
+        let program = Program::load(&compiled.object, &Limits::default()).unwrap();
+        let made = p4::ebpf::made(&checked.program).unwrap();
+        let mut tested = Tested::new(&compiled, made, &program).unwrap();
+        UNEXPECTED.set(0);
+        let lines = p4::stf::parse(&test.unwrap()).unwrap();
+        let failures = p4::stf::run(&checked.program, &mut tested, &lines);
+        assert!(failures.is_empty(), "{}: {failures:?}", path.display());
+        assert_eq!(UNEXPECTED.get(), 0, "{}", path.display());
+        run += 1;
+    }
+    assert!(run > 50, "{run} programs");
+}

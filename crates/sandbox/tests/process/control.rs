@@ -1,0 +1,58 @@
+//! Tables of a program in a process of its own.
+
+use p4::object::{Entry, Key};
+use sandbox::{ControlError, MapError, Maps, Operation};
+
+use super::common::*;
+
+fn key(number: u32) -> Key {
+    Key::Bytes(number.to_ne_bytes().to_vec())
+}
+
+fn put(number: u32) -> Operation {
+    Operation::Put(Entry {
+        map: 1,
+        key: key(number),
+        value: u64::from(number).to_ne_bytes().to_vec(),
+    })
+}
+
+#[test]
+fn batches_are_made_as_a_whole_and_read_in_pieces() {
+    let mut sandbox = sandbox(&counting(1), patient());
+    assert_eq!(sandbox.maps().len(), 3);
+    sandbox.apply(&(0..4000).map(put).collect::<Vec<_>>()).unwrap();
+    let failed = sandbox.apply(&(3990..5000).map(put).collect::<Vec<_>>());
+    assert!(
+        matches!(failed, Err(ControlError::Operation { at: 106, why: MapError::Full(4096) })),
+        "{failed:?}"
+    );
+    let (mut from, mut all) = (Some(0), Vec::new());
+    while let Some(at) = from {
+        let piece = sandbox.read(1, at, u32::MAX).unwrap();
+        assert!(piece.entries.len() <= 1024);
+        all.extend(piece.entries);
+        from = piece.next;
+    }
+    assert_eq!(all.len(), 4000);
+    let none = sandbox.read(9, 0, 1);
+    assert!(matches!(none, Err(ControlError::Map(MapError::NoMap))), "{none:?}");
+    assert!(sandbox.status().process.is_some(), "it still runs");
+}
+
+/// What the program has counted is what went through; and tables change between packets.
+#[test]
+fn counters_are_read_while_packets_fly() {
+    let mut sandbox = sandbox(&counting(1), patient());
+    let mut traffic = Traffic::new();
+    for round in 0..200 {
+        traffic.step(&mut sandbox);
+        sandbox.apply(&[put(round), Operation::Delete { map: 1, key: key(round) }]).unwrap();
+        let seen = sandbox.get(0, &key(0)).unwrap().unwrap();
+        let seen = u64::from_ne_bytes(seen.try_into().unwrap());
+        assert!(seen <= sandbox.counters().submitted);
+    }
+    traffic.drain(&mut sandbox);
+    let seen = sandbox.get(0, &key(0)).unwrap().unwrap();
+    assert_eq!(u64::from_ne_bytes(seen.try_into().unwrap()), traffic.answered);
+}

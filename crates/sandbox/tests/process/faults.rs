@@ -1,0 +1,72 @@
+//! Programs that break their limits, and objects that are none.
+
+use std::sync::Arc;
+
+use sandbox::FaultKind;
+use sandbox::process::{Arena, Config, Decision, Policy, Reason, Sandbox, StartError};
+
+use super::common::*;
+
+fn answer_of(object: &[u8], policy: Policy) -> (Decision, Reason, sandbox::process::Counters) {
+    let mut sandbox = sandbox(object, Config { policy, ..patient() });
+    sandbox.submit(packet(0)).expect("a free frame");
+    sandbox.flush();
+    let mut answers = Vec::new();
+    until("an answer", || {
+        sandbox.poll(&mut answers);
+        !answers.is_empty()
+    });
+    (answers[0].decision, answers[0].reason, sandbox.counters())
+}
+
+#[test]
+fn the_policy_answers_for_programs_that_break_limits() {
+    let (closed, reason, counters) = answer_of(&endless(), Policy::Closed);
+    assert_eq!((closed, reason), (Decision::Drop, Reason::Fault(FaultKind::Meter)));
+    assert_eq!((counters.policy, counters.fault(FaultKind::Meter)), (1, 1));
+    let (open, reason, counters) = answer_of(&wild(), Policy::Open);
+    assert_eq!((open, reason), (Decision::Pass, Reason::Fault(FaultKind::Bounds)));
+    assert_eq!((counters.policy, counters.fault(FaultKind::Bounds)), (1, 1));
+    let (closed, reason, counters) = answer_of(&abort(), Policy::Closed);
+    assert_eq!((closed, reason), (Decision::Drop, Reason::Aborted));
+    assert_eq!((counters.policy, counters.aborted, counters.passed), (1, 1, 0));
+}
+
+#[test]
+fn what_is_no_program_is_refused_in_words() {
+    let arena = Arc::new(Arena::new(FRAMES, FRAME).unwrap());
+    let started = Sandbox::start(launcher(), patient(), arena.clone(), b"no object");
+    assert!(matches!(&started, Err(StartError::Refused(why)) if !why.is_empty()), "{started:?}");
+    let nobody = sandbox::process::Launcher { program: "/nowhere".into(), arguments: vec![] };
+    let started = Sandbox::start(nobody, patient(), arena.clone(), &pass());
+    assert!(matches!(started, Err(StartError::Spawn(_))), "{started:?}");
+    let other = sandbox::process::Launcher { program: "/bin/false".into(), arguments: vec![] };
+    let started = Sandbox::start(other, patient(), arena, &pass());
+    assert!(matches!(started, Err(StartError::Ended(_) | StartError::NotReady(_))), "{started:?}");
+}
+
+/// The priority of a process (`nice`), as proc(5) has it.
+fn priority(process: u32) -> i32 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it is there");
+    let (_, behind) = text.rsplit_once(") ").expect("a name in brackets");
+    behind.split(' ').nth(16).and_then(|one| one.parse().ok()).expect("a number")
+}
+
+#[test]
+fn who_never_comes_to_an_end_goes_last() {
+    let mut sandbox = sandbox(&endless(), patient());
+    let process = sandbox.status().process.expect("it runs");
+    let before = priority(process);
+    for sent in 0..16 {
+        sandbox.submit(packet(sent % FRAMES)).expect("a free frame");
+        sandbox.flush();
+        let mut answers = Vec::new();
+        until("an answer", || {
+            sandbox.poll(&mut answers);
+            !answers.is_empty()
+        });
+    }
+    assert_eq!(sandbox.status().process, Some(process));
+    assert!(before < 19, "{before}");
+    assert_eq!(priority(process), 19);
+}

@@ -1,0 +1,123 @@
+//! What a tenant's process cannot do.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+use sandbox::process::Isolation;
+
+use super::common::*;
+
+fn status(process: u32, field: &str) -> String {
+    let text = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let line = text.lines().find_map(|line| line.strip_prefix(field)).expect("a field");
+    line.trim_start_matches(':').trim().to_owned()
+}
+
+#[test]
+fn the_process_has_no_rights_and_filtered_calls() {
+    let sandbox = sandbox(&pass(), patient());
+    let said = sandbox.status();
+    let process = said.process.unwrap();
+    assert!(said.isolation.has(Isolation::NO_RIGHTS) && said.isolation.has(Isolation::CALLS));
+    eprintln!("what this machine lets it have: {}", said.isolation);
+    for field in ["CapEff", "CapPrm", "CapInh", "CapAmb"] {
+        assert_eq!(status(process, field), "0000000000000000", "{field}");
+    }
+    assert_eq!(status(process, "NoNewPrivs"), "1");
+    assert_eq!(status(process, "Seccomp"), "2");
+    assert_eq!(status(process, "Threads"), "1");
+    assert!(said.isolation.has(Isolation::NOBODY));
+    let user = status(process, "Uid");
+    assert!(!user.split_whitespace().any(|id| id == "0"), "{user}");
+}
+
+/// As root the process can be looked into.
+#[test]
+fn root_the_process_has_two_files_and_its_own_namespaces() {
+    let sandbox = sandbox(&pass(), patient());
+    let said = sandbox.status();
+    let process = said.process.unwrap();
+    let files = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count();
+    assert_eq!(files, 2, "the control socket and the bell");
+    for (part, name) in [
+        (Isolation::NETWORK, "net"),
+        (Isolation::MOUNT, "mnt"),
+        (Isolation::IPC, "ipc"),
+        (Isolation::HOSTNAME, "uts"),
+    ] {
+        assert!(said.isolation.has(part), "{name}");
+        let of = |whose: &str| std::fs::read_link(format!("/proc/{whose}/ns/{name}")).unwrap();
+        assert_ne!(of(&process.to_string()), of("self"), "{name}");
+    }
+    assert!(said.isolation.has(Isolation::NO_FILES));
+    let root = std::fs::read_dir(format!("/proc/{process}/root")).unwrap().count();
+    assert_eq!(root, 0);
+}
+
+/// Not a test: what `no_other_call_gets_through` runs in a process of its own.
+#[test]
+#[ignore = "ends its process"]
+fn jailed() {
+    let Ok(what) = std::env::var("KAIDO_JAILED") else { return };
+    sandbox::process::filtered().expect("a filter");
+    let path = c"/etc/passwd".as_ptr();
+    // SAFETY: these calls touch no memory of this process but a path and an address that are there.
+    unsafe {
+        match what.as_str() {
+            "nothing" => {}
+            "socket" => {
+                libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0);
+            }
+            "open" => {
+                libc::open(path, libc::O_RDONLY);
+            }
+            "fork" => {
+                libc::fork();
+            }
+            "ptrace" => {
+                libc::ptrace(libc::PTRACE_TRACEME);
+            }
+            "connect" => {
+                let address: libc::sockaddr_in = std::mem::zeroed();
+                libc::connect(0, (&raw const address).cast(), 16);
+            }
+            "execve" => {
+                libc::execve(path, std::ptr::null(), std::ptr::null());
+            }
+            "code" => {
+                let (size, access) = (4096, libc::PROT_READ | libc::PROT_EXEC);
+                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+                libc::mmap(std::ptr::null_mut(), size, access, flags, -1, 0);
+            }
+            "write" => {
+                libc::write(5, path.cast(), 1);
+            }
+            "kill" => {
+                libc::kill(1, 0);
+            }
+            "unshare" => {
+                libc::unshare(libc::CLONE_NEWUSER);
+            }
+            other => panic!("{other}"),
+        }
+        libc::syscall(libc::SYS_exit_group, 7);
+    }
+}
+
+#[test]
+fn no_other_call_gets_through() {
+    let run = |what: &str| {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "isolation::jailed", "--ignored", "--test-threads=1"])
+            .env("KAIDO_JAILED", what)
+            .output()
+            .expect("it runs")
+            .status
+    };
+    assert_eq!(run("nothing").code(), Some(7));
+    for what in [
+        "socket", "open", "fork", "ptrace", "connect", "execve", "code", "write", "kill", "unshare",
+    ] {
+        assert_eq!(run(what).signal(), Some(libc::SIGSYS), "{what}");
+    }
+}

@@ -1,0 +1,121 @@
+//! Processes that end, or stand still.
+
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use sandbox::process::{BackOff, Config, Reason, Sandbox};
+
+use super::common::*;
+
+fn hardy() -> Config {
+    let back_off = BackOff {
+        first: Duration::from_millis(1),
+        most: Duration::from_millis(1),
+        failures: 1000,
+        window: Duration::from_secs(60),
+    };
+    Config { back_off, ..patient() }
+}
+
+fn signal(sandbox: &Sandbox, signal: Signal) {
+    let process = sandbox.status().process.expect("a process");
+    kill(Pid::from_raw(process as i32), signal).expect("it is there");
+}
+
+/// A process is killed in the midst of its traffic, again and again, at other moments each time.
+#[test]
+fn every_packet_has_one_answer_whenever_the_process_is_killed() {
+    let mut sandbox = sandbox(&pass(), hardy());
+    let mut traffic = Traffic::new();
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    for round in 0..12 {
+        until("the program runs", || {
+            traffic.step(&mut sandbox).iter().any(|answer| answer.reason == Reason::Program)
+        });
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        for _ in 0..random % 500 {
+            traffic.step(&mut sandbox);
+        }
+        signal(&sandbox, Signal::SIGKILL);
+        until("it is seen", || {
+            traffic.step(&mut sandbox);
+            sandbox.counters().crashed_processes > round
+        });
+    }
+    traffic.drain(&mut sandbox);
+    let counters = sandbox.counters();
+    assert_eq!((counters.crashed_processes, counters.lies, counters.slow_processes), (12, 0, 0));
+    assert!(counters.passed > 0 && counters.restarts >= 11, "{counters:?}");
+}
+
+#[test]
+fn a_process_that_stands_still_is_replaced() {
+    let config = Config { deadline: Duration::from_millis(200), ..hardy() };
+    let mut sandbox = sandbox(&pass(), config);
+    let mut traffic = Traffic::new();
+    until("the program runs", || !traffic.step(&mut sandbox).is_empty());
+    signal(&sandbox, Signal::SIGSTOP);
+    until("it is seen", || {
+        traffic.step(&mut sandbox);
+        sandbox.counters().slow_processes == 1
+    });
+    let before = sandbox.counters();
+    assert!(before.deadline > 0, "{before:?}");
+    until("the next one runs", || {
+        traffic.step(&mut sandbox);
+        sandbox.counters().passed > before.passed
+    });
+    traffic.drain(&mut sandbox);
+}
+
+/// Who fails too often is evicted: then every packet is answered at once.
+#[test]
+fn who_fails_too_often_is_evicted() {
+    let mut config = hardy();
+    config.back_off.failures = 3;
+    let mut sandbox = sandbox(&pass(), config);
+    let mut traffic = Traffic::new();
+    for round in 1..=3 {
+        until("the program runs", || {
+            traffic.step(&mut sandbox).iter().any(|answer| answer.reason == Reason::Program)
+        });
+        signal(&sandbox, Signal::SIGKILL);
+        until("it is seen", || {
+            traffic.step(&mut sandbox);
+            sandbox.counters().crashed_processes == round
+        });
+    }
+    assert!(sandbox.status().is_evicted);
+    traffic.drain(&mut sandbox);
+    let before = sandbox.counters().evicted;
+    sandbox.submit(packet(0)).unwrap();
+    let mut answers = Vec::new();
+    sandbox.poll(&mut answers);
+    assert_eq!(answers.len(), 1);
+    assert_eq!((answers[0].reason, sandbox.counters().evicted), (Reason::Evicted, before + 1));
+}
+
+/// What the control plane did is done again in the next process.
+#[test]
+fn tables_are_told_again() {
+    use p4::object::{Entry, Key};
+    use sandbox::{Maps, Operation};
+    let mut sandbox = sandbox(&counting(1), hardy());
+    let key = |number: u32| Key::Bytes(number.to_ne_bytes().to_vec());
+    let put = |number: u32| {
+        Operation::Put(Entry { map: 1, key: key(number), value: vec![number as u8; 8] })
+    };
+    let batch: Vec<_> = (0..3000).map(put).collect();
+    sandbox.apply(&batch).unwrap();
+    sandbox.apply(&[Operation::Delete { map: 1, key: key(7) }]).unwrap();
+    signal(&sandbox, Signal::SIGKILL);
+    until("another one is there", || {
+        sandbox.poll(&mut Vec::new());
+        sandbox.counters().restarts == 1
+    });
+    assert_eq!(sandbox.get(1, &key(2999)).unwrap(), Some(vec![2999_u32 as u8; 8]));
+    assert_eq!(sandbox.get(1, &key(7)).unwrap(), None);
+}

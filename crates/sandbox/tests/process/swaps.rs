@@ -1,0 +1,96 @@
+//! New versions take over.
+
+use p4::object::{Entry, Key};
+use sandbox::process::{Decision, Expected, SelfTest, StartError};
+use sandbox::{Maps, Operation};
+
+use super::common::*;
+
+const ALL: fn(&p4::object::Map) -> bool = |_| true;
+
+fn count(sandbox: &mut sandbox::process::Sandbox) -> u64 {
+    let value = sandbox.get(0, &Key::Bytes(vec![0; 4])).expect("an answer").expect("an entry");
+    u64::from_ne_bytes(value.try_into().expect("eight bytes"))
+}
+
+/// A hundred versions, traffic all the while: no packet without a verdict, none uncounted, and the
+/// tables stay.
+#[test]
+fn no_packet_is_lost_in_a_hundred_swaps() {
+    let mut sandbox = sandbox(&counting(0), patient());
+    let entry = Entry { map: 1, key: Key::Bytes(vec![1, 2, 3, 4]), value: vec![9; 8] };
+    sandbox.apply(&[Operation::Put(entry.clone())]).unwrap();
+    let preparer = sandbox.preparer();
+    let (give, prepared) = std::sync::mpsc::sync_channel(1);
+    let mut traffic = Traffic::new();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for version in 1..=100 {
+                let ready = preparer.prepare(&counting(version), &SelfTest::default());
+                give.send(ready.expect("it is ready")).expect("somebody waits");
+            }
+        });
+        let mut swaps = 0;
+        until_long(|| {
+            traffic.step(&mut sandbox);
+            if let Ok(ready) = prepared.try_recv() {
+                swaps += 1;
+                assert_eq!(sandbox.swap(ready, &[], ALL).unwrap(), swaps + 1);
+            }
+            swaps == 100
+        });
+    });
+    traffic.drain(&mut sandbox);
+    let counters = sandbox.counters();
+    assert_eq!((counters.passed, counters.policy), (counters.submitted, 0), "{counters:?}");
+    assert_eq!(count(&mut sandbox), counters.submitted);
+    assert_eq!(sandbox.get(1, &entry.key).unwrap(), Some(entry.value));
+}
+
+fn until_long(mut is_so: impl FnMut() -> bool) {
+    let begin = std::time::Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < std::time::Duration::from_secs(120), "not in two minutes");
+    }
+}
+
+#[test]
+fn what_fails_leaves_the_old_version() {
+    let mut sandbox = sandbox(&counting(0), patient());
+    let preparer = sandbox.preparer();
+    let bad = preparer.prepare(b"nothing", &SelfTest::default());
+    assert!(matches!(bad, Err(StartError::Refused(_))), "{bad:?}");
+    let wanted = Expected { decision: Decision::Drop, clone: None, packet: None };
+    let test = SelfTest { setup: vec![], packets: vec![(1, vec![0; 60], wanted.clone())] };
+    let bad = preparer.prepare(&pass(), &test);
+    assert!(matches!(bad, Err(StartError::SelfTest { at: 0, .. })), "{bad:?}");
+    let good = preparer.prepare(&drop_all(), &test).unwrap();
+    let change = Operation::Clear { map: 5 };
+    let failed = sandbox.swap(good, std::slice::from_ref(&change), ALL);
+    assert!(matches!(failed, Err(StartError::Carry(_))), "{failed:?}");
+    assert_eq!((sandbox.status().version, sandbox.counters().swaps), (1, 0));
+    let mut traffic = Traffic::new();
+    traffic.step(&mut sandbox);
+    traffic.drain(&mut sandbox);
+    assert_eq!(sandbox.counters().passed, u64::from(FRAMES));
+    let good = preparer.prepare(&drop_all(), &test).unwrap();
+    assert_eq!(sandbox.swap(good, &[], ALL).unwrap(), 2);
+    traffic.step(&mut sandbox);
+    traffic.drain(&mut sandbox);
+    assert_eq!(sandbox.counters().dropped, u64::from(FRAMES));
+    assert!(sandbox.maps().is_empty());
+}
+
+/// What is not carried begins anew, and what has another shape.
+#[test]
+fn maps_are_carried_by_choice() {
+    let mut sandbox = sandbox(&counting(0), patient());
+    let mut traffic = Traffic::new();
+    traffic.step(&mut sandbox);
+    traffic.drain(&mut sandbox);
+    assert_eq!(count(&mut sandbox), u64::from(FRAMES));
+    let preparer = sandbox.preparer();
+    let next = preparer.prepare(&counting(1), &SelfTest::default()).unwrap();
+    sandbox.swap(next, &[], |map| map.name != "count").unwrap();
+    assert_eq!(count(&mut sandbox), 0);
+}
