@@ -1,0 +1,208 @@
+//! Who is primary ("Client Arbitration and Controller Replication"), and what clients are sent.
+
+use std::collections::BTreeMap;
+
+use tokio::sync::{mpsc, oneshot};
+use tonic::{Code, Status};
+
+use crate::error::Error;
+use crate::rpc;
+use crate::v1::{
+    MasterArbitrationUpdate, StreamError, StreamMessageResponse, StreamOtherError, Uint128,
+    stream_error, stream_message_response::Update,
+};
+
+/// The messages that wait for a client at most.
+pub const QUEUE: usize = 1024;
+
+/// Of these, what is left to arbitration and errors: packets and digests are dropped before.
+const RESERVED: usize = 256;
+
+/// The clients that a device has at most.
+pub const MOST_CLIENTS: usize = 64;
+
+/// A client's stream.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) election: Option<u128>,
+    pub(crate) out: mpsc::Sender<StreamMessageResponse>,
+    /// Ends the stream with an error, once everything that waits is sent.
+    pub(crate) end: oneshot::Sender<Status>,
+    /// Dropped with the client, which ends its session.
+    pub(crate) _alive: oneshot::Sender<()>,
+    /// Packets and digests that found no room, and were not yet told of.
+    pub(crate) dropped: u64,
+}
+
+/// A device's clients, all of the default role.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    device: u64,
+    next: u64,
+    live: BTreeMap<u64, Client>,
+    /// The highest election id that was ever seen.
+    highest: Option<u128>,
+}
+
+impl Clients {
+    pub(crate) fn new(device: u64) -> Self {
+        Self { device, next: 0, live: BTreeMap::new(), highest: None }
+    }
+
+    /// A new client, with its first arbitration update. It has a number of its own from then on; if
+    /// it is refused, its stream is ended.
+    pub(crate) fn join(&mut self, client: Client) -> Result<u64, Error> {
+        let refused = match () {
+            () if self.live.len() >= MOST_CLIENTS => Some(Error::TooManyClients(MOST_CLIENTS)),
+            () => self.taken(client.election, None),
+        };
+        if let Some(error) = refused {
+            let _ = client.end.send(error.clone().into());
+            return Err(error);
+        }
+        let number = self.next;
+        self.next += 1;
+        let election = client.election;
+        self.live.insert(number, client);
+        self.elected(number, election, false);
+        Ok(number)
+    }
+
+    /// Another arbitration update of a client's. If it is refused, its stream is ended.
+    pub(crate) fn update(&mut self, number: u64, election: Option<u128>) {
+        if let Some(error) = self.taken(election, Some(number)) {
+            return self.close(number, error);
+        }
+        let was_primary = self.primary() == Some(number);
+        if let Some(client) = self.live.get_mut(&number) {
+            client.election = election;
+            self.elected(number, election, was_primary);
+        }
+    }
+
+    fn taken(&self, election: Option<u128>, by: Option<u64>) -> Option<Error> {
+        let id = election?;
+        let mut others = self.live.iter().filter(|(number, _)| Some(**number) != by);
+        others.any(|(_, other)| other.election == Some(id)).then_some(Error::ElectionTaken(id))
+    }
+
+    fn elected(&mut self, number: u64, election: Option<u128>, was_primary: bool) {
+        if election.is_some() && election >= self.highest {
+            self.highest = election;
+            self.tell_all();
+        } else if was_primary {
+            self.tell_all();
+        } else {
+            self.tell(&[number]);
+        }
+    }
+
+    /// A client's stream has ended.
+    pub(crate) fn leave(&mut self, number: u64) {
+        let was_primary = self.primary() == Some(number);
+        if self.live.remove(&number).is_some() && was_primary {
+            self.tell_all();
+        }
+    }
+
+    /// Ends a client's stream.
+    pub(crate) fn close(&mut self, number: u64, error: Error) {
+        let was_primary = self.primary() == Some(number);
+        if let Some(client) = self.live.remove(&number) {
+            // One that is gone hears nothing.
+            let _ = client.end.send(error.into());
+            if was_primary {
+                self.tell_all();
+            }
+        }
+    }
+
+    /// The client with the highest id that was ever seen, if it is still there.
+    pub(crate) fn primary(&self) -> Option<u64> {
+        let highest = self.highest?;
+        let primary = self.live.iter().find(|(_, client)| client.election == Some(highest));
+        primary.map(|(number, _)| *number)
+    }
+
+    /// Whether a request with this id comes from the primary.
+    pub(crate) fn is_primary(&self, election: Option<u128>) -> bool {
+        election.is_some() && election == self.highest && self.primary().is_some()
+    }
+
+    /// Everybody; the primary last, when all others know.
+    fn tell_all(&mut self) {
+        let primary = self.primary();
+        let others = self.live.keys().copied().filter(|number| Some(*number) != primary);
+        let all: Vec<u64> = others.chain(primary).collect();
+        self.tell(&all);
+    }
+
+    /// Says how the election stands.
+    fn tell(&mut self, numbers: &[u64]) {
+        let primary = self.primary();
+        for number in numbers {
+            let (code, message) = match primary {
+                Some(primary) if primary == *number => (Code::Ok, "you are primary"),
+                Some(_) => (Code::AlreadyExists, "another client is primary"),
+                None => (Code::NotFound, "no client is primary"),
+            };
+            let status =
+                rpc::Status { code: code as i32, message: message.into(), ..Default::default() };
+            let update = MasterArbitrationUpdate {
+                device_id: self.device,
+                role: None,
+                election_id: self.highest.map(to_message),
+                status: Some(status),
+            };
+            self.send(*number, Update::Arbitration(update));
+        }
+    }
+
+    /// Sends what must not be lost. A client that has no room for it is told so, and closed.
+    pub(crate) fn send(&mut self, number: u64, update: Update) {
+        let Some(client) = self.live.get(&number) else { return };
+        let message = StreamMessageResponse { update: Some(update) };
+        match client.out.try_send(message) {
+            Ok(()) => {}
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                self.close(number, Error::SlowClient(QUEUE));
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => self.leave(number),
+        }
+    }
+
+    /// Sends the primary what packets cause, which may be lost: it is told how much was.
+    pub(crate) fn offer(&mut self, update: Update) -> bool {
+        let Some(number) = self.primary() else { return false };
+        let Some(client) = self.live.get_mut(&number) else { return false };
+        if client.out.capacity() <= RESERVED {
+            client.dropped += 1;
+            return false;
+        }
+        if client.dropped > 0 {
+            let error = Error::Dropped(std::mem::take(&mut client.dropped));
+            let other = stream_error::Details::Other(StreamOtherError::default());
+            self.send(number, stream_error(&error, other));
+        }
+        self.send(number, update);
+        true
+    }
+}
+
+/// What became of something that a client has sent on its stream.
+pub(crate) fn stream_error(error: &Error, details: stream_error::Details) -> Update {
+    Update::Error(StreamError {
+        canonical_code: error.code() as i32,
+        message: crate::reply::text(error),
+        details: Some(details),
+        ..StreamError::default()
+    })
+}
+
+pub(crate) fn from_message(id: Option<&Uint128>) -> Option<u128> {
+    id.map(|id| u128::from(id.high) << 64 | u128::from(id.low))
+}
+
+fn to_message(id: u128) -> Uint128 {
+    Uint128 { high: (id >> 64) as u64, low: id as u64 }
+}

@@ -1,0 +1,278 @@
+//! A device and all that belongs to it, on a thread of its own.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::{mpsc, oneshot};
+use tonic::Status;
+
+use crate::arbitration::{Clients, stream_error};
+use crate::data;
+use crate::device::{Change, Device, Event, Packet};
+use crate::digests::{Digests, List};
+use crate::error::Error;
+use crate::pipeline::{Param, Pipeline};
+use crate::read::{Found, Reader};
+use crate::store::Store;
+use crate::v1::{
+    DigestList, DigestListAck, DigestListAckError, Entity, ForwardingPipelineConfig, PacketIn,
+    PacketMetadata, PacketOut, PacketOutError, Update, stream_error,
+    stream_message_response::Update as Told,
+};
+use crate::values::{self, Bits};
+use crate::write::{self, Sink};
+
+/// Requests that wait for a device at most; others wait to be taken from the network.
+const WAITING: usize = 64;
+
+/// The changes that are kept for COMMIT.
+const MOST_SAVED: usize = 1 << 20;
+
+/// A program and what its tables have.
+pub(crate) struct State {
+    pub(crate) config: Arc<ForwardingPipelineConfig>,
+    pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) store: Store,
+}
+
+/// A program that waits for COMMIT.
+pub(crate) struct Saved<P> {
+    pub(crate) state: State,
+    pub(crate) prepared: P,
+    pub(crate) changes: Vec<Change>,
+}
+
+pub(crate) struct Core<D: Device> {
+    pub(crate) device: D,
+    pub(crate) active: Option<State>,
+    pub(crate) saved: Option<Saved<D::Prepared>>,
+    pub(crate) clients: Clients,
+    pub(crate) digests: Digests,
+}
+
+impl<D: Device> Core<D> {
+    fn new(number: u64, device: D) -> Self {
+        let (clients, digests) = (Clients::new(number), Digests::default());
+        Self { device, active: None, saved: None, clients, digests }
+    }
+
+    /// The program that reads and writes mean: the saved one, if there is one.
+    pub(crate) fn meant(&self) -> Option<&State> {
+        self.saved.as_ref().map(|saved| &saved.state).or(self.active.as_ref())
+    }
+
+    /// Fails for all but the primary.
+    pub(crate) fn only_primary(&self, election: Option<u128>) -> Result<(), Error> {
+        self.clients.is_primary(election).then_some(()).ok_or(Error::NotPrimary)
+    }
+
+    /// One answer for each update.
+    pub(crate) fn write(
+        &mut self,
+        election: Option<u128>,
+        updates: &[Update],
+        together: bool,
+    ) -> Result<Vec<Result<(), Error>>, Error> {
+        self.only_primary(election)?;
+        let (state, sink) = match (&mut self.saved, &mut self.active) {
+            (Some(saved), _) => (&mut saved.state, Sink::Later(&mut saved.changes, MOST_SAVED)),
+            (None, Some(active)) => (active, Sink::Device(&mut self.device)),
+            (None, None) => return Err(Error::NoProgram),
+        };
+        Ok(write::batch(&state.pipeline, &mut state.store, sink, updates, together))
+    }
+
+    /// What was found, and one answer for each entity that was asked for.
+    #[expect(clippy::type_complexity, reason = "three things that belong together once")]
+    pub(crate) fn read(
+        &mut self,
+        asked: &[Entity],
+    ) -> Result<(Arc<Pipeline>, Vec<Found>, Vec<Result<(), Error>>), Error> {
+        let (state, device) = match (&self.saved, &self.active) {
+            (Some(saved), _) => (&saved.state, None),
+            (None, Some(active)) => (active, Some(&mut self.device)),
+            (None, None) => return Err(Error::NoProgram),
+        };
+        let pipeline = Arc::clone(&state.pipeline);
+        let mut reader =
+            Reader { pipeline: &pipeline, store: &state.store, device, found: Vec::new() };
+        let answers = asked.iter().map(|one| reader.look(one)).collect();
+        let found = reader.found;
+        Ok((pipeline, found, answers))
+    }
+
+    // ---- packets and digests ----
+
+    /// A packet from a client. Only the primary's goes on.
+    pub(crate) fn packet_out(&mut self, client: u64, packet: PacketOut) {
+        if let Err(error) = self.try_packet_out(client, &packet) {
+            let details =
+                stream_error::Details::PacketOut(PacketOutError { packet_out: Some(packet) });
+            self.clients.send(client, stream_error(&error, details));
+        }
+    }
+
+    fn try_packet_out(&mut self, client: u64, packet: &PacketOut) -> Result<(), Error> {
+        if self.clients.primary() != Some(client) {
+            return Err(Error::NotPrimary);
+        }
+        let active = self.active.as_ref().ok_or(Error::NoProgram)?;
+        let metadata = metadata(&active.pipeline.packet_out, &packet.metadata)?;
+        Ok(self.device.send(Packet { payload: packet.payload.clone(), metadata })?)
+    }
+
+    pub(crate) fn digest_ack(&mut self, client: u64, ack: DigestListAck) {
+        let error = match self.clients.primary() == Some(client) {
+            false => Error::NotPrimary,
+            true if self.digests.acknowledge(ack.digest_id, ack.list_id) => return,
+            true => Error::NoList { digest: ack.digest_id, list: ack.list_id },
+        };
+        let ack = DigestListAckError { digest_list_ack: Some(ack) };
+        let details = stream_error::Details::DigestListAck(ack);
+        self.clients.send(client, stream_error(&error, details));
+    }
+
+    /// What the device has to tell. Says when it wants to be asked again.
+    pub(crate) fn events(&mut self, events: Vec<Event>, now: Instant) -> Option<Instant> {
+        for event in events {
+            match event {
+                Event::Packet(packet) => self.packet_in(packet),
+                Event::Digest { id, data } => {
+                    let active = self.active.as_ref();
+                    let config = active.and_then(|active| active.store.digests.get(&id)).copied();
+                    let Some(config) = config else { continue };
+                    if let Some(list) = self.digests.add(id, data, &config, now) {
+                        self.send_list(list);
+                    }
+                }
+            }
+        }
+        let configs = self.active.as_ref().map(|active| active.store.digests.clone())?;
+        for list in self.digests.due(&configs, now) {
+            self.send_list(list);
+        }
+        self.digests.next(&configs)
+    }
+
+    fn packet_in(&mut self, packet: Packet) {
+        let metadata = packet.metadata.into_iter().map(|(metadata_id, value)| PacketMetadata {
+            metadata_id,
+            value: values::shortest(&value),
+        });
+        let packet = PacketIn { payload: packet.payload, metadata: metadata.collect() };
+        self.clients.offer(Told::Packet(packet));
+    }
+
+    fn send_list(&mut self, list: List) {
+        let of = self.active.as_ref().and_then(|active| active.pipeline.digests.get(&list.digest));
+        let Some(of) = of.map(|digest| digest.of.clone()) else { return };
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let message = DigestList {
+            digest_id: list.digest,
+            list_id: list.list,
+            data: list.data.iter().map(|one| data::to_message(one, &of)).collect(),
+            // 63 bits last until the year 2262.
+            timestamp: since.as_nanos() as i64,
+        };
+        if !self.clients.offer(Told::Digest(message)) {
+            // Nobody has it: it may come again.
+            self.digests.acknowledge(list.digest, list.list);
+        }
+    }
+}
+
+/// What goes along with a packet, whole and in p4info's order.
+fn metadata(params: &[Param], given: &[PacketMetadata]) -> Result<Vec<(u32, Bits)>, Error> {
+    if let Some(other) =
+        given.iter().find(|one| !params.iter().any(|param| param.id == one.metadata_id))
+    {
+        return Err(Error::Metadata(other.metadata_id));
+    }
+    let one = |param: &Param| {
+        let mut of = given.iter().filter(|one| one.metadata_id == param.id);
+        let (Some(one), None) = (of.next(), of.next()) else {
+            return Err(Error::Metadata(param.id));
+        };
+        let value = values::unsigned(&one.value, param.width);
+        let wrong = || Error::Width { of: param.name.clone(), width: param.width };
+        Ok((param.id, value.ok_or_else(wrong)?))
+    };
+    params.iter().map(one).collect()
+}
+
+// ---- the thread ----
+
+type Job<D> = Box<dyn FnOnce(&mut Core<D>) + Send>;
+
+/// How a device is reached.
+pub(crate) struct Handle<D: Device>(mpsc::Sender<Job<D>>);
+
+impl<D: Device> Clone for Handle<D> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<D: Device> Handle<D> {
+    /// Starts a device's thread, and the task that passes on what it tells.
+    pub(crate) fn start(number: u64, mut device: D) -> std::io::Result<Self> {
+        let (jobs, mut queue) = mpsc::channel::<Job<D>>(WAITING);
+        let events = device.events();
+        let work = move || {
+            let mut core = Core::new(number, device);
+            while let Some(job) = queue.blocking_recv() {
+                job(&mut core);
+            }
+        };
+        std::thread::Builder::new().name(format!("p4runtime-{number}")).spawn(work)?;
+        let handle = Self(jobs);
+        tokio::spawn(pass_on(handle.downgrade(), events));
+        Ok(handle)
+    }
+
+    /// The task that passes on events does not keep the device alive.
+    fn downgrade(&self) -> mpsc::WeakSender<Job<D>> {
+        self.0.downgrade()
+    }
+
+    /// Has something done on the device's thread.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Core<D>) -> T + Send + 'static,
+    ) -> Result<T, Status> {
+        let (reply, answer) = oneshot::channel();
+        let job: Job<D> = Box::new(move |core| {
+            // Whoever asked may be gone.
+            let _ = reply.send(job(core));
+        });
+        let gone = || Status::unavailable("the device is not at work any more");
+        self.0.send(job).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())
+    }
+}
+
+/// Packets and digests that are taken at once.
+const AT_ONCE: usize = 256;
+
+async fn pass_on<D: Device>(to: mpsc::WeakSender<Job<D>>, mut events: mpsc::Receiver<Event>) {
+    let mut next: Option<Instant> = None;
+    let mut open = true;
+    while open || next.is_some() {
+        let mut some = Vec::new();
+        let due = async {
+            match next {
+                Some(at) => tokio::time::sleep_until(at.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            count = events.recv_many(&mut some, AT_ONCE), if open => open = count > 0,
+            () = due => {}
+        }
+        let Some(handle) = to.upgrade().map(Handle) else { return };
+        match handle.run(|core| core.events(some, Instant::now())).await {
+            Ok(at) => next = at,
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Digests on their way to the primary ("DigestEntry"): collected into lists, none twice before it is
+//! acknowledged. Time is an argument.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use crate::data::Data;
+use crate::v1::digest_entry::Config;
+
+/// The longest list, whatever a client asks for.
+const LONGEST: usize = 4096;
+
+/// The values that one digest remembers. Others are dropped until there is room.
+const MOST_KNOWN: usize = 65_536;
+
+#[derive(Debug, Default)]
+pub(crate) struct Digests {
+    of: BTreeMap<u32, Digest>,
+    lists: u64,
+}
+
+#[derive(Debug, Default)]
+struct Digest {
+    waiting: Vec<Data>,
+    /// When the first of them came.
+    since: Option<Instant>,
+    /// Lists that were sent and not acknowledged.
+    sent: BTreeMap<u64, (Instant, Vec<Data>)>,
+    /// All that waits or was sent.
+    known: BTreeSet<Data>,
+}
+
+/// A list that is to be sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct List {
+    pub(crate) digest: u32,
+    pub(crate) list: u64,
+    pub(crate) data: Vec<Data>,
+}
+
+fn time(ns: i64) -> Duration {
+    Duration::from_nanos(u64::try_from(ns).unwrap_or(0))
+}
+
+impl Digests {
+    /// Another program, or another primary: nothing waits any more.
+    pub(crate) fn clear(&mut self) {
+        self.of.clear();
+    }
+
+    /// A value; perhaps it completes a list.
+    pub(crate) fn add(
+        &mut self,
+        id: u32,
+        data: Data,
+        config: &Config,
+        now: Instant,
+    ) -> Option<List> {
+        let digest = self.of.entry(id).or_default();
+        digest.expire(time(config.ack_timeout_ns), now);
+        if digest.known.len() >= MOST_KNOWN || !digest.known.insert(data.clone()) {
+            return None;
+        }
+        digest.waiting.push(data);
+        digest.since.get_or_insert(now);
+        let longest = match usize::try_from(config.max_list_size) {
+            Ok(size @ 1..) => size.min(LONGEST),
+            _ => LONGEST,
+        };
+        let whole = digest.waiting.len() >= longest || config.max_timeout_ns == 0;
+        whole.then(|| self.take(id, config, now)).flatten()
+    }
+
+    /// What waits of a digest.
+    fn take(&mut self, id: u32, config: &Config, now: Instant) -> Option<List> {
+        let digest = self.of.get_mut(&id)?;
+        digest.since = None;
+        let data = std::mem::take(&mut digest.waiting);
+        if data.is_empty() {
+            return None;
+        }
+        self.lists += 1;
+        if config.ack_timeout_ns > 0 {
+            digest.sent.insert(self.lists, (now, data.clone()));
+        } else {
+            digest.forget(&data);
+        }
+        Some(List { digest: id, list: self.lists, data })
+    }
+
+    /// Lists that have waited long enough.
+    pub(crate) fn due(&mut self, configs: &BTreeMap<u32, Config>, now: Instant) -> Vec<List> {
+        let ids: Vec<u32> = self.of.keys().copied().collect();
+        let mut due = Vec::new();
+        for id in ids {
+            let Some(config) = configs.get(&id) else {
+                self.of.remove(&id);
+                continue;
+            };
+            let since = self.of.get(&id).and_then(|digest| digest.since);
+            if since.is_some_and(|since| now.duration_since(since) >= time(config.max_timeout_ns)) {
+                due.extend(self.take(id, config, now));
+            }
+        }
+        due
+    }
+
+    /// When the next list will be due.
+    pub(crate) fn next(&self, configs: &BTreeMap<u32, Config>) -> Option<Instant> {
+        let due = |(id, digest): (&u32, &Digest)| {
+            digest.since?.checked_add(time(configs.get(id)?.max_timeout_ns))
+        };
+        self.of.iter().filter_map(due).min()
+    }
+
+    /// Whether the list waited for an acknowledgement.
+    pub(crate) fn acknowledge(&mut self, id: u32, list: u64) -> bool {
+        let Some(digest) = self.of.get_mut(&id) else { return false };
+        let sent = digest.sent.remove(&list);
+        sent.inspect(|(_, data)| digest.forget(data)).is_some()
+    }
+}
+
+impl Digest {
+    fn forget(&mut self, data: &[Data]) {
+        for one in data {
+            self.known.remove(one);
+        }
+    }
+
+    /// Forgets lists that nobody has acknowledged.
+    fn expire(&mut self, after: Duration, now: Instant) {
+        while let Some(oldest) = self.sent.first_entry()
+            && now.duration_since(oldest.get().0) >= after
+        {
+            let (_, data) = oldest.remove();
+            self.forget(&data);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(number: u8) -> Data {
+        Data::Bits(vec![number].into())
+    }
+
+    const CONFIG: Config =
+        Config { max_timeout_ns: 1_000_000, max_list_size: 3, ack_timeout_ns: 5_000_000 };
+
+    #[test]
+    fn lists_are_sent_when_they_are_long_or_old_enough() {
+        let (mut digests, start) = (Digests::default(), Instant::now());
+        let configs = BTreeMap::from([(1, CONFIG)]);
+        assert_eq!(digests.add(1, value(1), &CONFIG, start), None);
+        assert_eq!(digests.add(1, value(2), &CONFIG, start), None);
+        let whole = digests.add(1, value(3), &CONFIG, start).unwrap();
+        assert_eq!(whole, List { digest: 1, list: 1, data: vec![value(1), value(2), value(3)] });
+        assert_eq!(digests.next(&configs), None);
+
+        assert_eq!(digests.add(1, value(4), &CONFIG, start), None);
+        let due = start + Duration::from_millis(1);
+        assert_eq!(digests.next(&configs), Some(due));
+        assert_eq!(digests.due(&configs, start), []);
+        assert_eq!(digests.due(&configs, due), [List { digest: 1, list: 2, data: vec![value(4)] }]);
+    }
+
+    #[test]
+    fn nothing_is_sent_twice_before_it_is_acknowledged_or_old() {
+        let (mut digests, start) = (Digests::default(), Instant::now());
+        let config = Config { max_list_size: 1, ..CONFIG };
+        let first = digests.add(1, value(1), &config, start).unwrap();
+        assert_eq!(digests.add(1, value(1), &config, start), None);
+        assert!(digests.acknowledge(1, first.list));
+        assert!(!digests.acknowledge(1, first.list), "once");
+        assert!(!digests.acknowledge(2, first.list), "of another digest");
+        assert!(digests.add(1, value(1), &config, start).is_some());
+        assert_eq!(digests.add(1, value(1), &config, start + Duration::from_millis(4)), None);
+        assert!(digests.add(1, value(1), &config, start + Duration::from_millis(5)).is_some());
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let (mut digests, start) = (Digests::default(), Instant::now());
+        let config = Config { max_list_size: i32::MAX, ..CONFIG };
+        let mut sent = 0;
+        for number in 0..100_000_u32 {
+            let data = Data::Bits(number.to_be_bytes().to_vec().into());
+            sent += digests.add(1, data, &config, start).map_or(0, |list| list.data.len());
+        }
+        assert_eq!(sent, MOST_KNOWN);
+        assert_eq!(digests.of[&1].known.len(), MOST_KNOWN);
+    }
+}

@@ -1,0 +1,223 @@
+//! Updates of table entries, checked ("TableEntry").
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use p4info::v1::meter_spec;
+
+use crate::cells;
+use crate::device::{Call, Change, Direct, Entry, Key};
+use crate::error::Error;
+use crate::matches;
+use crate::pipeline::{Pipeline, Scope, Table};
+use crate::store::{DefaultRow, Effect, Row, Store, TableState};
+use crate::v1::{self, table_action, update};
+use crate::values;
+use crate::write::{Place, Plan};
+
+/// What a program knows of a table, and what is in it.
+pub(crate) fn table<'a>(
+    pipeline: &'a Pipeline,
+    store: &'a Store,
+    id: u32,
+) -> Result<(&'a Table, &'a TableState), Error> {
+    let both = (pipeline.tables.get(&id), store.tables.get(&id));
+    match both {
+        (Some(table), Some(state)) => Ok((table, state)),
+        _ => Err(Error::UnknownId { kind: "table", id }),
+    }
+}
+
+pub(crate) fn plan(
+    pipeline: &Pipeline,
+    store: &Store,
+    kind: update::Type,
+    entry: &v1::TableEntry,
+) -> Result<Plan, Error> {
+    let id = entry.table_id;
+    let (table, state) = table(pipeline, store, id)?;
+    if entry.is_const {
+        return Err(Error::ConstIsRead);
+    }
+    if entry.is_default_action {
+        return default(pipeline, (table, state), kind, entry);
+    }
+    if table.fields.is_empty() {
+        return Err(Error::NoKey(table.name.clone()));
+    }
+    let key = Arc::new(matches::key(table, &entry.r#match, entry.priority)?);
+    let place = Place::Row(id, Arc::clone(&key));
+    let old = state.rows.get(&key);
+    let missing = || Error::NoEntry(table.name.clone());
+    let constant = || Error::ConstantEntry(table.name.clone());
+    if kind == update::Type::Delete {
+        if table.constant {
+            return Err(Error::ConstantTable(table.name.clone()));
+        }
+        if old.ok_or_else(missing)?.constant {
+            return Err(constant());
+        }
+        let effect = Effect::Row { table: id, key: Arc::clone(&key), row: None };
+        return Ok(Plan { change: Some(Change::Delete { table: id, key }), effect, place });
+    }
+    let direct = direct(table, entry)?;
+    let call = called(pipeline, table, entry, Scope::Entries)?;
+    let (call, is_constant) = match kind {
+        update::Type::Insert if table.constant => {
+            return Err(Error::ConstantTable(table.name.clone()));
+        }
+        update::Type::Insert => {
+            if old.is_some() {
+                return Err(Error::Exists(table.name.clone()));
+            }
+            if table.size != 0 && state.rows.len() as u64 >= table.size {
+                return Err(Error::Full { table: table.name.clone(), size: table.size });
+            }
+            (call.ok_or(Error::NotSet("the entry's action"))?, false)
+        }
+        update::Type::Modify => {
+            let old = old.ok_or_else(missing)?;
+            let is_constant = table.constant || old.constant;
+            if is_constant && call.is_some() {
+                return Err(constant());
+            }
+            (call.unwrap_or_else(|| old.call.clone()), is_constant)
+        }
+        _ => return Err(Error::Unspecified("the update's type")),
+    };
+    let row = Arc::new(Row {
+        call: call.clone(),
+        meter: direct.meter,
+        metadata: entry.metadata.clone(),
+        cookie: cookie(entry),
+        constant: is_constant,
+    });
+    let effect = Effect::Row { table: id, key: Arc::clone(&key), row: Some(row) };
+    let entry = Entry { table: id, key, call, direct };
+    let change = match kind {
+        update::Type::Insert => Change::Insert(entry),
+        _ => Change::Modify(entry),
+    };
+    Ok(Plan { change: Some(change), effect, place })
+}
+
+/// What packets get that no entry matches. It is always there.
+fn default(
+    pipeline: &Pipeline,
+    (table, state): (&Table, &TableState),
+    kind: update::Type,
+    entry: &v1::TableEntry,
+) -> Result<Plan, Error> {
+    let id = entry.table_id;
+    if !entry.r#match.is_empty() || entry.priority != 0 || entry.idle_timeout_ns != 0 {
+        return Err(Error::DefaultHasKey);
+    }
+    if kind != update::Type::Modify {
+        return Err(Error::OnlyModified("default actions"));
+    }
+    if table.constant_default.is_some() {
+        return Err(Error::ConstantDefault(table.name.clone()));
+    }
+    let direct = direct(table, entry)?;
+    let call = called(pipeline, table, entry, Scope::Default)?;
+    let row = match call.clone() {
+        Some(call) => DefaultRow {
+            call: Some(call),
+            meter: direct.meter,
+            metadata: entry.metadata.clone(),
+            cookie: cookie(entry),
+            changed: true,
+        },
+        None => DefaultRow { call: state.original.clone(), ..DefaultRow::default() },
+    };
+    let effect = Effect::Default { table: id, row };
+    let change = Change::Default { table: id, call, direct };
+    Ok(Plan { change: Some(change), effect, place: Place::Default(id) })
+}
+
+/// The older of the two fields for what only the client understands.
+#[expect(deprecated, reason = "clients still use it")]
+pub(crate) fn cookie(entry: &v1::TableEntry) -> u64 {
+    entry.controller_metadata
+}
+
+/// The counter and the meter of an entry, where the table has them.
+fn direct(table: &Table, entry: &v1::TableEntry) -> Result<Direct, Error> {
+    if entry.idle_timeout_ns != 0 || entry.time_since_last_hit.is_some() {
+        return Err(Error::NoIdleTimeout(table.name.clone()));
+    }
+    if entry.meter_counter_data.is_some() {
+        return Err(Error::Unsupported("counters of meters' colours"));
+    }
+    let none = |what| Err(Error::NoDirect(table.name.clone(), what));
+    if entry.counter_data.is_some() && !table.counter {
+        return none("counter");
+    }
+    let kind = match table.meter {
+        None if entry.meter_config.is_some() => return none("meter"),
+        kind => kind.unwrap_or(meter_spec::Type::TwoRateThreeColor),
+    };
+    let count = entry.counter_data.as_ref().map(|data| cells::count(data, &table.name));
+    Ok(Direct {
+        count: count.transpose()?,
+        meter: cells::meter(entry.meter_config.as_ref(), kind, &table.name)?,
+    })
+}
+
+/// The action of an entry, if it has one.
+fn called(
+    pipeline: &Pipeline,
+    table: &Table,
+    entry: &v1::TableEntry,
+    used_in: Scope,
+) -> Result<Option<Call>, Error> {
+    let Some(action) = &entry.action else { return Ok(None) };
+    let message = match &action.r#type {
+        Some(table_action::Type::Action(action)) => action,
+        None => return Err(Error::NotSet("the entry's action")),
+        // p4info knows none for this table.
+        Some(_) => return Err(Error::Unsupported("action profiles")),
+    };
+    let id = message.action_id;
+    let known = pipeline.actions.get(&id).ok_or(Error::UnknownId { kind: "action", id })?;
+    let scope = table.actions.get(&id);
+    let other = || Error::OtherAction { table: table.name.clone(), action: known.name.clone() };
+    let scope = *scope.ok_or_else(other)?;
+    if scope != Scope::Anywhere && scope != used_in {
+        let only = if scope == Scope::Default { "the default action" } else { "entries" };
+        let (table, action) = (table.name.clone(), known.name.clone());
+        return Err(Error::Scope { table, action, only });
+    }
+    let mut given = BTreeMap::new();
+    for one in &message.params {
+        let param = known.params.iter().find(|param| param.id == one.param_id);
+        let unknown = || Error::UnknownParam { action: known.name.clone(), param: one.param_id };
+        let param = param.ok_or_else(unknown)?;
+        let value = values::unsigned(&one.value, param.width);
+        let value =
+            value.ok_or_else(|| Error::Width { of: param.name.clone(), width: param.width })?;
+        if given.insert(param.id, value).is_some() {
+            return Err(Error::TwiceParam(param.name.clone()));
+        }
+    }
+    let argument = |param: &crate::pipeline::Param| {
+        given.remove(&param.id).ok_or_else(|| Error::MissingParam(param.name.clone()))
+    };
+    let arguments = known.params.iter().map(argument).collect::<Result<_, _>>()?;
+    Ok(Some(Call { action: id, arguments }))
+}
+
+/// The key that a direct counter's or meter's entry is meant by.
+pub(crate) fn target(
+    table: &Table,
+    entry: &v1::TableEntry,
+) -> Result<crate::device::Target, Error> {
+    if entry.is_default_action {
+        if !entry.r#match.is_empty() || entry.priority != 0 {
+            return Err(Error::DefaultHasKey);
+        }
+        return Ok(crate::device::Target::Default);
+    }
+    let key: Key = matches::key(table, &entry.r#match, entry.priority)?;
+    Ok(crate::device::Target::Entry(Arc::new(key)))
+}

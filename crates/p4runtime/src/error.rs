@@ -1,0 +1,194 @@
+//! Why something is refused, and gRPC's codes for it.
+
+use tonic::Code;
+
+use crate::device::Refused;
+
+/// Why a request, or one update of a batch, is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "each says what it is")]
+pub enum Error {
+    // ---- who asks, and for what ----
+    #[error("there is no device {0} here")]
+    NoDevice(u64),
+    #[error("there is no role `{0}`: only the default role, which has no name")]
+    NoRole(String),
+    #[error("not from the primary client: only its election id may change anything")]
+    NotPrimary,
+    #[error("the device has no program yet")]
+    NoProgram,
+    #[error("the program is saved, but not at work before COMMIT: it has no counters or registers")]
+    NotCommitted,
+    #[error("{0} are not supported")]
+    Unsupported(&'static str),
+    #[error("{0} is not set")]
+    NotSet(&'static str),
+    #[error("{0} is none that P4Runtime knows")]
+    Unspecified(&'static str),
+
+    // ---- arbitration ----
+    #[error("the election id {0} is another client's")]
+    ElectionTaken(u128),
+    #[error("a stream stays with its device: this one is device {0}'s")]
+    OtherDevice(u64),
+    #[error("{0} clients have streams: no more")]
+    TooManyClients(usize),
+
+    // ---- ids and values ----
+    #[error("no {kind} has the id {id:#010x}")]
+    UnknownId { kind: &'static str, id: u32 },
+    #[error("`{of}`: the value is not one of {width} bits")]
+    Width { of: String, width: u32 },
+    #[error("`{of}`: the value is none of its type, {wanted}")]
+    Data { of: String, wanted: String },
+    #[error("`{of}`: {index} is no index")]
+    NegativeIndex { of: String, index: i64 },
+    #[error("`{of}`: index {index}, but there are {size} cells")]
+    Index { of: String, index: i64, size: u64 },
+    #[error("`{of}`: a negative number of packets, bytes or units")]
+    Negative { of: String },
+    #[error("`{of}`: {problem}")]
+    Rates { of: String, problem: &'static str },
+
+    // ---- keys ----
+    #[error("table `{table}` has no match field {field}")]
+    UnknownField { table: String, field: u32 },
+    #[error("match field `{0}` is there twice")]
+    TwiceField(String),
+    #[error("match field `{0}` is missing: an exact match has a value")]
+    MissingField(String),
+    #[error("match field `{field}` takes a match of kind {wanted}")]
+    MatchKind { field: String, wanted: &'static str },
+    #[error("match field `{0}` would match anything: leave it out then")]
+    DontCare(String),
+    #[error("match field `{0}`: the value has bits that the mask has not")]
+    OutsideMask(String),
+    #[error("match field `{field}`: a prefix of {length} bits, of {width}")]
+    PrefixLength { field: String, length: i32, width: u32 },
+    #[error("match field `{0}`: the value has bits behind the prefix")]
+    BehindPrefix(String),
+    #[error("match field `{0}`: the range ends before it begins")]
+    Bounds(String),
+    #[error("table `{0}` needs a priority above 0")]
+    PriorityNeeded(String),
+    #[error("table `{0}` has no priorities: leave it 0")]
+    PriorityForbidden(String),
+
+    // ---- actions ----
+    #[error("action {action} is none of table `{table}`")]
+    OtherAction { table: String, action: String },
+    #[error("action `{action}` of table `{table}` is for {only} only")]
+    Scope { table: String, action: String, only: &'static str },
+    #[error("action `{action}` has no parameter {param}")]
+    UnknownParam { action: String, param: u32 },
+    #[error("parameter `{0}` is there twice")]
+    TwiceParam(String),
+    #[error("parameter `{0}` is missing")]
+    MissingParam(String),
+
+    // ---- entries ----
+    #[error("table `{0}` has no match fields: it has a default action, and no entries")]
+    NoKey(String),
+    #[error("table `{0}` has this entry already")]
+    Exists(String),
+    #[error("table `{0}` has no such entry")]
+    NoEntry(String),
+    #[error("table `{table}` is full: it has {size} entries")]
+    Full { table: String, size: u64 },
+    #[error("the entries of table `{0}` are constant")]
+    ConstantTable(String),
+    #[error("this entry of table `{0}` is constant")]
+    ConstantEntry(String),
+    #[error("the default action of table `{0}` is constant")]
+    ConstantDefault(String),
+    #[error("a default action has no match fields, no priority and no idle timeout")]
+    DefaultHasKey,
+    #[error("{0} can be modified; they are not inserted or deleted")]
+    OnlyModified(&'static str),
+    #[error("is_const is for what is read")]
+    ConstIsRead,
+    #[error("table `{0}` has no direct {1}")]
+    NoDirect(String, &'static str),
+    #[error("table `{0}` has no idle timeouts")]
+    NoIdleTimeout(String),
+    #[error("all tables are asked for (table id 0): nothing else may be asked for then")]
+    AllTables,
+    #[error("value set `{0}` has this member twice")]
+    TwiceMember(String),
+
+    // ---- batches ----
+    #[error("not done, since another update of the batch was refused")]
+    WithOthers,
+    #[error("{0} changes wait for COMMIT: no more")]
+    TooManySaved(usize),
+    #[error("more than {0} entities: read them in parts")]
+    TooMany(usize),
+
+    // ---- programs ----
+    #[error("COMMIT takes the program that was saved: it brings none of its own")]
+    CommitBrings,
+    #[error("no program was saved")]
+    NothingSaved,
+    #[error("p4info: `{of}`: {problem}")]
+    Info { of: String, problem: &'static str },
+    #[error("p4info: the id {0:#010x} is there twice")]
+    TwiceId(u32),
+    #[error("what is in table `{0}` does not fit the new program")]
+    NotKept(String),
+
+    // ---- the others ----
+    #[error("packet metadata {0} is none that p4info knows, or is there twice or not at all")]
+    Metadata(u32),
+    #[error("digest list {list} of {digest:#010x} waits for no acknowledgement")]
+    NoList { digest: u32, list: u64 },
+    #[error("a stream begins with an arbitration update")]
+    NoArbitration,
+    #[error("this stream is read too slowly: {0} messages wait")]
+    SlowClient(usize),
+    #[error("{0} packets and digests were dropped: this stream is read too slowly")]
+    Dropped(u64),
+    #[error("nothing was read for {0} s")]
+    SlowReader(u64),
+    #[error("{0}")]
+    Device(#[from] Refused),
+}
+
+impl Error {
+    /// gRPC's code for it, as the specification says where it does.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::NoDevice(_)
+            | Self::NoRole(_)
+            | Self::NoEntry(_)
+            | Self::NothingSaved
+            | Self::NoList { .. } => Code::NotFound,
+            Self::NotPrimary
+            | Self::Scope { .. }
+            | Self::ConstantTable(_)
+            | Self::ConstantEntry(_)
+            | Self::ConstantDefault(_) => Code::PermissionDenied,
+            Self::NoProgram | Self::NotCommitted | Self::OtherDevice(_) | Self::NoArbitration => {
+                Code::FailedPrecondition
+            }
+            Self::Unsupported(_) => Code::Unimplemented,
+            Self::Width { .. } | Self::Index { .. } => Code::OutOfRange,
+            Self::Exists(_) | Self::TwiceMember(_) => Code::AlreadyExists,
+            Self::Full { .. }
+            | Self::TooManyClients(_)
+            | Self::TooManySaved(_)
+            | Self::TooMany(_)
+            | Self::SlowClient(_)
+            | Self::Dropped(_) => Code::ResourceExhausted,
+            Self::SlowReader(_) => Code::DeadlineExceeded,
+            Self::WithOthers => Code::Aborted,
+            Self::Device(refused) => match refused {
+                Refused::Invalid(_) => Code::InvalidArgument,
+                Refused::Full(_) => Code::ResourceExhausted,
+                Refused::Unsupported(_) => Code::Unimplemented,
+                Refused::Away(_) => Code::Unavailable,
+                Refused::WithOthers => Code::Aborted,
+            },
+            _ => Code::InvalidArgument,
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! What p4info says of a program, checked and in the order in which it is asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use p4info::v1 as info;
+
+use crate::device::Call;
+use crate::error::Error;
+use crate::types::{Resolver, Type, width_of};
+use crate::values::{self, Bits};
+
+/// The most cells that a counter, a meter or a register may have.
+pub const MOST_CELLS: u64 = 1 << 20;
+
+/// A program as the control plane knows it: everything by its id.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each says what it is")]
+pub struct Pipeline {
+    /// The architecture, if p4info says it.
+    pub arch: String,
+    pub tables: BTreeMap<u32, Table>,
+    pub actions: BTreeMap<u32, Action>,
+    pub counters: BTreeMap<u32, Array>,
+    pub meters: BTreeMap<u32, Array>,
+    pub registers: BTreeMap<u32, Register>,
+    pub value_sets: BTreeMap<u32, ValueSet>,
+    pub digests: BTreeMap<u32, Register>,
+    /// What goes along with packets from the control plane, and to it.
+    pub packet_out: Vec<Param>,
+    pub packet_in: Vec<Param>,
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// What packets are compared by.
+    pub fields: Vec<Field>,
+    /// Its actions by id.
+    pub actions: BTreeMap<u32, Scope>,
+    /// Their ids in p4info's order, which is the program's.
+    pub order: Vec<u32>,
+    /// The default action, if it never changes.
+    pub constant_default: Option<u32>,
+    /// The default action that p4info knows.
+    pub initial_default: Option<Call>,
+    /// The most entries; 0 if p4info says nothing.
+    pub size: u64,
+    /// Entries never change.
+    pub constant: bool,
+    /// Each entry has a counter.
+    pub counter: bool,
+    /// Each entry has a meter, of this type.
+    pub meter: Option<info::meter_spec::Type>,
+}
+
+/// A match field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Its id within the table.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// In bits.
+    pub width: u32,
+    /// How it is compared.
+    pub kind: MatchKind,
+}
+
+/// How a field is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each says what it is")]
+pub enum MatchKind {
+    Exact,
+    Lpm,
+    Ternary,
+    Range,
+    Optional,
+}
+
+/// Where an action may be used in a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each says what it is")]
+pub enum Scope {
+    Anywhere,
+    Entries,
+    Default,
+}
+
+/// An action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Action {
+    /// Its name.
+    pub name: String,
+    /// What the control plane gives it.
+    pub params: Vec<Param>,
+}
+
+/// A parameter of an action, or something that goes along with a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Param {
+    /// Its id within the action.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// In bits.
+    pub width: u32,
+}
+
+/// A counter or a meter with an index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Array {
+    /// Its name.
+    pub name: String,
+    /// How many cells.
+    pub size: u64,
+    /// Of a meter; the default one of a counter.
+    pub meter: info::meter_spec::Type,
+}
+
+/// A register, or a digest, which has one cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Register {
+    /// Its name.
+    pub name: String,
+    /// How many cells.
+    pub size: u64,
+    /// Of each cell.
+    pub of: Type,
+}
+
+/// A value set of a parser.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ValueSet {
+    /// Its name.
+    pub name: String,
+    /// What packets are compared by.
+    pub fields: Vec<Field>,
+    /// The most members.
+    pub size: u64,
+}
+
+impl Table {
+    /// Whether more than one entry may match, so that priorities decide.
+    pub fn has_priorities(&self) -> bool {
+        let decides = |field: &Field| !matches!(field.kind, MatchKind::Exact | MatchKind::Lpm);
+        self.fields.iter().any(decides)
+    }
+}
+
+fn bad(of: &str, problem: &'static str) -> Error {
+    Error::Info { of: of.to_owned(), problem }
+}
+
+/// Reads p4info, and finds what in it contradicts itself or is more than a device has.
+struct Reader<'a> {
+    info: &'a info::P4Info,
+    named: info::P4TypeInfo,
+    ids: BTreeSet<u32>,
+}
+
+impl Pipeline {
+    /// What p4info says.
+    ///
+    /// # Errors
+    ///
+    /// If it contradicts itself, or has what is not supported.
+    pub fn new(info: &info::P4Info) -> Result<Self, Error> {
+        let named = info.type_info.clone().unwrap_or_default();
+        Reader { info, named, ids: BTreeSet::new() }.read()
+    }
+}
+
+impl Reader<'_> {
+    fn read(mut self) -> Result<Pipeline, Error> {
+        let info = self.info;
+        let arch = info.pkg_info.as_ref().map_or("", |package| &package.arch).to_owned();
+        let mut made = Pipeline { arch, ..Pipeline::default() };
+        if let Some(one) = info.action_profiles.first() {
+            let name = one.preamble.as_ref().map_or("", |one| &one.name);
+            return Err(bad(name, "action profiles are not supported"));
+        }
+        for action in &info.actions {
+            let (id, name) = self.id(action.preamble.as_ref(), 0x01)?;
+            let mut params = Vec::new();
+            for one in &action.params {
+                params.push(param(&params, one.id, &one.name, one.bitwidth)?);
+            }
+            made.actions.insert(id, Action { name, params });
+        }
+        for table in &info.tables {
+            let (id, name) = self.id(table.preamble.as_ref(), 0x02)?;
+            made.tables.insert(id, read_table(table, name, &made.actions)?);
+        }
+        for set in &info.value_sets {
+            let (id, name) = self.id(set.preamble.as_ref(), 0x03)?;
+            let size = u64::try_from(set.size).map_err(|_| bad(&name, "a negative size"))?;
+            let fields = fields(&set.r#match, &name)?;
+            made.value_sets.insert(id, ValueSet { name, fields, size });
+        }
+        self.counters_and_meters(&mut made)?;
+        for one in &info.registers {
+            let (id, name) = self.id(one.preamble.as_ref(), 0x16)?;
+            let of = Resolver::new(&self.named, &name).resolve(one.type_spec.as_ref(), 0)?;
+            let size = cells(one.size.into(), &name)?;
+            made.registers.insert(id, Register { name, size, of });
+        }
+        for one in &info.digests {
+            let (id, name) = self.id(one.preamble.as_ref(), 0x17)?;
+            let of = Resolver::new(&self.named, &name).resolve(one.type_spec.as_ref(), 0)?;
+            made.digests.insert(id, Register { name, size: 1, of });
+        }
+        for one in &info.controller_packet_metadata {
+            let (_, name) = self.id(one.preamble.as_ref(), 0x04)?;
+            let mut params = Vec::new();
+            for one in &one.metadata {
+                params.push(param(&params, one.id, &one.name, one.bitwidth)?);
+            }
+            match &*name {
+                "packet_out" => made.packet_out = params,
+                "packet_in" => made.packet_in = params,
+                _ => return Err(bad(&name, "neither packet_in nor packet_out")),
+            }
+        }
+        Ok(made)
+    }
+
+    /// The id and the name of something. An id is there once, and says of which kind it is.
+    fn id(&mut self, preamble: Option<&info::Preamble>, kind: u32) -> Result<(u32, String), Error> {
+        let preamble = preamble.ok_or(Error::NotSet("a preamble in p4info"))?;
+        if preamble.id >> 24 != kind {
+            return Err(bad(&preamble.name, "its id is one of another kind"));
+        }
+        if !self.ids.insert(preamble.id) {
+            return Err(Error::TwiceId(preamble.id));
+        }
+        Ok((preamble.id, preamble.name.clone()))
+    }
+
+    fn counters_and_meters(&mut self, made: &mut Pipeline) -> Result<(), Error> {
+        let info = self.info;
+        let plain = info::meter_spec::Type::TwoRateThreeColor;
+        for one in &info.counters {
+            let (id, name) = self.id(one.preamble.as_ref(), 0x12)?;
+            let size = cells(one.size, &name)?;
+            made.counters.insert(id, Array { name, size, meter: plain });
+        }
+        for one in &info.meters {
+            let (id, name) = self.id(one.preamble.as_ref(), 0x14)?;
+            let size = cells(one.size, &name)?;
+            let meter = one.spec.as_ref().map_or(plain, info::MeterSpec::r#type);
+            made.meters.insert(id, Array { name, size, meter });
+        }
+        let mut direct = BTreeMap::new();
+        for one in &info.direct_counters {
+            let (id, name) = self.id(one.preamble.as_ref(), 0x13)?;
+            let table = table_of(made, one.direct_table_id, &name)?;
+            table.counter = true;
+            direct.insert(id, one.direct_table_id);
+        }
+        for one in &info.direct_meters {
+            let (id, name) = self.id(one.preamble.as_ref(), 0x15)?;
+            let table = table_of(made, one.direct_table_id, &name)?;
+            table.meter = Some(one.spec.as_ref().map_or(plain, info::MeterSpec::r#type));
+            direct.insert(id, one.direct_table_id);
+        }
+        for table in &info.tables {
+            let preamble = table.preamble.as_ref();
+            let (id, name) = preamble.map_or((0, ""), |one| (one.id, &*one.name));
+            if table.direct_resource_ids.iter().any(|one| direct.get(one) != Some(&id)) {
+                return Err(bad(name, "a direct resource that is none of this table's"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn table_of<'a>(made: &'a mut Pipeline, id: u32, name: &str) -> Result<&'a mut Table, Error> {
+    made.tables.get_mut(&id).ok_or_else(|| bad(name, "its table is not there"))
+}
+
+fn read_table(
+    table: &info::Table,
+    name: String,
+    actions: &BTreeMap<u32, Action>,
+) -> Result<Table, Error> {
+    let fields = fields(&table.match_fields, &name)?;
+    if table.implementation_id != 0 {
+        return Err(bad(&name, "action profiles are not supported"));
+    }
+    let scope = |one: &info::ActionRef| match one.scope() {
+        info::action_ref::Scope::TableAndDefault => Some(Scope::Anywhere),
+        info::action_ref::Scope::TableOnly => Some(Scope::Entries),
+        info::action_ref::Scope::DefaultOnly => Some(Scope::Default),
+        info::action_ref::Scope::GroupAction => None,
+    };
+    let mut scopes = BTreeMap::new();
+    for one in &table.action_refs {
+        if !actions.contains_key(&one.id) {
+            return Err(bad(&name, "an action that is not there"));
+        }
+        let scope = scope(one).ok_or_else(|| bad(&name, "actions of groups are not supported"))?;
+        if scopes.insert(one.id, scope).is_some() {
+            return Err(bad(&name, "an action is there twice"));
+        }
+    }
+    let constant = Some(table.const_default_action_id).filter(|id| *id != 0);
+    if constant.is_some_and(|id| !scopes.contains_key(&id)) {
+        return Err(bad(&name, "its default action is none of its actions"));
+    }
+    let call = table.initial_default_action.as_ref();
+    let initial = call.map(|call| initial_default(call, &name, actions)).transpose()?;
+    // An action without parameters needs no more than its id.
+    let known = constant.filter(|id| actions.get(id).is_some_and(|one| one.params.is_empty()));
+    let initial = initial.or_else(|| known.map(|action| Call { action, arguments: Vec::new() }));
+    Ok(Table {
+        fields,
+        actions: scopes,
+        order: table.action_refs.iter().map(|one| one.id).collect(),
+        constant_default: constant,
+        initial_default: initial,
+        size: u64::try_from(table.size).map_err(|_| bad(&name, "a negative size"))?,
+        constant: table.is_const_table,
+        counter: false,
+        meter: None,
+        name,
+    })
+}
+
+fn initial_default(
+    call: &info::TableActionCall,
+    name: &str,
+    actions: &BTreeMap<u32, Action>,
+) -> Result<Call, Error> {
+    let wrong = || bad(name, "its initial default action is not whole");
+    let action = actions.get(&call.action_id).ok_or_else(wrong)?;
+    let argument = |param: &Param| -> Option<Bits> {
+        let given = call.arguments.iter().find(|one| one.param_id == param.id)?;
+        values::unsigned(&given.value, param.width)
+    };
+    let arguments = action.params.iter().map(|param| argument(param).ok_or_else(wrong));
+    Ok(Call { action: call.action_id, arguments: arguments.collect::<Result<_, _>>()? })
+}
+
+fn fields(all: &[info::MatchField], of: &str) -> Result<Vec<Field>, Error> {
+    use info::match_field::{Match, MatchType};
+    let mut fields: Vec<Field> = Vec::new();
+    for one in all {
+        let kind = match &one.r#match {
+            Some(Match::MatchType(kind)) => MatchType::try_from(*kind).ok(),
+            _ => None,
+        };
+        let kind = match kind {
+            Some(MatchType::Exact) => MatchKind::Exact,
+            Some(MatchType::Lpm) => MatchKind::Lpm,
+            Some(MatchType::Ternary) => MatchKind::Ternary,
+            Some(MatchType::Range) => MatchKind::Range,
+            Some(MatchType::Optional) => MatchKind::Optional,
+            _ => return Err(bad(of, "a match field of a kind that is not supported")),
+        };
+        let width = width_of(one.bitwidth);
+        let width = width.ok_or_else(|| bad(of, "a match field has a width that no number has"))?;
+        if one.id == 0 || fields.iter().any(|other| other.id == one.id) {
+            return Err(bad(of, "the id of a match field is 0, or there twice"));
+        }
+        fields.push(Field { id: one.id, name: one.name.clone(), width, kind });
+    }
+    Ok(fields)
+}
+
+fn param(others: &[Param], id: u32, name: &str, width: i32) -> Result<Param, Error> {
+    if id == 0 || others.iter().any(|other| other.id == id) {
+        return Err(bad(name, "its id is 0, or there twice"));
+    }
+    let problem = match width {
+        0 => "it is made of parts: P4Runtime has no values for it",
+        _ => "it has a width that no number has",
+    };
+    let width = width_of(width).ok_or_else(|| bad(name, problem))?;
+    Ok(Param { id, name: name.to_owned(), width })
+}
+
+fn cells(size: i64, name: &str) -> Result<u64, Error> {
+    let size = u64::try_from(size).map_err(|_| bad(name, "a negative size"))?;
+    (size <= MOST_CELLS).then_some(size).ok_or_else(|| bad(name, "more than 2^20 cells"))
+}

@@ -1,0 +1,343 @@
+//! What is asked for ("Read RPC", "Wildcard Reads"). What is found is small and shares what the store
+//! has: messages are made of it later, while nobody waits.
+
+use std::sync::Arc;
+
+use crate::cells;
+use crate::data::Data;
+use crate::device::{Count, Device, Key, Match, Meter, Target};
+use crate::entries::{self, cookie};
+use crate::error::Error;
+use crate::matches;
+use crate::pipeline::{Pipeline, Table};
+use crate::store::{DefaultRow, Row, Store, TableState};
+use crate::v1::{self, digest_entry, entity, table_action};
+use crate::write::unsupported;
+
+/// The most entities that one request finds.
+pub(crate) const MOST_FOUND: usize = 1 << 22;
+
+/// An entity, not yet a message.
+#[derive(Debug, Clone)]
+pub(crate) enum Found {
+    Row { table: u32, key: Arc<Key>, row: Arc<Row>, count: Option<Count>, meter: bool },
+    Default { table: u32, row: Box<DefaultRow>, count: Option<Count>, meter: bool },
+    DirectCounter { table: u32, of: Target, count: Count },
+    DirectMeter { table: u32, of: Target, meter: Option<Meter> },
+    Counter { id: u32, at: u64, count: Count },
+    Meter { id: u32, at: u64, meter: Option<Meter> },
+    Register { id: u32, at: u64, data: Box<Data> },
+    ValueSet { id: u32, members: Arc<Vec<Vec<Match>>> },
+    Digest { id: u32, config: digest_entry::Config },
+}
+
+/// Looks things up.
+pub(crate) struct Reader<'a, D: Device> {
+    pub(crate) pipeline: &'a Pipeline,
+    pub(crate) store: &'a Store,
+    /// `None` as long as the program is not at work.
+    pub(crate) device: Option<&'a mut D>,
+    pub(crate) found: Vec<Found>,
+}
+
+impl<D: Device> Reader<'_, D> {
+    /// Finds what one entity of a request asks for.
+    pub(crate) fn look(&mut self, asked: &v1::Entity) -> Result<(), Error> {
+        use entity::Entity;
+        let asked = asked.entity.as_ref().ok_or(Error::NotSet("the entity"))?;
+        if let Some(what) = unsupported(asked) {
+            return Err(Error::Unsupported(what));
+        }
+        match asked {
+            Entity::TableEntry(entry) => self.table_entries(entry),
+            Entity::CounterEntry(entry) => self.counters(entry),
+            Entity::DirectCounterEntry(entry) => {
+                self.direct(entry.table_entry.as_ref(), Resource::Counter)
+            }
+            Entity::MeterEntry(entry) => self.meters(entry),
+            Entity::DirectMeterEntry(entry) => {
+                no_colours(entry.counter_data.as_ref())?;
+                self.direct(entry.table_entry.as_ref(), Resource::Meter)
+            }
+            Entity::RegisterEntry(entry) => self.registers(entry),
+            Entity::ValueSetEntry(entry) => self.value_sets(entry),
+            Entity::DigestEntry(entry) => self.digests(entry),
+            _ => Err(Error::Unspecified("the entity")),
+        }
+    }
+
+    fn room(&self, more: usize) -> Result<(), Error> {
+        match self.found.len() + more > MOST_FOUND {
+            true => Err(Error::TooMany(MOST_FOUND)),
+            false => Ok(()),
+        }
+    }
+
+    /// The ids that a request means: one, or all if it is 0.
+    fn ids<T>(
+        &self,
+        id: u32,
+        kind: &'static str,
+        all: &std::collections::BTreeMap<u32, T>,
+    ) -> Result<Vec<u32>, Error> {
+        match id {
+            0 => Ok(all.keys().copied().collect()),
+            id if all.contains_key(&id) => Ok(vec![id]),
+            id => Err(Error::UnknownId { kind, id }),
+        }
+    }
+
+    // ---- tables ----
+
+    fn table_entries(&mut self, asked: &v1::TableEntry) -> Result<(), Error> {
+        let (pipeline, store) = (self.pipeline, self.store);
+        if asked.meter_counter_data.is_some() {
+            return Err(Error::Unsupported("counters of meters' colours"));
+        }
+        if asked.table_id == 0 && filters(asked) {
+            return Err(Error::AllTables);
+        }
+        for id in self.ids(asked.table_id, "table", &pipeline.tables)? {
+            let (table, state) = entries::table(pipeline, store, id)?;
+            if asked.time_since_last_hit.is_some() || asked.idle_timeout_ns != 0 {
+                return Err(Error::NoIdleTimeout(table.name.clone()));
+            }
+            let counts = asked.counter_data.is_some() && table.counter;
+            let meter = asked.meter_config.is_some() && table.meter.is_some();
+            if asked.is_default_action {
+                if filters(asked) {
+                    return Err(Error::DefaultHasKey);
+                }
+                let of = [Target::Default];
+                let count = if counts { self.direct_counts(id, &of)?.pop() } else { None };
+                let row = Box::new(state.default.clone());
+                self.found.push(Found::Default { table: id, row, count, meter });
+                continue;
+            }
+            let action = action_filter(asked)?;
+            let rows = rows(table, state, asked)?.filter(|(_, row)| {
+                action.is_none_or(|action| row.call.action == action)
+                    && (cookie(asked) == 0 || cookie(asked) == row.cookie)
+                    && (asked.metadata.is_empty() || asked.metadata == row.metadata)
+            });
+            let rows: Vec<_> = rows.map(|(key, row)| (Arc::clone(key), Arc::clone(row))).collect();
+            self.room(rows.len())?;
+            let mut counts = match counts {
+                true => {
+                    let of: Vec<_> =
+                        rows.iter().map(|(key, _)| Target::Entry(Arc::clone(key))).collect();
+                    self.direct_counts(id, &of)?.into_iter().map(Some).collect()
+                }
+                false => Vec::new(),
+            }
+            .into_iter();
+            self.found.extend(rows.into_iter().map(|(key, row)| {
+                let count = counts.next().flatten();
+                Found::Row { table: id, key, row, count, meter }
+            }));
+        }
+        Ok(())
+    }
+
+    fn direct_counts(&mut self, table: u32, of: &[Target]) -> Result<Vec<Count>, Error> {
+        let device = self.device.as_mut().ok_or(Error::NotCommitted)?;
+        let mut counts = device.direct_counters(table, of)?;
+        counts.resize(of.len(), Count::default());
+        Ok(counts)
+    }
+
+    /// Counters or meters of entries: of all tables, of a table, or of one entry.
+    fn direct(&mut self, asked: Option<&v1::TableEntry>, what: Resource) -> Result<(), Error> {
+        let (pipeline, store) = (self.pipeline, self.store);
+        let asked = asked.ok_or(Error::NotSet("the table entry"))?;
+        if asked.table_id == 0 && filters(asked) {
+            return Err(Error::AllTables);
+        }
+        for id in self.ids(asked.table_id, "table", &pipeline.tables)? {
+            let (table, state) = entries::table(pipeline, store, id)?;
+            let has = match what {
+                Resource::Counter => table.counter,
+                Resource::Meter => table.meter.is_some(),
+            };
+            if !has {
+                match asked.table_id {
+                    0 => continue,
+                    _ => return Err(Error::NoDirect(table.name.clone(), what.name())),
+                }
+            }
+            let of: Vec<Target> = if asked.is_default_action {
+                vec![Target::Default]
+            } else {
+                let rows = rows(table, state, asked)?;
+                rows.map(|(key, _)| Target::Entry(Arc::clone(key))).collect()
+            };
+            if of.is_empty() && !asked.r#match.is_empty() {
+                return Err(Error::NoEntry(table.name.clone()));
+            }
+            self.room(of.len())?;
+            match what {
+                Resource::Counter => {
+                    let counts = self.direct_counts(id, &of)?;
+                    let both = of.into_iter().zip(counts);
+                    let found =
+                        both.map(|(of, count)| Found::DirectCounter { table: id, of, count });
+                    self.found.extend(found);
+                }
+                Resource::Meter => {
+                    let meter = |of: &Target| match of {
+                        Target::Entry(key) => state.rows.get(key).and_then(|row| row.meter),
+                        Target::Default => state.default.meter,
+                    };
+                    let found = of.into_iter().map(|of| {
+                        let meter = meter(&of);
+                        Found::DirectMeter { table: id, of, meter }
+                    });
+                    self.found.extend(found);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    // ---- arrays ----
+
+    fn counters(&mut self, asked: &v1::CounterEntry) -> Result<(), Error> {
+        let pipeline = self.pipeline;
+        for id in self.ids(asked.counter_id, "counter", &pipeline.counters)? {
+            let array = cells::counter(pipeline, id)?;
+            let at = self.cells(asked.counter_id, asked.index.as_ref(), &array.name, array.size)?;
+            let device = self.device.as_mut().ok_or(Error::NotCommitted)?;
+            let counts = at.clone().zip(device.counters(id, at)?);
+            self.found.extend(counts.map(|(at, count)| Found::Counter { id, at, count }));
+        }
+        Ok(())
+    }
+
+    fn meters(&mut self, asked: &v1::MeterEntry) -> Result<(), Error> {
+        let (pipeline, store) = (self.pipeline, self.store);
+        no_colours(asked.counter_data.as_ref())?;
+        for id in self.ids(asked.meter_id, "meter", &pipeline.meters)? {
+            let array = cells::meter_array(pipeline, id)?;
+            let at = self.cells(asked.meter_id, asked.index.as_ref(), &array.name, array.size)?;
+            let state = store.meters.get(&id);
+            let meter = |at| state.and_then(|state| state.get(at));
+            self.found.extend(at.map(|at| Found::Meter { id, at, meter: meter(at) }));
+        }
+        Ok(())
+    }
+
+    fn registers(&mut self, asked: &v1::RegisterEntry) -> Result<(), Error> {
+        let pipeline = self.pipeline;
+        for id in self.ids(asked.register_id, "register", &pipeline.registers)? {
+            // Among all of them, those that can be read.
+            if asked.register_id == 0 && !pipeline.registers[&id].of.is_known() {
+                continue;
+            }
+            let register = cells::register(pipeline, id)?;
+            let index = asked.index.as_ref();
+            let at = self.cells(asked.register_id, index, &register.name, register.size)?;
+            let device = self.device.as_mut().ok_or(Error::NotCommitted)?;
+            let values = at.clone().zip(device.registers(id, at)?);
+            let found = values.map(|(at, data)| Found::Register { id, at, data: Box::new(data) });
+            self.found.extend(found);
+        }
+        Ok(())
+    }
+
+    /// The cells that a request means: one, or all.
+    fn cells(
+        &self,
+        id: u32,
+        index: Option<&v1::Index>,
+        name: &str,
+        size: u64,
+    ) -> Result<std::ops::Range<u64>, Error> {
+        if id == 0 && index.is_some() {
+            return Err(Error::NotSet("the id that the index belongs to"));
+        }
+        let at = match cells::index(index, name, size)? {
+            Some(at) => at..at + 1,
+            None => 0..size,
+        };
+        self.room((at.end - at.start) as usize)?;
+        Ok(at)
+    }
+
+    // ---- the others ----
+
+    fn value_sets(&mut self, asked: &v1::ValueSetEntry) -> Result<(), Error> {
+        for id in self.ids(asked.value_set_id, "value set", &self.pipeline.value_sets)? {
+            let members = self.store.sets.get(&id).cloned().unwrap_or_default();
+            self.found.push(Found::ValueSet { id, members });
+        }
+        Ok(())
+    }
+
+    fn digests(&mut self, asked: &v1::DigestEntry) -> Result<(), Error> {
+        for id in self.ids(asked.digest_id, "digest", &self.pipeline.digests)? {
+            if let Some(config) = self.store.digests.get(&id) {
+                self.found.push(Found::Digest { id, config: *config });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Resource {
+    Counter,
+    Meter,
+}
+
+impl Resource {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Meter => "meter",
+        }
+    }
+}
+
+fn no_colours(data: Option<&v1::MeterCounterData>) -> Result<(), Error> {
+    data.map_or(Ok(()), |_| Err(Error::Unsupported("counters of meters' colours")))
+}
+
+/// Whether anything but the table says which entries are meant.
+fn filters(asked: &v1::TableEntry) -> bool {
+    !asked.r#match.is_empty()
+        || asked.action.is_some()
+        || asked.priority != 0
+        || cookie(asked) != 0
+        || !asked.metadata.is_empty()
+}
+
+fn action_filter(asked: &v1::TableEntry) -> Result<Option<u32>, Error> {
+    match asked.action.as_ref().and_then(|action| action.r#type.as_ref()) {
+        None => Ok(None),
+        Some(table_action::Type::Action(action)) => {
+            Ok(Some(action.action_id).filter(|id| *id != 0))
+        }
+        Some(_) => Err(Error::Unsupported("action profiles")),
+    }
+}
+
+type Rows<'a> = Box<dyn Iterator<Item = (&'a Arc<Key>, &'a Arc<Row>)> + 'a>;
+
+/// A table's entries of the match and the priority that are asked for.
+fn rows<'a>(
+    table: &Table,
+    state: &'a TableState,
+    asked: &v1::TableEntry,
+) -> Result<Rows<'a>, Error> {
+    let priority = asked.priority;
+    if asked.r#match.is_empty() {
+        let has = move |key: &Key| priority == 0 || key.priority == priority;
+        return Ok(Box::new(state.rows.iter().filter(move |(key, _)| has(key))));
+    }
+    let matches = matches::all(&table.fields, &table.name, &asked.r#match)?;
+    // Entries of one match lie together, by priority.
+    let (lowest, highest) = if priority == 0 { (i32::MIN, i32::MAX) } else { (priority, priority) };
+    let from = Key { matches: matches.clone(), priority: lowest };
+    let to = Key { matches, priority: highest };
+    Ok(Box::new(state.rows.range(Arc::new(from)..=Arc::new(to))))
+}

@@ -1,0 +1,174 @@
+//! What P4Runtime says of entries and cells, as maps have it, and back.
+
+use num_bigint::{BigInt, Sign};
+use p4::interpret::tables::{Entry as Written, Match as Wanted};
+use p4::ir::{MatchKind, Value};
+use p4::layout::{put_numbers, read_numbers, words};
+use p4::object;
+
+use super::layouts::{RegisterAt, SetAt, TableAt};
+use crate::data::Data;
+use crate::device::{Call, Key, Match};
+use crate::types::Type;
+use crate::values::{self, Bits};
+
+fn number(bits: &[u8]) -> BigInt {
+    BigInt::from_bytes_be(Sign::Plus, bits)
+}
+
+/// As many bytes as the width needs; what is above the width is no value's.
+fn bits(number: &BigInt, width: u32) -> Option<Bits> {
+    let (sign, bytes) = number.to_bytes_be();
+    values::unsigned(&bytes, width).filter(|_| sign != Sign::Minus)
+}
+
+fn wanted(one: &Match, width: u32) -> Wanted {
+    match one {
+        Match::Exact(value) | Match::Optional(Some(value)) => {
+            Wanted::Exact(Value::Integer(number(value)))
+        }
+        Match::Optional(None) => Wanted::Any,
+        Match::Lpm { value, length } => {
+            Wanted::Mask(number(value), number(&values::prefix(*length, width)))
+        }
+        Match::Ternary { value, mask } => Wanted::Mask(number(value), number(mask)),
+        Match::Range { low, high } => Wanted::Range(number(low), number(high)),
+    }
+}
+
+/// What a part of a key that maps have is for P4Runtime.
+fn matched(one: &Wanted, kind: MatchKind, width: u32) -> Option<Match> {
+    let bits = |number: &BigInt| bits(number, width);
+    Some(match (kind, one) {
+        (MatchKind::Exact, Wanted::Exact(Value::Integer(value))) => Match::Exact(bits(value)?),
+        (MatchKind::Optional, Wanted::Exact(Value::Integer(value))) => {
+            Match::Optional(Some(bits(value)?))
+        }
+        (MatchKind::Optional, Wanted::Any) => Match::Optional(None),
+        (MatchKind::Lpm, Wanted::Any) => Match::Lpm { value: values::zero(width), length: 0 },
+        (MatchKind::Lpm, Wanted::Mask(value, mask)) => {
+            let (value, mask) = (bits(value)?, bits(mask)?);
+            let length = mask.iter().map(|byte| byte.count_ones()).sum();
+            let is_prefix = *mask == *values::prefix(length, width);
+            is_prefix.then_some(Match::Lpm { value, length })?
+        }
+        (MatchKind::Ternary, Wanted::Any) => {
+            Match::Ternary { value: values::zero(width), mask: values::zero(width) }
+        }
+        (MatchKind::Ternary, Wanted::Mask(value, mask)) => {
+            Match::Ternary { value: bits(value)?, mask: bits(mask)? }
+        }
+        (MatchKind::Range, Wanted::Any) => {
+            Match::Range { low: values::zero(width), high: values::ones(width) }
+        }
+        (MatchKind::Range, Wanted::Range(low, high)) => {
+            Match::Range { low: bits(low)?, high: bits(high)? }
+        }
+        _ => return None,
+    })
+}
+
+impl TableAt {
+    fn action(&self, call: &Call) -> Option<(usize, Vec<Value>)> {
+        let action = self.actions.iter().position(|id| *id == call.action)?;
+        let arguments = call.arguments.iter();
+        Some((action, arguments.map(|one| Value::Integer(number(one))).collect()))
+    }
+
+    fn written(&self, key: &Key, action: (usize, Vec<Value>)) -> Written {
+        let keys = self.at.keys.iter().zip(&key.matches);
+        let keys = keys.map(|(part, one)| wanted(one, part.leaf.width)).collect();
+        // The service has checked that it is positive, or that there is none.
+        Written { keys, priority: u32::try_from(key.priority).unwrap_or(0), action }
+    }
+
+    /// An entry, as its map has it. None if the table has no key, or not this action.
+    pub(super) fn entry(&self, key: &Key, call: &Call) -> Option<object::Entry> {
+        self.at.entry(&self.written(key, self.action(call)?))
+    }
+
+    /// Where an entry is.
+    pub(super) fn key(&self, key: &Key) -> Option<(u32, object::Key)> {
+        let blank = (0, Vec::new());
+        self.at.entry(&self.written(key, blank)).map(|entry| (entry.map, entry.key))
+    }
+
+    /// What is done where no entry is found. None if that is constant, or not this table's.
+    pub(super) fn default_entry(&self, call: &Call) -> Option<object::Entry> {
+        let (action, arguments) = self.action(call)?;
+        self.at.default_entry(action, &arguments)
+    }
+
+    /// An entry's key, for P4Runtime. None if it is one that P4Runtime cannot say.
+    pub(super) fn read_key(&self, key: &object::Key) -> Option<Key> {
+        let (wanted, priority) = self.at.read_key(key)?;
+        let parts = wanted.iter().zip(&self.at.keys);
+        let matches = parts.map(|(one, part)| matched(one, part.matched, part.leaf.width));
+        let priority = if self.is_ternary() { i32::try_from(priority).ok()? } else { 0 };
+        Some(Key { matches: matches.collect::<Option<_>>()?, priority })
+    }
+
+    /// A value's action, for P4Runtime.
+    pub(super) fn read_call(&self, value: &[u8]) -> Option<Call> {
+        let (action, arguments) = self.at.read_value(value)?;
+        let leaves = self.at.actions.get(action)?.iter().flatten();
+        let arguments = arguments.iter().flatten().zip(leaves);
+        let arguments = arguments.map(|(number, leaf)| bits(number, leaf.width));
+        Some(Call {
+            action: *self.actions.get(action)?,
+            arguments: arguments.collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl SetAt {
+    /// A member, as its map has it.
+    pub(super) fn member(&self, matches: &[Match]) -> object::Entry {
+        let wanted = matches.first().map_or(Wanted::Any, |one| wanted(one, self.width));
+        let words = words(MatchKind::Ternary, self.width, &wanted);
+        object::Entry { map: self.map, key: object::Key::Words(words, 0), value: vec![0; 4] }
+    }
+}
+
+impl RegisterAt {
+    /// A cell's bytes. None if the value is of another type.
+    pub(super) fn value(&self, data: &Data) -> Option<Vec<u8>> {
+        let mut numbers = Vec::with_capacity(self.leaves.len());
+        flatten(data, &mut numbers)?;
+        if numbers.len() != self.leaves.len() {
+            return None;
+        }
+        let mut bytes = vec![0; self.bytes as usize];
+        put_numbers(&self.leaves, &mut bytes, &numbers);
+        Some(bytes)
+    }
+
+    /// What a cell holds.
+    pub(super) fn data(&self, bytes: &[u8]) -> Option<Data> {
+        rebuild(&self.of, &mut read_numbers(&self.leaves, bytes).iter())
+    }
+}
+
+fn flatten(data: &Data, numbers: &mut Vec<BigInt>) -> Option<()> {
+    match data {
+        Data::Bits(bits) => numbers.push(number(bits)),
+        Data::Bool(is) => numbers.push(BigInt::from(u8::from(*is))),
+        Data::Members(all) => all.iter().try_for_each(|one| flatten(one, numbers))?,
+        Data::Header(_) => return None,
+    }
+    Some(())
+}
+
+/// A value of numbers one behind the other.
+fn rebuild(of: &Type, numbers: &mut std::slice::Iter<'_, BigInt>) -> Option<Data> {
+    Some(match of {
+        Type::Bits(field) => Data::Bits(bits(numbers.next()?, field.width)?),
+        Type::Enum(width) => Data::Bits(bits(numbers.next()?, *width)?),
+        Type::Bool => Data::Bool(*numbers.next()? != BigInt::ZERO),
+        Type::Struct(all) | Type::Tuple(all) => {
+            let members = all.iter().map(|one| rebuild(one, numbers));
+            Data::Members(members.collect::<Option<_>>()?)
+        }
+        Type::Header(_) | Type::Other => return None,
+    })
+}

@@ -1,0 +1,217 @@
+//! Where what p4info names lies in an object's maps, checked.
+
+use std::collections::BTreeMap;
+
+use p4::ir;
+use p4::layout::{
+    Encoding, KeyPart, Leaf, TableMaps, default_action_of, lay_element, map_name, words_of,
+};
+use p4::object::{Map, MapKind, Object};
+
+use crate::device::Refused;
+use crate::pipeline::{self, MatchKind, Pipeline};
+use crate::types::{HeaderField, Type};
+
+/// The architecture that programs here are for, as p4c and as we call it.
+const ARCHITECTURES: [&str; 3] = ["", "ubpf", "ubpf_model"];
+
+/// A table.
+#[derive(Debug)]
+pub(super) struct TableAt {
+    pub(super) name: String,
+    pub(super) at: TableMaps,
+    /// The ids of its actions, by the numbers that values have for them.
+    pub(super) actions: Vec<u32>,
+}
+
+/// A register.
+#[derive(Debug)]
+pub(super) struct RegisterAt {
+    pub(super) name: String,
+    pub(super) map: u32,
+    pub(super) leaves: Vec<Leaf>,
+    pub(super) bytes: u32,
+    pub(super) of: Type,
+    pub(super) size: u64,
+}
+
+/// A value set.
+#[derive(Debug)]
+pub(super) struct SetAt {
+    pub(super) name: String,
+    pub(super) map: u32,
+    pub(super) width: u32,
+}
+
+/// All that a control plane reaches, by its id.
+#[derive(Debug)]
+pub(super) struct Layouts {
+    pub(super) tables: BTreeMap<u32, TableAt>,
+    pub(super) registers: BTreeMap<u32, RegisterAt>,
+    pub(super) sets: BTreeMap<u32, SetAt>,
+}
+
+fn invalid<T>(what: String) -> Result<T, Refused> {
+    Err(Refused::Invalid(what))
+}
+
+impl Layouts {
+    /// Where an object has what p4info says.
+    pub(super) fn of(pipeline: &Pipeline, object: &Object) -> Result<Self, Refused> {
+        let arch = pipeline.arch.to_lowercase();
+        if !ARCHITECTURES.contains(&&*arch) {
+            let arch = &pipeline.arch;
+            return invalid(format!("its p4info is for the architecture `{arch}`, not for `ubpf`"));
+        }
+        let arrays = pipeline.counters.values().map(|one| ("counter", &one.name));
+        let arrays = arrays.chain(pipeline.meters.values().map(|one| ("meter", &one.name)));
+        let digests = pipeline.digests.values().map(|one| ("digest", &one.name));
+        if let Some((kind, name)) = arrays.chain(digests).next() {
+            return Err(Refused::Unsupported(format!("{kind} `{name}`: `ubpf` has none")));
+        }
+        let maps = Maps(&object.maps);
+        let mut all =
+            Self { tables: BTreeMap::new(), registers: BTreeMap::new(), sets: BTreeMap::new() };
+        for (id, table) in &pipeline.tables {
+            all.tables.insert(*id, maps.table(pipeline, table)?);
+        }
+        for (id, register) in &pipeline.registers {
+            all.registers.insert(*id, maps.register(register)?);
+        }
+        for (id, set) in &pipeline.value_sets {
+            all.sets.insert(*id, maps.set(set)?);
+        }
+        Ok(all)
+    }
+}
+
+struct Maps<'o>(&'o [Map]);
+
+impl Maps<'_> {
+    fn find(&self, name: &str) -> Option<(u32, &Map)> {
+        (0..).zip(self.0).find(|(_, map)| map.name == name)
+    }
+
+    /// The map of this name; its kind and its sizes must be these.
+    fn fitting(
+        &self,
+        of: &str,
+        name: &str,
+        kind: MapKind,
+        (key, value): (u32, u32),
+    ) -> Result<(u32, &Map), Refused> {
+        let Some((at, map)) = self.find(name) else {
+            return invalid(format!(
+                "{of} has no map `{name}`: the program is not the one that p4info describes"
+            ));
+        };
+        let (has, wants) = match () {
+            () if map.kind != kind => (kind_name(map.kind).to_owned(), kind_name(kind).to_owned()),
+            () if map.key_size != key => {
+                (format!("a key of {} bytes", map.key_size), format!("{key} bytes"))
+            }
+            () if map.value_size != value => {
+                (format!("values of {} bytes", map.value_size), format!("{value} bytes"))
+            }
+            () => return Ok((at, map)),
+        };
+        invalid(format!("{of}: its map `{name}` has {has}, by p4info it is {wants}"))
+    }
+
+    fn table(&self, pipeline: &Pipeline, table: &pipeline::Table) -> Result<TableAt, Refused> {
+        let of = format!("table `{}`", table.name);
+        if table.counter || table.meter.is_some() {
+            let what = format!("{of}: counters and meters of entries, which `ubpf` has not");
+            return Err(Refused::Unsupported(what));
+        }
+        let key = |field: &pipeline::Field| KeyPart {
+            matched: match field.kind {
+                MatchKind::Exact => ir::MatchKind::Exact,
+                MatchKind::Lpm => ir::MatchKind::Lpm,
+                MatchKind::Ternary => ir::MatchKind::Ternary,
+                MatchKind::Range => ir::MatchKind::Range,
+                MatchKind::Optional => ir::MatchKind::Optional,
+            },
+            leaf: Leaf::new(field.width),
+        };
+        let action = |id: &u32| -> Vec<Vec<Leaf>> {
+            let params = pipeline.actions.get(id).map_or(&[][..], |action| &action.params);
+            params.iter().map(|param| vec![Leaf::new(param.width)]).collect()
+        };
+        let keys = table.fields.iter().map(key).collect();
+        let laid = TableMaps::of_shape(keys, table.order.iter().map(action).collect());
+        let mut at = laid.map_err(|why| Refused::Invalid(format!("{of}: {why}")))?;
+        if !at.keys.is_empty() {
+            let sizes = (at.key_size, at.value_size);
+            at.entries = Some(self.fitting(&of, &map_name(&table.name), at.kind(), sizes)?.0);
+        }
+        let name = default_action_of(&table.name);
+        // What is constant needs no map; p4c makes one.
+        if table.constant_default.is_none() || self.find(&name).is_some() {
+            let sizes = (4, at.value_size);
+            at.default_action = Some(self.fitting(&of, &name, MapKind::Array, sizes)?.0);
+        }
+        Ok(TableAt { name: table.name.clone(), at, actions: table.order.clone() })
+    }
+
+    fn register(&self, register: &pipeline::Register) -> Result<RegisterAt, Refused> {
+        let of = format!("register `{}`", register.name);
+        let mut leaves = Vec::new();
+        let name = map_name(&register.name);
+        let (map, bytes) = if flatten(&register.of, &mut leaves) {
+            let bytes = lay_element(&mut leaves);
+            let (map, found) = self.fitting(&of, &name, MapKind::Array, (4, bytes))?;
+            if u64::from(found.max_entries) < register.size {
+                let (has, wants) = (found.max_entries, register.size);
+                return invalid(format!("{of}: its map has {has} cells, by p4info it has {wants}"));
+            }
+            (map, bytes)
+        } else {
+            // The program has it, and nobody reads it.
+            let found = self.find(&name).map(|(at, map)| (at, map.value_size));
+            leaves.clear();
+            found.unwrap_or_default()
+        };
+        let (of, size) = (register.of.clone(), register.size);
+        Ok(RegisterAt { name: register.name.clone(), map, leaves, bytes, of, size })
+    }
+
+    fn set(&self, set: &pipeline::ValueSet) -> Result<SetAt, Refused> {
+        let of = format!("value set `{}`", set.name);
+        let [field] = &set.fields[..] else {
+            return Err(Refused::Unsupported(format!("{of}: it has several fields")));
+        };
+        let sizes = (words_of(field.width) * 8, 4);
+        let (map, _) = self.fitting(&of, &map_name(&set.name), MapKind::Ternary, sizes)?;
+        Ok(SetAt { name: set.name.clone(), map, width: field.width })
+    }
+}
+
+fn kind_name(kind: MapKind) -> &'static str {
+    match kind {
+        MapKind::Array => "places (an array)",
+        MapKind::Hash => "exact keys (a hash)",
+        MapKind::LpmTrie => "prefixes (a trie)",
+        MapKind::Ternary => "ternary keys",
+    }
+}
+
+/// The numbers that a value is made of; false if it has others than numbers.
+fn flatten(of: &Type, leaves: &mut Vec<Leaf>) -> bool {
+    match of {
+        Type::Bits(HeaderField { width, .. }) | Type::Enum(width) => leaves.push(Leaf::new(*width)),
+        Type::Bool => leaves.push(Leaf::new(1)),
+        Type::Struct(members) | Type::Tuple(members) => {
+            return members.iter().all(|member| flatten(member, leaves));
+        }
+        Type::Header(_) | Type::Other => return false,
+    }
+    true
+}
+
+impl TableAt {
+    /// Whether its keys have priorities.
+    pub(super) fn is_ternary(&self) -> bool {
+        self.at.encoding == Encoding::Words
+    }
+}

@@ -1,0 +1,359 @@
+//! A [`Device`] that runs compiled programs: tables are maps, and packets go through a [`Plane`].
+
+mod codec;
+mod layouts;
+mod plane;
+mod process;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use p4::object::{self, Object};
+use sandbox::{ControlError, MapError, Operation};
+use tokio::sync::mpsc;
+
+use crate::data::Data;
+use crate::device::{
+    Call, Change, Count, Device, Direct, Entry, Event, Initial, Packet, Refused, Target,
+};
+use crate::pipeline::{Param, Pipeline};
+use layouts::Layouts;
+pub use plane::{CPU_PORT, Counts, InProcess, Leaving, Plane, Ran, Runner, Running, Verdict};
+pub use process::{Alone, Processes};
+
+/// Entries that are read from a map at once.
+const AT_ONCE: u32 = 4096;
+
+/// A device whose programs are eBPF objects.
+pub struct Sandboxed<R: Runner> {
+    runner: R,
+    plane: Plane<R::Running>,
+    events: Option<mpsc::Receiver<Event>>,
+    active: Active,
+}
+
+/// What is known of the program at work.
+#[derive(Default)]
+struct Active {
+    layouts: Option<Layouts>,
+    /// What its tables do by default, as it says.
+    defaults: BTreeMap<u32, Call>,
+    packet_out: Vec<Param>,
+    packet_in: Vec<Param>,
+}
+
+/// A program that is ready.
+pub struct Prepared<R> {
+    running: R,
+    active: Active,
+}
+
+impl<R: Runner> Sandboxed<R> {
+    /// A device without a program, and where its packets enter. Packets to `cpu_port` are the control
+    /// plane's.
+    pub fn new(runner: R, cpu_port: u32) -> (Self, Plane<R::Running>) {
+        let (plane, events) = Plane::new(cpu_port);
+        let device =
+            Self { runner, plane: plane.clone(), events: Some(events), active: Active::default() };
+        (device, plane)
+    }
+
+    fn layouts(&self) -> Result<&Layouts, Refused> {
+        self.active.layouts.as_ref().ok_or_else(no_program)
+    }
+}
+
+fn no_program() -> Refused {
+    Refused::Away("there is no program".to_owned())
+}
+
+fn no_counters<T>() -> Result<T, Refused> {
+    Err(Refused::Unsupported("counters and meters: `ubpf` has none".to_owned()))
+}
+
+/// The object of a program, and how it reads as one.
+fn read(program: &[u8]) -> Result<Object, Refused> {
+    let bad = |why: object::BadObject| Refused::Invalid(format!("the program: {why}"));
+    let object = object::read(program).map_err(bad)?;
+    object::verify(&object).map_err(bad)?;
+    Ok(object)
+}
+
+/// What a program's tables have from the start; of entries with the same key the first one counts,
+/// as in maps. What P4Runtime cannot say is left out.
+fn initial(pipeline: &Pipeline, layouts: &Layouts, object: &Object) -> Initial {
+    let mut all = Initial::default();
+    let mut there = BTreeSet::new();
+    for entry in &object.entries {
+        for (id, table) in &layouts.tables {
+            let Some(call) = Some(&entry.value).and_then(|value| {
+                let is = [table.at.entries, table.at.default_action].contains(&Some(entry.map));
+                is.then(|| table.read_call(value)).flatten()
+            }) else {
+                continue;
+            };
+            if table.at.default_action == Some(entry.map) {
+                all.defaults.retain(|(other, _)| other != id);
+                all.defaults.push((*id, call));
+            } else if let Some(key) = table.read_key(&entry.key) {
+                let key = Arc::new(key);
+                if there.insert((*id, Arc::clone(&key))) {
+                    let constant = pipeline.tables.get(id).is_some_and(|table| table.constant);
+                    let direct = Direct::default();
+                    all.entries.push((Entry { table: *id, key, call, direct }, constant));
+                }
+            }
+        }
+    }
+    all
+}
+
+impl<R: Runner> Device for Sandboxed<R> {
+    type Prepared = Prepared<R::Running>;
+
+    fn prepare(
+        &mut self,
+        pipeline: &Pipeline,
+        program: &[u8],
+    ) -> Result<(Self::Prepared, Initial), Refused> {
+        let object = read(program)?;
+        let layouts = Layouts::of(pipeline, &object)?;
+        let initial = initial(pipeline, &layouts, &object);
+        let mut running = self.runner.load(&object)?;
+        let mut defaults: BTreeMap<u32, Call> = initial.defaults.iter().cloned().collect();
+        // p4c's objects do not say what tables do by default, but their p4info does.
+        let mut missing = Vec::new();
+        for (id, table) in &pipeline.tables {
+            if let Some(call) =
+                table.initial_default.as_ref().filter(|_| !defaults.contains_key(id))
+            {
+                let entry = layouts.tables.get(id).and_then(|table| table.default_entry(call));
+                missing.extend(entry.map(Operation::Put));
+                defaults.insert(*id, call.clone());
+            }
+        }
+        if !missing.is_empty() {
+            use sandbox::Maps as _;
+            running.apply(&missing).map_err(|why| refused(&why, ""))?;
+        }
+        let active = Active {
+            layouts: Some(layouts),
+            defaults,
+            packet_out: pipeline.packet_out.clone(),
+            packet_in: pipeline.packet_in.clone(),
+        };
+        Ok((Prepared { running, active }, initial))
+    }
+
+    fn commit(
+        &mut self,
+        prepared: Self::Prepared,
+        changes: &[Change],
+        carry: bool,
+    ) -> Result<(), Refused> {
+        let Prepared { mut running, active } = prepared;
+        let mut state = self.plane.lock();
+        if carry && let (Some(old), Some(before)) = (&mut state.running, &self.active.layouts) {
+            carry_over(old, before, &mut running, active.layouts.as_ref())?;
+        }
+        make(&active, &mut running, changes).map_err(|(_, why)| why)?;
+        state.running = Some(running);
+        state.packet_in.clone_from(&active.packet_in);
+        drop(state);
+        self.active = active;
+        Ok(())
+    }
+
+    fn apply(&mut self, changes: &[Change], together: bool) -> Vec<Result<(), Refused>> {
+        let mut state = self.plane.lock();
+        let Some(running) = &mut state.running else {
+            return changes.iter().map(|_| Err(no_program())).collect();
+        };
+        let Err((at, why)) = make(&self.active, running, changes) else {
+            return vec![Ok(()); changes.len()];
+        };
+        if together {
+            let mut answers = vec![Err(Refused::WithOthers); changes.len()];
+            if let Some(answer) = answers.get_mut(at) {
+                *answer = Err(why);
+            }
+            return answers;
+        }
+        let one = |change: &Change| {
+            make(&self.active, running, std::slice::from_ref(change)).map_err(|(_, why)| why)
+        };
+        changes.iter().map(one).collect()
+    }
+
+    fn counters(&mut self, _: u32, _: Range<u64>) -> Result<Vec<Count>, Refused> {
+        no_counters()
+    }
+
+    fn direct_counters(&mut self, _: u32, _: &[Target]) -> Result<Vec<Count>, Refused> {
+        no_counters()
+    }
+
+    fn registers(&mut self, register: u32, cells: Range<u64>) -> Result<Vec<Data>, Refused> {
+        let none = || Refused::Invalid(format!("there is no register {register:#x}"));
+        let of = self.layouts()?.registers.get(&register).ok_or_else(none)?;
+        let mut state = self.plane.lock();
+        let running = state.running.as_mut().ok_or_else(no_program)?;
+        let values = array(running, of.map, cells)?;
+        let strange = || Refused::Invalid(format!("register `{}` holds another type", of.name));
+        values.iter().map(|value| of.data(value).ok_or_else(strange)).collect()
+    }
+
+    fn send(&mut self, packet: Packet) -> Result<(), Refused> {
+        self.plane.lock().sent(&packet, &self.active.packet_out)
+    }
+
+    fn events(&mut self) -> mpsc::Receiver<Event> {
+        // Asked for once; whoever asks again hears nothing.
+        self.events.take().unwrap_or_else(|| mpsc::channel(1).1)
+    }
+}
+
+/// Makes all changes between two packets, or none of them. Says which one cannot be made, and why.
+fn make(
+    active: &Active,
+    running: &mut impl Running,
+    changes: &[Change],
+) -> Result<(), (usize, Refused)> {
+    let layouts = active.layouts.as_ref().ok_or_else(|| (0, no_program()))?;
+    let mut batch = Vec::with_capacity(changes.len());
+    let mut of = Vec::with_capacity(changes.len());
+    for (at, change) in changes.iter().enumerate() {
+        operations(active, layouts, change, &mut batch).map_err(|why| (at, why))?;
+        of.resize(batch.len(), at);
+    }
+    running.apply(&batch).map_err(|why| {
+        let at = match &why {
+            ControlError::Operation { at, .. } => of.get(*at).copied().unwrap_or_default(),
+            _ => 0,
+        };
+        let name = changes.get(at).map_or("", |change| named(layouts, change));
+        (at, refused(&why, name))
+    })
+}
+
+/// What a change is about.
+fn named<'l>(layouts: &'l Layouts, change: &Change) -> &'l str {
+    match change {
+        Change::Insert(Entry { table, .. })
+        | Change::Modify(Entry { table, .. })
+        | Change::Delete { table, .. }
+        | Change::Default { table, .. }
+        | Change::DirectCounter { table, .. }
+        | Change::DirectMeter { table, .. } => {
+            layouts.tables.get(table).map_or("", |one| &one.name)
+        }
+        Change::Register { id, .. } => layouts.registers.get(id).map_or("", |one| &one.name),
+        Change::ValueSet { id, .. } => layouts.sets.get(id).map_or("", |one| &one.name),
+        Change::Counter { .. } | Change::Meter { .. } => "",
+    }
+}
+
+fn refused(why: &ControlError, name: &str) -> Refused {
+    match why {
+        ControlError::Operation { why: MapError::Full(most), .. } => {
+            Refused::Full(format!("`{name}` has {most} entries, which is all it can have"))
+        }
+        ControlError::Operation { why, .. } => Refused::Invalid(format!("`{name}`: {why}")),
+        ControlError::Map(why) => Refused::Invalid(why.to_string()),
+        ControlError::Gone => Refused::Away(why.to_string()),
+        ControlError::TooLarge(_) => Refused::Full(why.to_string()),
+    }
+}
+
+/// What a change does to maps.
+fn operations(
+    active: &Active,
+    layouts: &Layouts,
+    change: &Change,
+    batch: &mut Vec<Operation>,
+) -> Result<(), Refused> {
+    // The service asks for nothing that p4info does not say.
+    let strange = || Refused::Invalid("the program has nothing like it".to_owned());
+    let table = |id: &u32| layouts.tables.get(id).ok_or_else(strange);
+    match change {
+        Change::Insert(entry) | Change::Modify(entry) => {
+            let put = table(&entry.table)?.entry(&entry.key, &entry.call).ok_or_else(strange)?;
+            batch.push(Operation::Put(put));
+        }
+        Change::Delete { table: id, key } => {
+            let (map, key) = table(id)?.key(key).ok_or_else(strange)?;
+            batch.push(Operation::Delete { map, key });
+        }
+        Change::Default { table: id, call, .. } => {
+            let unknown = || Refused::Invalid("nobody knows what the program itself says".into());
+            let call = call.as_ref().or_else(|| active.defaults.get(id)).ok_or_else(unknown)?;
+            let put = table(id)?.default_entry(call).ok_or_else(strange)?;
+            batch.push(Operation::Put(put));
+        }
+        Change::Register { id, at, data } => {
+            let register = layouts.registers.get(id).ok_or_else(strange)?;
+            let value = register.value(data).ok_or_else(strange)?;
+            let all = at.map_or(0..register.size, |at| at..at + 1);
+            let put = |at: u64| {
+                let key = object::Key::Bytes((at as u32).to_le_bytes().to_vec());
+                Operation::Put(object::Entry { map: register.map, key, value: value.clone() })
+            };
+            batch.extend(all.map(put));
+        }
+        Change::ValueSet { id, members } => {
+            let set = layouts.sets.get(id).ok_or_else(strange)?;
+            batch.push(Operation::Clear { map: set.map });
+            batch.extend(members.iter().map(|one| Operation::Put(set.member(one))));
+        }
+        Change::Counter { .. }
+        | Change::Meter { .. }
+        | Change::DirectCounter { .. }
+        | Change::DirectMeter { .. } => return no_counters(),
+    }
+    Ok(())
+}
+
+/// Cells of an array.
+fn array(running: &mut impl Running, map: u32, cells: Range<u64>) -> Result<Vec<Vec<u8>>, Refused> {
+    // The service asks for no cell that p4info does not have, and there are at most 2^20.
+    let (mut at, end) = (cells.start as u32, cells.end as u32);
+    let mut values = Vec::with_capacity(end.saturating_sub(at) as usize);
+    while at < end {
+        let piece =
+            running.read(map, at, AT_ONCE.min(end - at)).map_err(|why| refused(&why, ""))?;
+        values.extend(piece.entries.into_iter().map(|entry| entry.value));
+        match piece.next {
+            Some(next) if next > at => at = next,
+            _ => break,
+        }
+    }
+    values.truncate((cells.end - cells.start) as usize);
+    Ok(values)
+}
+
+/// Registers that both programs have, with the same cells, keep what they hold.
+fn carry_over(
+    old: &mut impl Running,
+    before: &Layouts,
+    new: &mut impl Running,
+    after: Option<&Layouts>,
+) -> Result<(), Refused> {
+    for (id, register) in &before.registers {
+        let same = after.and_then(|after| after.registers.get(id)).filter(|other| {
+            (&other.name, &other.of, other.size, other.bytes)
+                == (&register.name, &register.of, register.size, register.bytes)
+        });
+        let Some(other) = same.filter(|other| other.bytes > 0) else { continue };
+        let values = array(old, register.map, 0..register.size)?;
+        let put = |(at, value): (u32, Vec<u8>)| {
+            let key = object::Key::Bytes(at.to_le_bytes().to_vec());
+            Operation::Put(object::Entry { map: other.map, key, value })
+        };
+        let batch: Vec<_> = (0..).zip(values).map(put).collect();
+        new.apply(&batch).map_err(|why| refused(&why, &register.name))?;
+    }
+    Ok(())
+}

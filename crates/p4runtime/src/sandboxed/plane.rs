@@ -1,0 +1,278 @@
+//! Packets on their way through the program at work.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use p4::object::Object;
+use sandbox::{Instance, Limits, Maps, PacketBuffer, Program};
+use tokio::sync::mpsc;
+
+use crate::device::{Event, Packet, Refused};
+use crate::pipeline::Param;
+use crate::values::{self, Bits};
+
+/// What a control plane's packets have as their port, if nobody says another one.
+pub const CPU_PORT: u32 = 255;
+
+/// The metadata of packets by which their port is told.
+const PORT: &str = "ingress_port";
+
+/// Room in front of a packet, and behind it, in bytes.
+pub(super) const ROOM: usize = 1024;
+
+/// Packets for the control plane that wait.
+const WAITING: usize = 1024;
+
+/// A program that runs, wherever it does.
+pub trait Running: Maps + Send + 'static {
+    /// Runs it on a packet that came by a port, at a time since some beginning.
+    ///
+    /// # Errors
+    ///
+    /// The packet cannot be given to it.
+    fn run(&mut self, port: u32, packet: &[u8], now: Duration) -> Result<Ran, Refused>;
+}
+
+/// What makes programs run.
+pub trait Runner: Send + 'static {
+    /// A program that does.
+    type Running: Running;
+
+    /// Checks an object and gets it ready. Its maps hold what it says.
+    ///
+    /// # Errors
+    ///
+    /// It is no program, or too much.
+    fn load(&mut self, object: &Object) -> Result<Self::Running, Refused>;
+}
+
+/// What is to be done with a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The program could not go on, and says so itself.
+    Abort,
+    /// It is dropped.
+    Drop,
+    /// It goes on where it was going.
+    Pass,
+    /// It leaves by a port.
+    Redirect(u32),
+    /// There is no verdict of the program's, and why.
+    Fault(String),
+}
+
+/// What came of a packet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ran {
+    /// What is to be done with it.
+    pub verdict: Verdict,
+    /// The port to which a copy goes as well.
+    pub clone: Option<u32>,
+    /// The packet as it is now.
+    pub packet: Vec<u8>,
+}
+
+/// Runs programs in this process.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct InProcess {
+    /// What a program may take.
+    pub limits: Limits,
+}
+
+impl Runner for InProcess {
+    type Running = Instance;
+
+    fn load(&mut self, object: &Object) -> Result<Instance, Refused> {
+        let program = Program::load(object, &self.limits);
+        let instance = program.and_then(|program| Instance::new(&program));
+        instance.map_err(|why| Refused::Invalid(why.to_string()))
+    }
+}
+
+impl Running for Instance {
+    fn run(&mut self, port: u32, packet: &[u8], now: Duration) -> Result<Ran, Refused> {
+        let mut memory = vec![0; 2 * ROOM + packet.len()];
+        memory[ROOM..ROOM + packet.len()].copy_from_slice(packet);
+        self.set_time(now);
+        let buffer = PacketBuffer::new(&mut memory, ROOM, packet.len());
+        let large = || Refused::Invalid(format!("a packet of {} bytes", packet.len()));
+        let mut buffer = buffer.ok_or_else(large)?;
+        let outcome = Instance::run(self, &mut buffer, port);
+        let verdict = match outcome.verdict {
+            sandbox::Verdict::Abort => Verdict::Abort,
+            sandbox::Verdict::Drop => Verdict::Drop,
+            sandbox::Verdict::Pass => Verdict::Pass,
+            sandbox::Verdict::Redirect(port) => Verdict::Redirect(port),
+            sandbox::Verdict::Fault(fault) => Verdict::Fault(fault.to_string()),
+        };
+        Ok(Ran { verdict, clone: outcome.clone, packet: buffer.bytes().to_vec() })
+    }
+}
+
+/// What became of packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each says what it is")]
+pub struct Counts {
+    pub passed: u64,
+    pub redirected: u64,
+    pub dropped: u64,
+    pub aborted: u64,
+    /// Without a verdict, since the program broke a limit for instance: they are dropped.
+    pub faults: u64,
+    pub cloned: u64,
+    /// For the control plane, also of those above.
+    pub to_cpu: u64,
+    /// For the control plane, which did not take them.
+    pub lost: u64,
+}
+
+/// A packet that leaves, and the port by which.
+pub type Leaving = (u32, Vec<u8>);
+
+/// The program at work, and what is done with its packets.
+pub(super) struct State<R> {
+    pub(super) running: Option<R>,
+    /// What goes along with packets to the control plane.
+    pub(super) packet_in: Vec<Param>,
+    cpu_port: u32,
+    events: mpsc::Sender<Event>,
+    counts: Counts,
+    last_fault: Option<String>,
+    began: Instant,
+}
+
+/// Where packets enter. Clones are the same.
+pub struct Plane<R>(Arc<Mutex<State<R>>>);
+
+impl<R> Clone for Plane<R> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<R: Running> Plane<R> {
+    pub(super) fn new(cpu_port: u32) -> (Self, mpsc::Receiver<Event>) {
+        let (events, receiver) = mpsc::channel(WAITING);
+        let state = State {
+            running: None,
+            packet_in: Vec::new(),
+            cpu_port,
+            events,
+            counts: Counts::default(),
+            last_fault: None,
+            began: Instant::now(),
+        };
+        (Self(Arc::new(Mutex::new(state))), receiver)
+    }
+
+    /// Nothing that holds it panics half-way through a change: batches are all or nothing.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State<R>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs the program on a packet that came by a port. What leaves by other ports than the control
+    /// plane's is given back; what passes leaves by the port that it came by.
+    ///
+    /// # Errors
+    ///
+    /// No program is at work, or it cannot have this packet.
+    pub fn packet(
+        &self,
+        port: u32,
+        packet: &[u8],
+        now: Option<Duration>,
+    ) -> Result<Vec<Leaving>, Refused> {
+        self.lock().packet(port, packet, now)
+    }
+
+    /// What became of packets since the beginning.
+    pub fn counts(&self) -> Counts {
+        self.lock().counts
+    }
+
+    /// Why there was no verdict the last time that there was none.
+    pub fn last_fault(&self) -> Option<String> {
+        self.lock().last_fault.clone()
+    }
+}
+
+impl<R: Running> State<R> {
+    fn packet(
+        &mut self,
+        port: u32,
+        packet: &[u8],
+        now: Option<Duration>,
+    ) -> Result<Vec<Leaving>, Refused> {
+        let none = || Refused::Away("there is no program".to_owned());
+        let now = now.unwrap_or_else(|| self.began.elapsed());
+        let Ran { verdict, clone, packet } =
+            self.running.as_mut().ok_or_else(none)?.run(port, packet, now)?;
+        let counts = &mut self.counts;
+        let to = match verdict {
+            Verdict::Pass => {
+                counts.passed += 1;
+                Some(port)
+            }
+            Verdict::Redirect(to) => {
+                counts.redirected += 1;
+                Some(to)
+            }
+            Verdict::Drop => {
+                counts.dropped += 1;
+                None
+            }
+            Verdict::Abort => {
+                counts.aborted += 1;
+                None
+            }
+            Verdict::Fault(fault) => {
+                counts.faults += 1;
+                self.last_fault = Some(fault);
+                None
+            }
+        };
+        counts.cloned += u64::from(clone.is_some());
+        let mut leaving = Vec::new();
+        for to in clone.into_iter().chain(to) {
+            match to == self.cpu_port {
+                true => self.tell(port, &packet),
+                false => leaving.push((to, packet.clone())),
+            }
+        }
+        Ok(leaving)
+    }
+
+    /// A packet for the control plane.
+    fn tell(&mut self, came_by: u32, packet: &[u8]) {
+        let value = |param: &Param| match &*param.name {
+            PORT => values::unsigned(&came_by.to_be_bytes(), param.width)
+                .unwrap_or_else(|| values::ones(param.width)),
+            _ => values::zero(param.width),
+        };
+        let metadata = self.packet_in.iter().map(|param| (param.id, value(param))).collect();
+        let event = Event::Packet(Packet { payload: packet.to_vec(), metadata });
+        self.counts.to_cpu += 1;
+        if self.events.try_send(event).is_err() {
+            self.counts.lost += 1;
+        }
+    }
+
+    /// A packet of the control plane's.
+    pub(super) fn sent(&mut self, packet: &Packet, params: &[Param]) -> Result<(), Refused> {
+        if packet.payload.is_empty() {
+            return Err(Refused::Invalid("a packet without bytes".to_owned()));
+        }
+        let id = params.iter().find(|param| param.name == PORT).map(|param| param.id);
+        let said = packet.metadata.iter().find(|(one, _)| Some(*one) == id);
+        let port = said.map_or(Ok(self.cpu_port), |(_, value)| port_of(value))?;
+        // There is nobody at the other ports: what leaves by them is counted.
+        self.packet(port, &packet.payload, None).map(drop)
+    }
+}
+
+fn port_of(value: &Bits) -> Result<u32, Refused> {
+    let number = value
+        .iter()
+        .try_fold(0_u32, |all, byte| all.checked_mul(256).map(|all| all | u32::from(*byte)));
+    number.ok_or_else(|| Refused::Invalid(format!("`{PORT}` is more than 32 bits")))
+}

@@ -1,0 +1,109 @@
+//! Programs in processes of their own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use p4::object::{self, Key, Map, Object};
+use sandbox::process::{
+    Answer, Arena, Config, Decision, Launcher, Packet, Reason, Sandbox, StartError,
+};
+use sandbox::{ControlError, Maps, Operation, Piece};
+
+use super::plane::{ROOM, Ran, Runner, Running, Verdict};
+use crate::device::Refused;
+
+/// The bytes of a frame: the longest packet, and room around it.
+const FRAME: u32 = (1 << 16) + 2 * ROOM as u32;
+
+/// How long a packet's answer is waited for. The sandbox's own deadline is before that.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs each program in a process of its own. Programs see the machine's time.
+#[derive(Debug, Clone)]
+pub struct Processes {
+    /// What is started for a process.
+    pub launcher: Launcher,
+    /// How programs are run.
+    pub config: Config,
+}
+
+/// A program in a process of its own, which runs on one packet at a time.
+#[derive(Debug)]
+pub struct Alone {
+    sandbox: Sandbox,
+    arena: Arc<Arena>,
+}
+
+impl Runner for Processes {
+    type Running = Alone;
+
+    fn load(&mut self, object: &Object) -> Result<Alone, Refused> {
+        let bad = |why: object::BadObject| Refused::Invalid(why.to_string());
+        let bytes = object::write(object).map_err(bad)?;
+        let memory = |why| Refused::Away(format!("there is no memory for packets: {why}"));
+        let arena = Arc::new(Arena::new(1, FRAME).map_err(memory)?);
+        let started =
+            Sandbox::start(self.launcher.clone(), self.config, Arc::clone(&arena), &bytes);
+        let sandbox = started.map_err(|why| match why {
+            StartError::Refused(why) => Refused::Invalid(why),
+            why => Refused::Away(why.to_string()),
+        })?;
+        Ok(Alone { sandbox, arena })
+    }
+}
+
+impl Maps for Alone {
+    fn maps(&self) -> &[Map] {
+        self.sandbox.maps()
+    }
+
+    fn apply(&mut self, batch: &[Operation]) -> Result<(), ControlError> {
+        self.sandbox.apply(batch)
+    }
+
+    fn read(&mut self, map: u32, from: u32, most: u32) -> Result<Piece, ControlError> {
+        self.sandbox.read(map, from, most)
+    }
+
+    fn get(&mut self, map: u32, key: &Key) -> Result<Option<Vec<u8>>, ControlError> {
+        self.sandbox.get(map, key)
+    }
+}
+
+impl Running for Alone {
+    fn run(&mut self, port: u32, packet: &[u8], _: Duration) -> Result<Ran, Refused> {
+        let length = u32::try_from(packet.len()).unwrap_or(u32::MAX);
+        if length > FRAME - 2 * ROOM as u32 {
+            return Err(Refused::Invalid(format!("a packet of {length} bytes")));
+        }
+        self.arena.write(0, ROOM as u32, packet);
+        let there = Packet { slot: 0, start: ROOM as u32, length, port };
+        self.sandbox.submit(there).map_err(|why| Refused::Away(why.to_string()))?;
+        self.sandbox.flush();
+        let mut answers = Vec::new();
+        let until = Instant::now() + PATIENCE;
+        while answers.is_empty() && Instant::now() < until {
+            self.sandbox.wait(&mut answers, PATIENCE);
+        }
+        let silent = || Refused::Away("the program's process does not answer".to_owned());
+        let Answer { start, length, decision, clone, reason, .. } =
+            answers.pop().ok_or_else(silent)?;
+        let mut packet = vec![0; length as usize];
+        self.arena.read(0, start, &mut packet);
+        let verdict = match reason {
+            Reason::Program => match decision {
+                Decision::Drop => Verdict::Drop,
+                Decision::Pass => Verdict::Pass,
+                Decision::Redirect(port) => Verdict::Redirect(port),
+            },
+            Reason::Aborted => Verdict::Abort,
+            Reason::Fault(kind) => Verdict::Fault(kind.to_string()),
+            Reason::Deadline => Verdict::Fault("no verdict in time".to_owned()),
+            Reason::Crashed => Verdict::Fault("its process ended".to_owned()),
+            Reason::Lied => Verdict::Fault("its process said what makes no sense".to_owned()),
+            Reason::Restarting => Verdict::Fault("its process is being started".to_owned()),
+            Reason::Evicted => Verdict::Fault("it failed too often, and has no process".to_owned()),
+        };
+        Ok(Ran { verdict, clone, packet })
+    }
+}

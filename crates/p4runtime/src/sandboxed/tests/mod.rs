@@ -1,0 +1,5 @@
+//! Entries are the same here, in maps, and for the interpreter.
+
+mod device;
+mod keys;
+mod programs;

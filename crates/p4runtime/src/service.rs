@@ -1,0 +1,241 @@
+//! The gRPC face: look the device up, have it done there, answer.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prost::Message;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::arbitration::from_message;
+use crate::core::Handle;
+use crate::device::{Device, Refused};
+use crate::error::Error;
+use crate::pipeline::Pipeline;
+use crate::read::Found;
+use crate::reply;
+use crate::stream::{self, Answers, Outbound};
+use crate::v1::{self, p4_runtime_server::P4Runtime, p4_runtime_server::P4RuntimeServer};
+
+/// The version of P4Runtime that clients are told.
+pub const VERSION: &str = "1.5.0";
+
+/// What one message from a client may be: a batch of a few 100,000 entries, or a program. A larger
+/// one is refused before it is read.
+pub const LARGEST_MESSAGE: usize = 64 << 20;
+
+/// The bytes and entities of one answer to a read. Clients take 4 MiB if nobody tells them more.
+const ANSWER_BYTES: usize = 1 << 20;
+const ANSWER_ENTITIES: usize = 4096;
+
+/// Reads at the same time. Each holds what it has found until it is sent.
+const READERS: usize = 32;
+
+/// How long a reader may read nothing.
+const READER_WAITS: Duration = Duration::from_secs(60);
+
+/// Devices, each with its id.
+pub struct Service<D: Device> {
+    devices: Arc<BTreeMap<u64, Handle<D>>>,
+    readers: Arc<Semaphore>,
+}
+
+impl<D: Device> Service<D> {
+    /// Starts a thread for each device. Call it in a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// If a thread does not start.
+    pub fn new(devices: impl IntoIterator<Item = (u64, D)>) -> std::io::Result<Self> {
+        let devices = devices.into_iter();
+        let devices = devices.map(|(id, device)| Ok((id, Handle::start(id, device)?)));
+        let devices = Arc::new(devices.collect::<std::io::Result<_>>()?);
+        Ok(Self { devices, readers: Arc::new(Semaphore::new(READERS)) })
+    }
+
+    /// Puts a program to work before any client does, with updates made to it already.
+    ///
+    /// # Errors
+    ///
+    /// What the primary would be told.
+    pub async fn begin(
+        &self,
+        device: u64,
+        config: v1::ForwardingPipelineConfig,
+        updates: Vec<v1::Update>,
+    ) -> Result<(), Error> {
+        let begin = move |core: &mut crate::core::Core<D>| core.begin(config, &updates);
+        let done = self.device(device)?.run(begin).await;
+        done.map_err(|why| Error::Device(Refused::Away(why.message().to_owned())))?
+    }
+
+    /// The service with its limits, for a server.
+    pub fn server(self) -> P4RuntimeServer<Self> {
+        P4RuntimeServer::new(self)
+            .max_decoding_message_size(LARGEST_MESSAGE)
+            // A program is given back as it came, with its frame.
+            .max_encoding_message_size(LARGEST_MESSAGE + 1024)
+    }
+
+    fn device(&self, id: u64) -> Result<&Handle<D>, Error> {
+        self.devices.get(&id).ok_or(Error::NoDevice(id))
+    }
+}
+
+/// Serves until `until` is ready. A connection that does not answer for 20 s is closed, so that a
+/// primary that has died is none any more.
+///
+/// # Errors
+///
+/// If the transport fails.
+pub async fn serve<D: Device>(
+    service: Service<D>,
+    listener: TcpListener,
+    until: impl Future<Output = ()>,
+) -> Result<(), tonic::transport::Error> {
+    // Answers are small: they do not wait for more.
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    tonic::transport::Server::builder()
+        .http2_keepalive_interval(Some(Duration::from_secs(10)))
+        .http2_keepalive_timeout(Some(Duration::from_secs(10)))
+        .add_service(service.server())
+        .serve_with_incoming_shutdown(incoming, until)
+        .await
+}
+
+/// Fails for every role but the one that all clients have.
+pub(crate) fn default_role(name: &str, id: u64) -> Result<(), Error> {
+    match (name, id) {
+        ("", 0) => Ok(()),
+        ("", id) => Err(Error::NoRole(id.to_string())),
+        (name, _) => Err(Error::NoRole(name.to_owned())),
+    }
+}
+
+#[tonic::async_trait]
+impl<D: Device> P4Runtime for Service<D> {
+    type ReadStream = Answers<v1::ReadResponse>;
+    type StreamChannelStream = Answers<v1::StreamMessageResponse>;
+
+    async fn capabilities(
+        &self,
+        _: Request<v1::CapabilitiesRequest>,
+    ) -> Result<Response<v1::CapabilitiesResponse>, Status> {
+        Ok(Response::new(v1::CapabilitiesResponse {
+            p4runtime_api_version: VERSION.into(),
+            experimental: None,
+        }))
+    }
+
+    #[expect(deprecated, reason = "clients still use it")]
+    async fn write(
+        &self,
+        request: Request<v1::WriteRequest>,
+    ) -> Result<Response<v1::WriteResponse>, Status> {
+        let request = request.into_inner();
+        let device = self.device(request.device_id)?;
+        default_role(&request.role, request.role_id)?;
+        let together = match v1::write_request::Atomicity::try_from(request.atomicity) {
+            Ok(v1::write_request::Atomicity::ContinueOnError) => false,
+            // What is rolled back was never done here.
+            Ok(_) => true,
+            Err(_) => return Err(Error::Unspecified("the atomicity").into()),
+        };
+        let election = from_message(request.election_id.as_ref());
+        let updates = request.updates;
+        let answers = device.run(move |core| core.write(election, &updates, together)).await??;
+        reply::batch(&answers)?;
+        Ok(Response::new(v1::WriteResponse {}))
+    }
+
+    async fn read(
+        &self,
+        request: Request<v1::ReadRequest>,
+    ) -> Result<Response<Self::ReadStream>, Status> {
+        let request = request.into_inner();
+        let device = self.device(request.device_id)?;
+        default_role(&request.role, 0)?;
+        let readers = Arc::clone(&self.readers);
+        let permit = readers.acquire_owned().await;
+        let permit = permit.map_err(|_| Status::unavailable("the service is stopping"))?;
+        let asked = request.entities;
+        let (pipeline, found, answers) = device.run(move |core| core.read(&asked)).await??;
+        let (out, messages) = mpsc::channel(2);
+        let (end, ended) = oneshot::channel();
+        tokio::spawn(async move {
+            let _permit = permit;
+            let sent = send(&out, &pipeline, found).await;
+            if let Err(status) = sent.map_err(Status::from).and_then(|()| reply::batch(&answers)) {
+                // A client that is gone hears nothing.
+                let _ = end.send(status);
+            }
+        });
+        Ok(Response::new(Box::pin(Outbound { messages, end: Some(ended) })))
+    }
+
+    #[expect(deprecated, reason = "clients still use it")]
+    async fn set_forwarding_pipeline_config(
+        &self,
+        request: Request<v1::SetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<v1::SetForwardingPipelineConfigResponse>, Status> {
+        let request = request.into_inner();
+        let device = self.device(request.device_id)?;
+        default_role(&request.role, request.role_id)?;
+        let (action, election) = (request.action(), from_message(request.election_id.as_ref()));
+        let config = request.config;
+        device.run(move |core| core.set_program(election, action, config)).await??;
+        Ok(Response::new(v1::SetForwardingPipelineConfigResponse {}))
+    }
+
+    async fn get_forwarding_pipeline_config(
+        &self,
+        request: Request<v1::GetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<v1::GetForwardingPipelineConfigResponse>, Status> {
+        use v1::get_forwarding_pipeline_config_request::ResponseType;
+        let request = request.into_inner();
+        let device = self.device(request.device_id)?;
+        let parts = ResponseType::try_from(request.response_type);
+        let parts = parts.map_err(|_| Error::Unspecified("the response type"))?;
+        let config = device.run(move |core| core.get_program(parts)).await?;
+        Ok(Response::new(v1::GetForwardingPipelineConfigResponse { config }))
+    }
+
+    async fn stream_channel(
+        &self,
+        request: Request<Streaming<v1::StreamMessageRequest>>,
+    ) -> Result<Response<Self::StreamChannelStream>, Status> {
+        Ok(Response::new(stream::open(Arc::clone(&self.devices), request.into_inner())))
+    }
+}
+
+/// Sends what was found, in messages that clients take.
+async fn send(
+    out: &mpsc::Sender<v1::ReadResponse>,
+    pipeline: &Pipeline,
+    found: Vec<Found>,
+) -> Result<(), Error> {
+    let mut found = found.into_iter().peekable();
+    while found.peek().is_some() {
+        let (mut entities, mut bytes) = (Vec::new(), 0);
+        while bytes < ANSWER_BYTES
+            && entities.len() < ANSWER_ENTITIES
+            && let Some(one) = found.next()
+        {
+            let entity = reply::entity(pipeline, &one);
+            bytes += entity.encoded_len();
+            entities.push(entity);
+        }
+        let sent = out.send(v1::ReadResponse { entities });
+        match tokio::time::timeout(READER_WAITS, sent).await {
+            Ok(Ok(())) => {}
+            // The client is gone.
+            Ok(Err(_)) => return Ok(()),
+            Err(_) => return Err(Error::SlowReader(READER_WAITS.as_secs())),
+        }
+    }
+    Ok(())
+}

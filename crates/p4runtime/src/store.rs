@@ -1,0 +1,145 @@
+//! What a device was told: entries, default actions, meters, value sets, digests. What packets
+//! change, the device has.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::device::{Call, Initial, Key, Match, Meter};
+use crate::error::Error;
+use crate::pipeline::Pipeline;
+use crate::v1::digest_entry;
+
+/// An entry, without its key.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) call: Call,
+    pub(crate) meter: Option<Meter>,
+    pub(crate) metadata: Vec<u8>,
+    pub(crate) cookie: u64,
+    pub(crate) constant: bool,
+}
+
+/// What packets get that no entry matches.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct DefaultRow {
+    /// `None` if nobody knows what the program has.
+    pub(crate) call: Option<Call>,
+    pub(crate) meter: Option<Meter>,
+    pub(crate) metadata: Vec<u8>,
+    pub(crate) cookie: u64,
+    /// Changed since the program began.
+    pub(crate) changed: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TableState {
+    pub(crate) rows: BTreeMap<Arc<Key>, Arc<Row>>,
+    pub(crate) default: DefaultRow,
+    /// What the program itself says.
+    pub(crate) original: Option<Call>,
+}
+
+/// The cells of a meter: what all were set to last, and what single ones were set to since.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MeterState {
+    pub(crate) all: Option<Meter>,
+    pub(crate) single: BTreeMap<u64, Option<Meter>>,
+}
+
+impl MeterState {
+    pub(crate) fn get(&self, at: u64) -> Option<Meter> {
+        self.single.get(&at).copied().unwrap_or(self.all)
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Store {
+    pub(crate) tables: BTreeMap<u32, TableState>,
+    pub(crate) meters: BTreeMap<u32, MeterState>,
+    pub(crate) sets: BTreeMap<u32, Arc<Vec<Vec<Match>>>>,
+    pub(crate) digests: BTreeMap<u32, digest_entry::Config>,
+}
+
+/// What a change does to the store. To apply one gives the one that takes it back.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    Nothing,
+    Row { table: u32, key: Arc<Key>, row: Option<Arc<Row>> },
+    Default { table: u32, row: DefaultRow },
+    Meter { id: u32, at: u64, meter: Option<Meter>, set: bool },
+    Meters { id: u32, state: MeterState },
+    Set { id: u32, members: Arc<Vec<Vec<Match>>> },
+    Digest { id: u32, config: Option<digest_entry::Config> },
+}
+
+impl Store {
+    /// What a program begins with.
+    pub(crate) fn new(pipeline: &Pipeline, initial: Initial) -> Result<Self, Error> {
+        let mut store = Self::default();
+        for (id, table) in &pipeline.tables {
+            let original = table.initial_default.clone();
+            let default = DefaultRow { call: original.clone(), ..DefaultRow::default() };
+            store.tables.insert(*id, TableState { default, original, ..TableState::default() });
+        }
+        let missing = |id| Error::UnknownId { kind: "table", id };
+        for (id, call) in initial.defaults {
+            let table = store.tables.get_mut(&id).ok_or_else(|| missing(id))?;
+            table.default.call = Some(call.clone());
+            table.original = Some(call);
+        }
+        for (entry, constant) in initial.entries {
+            let table = store.tables.get_mut(&entry.table).ok_or_else(|| missing(entry.table))?;
+            let row = Row {
+                call: entry.call,
+                meter: entry.direct.meter,
+                metadata: Vec::new(),
+                cookie: 0,
+                constant,
+            };
+            table.rows.insert(entry.key, Arc::new(row));
+        }
+        Ok(store)
+    }
+
+    /// Ids were looked up before: what is not there stays so.
+    pub(crate) fn apply(&mut self, effect: Effect) -> Effect {
+        match effect {
+            Effect::Nothing => Effect::Nothing,
+            Effect::Row { table, key, row } => {
+                let rows = &mut self.tables.entry(table).or_default().rows;
+                let old = match row {
+                    Some(row) => rows.insert(key.clone(), row),
+                    None => rows.remove(&key),
+                };
+                Effect::Row { table, key, row: old }
+            }
+            Effect::Default { table, row } => {
+                let default = &mut self.tables.entry(table).or_default().default;
+                Effect::Default { table, row: std::mem::replace(default, row) }
+            }
+            Effect::Meter { id, at, meter, set } => {
+                let single = &mut self.meters.entry(id).or_default().single;
+                let old = match set {
+                    true => single.insert(at, meter),
+                    false => single.remove(&at),
+                };
+                Effect::Meter { id, at, meter: old.flatten(), set: old.is_some() }
+            }
+            Effect::Meters { id, state } => {
+                let meters = self.meters.entry(id).or_default();
+                Effect::Meters { id, state: std::mem::replace(meters, state) }
+            }
+            Effect::Set { id, members } => {
+                let old = self.sets.insert(id, members).unwrap_or_default();
+                Effect::Set { id, members: old }
+            }
+            Effect::Digest { id, config } => {
+                let old = match config {
+                    Some(config) => self.digests.insert(id, config),
+                    None => self.digests.remove(&id),
+                };
+                Effect::Digest { id, config: old }
+            }
+        }
+    }
+}

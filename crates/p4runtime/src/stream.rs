@@ -1,0 +1,157 @@
+//! StreamChannel: one session for each stream.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::Stream;
+use tonic::{Status, Streaming};
+
+use crate::arbitration::{Client, QUEUE, from_message};
+use crate::core::Handle;
+use crate::device::Device;
+use crate::error::Error;
+use crate::service::default_role;
+use crate::v1::{
+    MasterArbitrationUpdate, StreamMessageRequest, StreamMessageResponse, StreamOtherError,
+    stream_error, stream_message_request::Update,
+};
+
+/// What a client is sent, as gRPC takes it.
+pub(crate) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// What a client is sent: the messages that wait for it, and then perhaps why there are no more.
+pub(crate) struct Outbound<T> {
+    pub(crate) messages: mpsc::Receiver<T>,
+    pub(crate) end: Option<oneshot::Receiver<Status>>,
+}
+
+impl<T> Stream for Outbound<T> {
+    type Item = Result<T, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match self.messages.poll_recv(context) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Some(message)) => return Poll::Ready(Some(Ok(message))),
+            Poll::Ready(None) => {}
+        }
+        let Some(end) = &mut self.end else { return Poll::Ready(None) };
+        match Pin::new(end).poll(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(status) => {
+                self.end = None;
+                Poll::Ready(status.ok().map(Err))
+            }
+        }
+    }
+}
+
+/// Begins a session, which ends with the stream.
+pub(crate) fn open<D: Device>(
+    devices: Arc<BTreeMap<u64, Handle<D>>>,
+    inbound: Streaming<StreamMessageRequest>,
+) -> Answers<StreamMessageResponse> {
+    let (out, messages) = mpsc::channel(QUEUE);
+    let (end, ended) = oneshot::channel();
+    tokio::spawn(begin(devices, inbound, out, end));
+    Box::pin(Outbound { messages, end: Some(ended) })
+}
+
+/// Waits for the arbitration update that a stream begins with.
+async fn begin<D: Device>(
+    devices: Arc<BTreeMap<u64, Handle<D>>>,
+    mut inbound: Streaming<StreamMessageRequest>,
+    out: mpsc::Sender<StreamMessageResponse>,
+    end: oneshot::Sender<Status>,
+) {
+    let first = tokio::select! {
+        first = inbound.message() => first,
+        () = out.closed() => return,
+    };
+    // A stream that ends before it has begun needs no answer.
+    let Ok(Some(first)) = first else { return };
+    let refused = match first.update {
+        Some(Update::Arbitration(update)) => match check(&devices, &update) {
+            Ok(handle) => return session(handle.clone(), inbound, update, out, end).await,
+            Err(error) => error,
+        },
+        _ => Error::NoArbitration,
+    };
+    let _ = end.send(refused.into());
+}
+
+fn check<'a, D: Device>(
+    devices: &'a BTreeMap<u64, Handle<D>>,
+    update: &MasterArbitrationUpdate,
+) -> Result<&'a Handle<D>, Error> {
+    let handle = devices.get(&update.device_id).ok_or(Error::NoDevice(update.device_id))?;
+    role(update)?;
+    Ok(handle)
+}
+
+#[expect(deprecated, reason = "clients still use it")]
+fn role(update: &MasterArbitrationUpdate) -> Result<(), Error> {
+    match &update.role {
+        None => Ok(()),
+        Some(role) if role.config.is_some() => Err(Error::Unsupported("configurations of roles")),
+        Some(role) => default_role(&role.name, role.id),
+    }
+}
+
+async fn session<D: Device>(
+    handle: Handle<D>,
+    mut inbound: Streaming<StreamMessageRequest>,
+    update: MasterArbitrationUpdate,
+    out: mpsc::Sender<StreamMessageResponse>,
+    end: oneshot::Sender<Status>,
+) {
+    let device = update.device_id;
+    let election = from_message(update.election_id.as_ref());
+    let (alive, mut gone) = oneshot::channel();
+    let client = Client { election, out, end, _alive: alive, dropped: 0 };
+    let Ok(Ok(number)) = handle.run(|core| core.clients.join(client)).await else { return };
+    loop {
+        let message = tokio::select! {
+            message = inbound.message() => message,
+            // Closed by the device's side.
+            _ = &mut gone => return,
+        };
+        let Ok(Some(message)) = message else { break };
+        let done = match message.update {
+            Some(Update::Arbitration(update)) => {
+                let refused = match (update.device_id == device, role(&update)) {
+                    (false, _) => Some(Error::OtherDevice(device)),
+                    (true, Err(error)) => Some(error),
+                    (true, Ok(())) => None,
+                };
+                let election = from_message(update.election_id.as_ref());
+                let change = move |core: &mut crate::core::Core<D>| match refused {
+                    Some(error) => core.clients.close(number, error),
+                    None => core.clients.update(number, election),
+                };
+                handle.run(change).await
+            }
+            Some(Update::Packet(packet)) => {
+                handle.run(move |core| core.packet_out(number, packet)).await
+            }
+            Some(Update::DigestAck(ack)) => {
+                handle.run(move |core| core.digest_ack(number, ack)).await
+            }
+            Some(Update::Other(other)) => {
+                let other = StreamOtherError { other: Some(other) };
+                let error = Error::Unsupported("messages of other architectures");
+                let details = stream_error::Details::Other(other);
+                let told = crate::arbitration::stream_error(&error, details);
+                handle.run(move |core| core.clients.send(number, told)).await
+            }
+            None => Ok(()),
+        };
+        if done.is_err() {
+            return;
+        }
+    }
+    // A device that is gone needs no goodbye.
+    let _ = handle.run(move |core| core.clients.leave(number)).await;
+}

@@ -1,0 +1,210 @@
+//! Batches of updates ("Write RPC").
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::cells;
+use crate::device::{Change, Device, Key, Refused};
+use crate::entries;
+use crate::error::Error;
+use crate::pipeline::Pipeline;
+use crate::store::{Effect, Store};
+use crate::v1::{Update, entity, update};
+
+/// An update that is right.
+pub(crate) struct Plan {
+    /// What the device is told, if anything.
+    pub(crate) change: Option<Change>,
+    pub(crate) effect: Effect,
+    pub(crate) place: Place,
+}
+
+/// What an update is about. Two updates about one place follow each other.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    Row(u32, Arc<Key>),
+    Default(u32),
+    Cell(u32, Option<u64>),
+}
+
+fn plan(pipeline: &Pipeline, store: &Store, update: &Update) -> Result<Plan, Error> {
+    use entity::Entity;
+    let entity = update.entity.as_ref().and_then(|one| one.entity.as_ref());
+    let entity = entity.ok_or(Error::NotSet("the update's entity"))?;
+    if let Some(what) = unsupported(entity) {
+        return Err(Error::Unsupported(what));
+    }
+    let kind = update::Type::try_from(update.r#type).unwrap_or(update::Type::Unspecified);
+    match entity {
+        Entity::TableEntry(entry) => entries::plan(pipeline, store, kind, entry),
+        Entity::CounterEntry(entry) => cells::plan_counter(pipeline, kind, entry),
+        Entity::DirectCounterEntry(entry) => {
+            cells::plan_direct_counter(pipeline, store, kind, entry)
+        }
+        Entity::MeterEntry(entry) => cells::plan_meter(pipeline, kind, entry),
+        Entity::DirectMeterEntry(entry) => cells::plan_direct_meter(pipeline, store, kind, entry),
+        Entity::RegisterEntry(entry) => cells::plan_register(pipeline, kind, entry),
+        Entity::ValueSetEntry(entry) => cells::plan_value_set(pipeline, kind, entry),
+        Entity::DigestEntry(entry) => cells::plan_digest(pipeline, store, kind, entry),
+        _ => Err(Error::Unspecified("the entity")),
+    }
+}
+
+/// The name of an entity that no program of ours has.
+pub(crate) fn unsupported(entity: &entity::Entity) -> Option<&'static str> {
+    match entity {
+        entity::Entity::ExternEntry(_) => Some("externs (ExternEntry)"),
+        entity::Entity::ActionProfileMember(_) => {
+            Some("members of action profiles (ActionProfileMember)")
+        }
+        entity::Entity::ActionProfileGroup(_) => {
+            Some("groups of action profiles (ActionProfileGroup)")
+        }
+        entity::Entity::PacketReplicationEngineEntry(_) => {
+            Some("multicast groups and clone sessions (PacketReplicationEngineEntry)")
+        }
+        _ => None,
+    }
+}
+
+/// Where changes go: to a device, or into a list until they are committed.
+pub(crate) enum Sink<'a, D: Device> {
+    Device(&'a mut D),
+    /// The list, and how many it takes.
+    Later(&'a mut Vec<Change>, usize),
+}
+
+impl<D: Device> Sink<'_, D> {
+    fn apply(&mut self, changes: Vec<Change>, together: bool) -> Vec<Result<(), Error>> {
+        let count = changes.len();
+        match self {
+            Self::Device(_) if count == 0 => Vec::new(),
+            Self::Device(device) => {
+                let mut answers = device.apply(&changes, together);
+                // One that answers less has not done it.
+                answers.resize_with(count, || Err(Refused::Away("no answer".into())));
+                answers.into_iter().map(|answer| answer.map_err(Error::Device)).collect()
+            }
+            Self::Later(list, most) if list.len() + count > *most => {
+                vec![Err(Error::TooManySaved(*most)); count]
+            }
+            Self::Later(list, _) => {
+                list.extend(changes);
+                vec![Ok(()); count]
+            }
+        }
+    }
+}
+
+/// A batch on its way: each update is checked against what those before it leave.
+struct Batch<'a, D: Device> {
+    store: &'a mut Store,
+    sink: Sink<'a, D>,
+    together: bool,
+    answers: Vec<Result<(), Error>>,
+    /// What the device was not yet told: which update, and how to take it back.
+    waiting: Vec<(usize, Effect)>,
+    changes: Vec<Change>,
+    places: BTreeSet<Place>,
+}
+
+/// Does what it can of a batch, or, if `together`, all of it or nothing. One answer for each update.
+pub(crate) fn batch<D: Device>(
+    pipeline: &Pipeline,
+    store: &mut Store,
+    sink: Sink<'_, D>,
+    updates: &[Update],
+    together: bool,
+) -> Vec<Result<(), Error>> {
+    let mut batch = Batch {
+        store,
+        sink,
+        together,
+        answers: Vec::with_capacity(updates.len()),
+        waiting: Vec::new(),
+        changes: Vec::new(),
+        places: BTreeSet::new(),
+    };
+    // What goes back if nothing is done: updates that the device is not told.
+    let mut alone = Vec::new();
+    for (at, update) in updates.iter().enumerate() {
+        batch.answers.push(Ok(()));
+        let mut planned = plan(pipeline, batch.store, update);
+        if planned.as_ref().is_ok_and(|plan| batch.must_wait(&plan.place)) {
+            // What the device refuses must not be what this update is checked against.
+            batch.flush();
+            planned = plan(pipeline, batch.store, update);
+        }
+        match planned {
+            Err(error) => batch.answers[at] = Err(error),
+            Ok(Plan { change: None, effect, .. }) => {
+                let undo = batch.store.apply(effect);
+                alone.push((at, undo));
+            }
+            Ok(Plan { change: Some(change), effect, place }) => {
+                batch.add(at, change, effect, place);
+            }
+        }
+    }
+    if together && batch.answers.iter().any(Result::is_err) {
+        batch.take_back();
+    } else {
+        batch.flush();
+    }
+    let mut answers = batch.answers;
+    if together && answers.iter().any(Result::is_err) {
+        for (_, undo) in alone.into_iter().rev() {
+            store.apply(undo);
+        }
+        for answer in &mut answers {
+            if answer.is_ok() {
+                *answer = Err(Error::WithOthers);
+            }
+        }
+    }
+    answers
+}
+
+impl<D: Device> Batch<'_, D> {
+    /// Whether what waits is about the same place.
+    fn must_wait(&self, place: &Place) -> bool {
+        let waits = !self.together && !self.changes.is_empty();
+        waits && (matches!(place, Place::Cell(_, None)) || self.places.contains(place))
+    }
+
+    fn add(&mut self, at: usize, change: Change, effect: Effect, place: Place) {
+        let all = matches!(place, Place::Cell(_, None));
+        self.waiting.push((at, self.store.apply(effect)));
+        self.changes.push(change);
+        self.places.insert(place);
+        if !self.together && all {
+            self.flush();
+        }
+    }
+
+    /// Tells the device what waits, and takes back what it refuses.
+    fn flush(&mut self) {
+        let changes = std::mem::take(&mut self.changes);
+        let told = self.sink.apply(changes, self.together);
+        self.places.clear();
+        if self.together && told.iter().any(Result::is_err) {
+            for ((at, _), answer) in self.waiting.iter().zip(told) {
+                self.answers[*at] = answer;
+            }
+            return self.take_back();
+        }
+        for ((at, undo), answer) in std::mem::take(&mut self.waiting).into_iter().zip(told) {
+            if answer.is_err() {
+                self.store.apply(undo);
+            }
+            self.answers[at] = answer;
+        }
+    }
+
+    fn take_back(&mut self) {
+        for (_, undo) in std::mem::take(&mut self.waiting).into_iter().rev() {
+            self.store.apply(undo);
+        }
+        self.changes.clear();
+    }
+}
