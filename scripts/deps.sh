@@ -9,6 +9,7 @@ PACKAGES="frr iperf3 tcpdump clang libelf-dev zlib1g-dev pkg-config gcc make ipr
 # tested with.
 if [ "${1:-}" = --lint ] && command -v apt-get >/dev/null; then
     PACKAGES="$PACKAGES qemu-system-x86 busybox-static cpio curl iptables libnetfilter-queue-dev"
+    PACKAGES="$PACKAGES python3-venv"
 fi
 # What stands for them on a distribution without apt.
 COMMANDS="iperf3 tcpdump clang pkg-config gcc make ip ping ethtool nft"
@@ -74,8 +75,25 @@ install_cargo_deny() {
     as_user cargo install --quiet --locked cargo-deny --root "$TARGET/tools"
 }
 
+# A client of P4Runtime that others wrote, which its service is tested with; its versions are pinned.
+install_p4runtime_shell() {
+    local wanted=crates/p4runtime/tests/shell/requirements.txt
+    local folder=$TARGET/tools/p4runtime-shell
+    cmp -s "$wanted" "$folder/installed" && return
+    if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
+        echo "error: no python3 with venv here: install it yourself" >&2
+        return 1
+    fi
+    echo "Installing p4runtime-shell into $folder with pip"
+    rm -rf "$folder"
+    as_user python3 -m venv "$folder"
+    as_user "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$wanted"
+    as_user cp "$wanted" "$folder/installed"
+}
+
 install_packages
 install_rust
 if [ "${1:-}" = --lint ]; then
     install_cargo_deny
+    install_p4runtime_shell
 fi

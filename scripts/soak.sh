@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The proofs that take long: 500 kills of `up` and of `down`, ten million packets through kernel and
-# XDP, two thousand million through XDP while everything changes, 100 GB through three service
-# functions, 72 simulated hours of an emulated network, a wide area of BGP, the moves ten times, five
-# minutes without one. A summary goes to docs/soak/, the raw figures to bench/results/.
+# XDP, as many programs of tenants, two thousand million packets through XDP while everything changes,
+# 100 GB through three service functions, 72 simulated hours of an emulated network, a wide area of BGP,
+# the moves ten times, five minutes without one. A summary goes to docs/soak/, the raw figures to
+# bench/results/.
 set -uo pipefail
 . "$(dirname "$0")/env.sh"
 exec </dev/null
@@ -37,6 +38,18 @@ random_packets() {
         --nocapture differential
 }
 
+# Programs of tenants: native code and the interpreter, within guarded memory.
+random_programs() {
+    KAIDO_PROGRAMS=10000000 as_user cargo test --release --package kaido-sandbox -- --nocapture \
+        random_programs
+}
+
+# Compiled P4 and the interpreter of its language, packet by packet.
+random_p4() {
+    KAIDO_PACKETS=10000000 as_user cargo test --release --package kaido-p4 --lib -- --nocapture \
+        random_packets
+}
+
 # A stream on each processor, a million frames a second each if nothing else is at work.
 changing_stream() {
     local all=${KAIDO_FRAMES:-2000000000} streams=() failed=0 one processors
@@ -68,6 +81,8 @@ function_chain() {
         "$(uname -sr)" "$(nproc)" "$(git rev-parse --short HEAD)"
     section "500 kills of up, 500 of down" kills
     section "10,000,000 random packets, kernel and XDP" random_packets
+    section "10,000,000 random programs, native code and interpreter" random_programs
+    section "10,000,000 random packets through compiled P4 and the interpreter" random_p4
     section "2,000,000,000 packets while everything changes" changing_stream
     section "An hour and 100 GB through a filter, NAT and a queue" function_chain
     section "72 simulated hours of an emulated network that changes" emulated_days
@@ -75,5 +90,6 @@ function_chain() {
     section "kaido bench lab" bench lab
     section "kaido bench path" bench path
     section "kaido bench dataplane" bench dataplane
+    section "kaido bench p4" bench p4
 } >"$summary"
 ! grep -q '^## .*: FAILED' "$summary"

@@ -95,7 +95,8 @@ pub fn imports(input: &[u8]) {
     }
 }
 
-/// A tenant's program: understood, or refused in words. It includes itself, as often as is allowed.
+/// A tenant's program: understood, or refused in words; and what is understood has code that a machine
+/// takes, or is refused in words as well. It includes itself, as often as is allowed.
 pub fn p4_program(input: &[u8]) {
     struct Itself<'t>(&'t str);
 
@@ -109,11 +110,20 @@ pub fn p4_program(input: &[u8]) {
     let checked = p4::check("program.p4", text, &Itself(text));
     let said = checked.diagnostics.render(&checked.sources, false);
     assert_eq!(said.is_empty(), checked.diagnostics.iter().next().is_none());
+    if checked.diagnostics.has_errors() {
+        return;
+    }
+    match p4::ebpf::compile(&checked.program, &checked.sources) {
+        Ok(compiled) => p4::object::verify(&compiled.object).expect("what is compiled can be run"),
+        Err(why) => assert!(why.has_errors()),
+    }
 }
 
 /// An object: refused, or written and read again as it is.
 pub fn p4_object(input: &[u8]) {
-    let Ok(object) = p4::object::read(input) else { return };
+    let Ok(mut object) = p4::object::read(input) else { return };
+    // Lines are written as we write them, wherever they come from.
+    object.lines = p4::object::Lines::default();
     if p4::object::verify(&object).is_ok() {
         let bytes = p4::object::write(&object).expect("what it refers to is there");
         assert_eq!(p4::object::read(&bytes).as_ref(), Ok(&object));

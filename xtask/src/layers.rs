@@ -12,8 +12,8 @@ const FLOORS: [&[&str]; 7] = [
     &["model"],
     &["bpf", "netlink", "capture"],
     &["emulator", "import", "p4", "pathfinder"],
-    &["api", "dataplane", "lab", "p4info", "store", "telemetry"],
-    &["node", "controller", "engine", "forwarder", "bench", "supervisor"],
+    &["api", "dataplane", "lab", "p4info", "sandbox", "store", "telemetry"],
+    &["node", "controller", "engine", "forwarder", "bench", "p4runtime", "supervisor"],
     &["kaido"],
 ];
 

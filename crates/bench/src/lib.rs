@@ -11,6 +11,7 @@ mod numbered;
 pub mod path;
 mod ping;
 mod process;
+pub mod programs;
 mod reaction;
 mod report;
 mod row;

@@ -7,6 +7,7 @@ mod failure;
 mod input;
 mod output;
 mod runtime;
+mod target;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Doctor => commands::doctor::run(&output),
         Command::Demo(options) => commands::experiments::demo(options, &output),
         Command::Bench(options) => commands::experiments::bench(options, &output),
+        Command::Sandbox => Ok(sandbox::process::run_child()),
         Command::Node { config } => commands::daemon::node(&config),
         Command::Supervisor { config } => commands::daemon::supervisor(&config),
         Command::Emulator { config } => commands::daemon::emulator(&config),

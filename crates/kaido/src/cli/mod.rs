@@ -13,7 +13,9 @@ pub(crate) use dataplane::{
     DataplaneCommand, DataplaneFile, FunctionCommand, State, WhichDataplane,
 };
 pub(crate) use lab::{ImportFormat, LabCommand, LinkChange};
-pub(crate) use p4::{P4Command, P4Program};
+pub(crate) use p4::{
+    P4Command, P4Device, P4Entry, P4Program, P4Run, P4TableCommand, P4Writer, Served,
+};
 
 /// SRv6 networking on stock Linux: from one file to a running network.
 #[derive(Debug, Parser)]
@@ -51,6 +53,9 @@ pub(crate) enum Command {
     Demo(DemoOptions),
     /// Measure
     Bench(BenchOptions),
+    /// Be a tenant's process: `kaido` starts it for itself, with its two files
+    #[command(hide = true)]
+    Sandbox,
     /// Run a node's daemon in the foreground
     Node {
         /// Its configuration (JSON)
@@ -257,6 +262,8 @@ pub(crate) enum BenchName {
     Function,
     /// How fast and how exact emulated networks are
     Emulator,
+    /// What tenants' P4 programs take, beside the same in C
+    P4,
     /// What SRv6 takes of a guest's instructions: see `make bench-guest`; never run by itself
     Instructions,
 }

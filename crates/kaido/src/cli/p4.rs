@@ -1,5 +1,6 @@
 //! `kaido p4`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -27,14 +28,150 @@ pub(crate) enum P4Command {
         #[arg(long, conflicts_with = "json")]
         binary: bool,
     },
-    /// Show what an object is made of: maps, functions, instructions
-    ///
-    /// An object is a compiled program: eBPF in an ELF file, as p4c's uBPF back end and clang make it.
-    Explain {
-        /// The object
-        #[arg(value_name = "OBJECT")]
-        object: PathBuf,
+    /// Compile a program to an object: eBPF in an ELF file, with the conventions of p4c's uBPF back end
+    Compile {
+        #[command(flatten)]
+        program: P4Program,
+        /// The object; the program's name with `.o` if none is given
+        #[arg(short, long, value_name = "OBJECT")]
+        output: Option<PathBuf>,
     },
+    /// Show what a program is made of: maps, functions, and its code beside the lines it comes from
+    ///
+    /// Takes an object as well: as `kaido p4 compile`, p4c's uBPF back end and clang make it.
+    Explain {
+        #[command(flatten)]
+        program: P4Program,
+    },
+    /// Run a program, and let control planes program it by P4Runtime
+    ///
+    /// Takes an object as well. Packets come from a capture (`--pcap`) and from the control plane: its
+    /// packets have the port `--cpu-port`, and what leaves by that one is the control plane's. A packet
+    /// that the program passes leaves by the port by which it came. Ends with Ctrl-C.
+    Run(P4Run),
+    /// Look at the tables of a running program, and write them, by P4Runtime
+    #[command(subcommand)]
+    Table(P4TableCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct P4Run {
+    #[command(flatten)]
+    pub(crate) program: P4Program,
+    /// What control planes know of the program, in text or binary; an object may have it itself
+    #[arg(long, value_name = "FILE")]
+    pub(crate) p4info: Option<PathBuf>,
+    /// Serve P4Runtime at this address, or nowhere: `none`
+    ///
+    /// 127.0.0.1:9559 if nothing is said. With `--pcap`, it is served only where it is said: else the
+    /// command ends with the capture.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) p4runtime: Option<Served>,
+    /// The device's id
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) device_id: u64,
+    /// The port of the control plane
+    #[arg(long, value_name = "NUMBER", default_value_t = p4runtime::CPU_PORT)]
+    pub(crate) cpu_port: u32,
+    /// Entries that tables have from the start: lines as arguments of `kaido p4 table add` (`default`
+    /// in front sets what a table does where no entry is found)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) entries: Option<PathBuf>,
+    /// Run the packets of a capture (pcap, pcapng) through the program
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pcap: Option<PathBuf>,
+    /// The port by which they come
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "pcap")]
+    pub(crate) port: u32,
+    /// Write what leaves to this file (pcapng), with an interface for each port
+    #[arg(long, value_name = "FILE", requires = "pcap")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// Where P4Runtime is served.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Served {
+    Nowhere,
+    At(SocketAddr),
+}
+
+impl std::str::FromStr for Served {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::Nowhere),
+            text => text.parse().map(Self::At).map_err(|_| {
+                "neither an address with a port, as 127.0.0.1:9559, nor `none`".to_owned()
+            }),
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum P4TableCommand {
+    /// List entries, of all tables or of one
+    Ls {
+        #[command(flatten)]
+        device: P4Device,
+        /// The table; the end of its name is enough
+        table: Option<String>,
+    },
+    /// Add an entry
+    Add(P4Entry),
+    /// Give an entry another action
+    Modify(P4Entry),
+    /// Delete an entry
+    Delete(P4Entry),
+    /// Set what a table does where no entry is found, or reset it to what the program says
+    Default {
+        #[command(flatten)]
+        device: P4Writer,
+        /// The table
+        table: String,
+        /// The action, as `set(port=3)`; what the program says if none is given
+        action: Option<String>,
+    },
+}
+
+/// A device on which a program runs.
+#[derive(Debug, Args)]
+pub(crate) struct P4Device {
+    /// Where P4Runtime is served
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9559")]
+    pub(crate) address: String,
+    /// The device's id
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) device_id: u64,
+}
+
+/// A device that is written to.
+#[derive(Debug, Args)]
+pub(crate) struct P4Writer {
+    #[command(flatten)]
+    pub(crate) device: P4Device,
+    /// The election id: who has the highest one may write
+    ///
+    /// 1 is the lowest. A controller that has a higher one stays primary, and then nothing is written.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = election)]
+    pub(crate) election_id: u128,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct P4Entry {
+    #[command(flatten)]
+    pub(crate) device: P4Writer,
+    /// The table; the end of its name is enough
+    pub(crate) table: String,
+    /// What packets are compared with, and the action, as `dst=10.0.0.0/8 proto=6 'set(port=3)'`
+    ///
+    /// Values are numbers (decimal, 0x, 0b), addresses of IPv4, IPv6 and Ethernet; masks are written
+    /// `value&&&mask`, prefixes `value/length`, ranges `low..high`.
+    #[arg(value_name = "FIELD=VALUE | ACTION")]
+    pub(crate) words: Vec<String>,
+    /// The highest one is taken where several entries fit
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) priority: Option<i32>,
 }
 
 /// A tenant's program.
@@ -49,6 +186,12 @@ pub(crate) struct P4Program {
     /// Define a macro, as 1 if it has no value
     #[arg(short = 'D', long = "define", value_name = "NAME[=VALUE]", value_parser = define)]
     pub(crate) defines: Vec<(String, String)>,
+}
+
+/// An election id: 0 is none.
+fn election(text: &str) -> Result<u128, String> {
+    let id: u128 = text.parse().map_err(|_| "it is no number".to_owned())?;
+    if id > 0 { Ok(id) } else { Err("0 is nobody's: 1 is the lowest".to_owned()) }
 }
 
 /// A macro and what stands for it.

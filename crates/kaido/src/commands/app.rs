@@ -1,8 +1,6 @@
 //! `kaido app`: users' side of the controller's interface.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -49,11 +47,8 @@ pub(crate) fn socket(which: &WhichController) -> Result<PathBuf, Failure> {
                 )));
             }
             let socket = lab.controller_socket();
-            // Nobody listens; what else is wrong is said by whoever asks.
-            let refused = UnixStream::connect(&socket).is_err_and(|error| {
-                matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound)
-            });
-            if refused {
+            // What else is wrong is said by whoever asks.
+            if lab::is_deaf(&socket) {
                 return Err(Failure::failed(anyhow::anyhow!(
                     "no controller answers in the lab {}: it has ended, and `kaido lab start controller` \
                      starts it again",

@@ -101,6 +101,9 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
         if matches!(options.name, Some(BenchName::Dataplane) | None) {
             rows.extend(bench::dataplane::bench(context, options.quick)?);
         }
+        if matches!(options.name, Some(BenchName::P4) | None) {
+            rows.extend(bench::programs::bench(context, options.quick)?);
+        }
         if matches!(options.name, Some(BenchName::Instructions)) {
             rows.extend(bench::dataplane::instructions(context)?);
         }

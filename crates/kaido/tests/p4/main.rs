@@ -1,5 +1,7 @@
 //! `kaido p4`, as people and scripts use it.
 
+mod running;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -176,4 +178,35 @@ fn what_is_no_program_is_refused() {
     ] {
         says(&kaido(arguments, here.path()), 2, &[why]);
     }
+}
+
+#[test]
+fn programs_are_compiled() {
+    let here = folder(&[("p.p4", PROGRAM)]);
+    says(&kaido(&["compile", "p.p4"], here.path()), 0, &["p.o: ", " instructions, 2 maps"]);
+    // The object tells where its code comes from, and what a control plane is told.
+    let lines = ["c_t_defaultAction", "entry:\n", "; p.p4:", "p.extract(", "; map_lookup"];
+    says(&kaido(&["explain", "p.o"], here.path()), 0, &lines);
+    says(&kaido(&["explain", "p.p4"], here.path()), 0, &lines);
+    let object = std::fs::read(here.path().join("p.o")).expect("an object");
+    assert!(object.windows(3).any(|three| three == b"c.t"), "it has p4info");
+    let json = kaido(&["compile", "p.p4", "-o", "other.o", "--json"], here.path());
+    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(said["maps"], 2, "{said}");
+    assert_eq!(std::fs::read(here.path().join("other.o")).expect("an object"), object);
+}
+
+#[test]
+fn what_has_no_code_is_told_and_leaves_nothing() {
+    let misspelt = PROGRAM.replace("hdr.h.b = to", "hdr.h.bb = to");
+    let half = PROGRAM.replace("bit<8> b;", "bit<4> b;").replace("bit<8> to", "bit<4> to");
+    let here = folder(&[("bad.p4", &misspelt), ("half.p4", &half), ("p.p4", PROGRAM)]);
+    says(&kaido(&["compile", "bad.p4"], here.path()), 2, &["bad.p4:13", "has no `bb`"]);
+    let why = ["half.p4:", "are no whole bytes", "help: "];
+    says(&kaido(&["compile", "half.p4"], here.path()), 2, &why);
+    says(&kaido(&["compile", "p.p4", "-o", "p.p4"], here.path()), 2, &["is the program itself"]);
+    let nowhere = kaido(&["compile", "p.p4", "-o", "none/p.o"], here.path());
+    says(&nowhere, 1, &["cannot write none/p.o"]);
+    let left = std::fs::read_dir(here.path()).expect("a folder").count();
+    assert_eq!(left, 3, "something was left behind");
 }

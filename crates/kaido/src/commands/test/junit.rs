@@ -1,30 +1,21 @@
 //! The file of results that continuous integration reads.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use lab::Outcome;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
-use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
+use crate::target::Target;
 
 /// Where the results go. What is there stays until there are new ones, whole.
 pub(super) struct Junit {
     path: PathBuf,
     target: Target,
-}
-
-enum Target {
-    /// A pipe or a device is written to as it is.
-    Open(File),
-    /// A file is made beside it, and takes its place.
-    Replaced { path: PathBuf, permissions: fs::Permissions },
 }
 
 impl Junit {
@@ -45,49 +36,6 @@ impl Junit {
 
 fn cannot(path: &Path) -> String {
     format!("cannot write {}", path.display())
-}
-
-impl Target {
-    fn of(path: &Path) -> io::Result<Self> {
-        // The file that a link leads to is replaced, and not the link.
-        let (path, permissions) = match fs::canonicalize(path) {
-            Ok(path) => {
-                let file = File::options().append(true).open(&path)?;
-                let found = file.metadata()?;
-                if !found.is_file() {
-                    return Ok(Self::Open(file));
-                }
-                (path, found.permissions())
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                (path.to_owned(), fs::Permissions::from_mode(0o666))
-            }
-            Err(error) => return Err(error),
-        };
-        // Whether there can be one beside it; it goes again at once.
-        beside(&path, &permissions)?;
-        Ok(Self::Replaced { path, permissions })
-    }
-
-    fn write(self, text: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Open(mut file) => file.write_all(text),
-            Self::Replaced { path, permissions } => {
-                let mut file = beside(&path, &permissions)?;
-                file.write_all(text)?;
-                file.persist(path)?;
-                Ok(())
-            }
-        }
-    }
-}
-
-/// A new file in the folder of another one. Permissions are as umask leaves them.
-fn beside(path: &Path, permissions: &fs::Permissions) -> io::Result<NamedTempFile> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".kaido-").permissions(permissions.clone());
-    builder.tempfile_in(folder.unwrap_or(Path::new(".")))
 }
 
 fn report(lab: &str, outcomes: &[Outcome]) -> Report {

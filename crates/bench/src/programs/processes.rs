@@ -1,0 +1,215 @@
+//! What it takes that a program runs in a process of its own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use p4::object::{Instruction, Object, opcode};
+use sandbox::process::{Answer, Arena, Config, Launcher, Packet, Sandbox};
+use sandbox::{Instance, Limits, PacketBuffer, Program};
+
+use crate::row::{Better, Row};
+use crate::{Context, median};
+
+const FRAMES: u32 = 512;
+const FRAME: u32 = 2048;
+/// Packets that are given to the process together.
+const BATCH: u32 = 64;
+/// What a tenant that does not end its work keeps on its way: as a port of a switch would.
+const HOSTILE: u32 = 8;
+
+/// Runs of a figure, single packets of a run, and how long a rate is measured.
+struct Effort {
+    rounds: usize,
+    singles: usize,
+    time: Duration,
+}
+
+const FULL: Effort = Effort { rounds: 21, singles: 20_000, time: Duration::from_millis(500) };
+const QUICK: Effort = Effort { rounds: 7, singles: 5_000, time: Duration::from_millis(200) };
+
+/// Measures processes: `sandbox/round-trip`, beside the same program in this process;
+/// `sandbox/throughput`; and `sandbox/neighbour`, beside the same without a hostile one.
+pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
+    let effort = if quick { QUICK } else { FULL };
+    let bed = Bed { launcher: launcher(context) };
+    context.cancel.check()?;
+    (context.say)("a program in a process of its own: packet by packet");
+    let mut rows = vec![bed.round_trip(&effort)?];
+    context.cancel.check()?;
+    (context.say)("a program in a process of its own: packets in batches");
+    rows.push(bed.throughput(&effort)?);
+    context.cancel.check()?;
+    (context.say)("a program beside one without end");
+    rows.push(bed.neighbour(&effort)?);
+    Ok(rows)
+}
+
+fn launcher(context: &Context<'_>) -> Launcher {
+    Launcher { program: context.program.clone(), arguments: vec!["sandbox".into()] }
+}
+
+fn one(opcode: u8, destination: u8, offset: i16, immediate: i32) -> Instruction {
+    Instruction { opcode, destination, offset, immediate, ..Instruction::default() }
+}
+
+fn object(code: Vec<Instruction>) -> Object {
+    let functions = [(0, p4::object::ENTRY.to_owned())].into();
+    Object { code, functions, ..Object::default() }
+}
+
+/// r0 = 1; exit
+fn pass_all() -> Object {
+    object(vec![one(0xb7, 0, 0, 1), one(opcode::EXIT, 0, 0, 0)])
+}
+
+/// Jumps to itself.
+fn endless() -> Object {
+    object(vec![one(opcode::JUMP, 0, -1, 0), one(opcode::EXIT, 0, 0, 0)])
+}
+
+struct Bed {
+    launcher: Launcher,
+}
+
+/// A tenant, and its frames that are not on their way.
+struct Tenant {
+    sandbox: Sandbox,
+    free: Vec<u32>,
+    answers: Vec<Answer>,
+}
+
+impl Bed {
+    fn tenant(&self, object: &Object) -> Result<Tenant> {
+        let arena = Arc::new(Arena::new(FRAMES, FRAME).context("memory for packets")?);
+        let config = Config {
+            spin: Duration::from_millis(5),
+            deadline: Duration::from_secs(1),
+            ..Config::default()
+        };
+        let object = p4::object::write(object)?;
+        let sandbox = Sandbox::start(self.launcher.clone(), config, arena, &object)?;
+        let free = (0..FRAMES).rev().collect();
+        Ok(Tenant { sandbox, free, answers: Vec::with_capacity(FRAMES as usize) })
+    }
+
+    fn round_trip(&self, effort: &Effort) -> Result<Row> {
+        let mut tenant = self.tenant(&pass_all())?;
+        let mut here = Here::new()?;
+        let (mut away, mut inside) = (Vec::new(), Vec::new());
+        for _ in 0..effort.rounds {
+            let mut times = Vec::with_capacity(effort.singles);
+            for _ in 0..effort.singles {
+                let begin = Instant::now();
+                tenant.single()?;
+                times.push(begin.elapsed().as_nanos() as f64);
+            }
+            away.push(median(&times));
+            inside.push(here.time(effort.singles));
+        }
+        let baseline = Some(median(&inside));
+        Ok(Row::of("sandbox/round-trip", "ns", &away, Better::Less, baseline))
+    }
+
+    fn throughput(&self, effort: &Effort) -> Result<Row> {
+        let mut tenant = self.tenant(&pass_all())?;
+        let rates: Result<Vec<f64>> =
+            (0..effort.rounds).map(|_| tenant.rate(effort.time, None)).collect();
+        Ok(Row::of("sandbox/throughput", "Mverdicts/s", &rates?, Better::More, None))
+    }
+
+    /// Both tenants' packets come through the same switch; the hostile one has a packet in every batch.
+    fn neighbour(&self, effort: &Effort) -> Result<Row> {
+        let mut tenant = self.tenant(&pass_all())?;
+        let (mut alone, mut beside) = (Vec::new(), Vec::new());
+        for _ in 0..effort.rounds {
+            alone.push(tenant.rate(effort.time, None)?);
+            let mut hostile = self.tenant(&endless())?;
+            beside.push(tenant.rate(effort.time, Some(&mut hostile))?);
+            ensure!(hostile.sandbox.counters().policy > 0, "the neighbour's packets had no answer");
+        }
+        let baseline = Some(median(&alone));
+        Ok(Row::of("sandbox/neighbour", "Mverdicts/s", &beside, Better::More, baseline))
+    }
+}
+
+impl Tenant {
+    fn submit(&mut self, most: u32) -> Result<()> {
+        for _ in 0..most {
+            let Some(slot) = self.free.pop() else { break };
+            self.sandbox.submit(Packet { slot, start: 256, length: 64, port: 1 })?;
+        }
+        self.sandbox.flush();
+        Ok(())
+    }
+
+    /// Takes the answers that there are.
+    fn take(&mut self) -> usize {
+        self.answers.clear();
+        self.sandbox.poll(&mut self.answers);
+        self.free.extend(self.answers.iter().map(|answer| answer.slot));
+        self.answers.len()
+    }
+
+    /// One packet there and back.
+    fn single(&mut self) -> Result<()> {
+        self.submit(1)?;
+        while self.take() == 0 {
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+
+    /// Millions of verdicts in a second.
+    fn rate(&mut self, time: Duration, mut beside: Option<&mut Self>) -> Result<f64> {
+        let before = self.sandbox.counters().passed;
+        let begin = Instant::now();
+        while begin.elapsed() < time {
+            for _ in 0..16 {
+                self.submit(BATCH)?;
+                if self.take() == 0 {
+                    // Where others want this core, the tenant's process may be one of them.
+                    std::thread::yield_now();
+                }
+                if let Some(hostile) = beside.as_deref_mut() {
+                    hostile.take();
+                    let room = HOSTILE.saturating_sub(FRAMES - hostile.free.len() as u32);
+                    if room > 0 {
+                        hostile.submit(room)?;
+                    }
+                }
+            }
+        }
+        let taken = begin.elapsed();
+        while self.free.len() < FRAMES as usize {
+            self.take();
+        }
+        let counters = self.sandbox.counters();
+        ensure!(counters.policy == 0, "packets without a verdict: {counters:?}");
+        Ok((counters.passed - before) as f64 / taken.as_secs_f64() / 1e6)
+    }
+}
+
+/// The same program in this process.
+struct Here {
+    instance: Instance,
+    memory: Vec<u8>,
+}
+
+impl Here {
+    fn new() -> Result<Self> {
+        let program = Program::load(&pass_all(), &Limits::default())?;
+        Ok(Self { instance: Instance::new(&program)?, memory: vec![0; FRAME as usize] })
+    }
+
+    /// Nanoseconds for a packet.
+    fn time(&mut self, packets: usize) -> f64 {
+        let begin = Instant::now();
+        for _ in 0..packets {
+            if let Some(mut packet) = PacketBuffer::new(&mut self.memory, 256, 64) {
+                std::hint::black_box(self.instance.run(&mut packet, 1));
+            }
+        }
+        begin.elapsed().as_nanos() as f64 / packets as f64
+    }
+}

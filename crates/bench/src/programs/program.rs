@@ -1,0 +1,205 @@
+//! A program that is measured.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use p4::Includes;
+use p4::ebpf::Compiled;
+use p4::object::{Entry, Object};
+use p4::stf::{Command, Line};
+use sandbox::{Instance, Limits, Outcome, PacketBuffer, Program, Tested};
+
+/// Bytes of a packet's memory, and those in front of it.
+const FRAME: usize = 2048;
+const HEADROOM: usize = 256;
+/// Packets that are made ready at once, so that no copy is timed.
+const BATCH: usize = 64;
+
+/// Packets by their ports.
+pub(super) struct Packets(Vec<(u32, Vec<u8>)>);
+
+impl Packets {
+    /// Those of a test.
+    pub(super) fn of(test: &str) -> Result<Self> {
+        let lines = p4::stf::parse(test)?;
+        let packet = |line: Line| match line.command {
+            Command::Packet(port, bytes) => Some((port, bytes)),
+            _ => None,
+        };
+        let all: Vec<_> = lines.into_iter().filter_map(packet).collect();
+        ensure!(!all.is_empty(), "a test without packets");
+        Ok(Self(all))
+    }
+}
+
+/// One of both.
+pub(super) struct Side {
+    object: Object,
+    instance: Instance,
+    memory: Vec<u8>,
+}
+
+struct Nothing;
+
+impl Includes for Nothing {
+    fn read(&self, name: &str, _: &str, _: bool) -> Result<(String, String), String> {
+        Err(format!("there is no {name}"))
+    }
+}
+
+impl Side {
+    /// A program in P4, with the entries of its test.
+    pub(super) fn compiled(name: &str, program: &str, test: &str) -> Result<Self> {
+        let checked = p4::check(name, program, &Nothing);
+        let compiled = p4::ebpf::compile(&checked.program, &checked.sources)
+            .map_err(|why| anyhow!("{}", why.render(&checked.sources, false)))?;
+        let entries = entries(&checked.program, &compiled, test)?;
+        let mut object = compiled.object;
+        object.entries.extend(entries);
+        Self::load(object).with_context(|| format!("{name} in P4"))
+    }
+
+    /// A program in C, whose maps hold what the other one's of the same name do.
+    pub(super) fn by_hand(name: &str, object: &[u8], other: &Self) -> Result<Self> {
+        let mut object = p4::object::read(object)?;
+        for entry in &other.object.entries {
+            let map = &other.object.maps[entry.map as usize];
+            // What C has no map for, it has in its code.
+            let at = object.maps.iter().position(|one| one.name == map.name);
+            if let Some(at) = at {
+                ensure!(object.maps[at] == *map, "{name} in C: map `{}` is another one", map.name);
+                object.entries.push(Entry { map: at as u32, ..entry.clone() });
+            }
+        }
+        Self::load(object).with_context(|| format!("{name} in C"))
+    }
+
+    fn load(object: Object) -> Result<Self> {
+        let instance = Instance::new(&Program::load(&object, &Limits::default())?)?;
+        Ok(Self { object, instance, memory: vec![0; FRAME * BATCH] })
+    }
+
+    /// What comes of a packet, and its bytes then.
+    fn run(&mut self, port: u32, packet: &[u8]) -> Result<(Outcome, Vec<u8>)> {
+        let frame = &mut self.memory[..FRAME];
+        frame.fill(0);
+        frame[HEADROOM..HEADROOM + packet.len()].copy_from_slice(packet);
+        let buffer = PacketBuffer::new(frame, HEADROOM, packet.len());
+        let mut buffer = buffer.context("the packet has room")?;
+        let outcome = self.instance.run(&mut buffer, port);
+        Ok((outcome, buffer.bytes().to_vec()))
+    }
+
+    /// The time that `count` packets take, one behind the other.
+    pub(super) fn time(&mut self, packets: &Packets, count: usize) -> Duration {
+        let Packets(packets) = packets;
+        let mut taken = Duration::ZERO;
+        let mut next = packets.iter().cycle();
+        for _ in 0..count.div_ceil(BATCH) {
+            let mut batch: Vec<(u32, PacketBuffer<'_>)> = Vec::with_capacity(BATCH);
+            for frame in self.memory.chunks_exact_mut(FRAME) {
+                let Some((port, packet)) = next.next() else { break };
+                frame[HEADROOM..HEADROOM + packet.len()].copy_from_slice(packet);
+                batch.extend(
+                    PacketBuffer::new(frame, HEADROOM, packet.len()).map(|one| (*port, one)),
+                );
+            }
+            let begin = Instant::now();
+            for (port, buffer) in &mut batch {
+                std::hint::black_box(self.instance.run(buffer, *port));
+            }
+            taken += begin.elapsed();
+        }
+        taken
+    }
+}
+
+/// The entries that a test puts in, over all of it.
+fn entries(program: &p4::ir::Program, compiled: &Compiled, test: &str) -> Result<Vec<Entry>> {
+    let loaded = Program::load(&compiled.object, &Limits::default())?;
+    let made = p4::ebpf::made(program)?;
+    let mut collected =
+        Collected { tested: Tested::new(compiled, made, &loaded)?, compiled, entries: Vec::new() };
+    let lines = p4::stf::parse(test)?;
+    let puts = |line: &Line| !matches!(line.command, Command::Packet(..) | Command::Expect(..));
+    let lines: Vec<_> = lines.into_iter().filter(puts).collect();
+    let failures = p4::stf::run(program, &mut collected, &lines);
+    if let Some(failure) = failures.first() {
+        bail!("line {}: {}", failure.line, failure.why);
+    }
+    Ok(collected.entries)
+}
+
+/// Takes entries down.
+struct Collected<'c> {
+    tested: Tested<'c>,
+    compiled: &'c Compiled,
+    entries: Vec<Entry>,
+}
+
+impl p4::stf::Runs for Collected<'_> {
+    fn made(&self) -> &p4::ir::Elaborated {
+        p4::stf::Runs::made(&self.tested)
+    }
+
+    fn run(&mut self, port: u32, packet: &[u8]) -> Result<p4::interpret::Outcome, String> {
+        p4::stf::Runs::run(&mut self.tested, port, packet)
+    }
+
+    fn add(&mut self, at: usize, entry: p4::interpret::tables::Entry) -> Result<(), String> {
+        self.entries.extend(self.compiled.maps.tables[at].entry(&entry));
+        Ok(())
+    }
+
+    fn set_default(
+        &mut self,
+        at: usize,
+        action: usize,
+        arguments: Vec<p4::ir::Value>,
+    ) -> Result<(), String> {
+        let entry = self.compiled.maps.tables[at].default_entry(action, &arguments);
+        self.entries.extend(entry);
+        Ok(())
+    }
+}
+
+/// Whether both do the same with each packet, and keep the same.
+pub(super) fn agree(
+    name: &str,
+    packets: &Packets,
+    ours: &mut Side,
+    theirs: &mut Side,
+) -> Result<()> {
+    for (at, (port, packet)) in packets.0.iter().enumerate() {
+        let (mine, my_bytes) = ours.run(*port, packet)?;
+        let (other, other_bytes) = theirs.run(*port, packet)?;
+        let leaves = !matches!(mine.verdict, sandbox::Verdict::Abort | sandbox::Verdict::Drop)
+            || mine.clone.is_some();
+        ensure!(
+            mine.verdict == other.verdict && mine.clone == other.clone,
+            "{name}, packet {at}: {:?} from P4, {:?} from C",
+            mine,
+            other
+        );
+        ensure!(
+            !leaves || my_bytes == other_bytes,
+            "{name}, packet {at}: {my_bytes:02x?} from P4, {other_bytes:02x?} from C"
+        );
+    }
+    for map in &theirs.object.maps.clone() {
+        let held = |side: &mut Side| -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+            let map = side.instance.map(&map.name)?;
+            let mut all: Vec<_> = map.entries().map(|(key, value)| (key, value.to_vec())).collect();
+            all.sort();
+            Ok(all)
+        };
+        if ours.object.maps.iter().any(|one| one.name == map.name) {
+            ensure!(
+                held(ours)? == held(theirs)?,
+                "{name}: map `{}` holds something else",
+                map.name
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! `kaido p4 compile`: programs as objects.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow};
+use p4::object;
+use serde_json::json;
+
+use crate::cli::P4Program;
+use crate::failure::{Done, Failure};
+use crate::output::{Output, counted};
+use crate::target::Target;
+
+pub(super) fn run(program: &P4Program, to: Option<PathBuf>, output: &Output) -> Done {
+    let (checked, mut compiled) = super::compiled(program, output)?;
+    let to = to.unwrap_or_else(|| program.file.with_extension("o"));
+    if to == program.file {
+        return Err(Failure::usage(anyhow!("`{}` is the program itself", to.display())));
+    }
+    compiled.object.info = p4info::binary(&super::control_plane(&checked, program)?);
+    let bytes = object::write(&compiled.object).map_err(Failure::failed)?;
+    let cannot = || format!("cannot write {}", to.display());
+    let written = Target::of(&to).and_then(|target| target.write(&bytes));
+    written.with_context(cannot).map_err(Failure::failed)?;
+    let object = &compiled.object;
+    let said = json!({
+        "object": to,
+        "instructions": object.code.len(),
+        "maps": object.maps.len(),
+        "bytes": bytes.len(),
+    });
+    output.print(&said, |_| {
+        let (instructions, maps) =
+            (counted(object.code.len(), "instruction"), counted(object.maps.len(), "map"));
+        format!("{}: {instructions}, {maps}", to.display())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

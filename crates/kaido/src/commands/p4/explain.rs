@@ -1,0 +1,139 @@
+//! `kaido p4 explain`: code beside the lines that it comes from.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use p4::object::{self, BadObject, HELPERS, Map, MapKind, Object, callee, opcode, wide};
+use p4::source::MAX_BYTES;
+use serde_json::json;
+
+use crate::cli::P4Program;
+use crate::failure::{Done, Failure};
+use crate::output::{Output, table};
+
+/// The largest object.
+const LARGEST_OBJECT: u64 = 16 << 20;
+
+pub(super) fn run(program: &P4Program, output: &Output) -> Done {
+    let file = &program.file;
+    let bytes = crate::input::read_bytes(file, "program", LARGEST_OBJECT)?;
+    // What is no program is told as an object, unless it is called one.
+    let is_program = file.extension().is_some_and(|extension| extension == "p4");
+    let object =
+        if is_program { super::compiled(program, output)?.1.object } else { read(file, &bytes)? };
+    let instructions = object.code.iter().map(ToString::to_string);
+    let kind = |kind| match kind {
+        MapKind::Array => "array",
+        MapKind::Hash => "hash",
+        MapKind::LpmTrie => "LPM trie",
+        MapKind::Ternary => "ternary",
+    };
+    let said = json!({
+        "program": file,
+        "maps": object.maps.iter().map(|map| json!({
+            "name": map.name,
+            "kind": kind(map.kind),
+            "key_bytes": map.key_size,
+            "value_bytes": map.value_size,
+            "entries": map.max_entries,
+        })).collect::<Vec<_>>(),
+        "functions": object.functions.iter().map(|(at, name)| json!({ "name": name, "at": at })).collect::<Vec<_>>(),
+        "instructions": instructions.collect::<Vec<_>>(),
+        "lines": object.lines.rows.iter().map(|row| json!({
+            "at": row.at,
+            "file": object.lines.files[row.file],
+            "line": row.line,
+            "column": row.column,
+        })).collect::<Vec<_>>(),
+    });
+    output.print(&said, |_| {
+        let row = |map: &p4::object::Map| {
+            let Map { name, key_size, value_size, max_entries, .. } = map;
+            let [key, value, most] = [key_size, value_size, max_entries].map(ToString::to_string);
+            vec![name.clone(), kind(map.kind).to_owned(), key, value, most]
+        };
+        let mut text = String::new();
+        if !object.maps.is_empty() {
+            let header = ["MAP", "KIND", "KEY BYTES", "VALUE BYTES", "ENTRIES"];
+            text = table(&header, object.maps.iter().map(row)) + "\n\n";
+        }
+        text + &listing(&object)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(file: &Path, bytes: &[u8]) -> Result<Object, Failure> {
+    let bad = |why: BadObject| Failure::usage(anyhow!("{}: {why}", file.display()));
+    let object = object::read(bytes).map_err(bad)?;
+    object::verify(&object).map_err(bad)?;
+    Ok(object)
+}
+
+/// The lines of the files that code comes from, as far as they are there to be read.
+struct Source {
+    files: Vec<Option<Vec<String>>>,
+    /// The last line that was shown.
+    shown: Option<(usize, u32)>,
+}
+
+impl Source {
+    fn of(object: &Object) -> Self {
+        let lines = |name: &String| {
+            let text = crate::input::read(Path::new(name), "program", MAX_BYTES as u64).ok()?;
+            Some(text.lines().map(str::to_owned).collect())
+        };
+        Self { files: object.lines.files.iter().map(lines).collect(), shown: None }
+    }
+
+    /// The line that an instruction comes from, unless it was the last one that was shown.
+    fn line(&mut self, object: &Object, at: usize) -> Option<String> {
+        let row = object.lines.of(at)?;
+        if self.shown.replace((row.file, row.line)) == Some((row.file, row.line)) {
+            return None;
+        }
+        let place = format!("{}:{}", object.lines.files[row.file], row.line);
+        let text = self.files[row.file].as_ref()?.get(row.line.checked_sub(1)? as usize)?;
+        Some(format!("; {place}: {}\n", text.trim()))
+    }
+}
+
+/// The instructions, with the lines that they come from, functions, and what jumps lead to.
+fn listing(object: &Object) -> String {
+    let mut text = String::new();
+    let mut source = Source::of(object);
+    let mut is_second_half = false;
+    for (at, instruction) in object.code.iter().enumerate() {
+        if std::mem::take(&mut is_second_half) {
+            continue;
+        }
+        is_second_half = instruction.is_wide();
+        if let Some(name) = object.functions.get(&at) {
+            text.push_str(&format!("{name}:\n"));
+        }
+        if let Some(line) = source.line(object, at) {
+            text.push_str(&line);
+        }
+        text.push_str(&format!("{at:>6}  {instruction}"));
+        let place = usize::try_from(instruction.immediate).ok();
+        let means = match instruction.opcode {
+            opcode::LOAD_WIDE if instruction.source == wide::MAP => {
+                place.and_then(|place| object.maps.get(place)).map(|map| map.name.clone())
+            }
+            opcode::CALL if instruction.source == callee::HELPER => {
+                let helper = HELPERS.iter().find(|(number, _)| *number == instruction.immediate);
+                helper.map(|(_, name)| (*name).to_owned())
+            }
+            opcode::CALL => {
+                let to = at as i64 + 1 + i64::from(instruction.immediate);
+                usize::try_from(to).ok().and_then(|to| object.functions.get(&to)).cloned()
+            }
+            _ => instruction.jump().map(|way| format!("{}", at as i64 + 1 + way)),
+        };
+        if let Some(means) = means {
+            text.push_str(&format!("  ; {means}"));
+        }
+        text.push('\n');
+    }
+    text
+}

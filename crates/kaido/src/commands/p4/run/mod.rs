@@ -1,0 +1,210 @@
+//! `kaido p4 run`: a program at work, with P4Runtime beside it.
+
+mod packets;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use capture::pcapng::Captured;
+use p4info::v1::P4Info;
+use p4runtime::v1::{ForwardingPipelineConfig, Update};
+use p4runtime::{
+    Counts, InProcess, Pipeline, Plane, Processes, Runner, Running, Sandboxed, Service,
+};
+use prost::Message;
+use sandbox::process::{Config, Launcher};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::cli::{P4Run, Served};
+use crate::failure::{Done, Failure};
+use crate::output::{Output, counted};
+use crate::runtime::{asked_to_end, block_on};
+
+/// The largest object, and the largest p4info and file of entries.
+const LARGEST: u64 = 64 << 20;
+
+/// P4Runtime's own port.
+const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9559);
+
+pub(super) fn run(options: &P4Run, output: &Output) -> Done {
+    let (program, info) = program(options, output)?;
+    let pipeline = Pipeline::new(&info).map_err(Failure::usage)?;
+    let updates = match &options.entries {
+        None => Vec::new(),
+        Some(file) => {
+            let text = crate::input::read(file, "list of entries", LARGEST)?;
+            let read = super::table::updates(&pipeline, &text);
+            read.map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))?
+        }
+    };
+    let packets = options.pcap.as_deref().map(packets::read).transpose()?;
+    let loaded = Loaded { program, info, pipeline, updates };
+    // The program sees the times of a capture, which a process of its own does not know.
+    match packets {
+        Some(packets) => serve(InProcess::default(), loaded, packets, options, output),
+        None => serve(processes()?, loaded, Vec::new(), options, output),
+    }
+}
+
+/// A program with what its tables have from the start.
+struct Loaded {
+    program: Vec<u8>,
+    info: P4Info,
+    pipeline: Pipeline,
+    updates: Vec<Update>,
+}
+
+/// A process of its own for each program. Nobody waits long for packets here, and what a busy machine
+/// does late is no fault of the program's.
+fn processes() -> Result<Processes, Failure> {
+    let myself = std::env::current_exe().context("the command does not find itself");
+    let program = myself.map_err(Failure::failed)?;
+    let launcher = Launcher { program, arguments: vec!["sandbox".into()] };
+    let config = Config { deadline: Duration::from_secs(1), ..Config::default() };
+    Ok(Processes { launcher, config })
+}
+
+fn serve(
+    runner: impl Runner,
+    loaded: Loaded,
+    packets: Vec<Captured>,
+    options: &P4Run,
+    output: &Output,
+) -> Done {
+    let Loaded { program, info, pipeline, updates } = loaded;
+    block_on(async {
+        let (device, plane) = Sandboxed::new(runner, options.cpu_port);
+        let service = Service::new([(options.device_id, device)]).map_err(Failure::failed)?;
+        let (p4info, device) = (Some(info), options.device_id);
+        let config =
+            ForwardingPipelineConfig { p4info, p4_device_config: program, ..Default::default() };
+        let name = options.program.file.display().to_string();
+        let begun = service.begin(device, config, updates).await;
+        begun.map_err(|why| Failure::usage(anyhow!("{name}: {why}")))?;
+        // Before packets run: a port that is taken is told at once.
+        let address = match options.p4runtime {
+            Some(Served::At(address)) => Some(address),
+            Some(Served::Nowhere) => None,
+            None => Some(DEFAULT).filter(|_| options.pcap.is_none()),
+        };
+        let listener = match address {
+            None => None,
+            Some(address) => {
+                let cannot = || format!("P4Runtime cannot be served at {address}");
+                let bound = TcpListener::bind(address).await.with_context(cannot);
+                Some(bound.map_err(Failure::failed)?)
+            }
+        };
+        if options.pcap.is_some() {
+            packets::run(&packets, &plane, options)?;
+        }
+        if listener.is_none() && options.pcap.is_some() {
+            return ended(&plane, output);
+        }
+        let address = listener.as_ref().map(TcpListener::local_addr);
+        let address = address.transpose().map_err(Failure::failed)?;
+        let (tables, registers) = (pipeline.tables.len(), pipeline.registers.len());
+        let said = json!({
+            "program": name,
+            "tables": tables,
+            "registers": registers,
+            "p4runtime": address,
+            "device_id": device,
+            "cpu_port": options.cpu_port,
+        });
+        output.print(&said, |_| {
+            let has = format!("{}, {}", counted(tables, "table"), counted(registers, "register"));
+            let served = match address {
+                None => "without P4Runtime".to_owned(),
+                Some(address) => format!("P4Runtime at {address}, device {device}"),
+            };
+            format!("{name} runs ({has}), {served}; Ctrl-C ends it")
+        })?;
+        match listener {
+            None => asked_to_end().await,
+            // Streams stay open as long as clients like: they are not waited for.
+            Some(listener) => tokio::select! {
+                done = p4runtime::serve(service, listener, std::future::pending()) => {
+                    done.map_err(Failure::failed)?;
+                }
+                () = asked_to_end() => {}
+            },
+        }
+        ended(&plane, output)
+    })?
+}
+
+/// An object and its p4info, of a program or of an object.
+fn program(options: &P4Run, output: &Output) -> Result<(Vec<u8>, P4Info), Failure> {
+    let file = &options.program.file;
+    let given = options.p4info.as_deref().map(info_of_file).transpose()?;
+    if file.extension().is_some_and(|extension| extension == "p4") {
+        let (checked, compiled) = super::compiled(&options.program, output)?;
+        let object = p4::object::write(&compiled.object).map_err(Failure::failed)?;
+        let info = given.map_or_else(|| super::control_plane(&checked, &options.program), Ok)?;
+        return Ok((object, info));
+    }
+    let bytes = crate::input::read_bytes(file, "program", LARGEST)?;
+    let wrong = |why: String| Failure::usage(anyhow!("{}: {why}", file.display()));
+    let object = p4::object::read(&bytes).map_err(|why| wrong(why.to_string()))?;
+    let info = match given {
+        Some(info) => info,
+        None if object.info.is_empty() => {
+            let help = "`--p4info` says what control planes know of it";
+            return Err(wrong(format!("the object has no p4info: {help}")));
+        }
+        None => P4Info::decode(&*object.info)
+            .map_err(|why| wrong(format!("its p4info cannot be read: {why}")))?,
+    };
+    Ok((bytes, info))
+}
+
+fn info_of_file(file: &Path) -> Result<P4Info, Failure> {
+    let bytes = crate::input::read_bytes(file, "p4info", LARGEST)?;
+    p4info::read(&bytes).map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))
+}
+
+/// Says what became of packets.
+fn ended(plane: &Plane<impl Running>, output: &Output) -> Done {
+    let Counts { passed, redirected, dropped, aborted, faults, cloned, to_cpu, lost } =
+        plane.counts();
+    let fault = plane.last_fault();
+    let packets = passed + redirected + dropped + aborted + faults;
+    let said = json!({ "packets": {
+        "all": packets,
+        "passed": passed,
+        "redirected": redirected,
+        "dropped": dropped,
+        "aborted": aborted,
+        "faults": faults,
+        "last_fault": fault,
+        "cloned": cloned,
+        "to_control_plane": to_cpu,
+        "lost_to_control_plane": lost,
+    } });
+    output.print(&said, |_: &Value| {
+        let mut text = format!(
+            "{}: {passed} passed, {redirected} redirected, {dropped} dropped",
+            counted(packets as usize, "packet")
+        );
+        let others = [
+            (aborted, "given up by the program"),
+            (faults, "dropped without a verdict"),
+            (cloned, "cloned"),
+            (to_cpu, "for the control plane"),
+            (lost, "of these lost"),
+        ];
+        for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
+            text.push_str(&format!(", {count} {what}"));
+        }
+        if let Some(fault) = fault {
+            text.push_str(&format!("\nthe last time: {fault}"));
+        }
+        text
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,69 @@
+//! Captures through programs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use capture::pcapng::{Bad, Captured, Interface, Writer};
+use capture::{pcap, pcapng};
+use p4runtime::{Plane, Running};
+
+use crate::cli::P4Run;
+use crate::failure::Failure;
+use crate::target::Target;
+
+/// The largest capture.
+const LARGEST: u64 = 1 << 30;
+
+/// The packets of a capture, whichever of the two formats it has.
+pub(super) fn read(file: &Path) -> Result<Vec<Captured>, Failure> {
+    let bytes = crate::input::read_bytes(file, "capture", LARGEST)?;
+    let contents = match pcap::read(&bytes) {
+        Err(Bad::Other) => pcapng::read(&bytes),
+        other => other,
+    };
+    let wrong = |why| match why {
+        Bad::Other => anyhow!("{} is neither a pcap nor a pcapng file", file.display()),
+        why => anyhow!("{}: {why}", file.display()),
+    };
+    Ok(contents.map_err(|why| Failure::usage(wrong(why)))?.packets)
+}
+
+/// Runs the program on packets, at the times that they have, and writes what leaves.
+pub(super) fn run(
+    packets: &[Captured],
+    plane: &Plane<impl Running>,
+    options: &P4Run,
+) -> Result<(), Failure> {
+    let target = match &options.out {
+        None => None,
+        Some(file) => {
+            let cannot = || format!("cannot write {}", file.display());
+            Some(Target::of(file).with_context(cannot).map_err(Failure::failed)?)
+        }
+    };
+    let began = packets.iter().map(|packet| packet.at_ns).min().unwrap_or_default();
+    let mut left = Vec::new();
+    for packet in packets {
+        let now = Duration::from_nanos(packet.at_ns - began);
+        let leaving = plane.packet(options.port, &packet.bytes, Some(now));
+        let leaving = leaving.map_err(Failure::failed)?;
+        left.extend(leaving.into_iter().map(|(port, bytes)| (packet.at_ns, port, bytes)));
+    }
+    let Some(target) = target else { return Ok(()) };
+    let mut ports: BTreeMap<u32, u32> = left.iter().map(|(_, port, _)| (*port, 0)).collect();
+    for (number, interface) in (0..).zip(ports.values_mut()) {
+        *interface = number;
+    }
+    let name = |port: &u32| Interface { name: format!("port {port}"), comment: String::new() };
+    let interfaces: Vec<_> = ports.keys().map(name).collect();
+    let written = (|| {
+        let mut writer = Writer::begin(Vec::new(), &interfaces, 0)?;
+        for (at, port, bytes) in &left {
+            writer.packet(ports[port], *at, bytes, "")?;
+        }
+        target.write(&writer.finish()?)
+    })();
+    written.context("what leaves cannot be written").map_err(Failure::failed)
+}

@@ -1,0 +1,153 @@
+//! A client of P4Runtime.
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use p4runtime::v1::p4_runtime_client::P4RuntimeClient;
+use p4runtime::v1::{
+    self, get_forwarding_pipeline_config_request::ResponseType, stream_message_request,
+    stream_message_response,
+};
+use p4runtime::{LARGEST_MESSAGE, Pipeline};
+use prost::Message;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+use crate::cli::{P4Device, P4Writer};
+use crate::failure::Failure;
+
+/// How long a device may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A device, and what p4info says of its program.
+pub(super) struct Client {
+    inner: P4RuntimeClient<Channel>,
+    device: u64,
+    pub(super) pipeline: Pipeline,
+}
+
+/// What a device answers, or that it does not.
+fn failure(status: &Status) -> Failure {
+    let of_update = p4runtime::rpc::Status::decode(status.details()).ok().and_then(|details| {
+        let error = details.details.iter().find_map(|any| v1::Error::decode(&*any.value).ok())?;
+        Some((Code::from(error.canonical_code), error.message))
+    });
+    let (code, text) = of_update.unwrap_or_else(|| (status.code(), status.message().to_owned()));
+    let error = anyhow!("{text}");
+    match code {
+        Code::InvalidArgument | Code::NotFound | Code::AlreadyExists | Code::OutOfRange => {
+            Failure::usage(error)
+        }
+        _ => Failure::failed(error),
+    }
+}
+
+impl Client {
+    /// Connects, and asks what runs there.
+    pub(super) async fn connect(to: &P4Device) -> Result<Self, Failure> {
+        let nobody = |why: tonic::transport::Error| {
+            let why =
+                std::error::Error::source(&why).map_or(String::new(), |why| format!(": {why}"));
+            let help = "`kaido p4 run` serves P4Runtime, `--address` says where";
+            Failure::failed(anyhow!("nobody answers at {}{why}; {help}", to.address))
+        };
+        let endpoint = Channel::from_shared(format!("http://{}", to.address));
+        let endpoint =
+            endpoint.map_err(|_| Failure::usage(anyhow!("`{}` is no address", to.address)))?;
+        let endpoint = endpoint.connect_timeout(PATIENCE).timeout(PATIENCE);
+        let channel = endpoint.connect().await.map_err(nobody)?;
+        let mut inner = P4RuntimeClient::new(channel)
+            .max_decoding_message_size(LARGEST_MESSAGE)
+            .max_encoding_message_size(LARGEST_MESSAGE);
+        let request = v1::GetForwardingPipelineConfigRequest {
+            device_id: to.device_id,
+            response_type: ResponseType::P4infoAndCookie.into(),
+        };
+        let answer = inner.get_forwarding_pipeline_config(request).await;
+        let config = answer.map_err(|status| failure(&status))?.into_inner().config;
+        let none = || Failure::failed(anyhow!("no program runs on device {}", to.device_id));
+        let info = config.and_then(|config| config.p4info).ok_or_else(none)?;
+        let pipeline = Pipeline::new(&info).map_err(Failure::failed)?;
+        Ok(Self { inner, device: to.device_id, pipeline })
+    }
+
+    /// All entries of a table, or of all tables if `table` is 0; default actions if asked for.
+    pub(super) async fn entries(
+        &mut self,
+        table: u32,
+        is_default_action: bool,
+    ) -> Result<Vec<v1::TableEntry>, Failure> {
+        let entry = v1::TableEntry { table_id: table, is_default_action, ..Default::default() };
+        let entity = v1::Entity { entity: Some(v1::entity::Entity::TableEntry(entry)) };
+        let (device_id, entities) = (self.device, vec![entity]);
+        let request = v1::ReadRequest { device_id, entities, ..Default::default() };
+        let answer = self.inner.read(request).await.map_err(|status| failure(&status))?;
+        let mut stream = answer.into_inner();
+        let mut all = Vec::new();
+        while let Some(part) = stream.message().await.map_err(|status| failure(&status))? {
+            all.extend(part.entities.into_iter().filter_map(|entity| match entity.entity {
+                Some(v1::entity::Entity::TableEntry(entry)) => Some(entry),
+                _ => None,
+            }));
+        }
+        Ok(all)
+    }
+
+    /// Writes an entry, if nobody else is primary.
+    pub(super) async fn write(
+        &mut self,
+        writer: &P4Writer,
+        kind: v1::update::Type,
+        entry: v1::TableEntry,
+    ) -> Result<(), Failure> {
+        let id = writer.election_id;
+        let election =
+            v1::Uint128 { high: (id >> 64) as u64, low: (id & u128::from(u64::MAX)) as u64 };
+        let arbitration = v1::MasterArbitrationUpdate {
+            device_id: self.device,
+            election_id: Some(election),
+            ..Default::default()
+        };
+        let update = stream_message_request::Update::Arbitration(arbitration);
+        // As long as this one lives, so does the stream, and with it the role.
+        let (out, requests) = mpsc::channel(1);
+        let _ = out.send(v1::StreamMessageRequest { update: Some(update) }).await;
+        let stream = self.inner.stream_channel(ReceiverStream::new(requests)).await;
+        let taken = |status: Status| match status.code() {
+            Code::InvalidArgument => Failure::failed(anyhow!(
+                "another client has the election id {id}, so nothing was written; \
+                 `--election-id` takes another one"
+            )),
+            _ => failure(&status),
+        };
+        let mut stream = stream.map_err(taken)?.into_inner();
+        let silent = || Failure::failed(anyhow!("the device ends the stream without an answer"));
+        let standing = stream.message().await.map_err(taken)?.ok_or_else(silent)?.update;
+        let Some(stream_message_response::Update::Arbitration(standing)) = standing else {
+            return Err(Failure::failed(anyhow!("the device answers something else")));
+        };
+        if standing.status.is_none_or(|status| status.code != 0) {
+            let highest =
+                standing.election_id.map_or(0, |id| u128::from(id.high) << 64 | u128::from(id.low));
+            return Err(Failure::failed(anyhow!(
+                "nothing was written: a controller with the election id {highest} is primary, or was \
+                 and may come back, and this command is only a backup with {id}; \
+                 `--election-id {}` takes the role from it",
+                highest.saturating_add(1)
+            )));
+        }
+        let entity = v1::Entity { entity: Some(v1::entity::Entity::TableEntry(entry)) };
+        let update = v1::Update { r#type: kind.into(), entity: Some(entity) };
+        let request = v1::WriteRequest {
+            device_id: self.device,
+            election_id: Some(election),
+            updates: vec![update],
+            ..Default::default()
+        };
+        self.inner.write(request).await.map_err(|status| failure(&status))?;
+        drop(out);
+        Ok(())
+    }
+}

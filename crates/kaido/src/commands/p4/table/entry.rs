@@ -1,0 +1,263 @@
+//! Entries, as people write and read them.
+
+use std::collections::BTreeMap;
+
+use num_bigint::BigUint;
+use p4runtime::v1::{self, field_match, table_action};
+use p4runtime::{Action, Field, MatchKind, Pipeline, Table};
+
+use super::value;
+
+type Wrong = String;
+
+/// The thing of this name: all of it, or an end of it that no other has.
+fn named<'a, T>(
+    all: impl Iterator<Item = (&'a str, T)>,
+    name: &str,
+    what: &str,
+) -> Result<T, Wrong> {
+    let mut names = Vec::new();
+    let mut found = Vec::new();
+    for (one, thing) in all {
+        if one == name {
+            return Ok(thing);
+        }
+        names.push(format!("`{one}`"));
+        if one.strip_suffix(name).is_some_and(|rest| rest.ends_with('.')) {
+            found.push(thing);
+        }
+    }
+    match (found.len(), found.pop()) {
+        (1, Some(thing)) => Ok(thing),
+        (0, _) if names.is_empty() => Err(format!("there is no {what} `{name}`, nor any other")),
+        (0, _) => Err(format!("there is no {what} `{name}`; there are {}", names.join(", "))),
+        _ => Err(format!("there are several {what}s `{name}`: say more of its name")),
+    }
+}
+
+/// A table and its id.
+pub(super) fn table<'p>(pipeline: &'p Pipeline, name: &str) -> Result<(u32, &'p Table), Wrong> {
+    let all = pipeline.tables.iter().map(|(id, table)| (&*table.name, (*id, table)));
+    named(all, name, "table")
+}
+
+/// An entry of a table, of words: fields with values, and an action if `acts`.
+pub(super) fn entry(
+    pipeline: &Pipeline,
+    name: &str,
+    words: &[String],
+    priority: Option<i32>,
+    acts: bool,
+) -> Result<v1::TableEntry, Wrong> {
+    let (table_id, table) = table(pipeline, name)?;
+    let mut matches = BTreeMap::new();
+    let mut actions = Vec::new();
+    for word in words {
+        // `set(port=3)` is an action, `port=3` a field.
+        match word.split_once('=') {
+            Some((field, value)) if !field.contains('(') => {
+                let all = table.fields.iter().map(|field| (&*field.name, field));
+                let field = named(all, field.trim(), "field")?;
+                let one = field_match(field, value.trim())
+                    .map_err(|why| format!("field `{}`: {why}", field.name))?;
+                if matches.insert(field.id, one).is_some() {
+                    return Err(format!("field `{}` is there twice", field.name));
+                }
+            }
+            _ => actions.push(word),
+        }
+    }
+    let is_missing =
+        |field: &&Field| field.kind == MatchKind::Exact && !matches.contains_key(&field.id);
+    if let Some(field) = table.fields.iter().find(is_missing) {
+        return Err(format!("field `{}` has no value: it is compared exactly", field.name));
+    }
+    let action = match (&actions[..], acts) {
+        ([], false) => None,
+        ([one], true) => Some(action(pipeline, table, one)?),
+        ([], true) => return Err("an action is missing, as `drop()`".to_owned()),
+        ([one, ..], false) => return Err(format!("`{one}` is no field with a value")),
+        ([_, other, ..], true) => return Err(format!("a second action: `{other}`")),
+    };
+    let priority = match (table.has_priorities(), priority) {
+        (true, None) => return Err("entries of this table need `--priority`".to_owned()),
+        (false, Some(_)) => return Err("entries of this table have no priority".to_owned()),
+        (_, priority) => priority.unwrap_or(0),
+    };
+    let r#match = matches.into_values().flatten().collect();
+    Ok(v1::TableEntry { table_id, r#match, action, priority, ..Default::default() })
+}
+
+/// What a field is compared with; nothing if any value will do.
+fn field_match(field: &Field, text: &str) -> Result<Option<v1::FieldMatch>, Wrong> {
+    use field_match::FieldMatchType as Message;
+    let width = field.width;
+    let parse = |text: &str| value::parse(text.trim(), width);
+    let bytes = |number: &BigUint| value::bytes(number, width);
+    let any = matches!(text, "*" | "_");
+    let prefixed = text.split_once('/').map(|(address, length)| {
+        let number = parse(address)?;
+        let length = length.parse().ok().filter(|length| *length <= width);
+        let length: u32 = length.ok_or_else(|| format!("a prefix has 0 to {width} bits"))?;
+        let mask = value::prefix(length, width);
+        if &number & &mask != number {
+            let meant = value::show(&bytes(&(&number & &mask)), width, &field.name);
+            return Err(format!("`{text}` has bits behind its prefix; {meant}/{length} has none"));
+        }
+        Ok::<_, Wrong>((number, length))
+    });
+    let other = |expected: &str| Err(format!("`{text}`: {expected} is expected"));
+    let message = match field.kind {
+        MatchKind::Exact if any || prefixed.is_some() || text.contains("&&&") => {
+            return other("a value, compared exactly,");
+        }
+        MatchKind::Exact => Message::Exact(field_match::Exact { value: bytes(&parse(text)?) }),
+        MatchKind::Optional if any => return Ok(None),
+        MatchKind::Optional => {
+            Message::Optional(field_match::Optional { value: bytes(&parse(text)?) })
+        }
+        MatchKind::Lpm if any => return Ok(None),
+        MatchKind::Lpm if text.contains("&&&") => return other("a prefix, as value/length,"),
+        MatchKind::Lpm => {
+            let (number, length) = prefixed.unwrap_or_else(|| Ok((parse(text)?, width)))?;
+            if length == 0 {
+                return Ok(None);
+            }
+            Message::Lpm(field_match::Lpm { value: bytes(&number), prefix_len: length as i32 })
+        }
+        MatchKind::Ternary if any => return Ok(None),
+        MatchKind::Ternary => {
+            let (number, mask) = match (prefixed, text.split_once("&&&")) {
+                (Some(prefixed), _) => {
+                    let (number, length) = prefixed?;
+                    (number, value::prefix(length, width))
+                }
+                (None, Some((number, mask))) => (parse(number)?, parse(mask)?),
+                (None, None) => (parse(text)?, value::prefix(width, width)),
+            };
+            if &number & &mask != number {
+                return Err(format!("`{text}` has bits outside of its mask"));
+            }
+            if mask == BigUint::ZERO {
+                return Ok(None);
+            }
+            Message::Ternary(field_match::Ternary { value: bytes(&number), mask: bytes(&mask) })
+        }
+        MatchKind::Range if any => return Ok(None),
+        MatchKind::Range if prefixed.is_some() || text.contains("&&&") => {
+            return other("a range, as low..high,");
+        }
+        MatchKind::Range => {
+            let (low, high) = match text.split_once("..") {
+                Some((low, high)) => (parse(low)?, parse(high)?),
+                None => (parse(text)?, parse(text)?),
+            };
+            if low > high {
+                return Err(format!("`{text}` ends before it begins"));
+            }
+            if low == BigUint::ZERO && high == value::prefix(width, width) {
+                return Ok(None);
+            }
+            Message::Range(field_match::Range { low: bytes(&low), high: bytes(&high) })
+        }
+    };
+    Ok(Some(v1::FieldMatch { field_id: field.id, field_match_type: Some(message) }))
+}
+
+/// An action of a table with its arguments: `set(port=3)`, `set(3)`, `drop`.
+pub(super) fn action(
+    pipeline: &Pipeline,
+    table: &Table,
+    text: &str,
+) -> Result<v1::TableAction, Wrong> {
+    let (name, arguments) = match text.split_once('(') {
+        None => (text, ""),
+        Some((name, rest)) => {
+            let inside = rest.trim_end().strip_suffix(')');
+            (name, inside.ok_or_else(|| format!("`{text}` does not end with `)`"))?)
+        }
+    };
+    let all = table.actions.keys().filter_map(|id| {
+        let action = pipeline.actions.get(id)?;
+        Some((&*action.name, (*id, action)))
+    });
+    let (action_id, action): (u32, &Action) = named(all, name.trim(), "action")?;
+    let arguments: Vec<&str> =
+        arguments.split(',').map(str::trim).filter(|one| !one.is_empty()).collect();
+    if arguments.len() != action.params.len() {
+        let names: Vec<_> = action.params.iter().map(|one| format!("`{}`", one.name)).collect();
+        let (wanted, given) = (names.len(), arguments.len());
+        let which =
+            if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+        return Err(format!(
+            "action `{}` takes {wanted} arguments{which}, {given} are given",
+            action.name
+        ));
+    }
+    let mut given = BTreeMap::new();
+    for (at, argument) in arguments.into_iter().enumerate() {
+        let (param, text) = match argument.split_once('=') {
+            Some((name, text)) => {
+                let all = action.params.iter().map(|param| (&*param.name, param));
+                (named(all, name.trim(), "parameter")?, text.trim())
+            }
+            None => (&action.params[at], argument),
+        };
+        let number = value::parse(text, param.width)
+            .map_err(|why| format!("parameter `{}` of `{}`: {why}", param.name, action.name))?;
+        let value = value::bytes(&number, param.width);
+        if given.insert(param.id, value).is_some() {
+            return Err(format!("parameter `{}` is there twice", param.name));
+        }
+    }
+    let params = given.into_iter();
+    let params = params.map(|(param_id, value)| v1::action::Param { param_id, value }).collect();
+    let action = v1::Action { action_id, params };
+    Ok(v1::TableAction { r#type: Some(table_action::Type::Action(action)) })
+}
+
+/// The fields of an entry that are compared, and with what.
+pub(super) fn shown_key(table: &Table, entry: &v1::TableEntry) -> Vec<(String, String)> {
+    use field_match::FieldMatchType as Message;
+    let one = |matched: &v1::FieldMatch| {
+        let field = table.fields.iter().find(|field| field.id == matched.field_id)?;
+        let show = |value: &[u8]| value::show(value, field.width, &field.name);
+        let text = match matched.field_match_type.as_ref()? {
+            Message::Exact(one) => show(&one.value),
+            Message::Optional(one) => show(&one.value),
+            Message::Lpm(one) => format!("{}/{}", show(&one.value), one.prefix_len),
+            Message::Ternary(one) => {
+                let mask = BigUint::from_bytes_be(&one.mask);
+                let ones = mask.count_ones() as u32;
+                match mask == value::prefix(ones, field.width) {
+                    true if ones == field.width => show(&one.value),
+                    true if field.width >= 32 => format!("{}/{ones}", show(&one.value)),
+                    _ => format!("{}&&&{mask:#x}", show(&one.value)),
+                }
+            }
+            Message::Range(one) if one.low == one.high => show(&one.low),
+            Message::Range(one) => format!("{}..{}", show(&one.low), show(&one.high)),
+            Message::Other(_) => return None,
+        };
+        Some((field.name.clone(), text))
+    };
+    entry.r#match.iter().filter_map(one).collect()
+}
+
+/// An entry's action, as it would be written.
+pub(super) fn shown_action(pipeline: &Pipeline, entry: &v1::TableEntry) -> String {
+    let Some(table_action::Type::Action(call)) =
+        entry.action.as_ref().and_then(|action| action.r#type.as_ref())
+    else {
+        return String::new();
+    };
+    let Some(action) = pipeline.actions.get(&call.action_id) else {
+        return format!("{:#x}", call.action_id);
+    };
+    let argument = |given: &v1::action::Param| {
+        let param = action.params.iter().find(|param| param.id == given.param_id)?;
+        Some(format!("{}={}", param.name, value::show(&given.value, param.width, &param.name)))
+    };
+    let arguments: Vec<_> = call.params.iter().filter_map(argument).collect();
+    format!("{}({})", action.name, arguments.join(", "))
+}

@@ -1,0 +1,184 @@
+//! `kaido p4 table`: tables of running programs, by P4Runtime.
+
+mod client;
+mod entry;
+mod value;
+
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use p4runtime::Pipeline;
+use p4runtime::v1::{self, update::Type};
+use serde_json::{Value, json};
+
+use crate::cli::{P4Device, P4Entry, P4TableCommand, P4Writer};
+use crate::failure::{Done, Failure};
+use crate::output::{Output, table};
+use crate::runtime::block_on;
+use client::Client;
+
+pub(super) fn run(command: P4TableCommand, output: &Output) -> Done {
+    match command {
+        P4TableCommand::Ls { device, table } => ls(&device, table.as_deref(), output),
+        P4TableCommand::Add(entry) => write(&entry, Type::Insert, "added", output),
+        P4TableCommand::Modify(entry) => write(&entry, Type::Modify, "modified", output),
+        P4TableCommand::Delete(entry) => write(&entry, Type::Delete, "deleted", output),
+        P4TableCommand::Default { device, table, action } => {
+            set_default(&device, &table, action.as_deref(), output)
+        }
+    }
+}
+
+fn usage(why: String) -> Failure {
+    Failure::usage(anyhow!("{why}"))
+}
+
+fn ls(device: &P4Device, name: Option<&str>, output: &Output) -> Done {
+    let (pipeline, entries, defaults) = block_on(async {
+        let mut client = Client::connect(device).await?;
+        let found = name.map(|name| entry::table(&client.pipeline, name)).transpose();
+        let id = found.map_err(usage)?.map_or(0, |(id, _)| id);
+        let entries = client.entries(id, false).await?;
+        let defaults = client.entries(id, true).await?;
+        Ok::<_, Failure>((client.pipeline, entries, defaults))
+    })??;
+    let said: Vec<Value> = entries
+        .iter()
+        .chain(&defaults)
+        .filter_map(|one| {
+            let table = pipeline.tables.get(&one.table_id)?;
+            let matches: serde_json::Map<_, _> = entry::shown_key(table, one)
+                .into_iter()
+                .map(|(name, text)| (name, text.into()))
+                .collect();
+            Some(json!({
+                "table": table.name,
+                "match": matches,
+                "priority": Some(one.priority).filter(|priority| *priority != 0),
+                "action": entry::shown_action(&pipeline, one),
+                "default": one.is_default_action,
+                "constant": one.is_const,
+            }))
+        })
+        .collect();
+    output.print(&said, |_| {
+        let row = |one: &v1::TableEntry| {
+            let of = pipeline.tables.get(&one.table_id)?;
+            let key: Vec<String> = match one.is_default_action {
+                true => vec!["(default)".to_owned()],
+                false => entry::shown_key(of, one)
+                    .into_iter()
+                    .map(|(name, text)| format!("{name}={text}"))
+                    .collect(),
+            };
+            let key = if key.is_empty() { "(any)".to_owned() } else { key.join(" ") };
+            let priority = match one.priority {
+                0 => "-".to_owned(),
+                priority => priority.to_string(),
+            };
+            let action = entry::shown_action(&pipeline, one);
+            let action = if action.is_empty() { "(unknown)".to_owned() } else { action };
+            Some(vec![of.name.clone(), priority, key, action])
+        };
+        let mut rows: Vec<Vec<String>> = entries.iter().chain(&defaults).filter_map(row).collect();
+        // Default actions stand behind the entries of their table.
+        rows.sort_by(|one, other| one[0].cmp(&other[0]));
+        table(&["TABLE", "PRIORITY", "MATCH", "ACTION"], rows)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(options: &P4Entry, kind: Type, done: &str, output: &Output) -> Done {
+    let acts = kind != Type::Delete;
+    let name = block_on(async {
+        let mut client = Client::connect(&options.device.device).await?;
+        let P4Entry { device, table, words, priority } = options;
+        let one = entry::entry(&client.pipeline, table, words, *priority, acts).map_err(usage)?;
+        let name = name_of(&client.pipeline, one.table_id);
+        client.write(device, kind, one).await?;
+        Ok::<_, Failure>(name)
+    })??;
+    output.print(&json!({ "table": name, "done": done }), |_| format!("{name}: entry {done}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn name_of(pipeline: &Pipeline, id: u32) -> String {
+    pipeline.tables.get(&id).map_or(String::new(), |table| table.name.clone())
+}
+
+fn set_default(device: &P4Writer, name: &str, action: Option<&str>, output: &Output) -> Done {
+    let (name, shown) = block_on(async {
+        let mut client = Client::connect(&device.device).await?;
+        let one = default_entry(&client.pipeline, name, action).map_err(usage)?;
+        let id = one.table_id;
+        client.write(device, Type::Modify, one).await?;
+        let now = client.entries(id, true).await?;
+        let shown = now.first().map(|now| entry::shown_action(&client.pipeline, now));
+        Ok::<_, Failure>((name_of(&client.pipeline, id), shown.unwrap_or_default()))
+    })??;
+    let said = json!({ "table": name, "done": "set", "action": shown });
+    output.print(&said, |_| format!("{name}: by default {shown}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn default_entry(
+    pipeline: &Pipeline,
+    name: &str,
+    action: Option<&str>,
+) -> Result<v1::TableEntry, String> {
+    let (table_id, table) = entry::table(pipeline, name)?;
+    let action = action.map(|action| entry::action(pipeline, table, action)).transpose()?;
+    Ok(v1::TableEntry { table_id, action, is_default_action: true, ..Default::default() })
+}
+
+/// The updates of a file: a line has a table's name, fields with values, `priority=N` if the table has
+/// priorities, and an action; or `default`, the name and an action. `#` begins a comment.
+pub(super) fn updates(pipeline: &Pipeline, text: &str) -> Result<Vec<v1::Update>, String> {
+    let mut all = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut words: Vec<String> = words(line);
+        if words.is_empty() {
+            continue;
+        }
+        let is_default = words[0] == "default";
+        let one = if is_default {
+            match &words[1..] {
+                [name, action] => default_entry(pipeline, name, Some(action)),
+                _ => Err("a table and an action are expected behind `default`".to_owned()),
+            }
+        } else {
+            let said = words.iter().position(|word| word.starts_with("priority="));
+            let said = said.map(|at| words.remove(at));
+            let priority = said.as_ref().map(|word| word["priority=".len()..].parse::<i32>());
+            match priority.transpose() {
+                Ok(priority) => entry::entry(pipeline, &words[0], &words[1..], priority, true),
+                Err(_) => Err("its priority is no number".to_owned()),
+            }
+        };
+        let one = one.map_err(|why| format!("line {number}: {why}"))?;
+        let kind = if is_default { Type::Modify } else { Type::Insert };
+        let entity = v1::Entity { entity: Some(v1::entity::Entity::TableEntry(one)) };
+        all.push(v1::Update { r#type: kind.into(), entity: Some(entity) });
+    }
+    Ok(all)
+}
+
+/// The words of a line; blanks within brackets are no ends of words.
+fn words(line: &str) -> Vec<String> {
+    let mut all = vec![String::new()];
+    let mut is_inside = false;
+    for c in line.chars() {
+        match c {
+            '(' => is_inside = true,
+            ')' => is_inside = false,
+            _ => {}
+        }
+        match all.last_mut() {
+            Some(word) if !c.is_whitespace() || is_inside => word.push(c),
+            _ => all.push(String::new()),
+        }
+    }
+    all.retain(|word| !word.is_empty());
+    all
+}

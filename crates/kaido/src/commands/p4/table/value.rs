@@ -1,0 +1,148 @@
+//! Values of fields, as people write and read them.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use num_bigint::BigUint;
+
+/// As many bytes as a width needs.
+pub(super) fn bytes(number: &BigUint, width: u32) -> Vec<u8> {
+    let digits = number.to_bytes_be();
+    let size = width.div_ceil(8) as usize;
+    let mut bytes = vec![0; size.saturating_sub(digits.len())];
+    bytes.extend(digits);
+    bytes
+}
+
+/// The first bits ones, the others zeros.
+pub(super) fn prefix(length: u32, width: u32) -> BigUint {
+    let ones = |bits: u32| (BigUint::from(1_u8) << bits) - 1_u8;
+    ones(width) - ones(width.saturating_sub(length))
+}
+
+/// A value of so many bits.
+pub(super) fn parse(text: &str, width: u32) -> Result<BigUint, String> {
+    let number =
+        number(text).ok_or_else(|| format!("`{text}` is no value: {}", expected(width)))?;
+    if number.bits() > u64::from(width) {
+        let written = if text.contains(['.', ':']) { "is too wide" } else { "does not fit" };
+        return Err(format!("`{text}` {written}: {}", expected(width)));
+    }
+    Ok(number)
+}
+
+fn number(text: &str) -> Option<BigUint> {
+    match text {
+        "true" => return Some(BigUint::from(1_u8)),
+        "false" => return Some(BigUint::ZERO),
+        _ => {}
+    }
+    if let Ok(address) = text.parse::<Ipv4Addr>() {
+        return Some(u32::from(address).into());
+    }
+    if let Ok(address) = text.parse::<Ipv6Addr>() {
+        return Some(u128::from(address).into());
+    }
+    if text.contains(':') {
+        return hardware(text);
+    }
+    let (digits, radix) = match text.get(..2) {
+        Some("0x" | "0X") => (&text[2..], 16),
+        Some("0b" | "0B") => (&text[2..], 2),
+        _ => (text, 10),
+    };
+    // `+1` and `1__2` would be read as well.
+    let is_digits = digits.chars().all(|c| c.is_digit(radix)) && !digits.is_empty();
+    if is_digits { BigUint::parse_bytes(digits.as_bytes(), radix) } else { None }
+}
+
+/// An address of Ethernet.
+fn hardware(text: &str) -> Option<BigUint> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let part = |part: &&str| {
+        let fits = (1..=2).contains(&part.len());
+        u8::from_str_radix(part, 16).ok().filter(|_| fits && !part.starts_with('+'))
+    };
+    let bytes: Vec<u8> = parts.iter().map(part).collect::<Option<_>>()?;
+    (bytes.len() == 6).then(|| BigUint::from_bytes_be(&bytes))
+}
+
+/// What a value of so many bits is, in words.
+fn expected(width: u32) -> String {
+    let bits = if width == 1 { "1 bit".to_owned() } else { format!("{width} bits") };
+    let forms = match width {
+        1 => ", `true` or `false`",
+        32 => " (also as 10.0.0.1)",
+        48 => " (also as 02:00:00:00:00:01)",
+        128 => " (also as 2001:db8::1)",
+        _ => "",
+    };
+    match width {
+        0..=64 => {
+            let most = (BigUint::from(1_u8) << width) - 1_u8;
+            format!("{bits} are expected, 0 to {most}{forms}")
+        }
+        _ => format!("{bits} are expected{forms}"),
+    }
+}
+
+/// Names of what has IPv4 addresses, as their last part begins or ends.
+const ADDRESSES: [&str; 9] =
+    ["addr", "ip", "src", "dst", "source", "destination", "saddr", "daddr", "hop"];
+
+/// A value of something with this name: addresses as addresses, small numbers as decimals.
+pub(super) fn show(value: &[u8], width: u32, name: &str) -> String {
+    let number = BigUint::from_bytes_be(value);
+    let last = name.rsplit('.').next().unwrap_or(name).to_lowercase();
+    let is_address = ADDRESSES.iter().any(|one| last.starts_with(one) || last.ends_with(one));
+    let whole = bytes(&number, width);
+    match (width, &whole[..]) {
+        (128, all) if all.len() == 16 => {
+            let bits = all.iter().fold(0, |bits: u128, byte| bits << 8 | u128::from(*byte));
+            Ipv6Addr::from(bits).to_string()
+        }
+        (48, all) => {
+            let parts: Vec<_> = all.iter().map(|byte| format!("{byte:02x}")).collect();
+            parts.join(":")
+        }
+        (32, [a, b, c, d]) if is_address => Ipv4Addr::new(*a, *b, *c, *d).to_string(),
+        (0..=64, _) => number.to_string(),
+        _ => format!("{number:#x}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_and_shown() {
+        for (text, width, shown) in [
+            ("10.0.0.1", 32, "10.0.0.1"),
+            ("0x0a000001", 32, "10.0.0.1"),
+            ("2001:db8::1", 128, "2001:db8::1"),
+            ("02:00:00:00:00:0a", 48, "02:00:00:00:00:0a"),
+            ("0b101", 3, "5"),
+            ("443", 16, "443"),
+            ("true", 1, "1"),
+            ("0x10000000000000000", 65, "0x10000000000000000"),
+        ] {
+            let number = parse(text, width).unwrap();
+            assert_eq!(show(&bytes(&number, width), width, "ipv4.dst"), shown, "{text}");
+        }
+        assert_eq!(show(&[0, 0, 1, 0], 32, "teid"), "256");
+        for (text, width, why) in [
+            ("256", 8, "0 to 255"),
+            ("10.0.0.1", 16, "too wide"),
+            ("ten", 32, "also as 10.0.0.1"),
+            ("0x", 8, "no value"),
+            ("+1", 8, "no value"),
+            ("1:2:3:4:5:g", 48, "also as 02:"),
+            ("", 8, "no value"),
+        ] {
+            let error = parse(text, width).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+        assert_eq!(prefix(8, 32), BigUint::from(0xff00_0000_u32));
+        assert_eq!(prefix(0, 32), BigUint::ZERO);
+    }
+}

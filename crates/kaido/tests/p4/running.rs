@@ -1,0 +1,284 @@
+//! `kaido p4 run` and `kaido p4 table`: a program at work, and who programs it.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use capture::pcapng::{Interface, Writer, read};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use p4runtime::v1::p4_runtime_client::P4RuntimeClient;
+use p4runtime::v1::{MasterArbitrationUpdate, StreamMessageRequest, Uint128};
+use p4runtime::v1::{stream_message_request, stream_message_response};
+use serde_json::{Deserializer, StreamDeserializer, Value, de::IoRead};
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::{folder, kaido, says};
+
+const FIREWALL: &str = include_str!("../../../p4/tests/programs/firewall.p4");
+const ROUTER: &str = include_str!("../../../p4/tests/programs/table_lpm.p4");
+
+/// Where `scripts/deps.sh --lint` puts it.
+const PYTHON: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
+const SESSION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/p4/firewall.py");
+
+/// A program that runs until this is dropped.
+struct Running {
+    child: Child,
+    said: StreamDeserializer<'static, IoRead<ChildStdout>, Value>,
+    address: String,
+}
+
+impl Running {
+    fn start(arguments: &[&str], folder: &Path) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_kaido"))
+            .args(["p4", "run", "--p4runtime", "127.0.0.1:0", "--json"])
+            .args(arguments)
+            .current_dir(folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command runs");
+        let output = child.stdout.take().expect("it is a pipe");
+        let mut said = Deserializer::from_reader(output).into_iter::<Value>();
+        let Some(Ok(first)) = said.next() else {
+            let mut errors = String::new();
+            let pipe = child.stderr.as_mut().expect("it is a pipe");
+            pipe.read_to_string(&mut errors).expect("text");
+            panic!("it does not run: {errors}");
+        };
+        let address = first["p4runtime"].as_str().expect("an address").to_owned();
+        Self { child, said, address }
+    }
+
+    fn table(&self, arguments: &[&str]) -> std::process::Output {
+        let mut all = vec!["table"];
+        all.extend(arguments);
+        all.extend(["--address", &self.address]);
+        kaido(&all, Path::new("."))
+    }
+
+    /// Ends it, and gives what it says of packets.
+    fn end(mut self) -> Value {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM).expect("it runs");
+        let counts = self.said.next().expect("it says more").expect("JSON");
+        assert!(self.child.wait().expect("it ends").success());
+        counts["packets"].clone()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn p4runtime_shell_programs_a_running_firewall() {
+    assert!(
+        Path::new(PYTHON).exists(),
+        "{PYTHON} is not there: `scripts/deps.sh --lint` installs p4runtime-shell"
+    );
+    let here = folder(&[("firewall.p4", FIREWALL), ("router.p4", ROUTER)]);
+    says(&kaido(&["compile", "router.p4"], here.path()), 0, &["router.o"]);
+    let running = Running::start(&["firewall.p4"], here.path());
+    let shell = Command::new("timeout")
+        .args(["120", PYTHON, SESSION, &running.address, "router.o"])
+        // Its generated code is older than what protobuf's faster implementations take.
+        .env("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
+        .env_remove("PYTHONPATH")
+        .current_dir(here.path())
+        .output()
+        .expect("the shell runs");
+    says(&shell, 0, &["all well"]);
+    let packets = running.end();
+    assert!(packets["passed"].as_u64().expect("a number") > 20, "{packets}");
+    assert_eq!(packets["to_control_plane"], packets["passed"], "{packets}");
+    assert_eq!(packets["faults"], 0, "{packets}");
+}
+
+#[test]
+fn people_write_tables() {
+    let here = folder(&[("firewall.p4", FIREWALL)]);
+    says(&kaido(&["compile", "firewall.p4"], here.path()), 0, &["firewall.o"]);
+    // An object brings its p4info along.
+    let running = Running::start(&["firewall.o", "--device-id", "3"], here.path());
+    let table = |arguments: &[&str]| {
+        let mut all = arguments.to_vec();
+        all.extend(["--device-id", "3"]);
+        running.table(&all)
+    };
+    let entry = ["src=10.0.0.0/8", "protocol=17", "dport=80..443", "--priority", "10"];
+    let with = |first: &[&'static str], last: &[&'static str]| -> Vec<&'static str> {
+        [first, &entry, last].concat()
+    };
+    says(&table(&with(&["add", "rules"], &["allow()"])), 0, &["c.rules: entry added"]);
+    says(&table(&with(&["add", "c.rules"], &["allow"])), 2, &["has this entry already"]);
+    says(&table(&with(&["modify", "c.rules"], &["deny"])), 0, &["c.rules: entry modified"]);
+    let line = "c.rules  10        src=10.0.0.0/8 protocol=17 dport=80..443  c.deny()";
+    says(&table(&["ls"]), 0, &[line, "(default)"]);
+    let json = table(&["ls", "rules", "--json"]);
+    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(said[0]["match"]["src"], "10.0.0.0/8", "{said}");
+    assert_eq!(said[1]["default"], true, "{said}");
+
+    for (arguments, why) in [
+        (
+            &["add", "rules", "src=10.0.0.1/8", "allow", "--priority", "1"][..],
+            "field `src`: `10.0.0.1/8` has bits behind its prefix; 10.0.0.0/8",
+        ),
+        (
+            &["add", "rules", "protocol=256", "allow", "--priority", "1"],
+            "field `protocol`: `256` does not fit: 8 bits are expected, 0 to 255",
+        ),
+        (
+            &["add", "rules", "dport=9..1", "allow", "--priority", "1"],
+            "field `dport`: `9..1` ends before",
+        ),
+        (&["add", "rules", "dport=1/8", "allow", "--priority", "1"], "a range, as low..high"),
+        (
+            &["add", "rules", "port=1", "allow", "--priority", "1"],
+            "there is no field `port`; there are `src`",
+        ),
+        (&["add", "rules", "src=1.2.3.4", "allow"], "need `--priority`"),
+        (
+            &["add", "rules", "src=1.2.3.4", "permit", "--priority", "1"],
+            "there is no action `permit`; there are",
+        ),
+        (
+            &["add", "rules", "src=1.2.3.4", "allow(1)", "--priority", "1"],
+            "takes 0 arguments, 1 are given",
+        ),
+        (&["add", "rules", "src=1.2.3.4", "--priority", "1"], "an action is missing"),
+        (
+            &["add", "routes", "src=1.2.3.4", "allow", "--priority", "1"],
+            "there is no table `routes`; there are `c.rules`",
+        ),
+        (&["add", "rules", "src=1.2.3.4", "allow", "--priority=-1"], "priority"),
+        (&["delete", "rules", "src=1.2.3.4", "--priority", "1"], "c.rules"),
+    ] {
+        says(&table(arguments), 2, &[why]);
+    }
+    says(&table(&["default", "rules", "allow"]), 1, &["constant"]);
+    says(&table(&with(&["delete", "rules"], &[])), 0, &["c.rules: entry deleted"]);
+    let json = table(&["ls", "--json"]);
+    let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(said.as_array().map(Vec::len), Some(1), "the default action: {said}");
+    says(&running.table(&["ls"]), 2, &["device 1"]);
+    running.end();
+}
+
+#[tokio::test]
+async fn a_controller_stays_primary() {
+    let here = folder(&[("firewall.p4", FIREWALL)]);
+    let running = Running::start(&["firewall.p4"], here.path());
+    let add = ["add", "rules", "src=1.2.3.4", "allow", "--priority", "1"];
+    // Nobody is there: the lowest id will do, and is gone with the command.
+    says(&running.table(&add), 0, &["added"]);
+    let mut client =
+        P4RuntimeClient::connect(format!("http://{}", running.address)).await.expect("it is there");
+    let (out, requests) = tokio::sync::mpsc::channel(1);
+    let election_id = Some(Uint128 { high: 0, low: 7 });
+    let update = MasterArbitrationUpdate { device_id: 1, election_id, ..Default::default() };
+    let update = Some(stream_message_request::Update::Arbitration(update));
+    out.send(StreamMessageRequest { update }).await.expect("there is room");
+    let stream = client.stream_channel(ReceiverStream::new(requests)).await.expect("a stream");
+    let mut stream = stream.into_inner();
+    let mut standing = async || {
+        let next = tokio::time::timeout(Duration::from_secs(10), stream.message()).await;
+        match next.expect("within 10 s").expect("no error").and_then(|one| one.update) {
+            Some(stream_message_response::Update::Arbitration(one)) => {
+                one.status.expect("it has one").code
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(standing().await, 0);
+    let add = ["add", "rules", "src=1.2.3.5", "allow", "--priority", "1"];
+    let backup = ["election id 7 is primary", "only a backup with 1", "`--election-id 8`"];
+    says(&running.table(&add), 1, &backup);
+    let same = [&add[..], &["--election-id", "7"]].concat();
+    says(&running.table(&same), 1, &["another client has the election id 7"]);
+    says(&running.table(&["ls"]), 0, &["src=1.2.3.4"]);
+    let takes = [&add[..], &["--election-id", "8"]].concat();
+    says(&running.table(&takes), 0, &["added"]);
+    assert_ne!(standing().await, 0, "it was told");
+    running.end();
+}
+
+/// UDP from an address to a port.
+fn udp(source: [u8; 4], port: u16) -> Vec<u8> {
+    let mut packet = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]].concat();
+    packet.extend([8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0]);
+    packet.extend(source);
+    packet.extend([192, 0, 2, 1, 3, 0xe8]);
+    packet.extend(port.to_be_bytes());
+    packet.extend([0, 8, 0, 0]);
+    packet
+}
+
+#[test]
+fn captures_go_through_programs() {
+    let entries = "# who may\nc.rules src=10.0.0.0/8 dport=80..443 allow() priority=10\n\
+                   rules src=10.6.6.0/24 deny priority=20\n";
+    let bad = entries.replace("80..443", "80..70000");
+    let here = folder(&[("firewall.p4", FIREWALL), ("rules.txt", entries), ("bad.txt", &bad)]);
+    let packets = [
+        udp([10, 1, 1, 1], 80),
+        udp([10, 6, 6, 6], 80),
+        udp([11, 1, 1, 1], 80),
+        udp([10, 1, 1, 1], 443),
+    ];
+    let interface = Interface::default();
+    let mut writer = Writer::begin(Vec::new(), &[interface], 0).expect("memory");
+    for (at, packet) in (1_u64..).zip(&packets) {
+        writer.packet(0, at * 1000, packet, "").expect("memory");
+    }
+    let bytes = writer.finish().expect("memory");
+    std::fs::write(here.path().join("in.pcapng"), bytes).expect("a file");
+    let run = |more: &[&str]| {
+        let with = ["run", "firewall.p4", "--pcap", "in.pcapng", "--out", "out.pcapng"];
+        kaido(&[&with, more].concat(), here.path())
+    };
+    says(&run(&[]), 0, &["4 packets: 0 passed, 0 redirected, 4 dropped\n"]);
+    let filled = run(&["--entries", "rules.txt", "--port", "5"]);
+    says(&filled, 0, &["4 packets: 2 passed, 0 redirected, 2 dropped\n"]);
+    let out = std::fs::read(here.path().join("out.pcapng")).expect("it was written");
+    let contents = read(&out).expect("it is a capture");
+    let left: Vec<_> = contents.packets.iter().map(|one| (one.at_ns, &one.bytes)).collect();
+    assert_eq!(left, [(1000, &packets[0]), (4000, &packets[3])]);
+    assert_eq!(contents.interfaces[0].name, "port 5");
+    says(&run(&["--entries", "bad.txt"]), 2, &["bad.txt: line 2: field `dport`: `70000`"]);
+    let other = kaido(&["run", "firewall.p4", "--pcap", "rules.txt"], here.path());
+    says(&other, 2, &["rules.txt is neither a pcap nor a pcapng file"]);
+    // The control plane's own port.
+    let own = run(&["--entries", "rules.txt", "--port", "255"]);
+    says(&own, 0, &["2 for the control plane"]);
+}
+
+#[test]
+fn what_is_no_program_does_not_run() {
+    let here = folder(&[("firewall.p4", FIREWALL), ("no.o", "no object")]);
+    says(&kaido(&["compile", "firewall.p4"], here.path()), 0, &[]);
+    let object = std::fs::read(here.path().join("firewall.o")).expect("it was written");
+    let mut other = object.clone();
+    other[18..20].copy_from_slice(&62_u16.to_le_bytes());
+    std::fs::write(here.path().join("x86.o"), other).expect("a file");
+    let mut other = object;
+    let call = other.windows(8).position(|eight| eight == [0x85, 0, 0, 0, 1, 0, 0, 0]);
+    other[call.expect("it looks something up") + 4] = 99;
+    std::fs::write(here.path().join("helper.o"), other).expect("a file");
+    for (program, why) in [
+        ("no.o", "no ELF file"),
+        ("x86.o", "not for eBPF"),
+        ("helper.o", "there is no helper 99"),
+        ("none.p4", "cannot read none.p4"),
+    ] {
+        says(&kaido(&["run", program, "--p4runtime", "none"], here.path()), 2, &[why]);
+    }
+    let nobody = kaido(&["table", "ls", "--address", "127.0.0.1:1"], here.path());
+    says(&nobody, 1, &["nobody answers at 127.0.0.1:1", "`kaido p4 run` serves P4Runtime"]);
+}
