@@ -11,10 +11,11 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # Without KVM, which few machines for CI have: instructions are translated. Without SMAP and SMEP,
 # whose every switch would end a translated block. No network but the guest's own.
+# A processor that hangs in the kernel ends the guest, which then says where all of them are.
 timeout --foreground "$seconds" qemu-system-x86_64 -accel tcg -cpu max,-smap,-smep -m 3072 "$@" \
     -nodefaults -no-user-config -display none -serial stdio -monitor none -nic none -no-reboot \
     -kernel "$kernel/vmlinuz" -initrd "$image" \
-    -append "console=ttyS0 quiet panic=-1 ${KERNEL_OPTIONS:-}" </dev/null |
+    -append "console=ttyS0 loglevel=5 panic=-1 softlockup_panic=1 softlockup_all_cpu_backtrace=1 ${KERNEL_OPTIONS:-}" </dev/null |
     sed -u 's|\r||' | tee "$log" || status=${PIPESTATUS[0]}
 if [ "${status:-0}" = 124 ]; then
     echo "error: the guest did not come to its end within $seconds s" >&2
