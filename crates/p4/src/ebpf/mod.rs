@@ -10,7 +10,7 @@ mod registers;
 mod tests;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::flat::{self, NotCompiled};
+use crate::flat::{self, NotCompiled, Ways};
 use crate::interpret;
 use crate::ir::{Elaborated, NotMade, Program};
 use crate::layout::Maps;
@@ -19,6 +19,9 @@ use crate::source::{Sources, Span};
 
 /// Words of eight bytes that a program has on its stack.
 const STACK_WORDS: u32 = 64;
+
+/// The most instructions of a program whose ways are written out one by one.
+const MAX_APART: usize = 8192;
 
 /// A compiled program.
 #[derive(Debug, Clone)]
@@ -45,8 +48,24 @@ pub fn compile(program: &Program, sources: &Sources) -> Result<Compiled, Diagnos
 fn compiled(program: &Program, sources: &Sources) -> Result<Compiled, Diagnostic> {
     let whole = program.main.as_ref().map(|main| main.span).unwrap_or_default();
     let made = interpret::elaborate(program).map_err(|why| not_made(&why, whole))?;
-    let mut maps = Maps::of(program, &made)?;
-    let mut graph = flat::lower(program, &made, &maps)?;
+    let maps = Maps::of(program, &made)?;
+    let written = |ways| written(program, &made, maps.clone(), sources, ways);
+    // What has too many ways is smaller, and slower, when they meet.
+    match written(Ways::Apart) {
+        Ok(compiled) if compiled.object.code.len() <= MAX_APART => Ok(compiled),
+        _ => written(Ways::Together),
+    }
+}
+
+fn written(
+    program: &Program,
+    made: &Elaborated,
+    mut maps: Maps,
+    sources: &Sources,
+    ways: Ways,
+) -> Result<Compiled, Diagnostic> {
+    let whole = program.main.as_ref().map(|main| main.span).unwrap_or_default();
+    let mut graph = flat::lower(program, made, &maps, ways)?;
     if !graph.uses_map(maps.scratch) {
         maps.leave_out_scratch();
     }
@@ -70,7 +89,7 @@ fn compiled(program: &Program, sources: &Sources) -> Result<Compiled, Diagnostic
         code: code.instructions,
         entry: 0,
         functions: [(0, ENTRY.to_owned())].into(),
-        entries: maps.initial(program, &made),
+        entries: maps.initial(program, made),
         maps: maps.maps.clone(),
         info: Vec::new(),
         lines: lines(&code.spans, sources),

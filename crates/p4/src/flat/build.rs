@@ -225,18 +225,28 @@ impl Builder {
         phi
     }
 
-    /// Simplifies what there is so far, and leads ways past decisions that may lead to these blocks. Of
-    /// all slots, only these are known behind it, and no value that was read before.
-    pub(super) fn settle(&mut self, slots: &[Slot], to: &[BlockId]) {
-        let mut values: Vec<_> = slots.iter().map(|slot| self.read(*slot)).collect();
+    /// Simplifies what there is so far, and leads ways past decisions that may lead to the blocks `to`.
+    /// Of the blocks `ends`, each goes on with its slots: no other is known behind it, and no value that
+    /// was read before.
+    pub(super) fn settle(&mut self, ends: &[(BlockId, Vec<Slot>)], to: &[BlockId]) {
+        let mut outside = Vec::with_capacity(ends.len());
+        for (block, slots) in ends {
+            self.block = *block;
+            outside.push((*block, slots.iter().map(|slot| self.read(*slot)).collect::<Vec<_>>()));
+        }
         let instead = std::mem::take(&mut self.instead);
         self.graph.replace(&instead);
-        values.iter_mut().for_each(|value| *value = instead.of(*value));
-        self.graph.thread(Some(to), Some(self.block), &mut values);
+        for value in outside.iter_mut().flat_map(|(_, values)| values) {
+            *value = instead.of(*value);
+        }
+        self.graph.thread(Some(to), &mut outside);
         self.written.clear();
         self.known.clear();
-        for (slot, value) in slots.iter().zip(values) {
-            self.write(*slot, value);
+        for ((block, slots), (_, values)) in ends.iter().zip(outside) {
+            self.block = *block;
+            for (slot, value) in slots.iter().zip(values) {
+                self.write(*slot, value);
+            }
         }
     }
 

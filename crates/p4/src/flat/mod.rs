@@ -23,7 +23,7 @@ mod simplify;
 mod thread;
 
 pub(crate) use instead::Instead;
-pub use lower::{NotCompiled, lower};
+pub use lower::{NotCompiled, Ways, lower};
 
 use std::collections::HashMap;
 
@@ -216,8 +216,8 @@ pub struct Graph {
     pub blocks: Vec<Block>,
     /// Words of eight bytes behind [`Op::Frame`].
     pub frame: u32,
-    /// The last block before the packet is written.
-    pub barrier: Option<BlockId>,
+    /// The last blocks before the packet is written.
+    pub barriers: Vec<BlockId>,
     /// Numbers that there are.
     constants: HashMap<u64, ValueId>,
     /// The blocks in which phis stand.
@@ -355,7 +355,7 @@ impl Graph {
     /// Makes it small: what is known is counted, what nobody needs is left out, and what is read of
     /// the packet gets its place.
     fn optimise(&mut self) {
-        self.thread(None, None, &mut []);
+        self.thread(None, &mut []);
         self.split_edges();
         self.place_fields();
         self.simplify();

@@ -55,10 +55,8 @@ impl Graph {
 
     /// The block in which is loaded what is used in this one.
     fn place_of(&self, block: BlockId, places: &Places) -> BlockId {
-        match self.barrier {
-            Some(barrier) if places.dominators.dominates(barrier, block) => barrier,
-            _ => block,
-        }
+        let is_before = |one: &&BlockId| places.dominators.dominates(**one, block);
+        self.barriers.iter().find(is_before).copied().unwrap_or(block)
     }
 
     fn load_operands(

@@ -11,6 +11,17 @@ const MAX_PHIS: usize = 256;
 /// The most changes to a program.
 const MAX_CHANGES: usize = 512;
 
+/// A block that goes on later, and values that are used at its end.
+pub(super) type Outside = (BlockId, Vec<ValueId>);
+
+fn values_of(outside: &mut [Outside]) -> impl Iterator<Item = &mut ValueId> {
+    outside.iter_mut().flat_map(|(_, values)| values)
+}
+
+fn is_last(outside: &[Outside], block: BlockId) -> bool {
+    outside.iter().any(|(last, _)| *last == block)
+}
+
 /// Who uses a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Use {
@@ -28,7 +39,7 @@ enum Use {
 struct Uses(Vec<Vec<Use>>);
 
 impl Uses {
-    fn of(graph: &Graph, outside: &[ValueId]) -> Self {
+    fn of(graph: &Graph, outside: &[Outside]) -> Self {
         let mut uses = Self(vec![Vec::new(); graph.nodes.len()]);
         let mut note = |value: ValueId, by: Use| uses.0[value.index()].push(by);
         for at in graph.order() {
@@ -53,7 +64,7 @@ impl Uses {
                 note(at, Use::Floating);
             }
         }
-        for value in outside {
+        for value in outside.iter().flat_map(|(_, values)| values) {
             note(*value, Use::Outside);
         }
         uses
@@ -66,35 +77,31 @@ impl Uses {
 
 impl Graph {
     /// Leads ways past decisions that are known, as long as there are any: all, or those that may lead
-    /// to one of the blocks `to`. `outside` are values that are used at the end of the block `last`.
-    pub(super) fn thread(
-        &mut self,
-        to: Option<&[BlockId]>,
-        last: Option<BlockId>,
-        outside: &mut [ValueId],
-    ) {
+    /// to one of the blocks `to`. `outside` are blocks that go on later, and values that are used at
+    /// their ends.
+    pub(super) fn thread(&mut self, to: Option<&[BlockId]>, outside: &mut [Outside]) {
         let mut left = MAX_CHANGES;
         loop {
             let instead = self.simplify();
-            outside.iter_mut().for_each(|value| *value = instead.of(*value));
-            self.join(last);
+            values_of(outside).for_each(|value| *value = instead.of(*value));
+            self.join(outside);
             let before = left;
             let mut uses = Uses::of(self, outside);
             for block in self.order() {
-                let is_kept = last == Some(block) || self.barrier == Some(block);
+                let is_kept = is_last(outside, block) || self.barriers.contains(&block);
                 if left == 0 || is_kept {
                     continue;
                 }
                 let mut targets = self.blocks[block.index()].end.targets();
                 let leads = to.is_none_or(|to| targets.any(|one| to.contains(&one)));
-                if self.skip(block, &uses) || leads && self.lead_past(block, &uses, last, outside) {
+                if self.skip(block, &uses) || leads && self.lead_past(block, &uses, outside) {
                     left -= 1;
                     uses = Uses::of(self, outside);
                 }
             }
             if left == before || left == 0 {
                 let instead = self.simplify();
-                outside.iter_mut().for_each(|value| *value = instead.of(*value));
+                values_of(outside).for_each(|value| *value = instead.of(*value));
                 return;
             }
         }
@@ -109,11 +116,11 @@ impl Graph {
     }
 
     /// A block that leads to one that nothing else leads to is one with it.
-    fn join(&mut self, last: Option<BlockId>) {
+    fn join(&mut self, outside: &[Outside]) {
         for block in self.order() {
             while let End::Jump(to) = self.blocks[block.index()].end {
                 let there = &self.blocks[to.index()];
-                let is_kept = last == Some(to) || self.barrier == Some(block);
+                let is_kept = is_last(outside, to) || self.barriers.contains(&block);
                 if there.predecessors.len() != 1 || !there.phis.is_empty() || to == block || is_kept
                 {
                     break;
@@ -129,8 +136,8 @@ impl Graph {
                 let here = &mut self.blocks[block.index()];
                 here.body.extend(there.body);
                 here.end = there.end;
-                if self.barrier == Some(to) {
-                    self.barrier = Some(block);
+                if let Some(barrier) = self.barriers.iter_mut().find(|one| **one == to) {
+                    *barrier = block;
                 }
             }
         }
@@ -203,13 +210,7 @@ impl Graph {
     }
 
     /// Leads the ways past a block's decision for which it is known.
-    fn lead_past(
-        &mut self,
-        block: BlockId,
-        uses: &Uses,
-        last: Option<BlockId>,
-        outside: &mut [ValueId],
-    ) -> bool {
+    fn lead_past(&mut self, block: BlockId, uses: &Uses, outside: &mut [Outside]) -> bool {
         let here = &self.blocks[block.index()];
         let End::Branch { test, of: (left, right), yes, no } = here.end else { return false };
         let (Op::Phi(all), Some(right)) = (self.op(left), self.constant(right)) else {
@@ -245,7 +246,7 @@ impl Graph {
             return false;
         }
         let places = self.redirect(block, (yes, no), &ways);
-        self.repair(block, (yes, no), places, uses, (last, outside));
+        self.repair(block, (yes, no), places, uses, outside);
         true
     }
 
@@ -317,7 +318,7 @@ impl Graph {
         (yes, no): (BlockId, BlockId),
         places: Places,
         uses: &Uses,
-        (last, outside): (Option<BlockId>, &mut [ValueId]),
+        outside: &mut [Outside],
     ) {
         let mut users: BTreeSet<BlockId> = [block, yes, no].into();
         let mut floats = false;
@@ -358,9 +359,9 @@ impl Graph {
             end.each_operand(|one| *one = repair.used(*one, at));
             repair.graph.blocks[at.index()].end = end;
         }
-        if let Some(last) = last {
-            for value in outside {
-                *value = repair.used(*value, last);
+        for (last, values) in outside {
+            for value in values {
+                *value = repair.used(*value, *last);
             }
         }
     }

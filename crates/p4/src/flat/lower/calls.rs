@@ -2,28 +2,39 @@
 
 use super::places::Place;
 use super::{Call, Lower, Lowered};
-use crate::flat::ValueId;
+use crate::flat::{BlockId, ValueId};
 use crate::ir::{ActionId, BlockBody, Expression, FunctionId, InstanceId, Type, VariableId};
 use crate::syntax::ast::Direction;
 
 impl Lower<'_> {
     /// A parser or a control, whose parameters have their values.
     pub(super) fn block(&mut self, at: usize) -> Lowered {
+        let after = self.build.new_block();
+        for end in self.ends(at, after)? {
+            self.build.continue_in(end);
+            self.build.jump(after);
+        }
+        self.build.continue_in(after);
+        Ok(())
+    }
+
+    /// The same, which goes on in `after` if it returns: where it ends else.
+    pub(super) fn ends(&mut self, at: usize, after: BlockId) -> Lowered<Vec<BlockId>> {
         let program = self.program;
         let block = &program.blocks[self.made.blocks[at].block.index()];
         let outside = std::mem::replace(&mut self.around, at);
-        let after = self.build.new_block();
         self.calls.push(Call { after, returned: 0, back: Vec::new(), is_function: false });
         self.all(&block.locals)?;
-        match &block.body {
+        let ends = match &block.body {
             BlockBody::Parser { states, .. } => self.parse(states, block)?,
-            BlockBody::Control { apply, .. } => self.all(apply)?,
-        }
-        self.build.jump(after);
+            BlockBody::Control { apply, .. } => {
+                self.all(apply)?;
+                vec![self.build.block]
+            }
+        };
         self.calls.pop();
-        self.build.continue_in(after);
         self.around = outside;
-        Ok(())
+        Ok(ends)
     }
 
     /// Hands arguments in; the places that values come back to, with what they come from.

@@ -9,16 +9,16 @@ mod parsers;
 mod places;
 mod statements;
 mod tables;
+mod whole;
 
 use std::collections::HashMap;
 
 use super::build::{Builder, Slot};
 use super::shape::{NOWHERE, ORIGIN, VALID};
-use super::{BlockId, End, Graph, Op, ValueId};
+use super::{BlockId, Graph, ValueId};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Elaborated, Program, Type, Value, VariableId};
-use crate::layout::{Maps, metadata};
-use crate::model::{action, field};
+use crate::layout::Maps;
 use crate::source::Span;
 use places::Place;
 
@@ -52,6 +52,16 @@ fn part(std: Slot, field: usize) -> Slot {
     std + field as Slot
 }
 
+/// What is done with the ways through the parser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ways {
+    /// What comes behind the parser is written out once for each set of headers that packets may have:
+    /// so each header is there or not, and at a known place.
+    Apart,
+    /// They meet behind the parser.
+    Together,
+}
+
 /// A program on its way to its flat form.
 struct Lower<'p> {
     program: &'p Program,
@@ -72,6 +82,8 @@ struct Lower<'p> {
     within_loops: u32,
     /// Where `exit` leads.
     exit: BlockId,
+    /// What is done with ways through the parser.
+    ways: Ways,
     /// Where a parser leads that refuses the packet.
     reject: BlockId,
     /// Variables that are the model's metadata at the moment.
@@ -104,7 +116,12 @@ struct Call {
 /// # Errors
 ///
 /// The first thing that has no code.
-pub fn lower(program: &Program, made: &Elaborated, maps: &Maps) -> Result<Graph, NotCompiled> {
+pub fn lower(
+    program: &Program,
+    made: &Elaborated,
+    maps: &Maps,
+    ways: Ways,
+) -> Result<Graph, NotCompiled> {
     let mut free = 0;
     let place = |one: &crate::ir::Variable| {
         let at = free;
@@ -113,7 +130,7 @@ pub fn lower(program: &Program, made: &Elaborated, maps: &Maps) -> Result<Graph,
     };
     let variables: Vec<_> = program.variables.iter().map(place).collect();
     let mut build = Builder::new();
-    let (exit, reject) = (build.new_block(), build.new_block());
+    let reject = build.new_block();
     let mut lower = Lower {
         program,
         made,
@@ -127,7 +144,9 @@ pub fn lower(program: &Program, made: &Elaborated, maps: &Maps) -> Result<Graph,
         loops: Vec::new(),
         within_loops: 0,
         order: HashMap::new(),
-        exit,
+        // A parser has no `exit`: the pipeline's is known when that begins.
+        exit: reject,
+        ways,
         reject,
         metadata: Vec::new(),
         length: ValueId(0),
@@ -141,54 +160,6 @@ pub fn lower(program: &Program, made: &Elaborated, maps: &Maps) -> Result<Graph,
 }
 
 impl Lower<'_> {
-    /// Parser, pipeline and deparser.
-    fn whole(&mut self) -> Lowered {
-        let [parser, pipeline, deparser] = self.made.main[..] else {
-            return self.refuse(Span::default(), "the program is not made for `ubpf`");
-        };
-        let (parsed, piped) = (self.parameters(parser), self.parameters(pipeline));
-        for id in &parsed[1..] {
-            self.declare(*id);
-        }
-        let arrived = self.build.op(Op::Argument(1));
-        let load = |offset| Op::Load { base: arrived, offset, size: 4, constant: true };
-        let port = self.build.op(load(metadata::INPUT_PORT));
-        self.length = self.build.op(load(metadata::PACKET_LENGTH));
-        let std = self.variable(parsed[3]);
-        self.build.write(part(std, field::INPUT_PORT), port);
-        self.build.write(part(std, field::PACKET_LENGTH), self.length);
-        let pass = self.build.constant(action::PASS as u64);
-        self.build.write(part(std, field::OUTPUT_ACTION), pass);
-        let all = self.build.constant(u64::from(u32::MAX));
-        self.build.write(self.truncated, all);
-
-        self.metadata = vec![parsed[3]];
-        self.block(parser)?;
-        for (from, to) in parsed[1..].iter().zip(&piped) {
-            self.copy(*from, *to);
-        }
-        self.metadata = vec![piped[2]];
-        self.block(pipeline)?;
-        let exit = self.exit;
-        self.build.jump(exit);
-        self.build.continue_in(exit);
-        self.deparse(piped[0], self.variable(piped[2]), deparser)?;
-
-        let reject = self.reject;
-        self.build.continue_in(reject);
-        self.abort();
-        Ok(())
-    }
-
-    /// Ends the run: the packet stays as it came.
-    fn abort(&mut self) {
-        let base = self.build.op(Op::Argument(1));
-        let value = self.build.constant(action::ABORT as u64);
-        let offset = metadata::OUTPUT_ACTION;
-        self.build.op(Op::Store { base, offset, size: 4, value });
-        self.build.end(End::Return(value));
-    }
-
     fn parameters(&self, at: usize) -> Vec<VariableId> {
         self.program.blocks[self.made.blocks[at].block.index()].parameters.clone()
     }

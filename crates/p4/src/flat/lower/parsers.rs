@@ -1,13 +1,14 @@
 //! Parsers (P4_16 specification, section 13).
 //!
 //! A state is written out once for each way in which it can be reached with other stacks filled: so a
-//! stack that is extracted in a loop has its elements at known places.
+//! stack that is extracted in a loop has its elements at known places. If ways are kept apart, it is so
+//! for each header.
 
 use std::collections::HashMap;
 
-use super::{Lower, Lowered, NotCompiled};
+use super::{Lower, Lowered, NotCompiled, Ways};
 use crate::flat::build::Slot;
-use crate::flat::shape::limbs;
+use crate::flat::shape::{ORIGIN, VALID, limbs};
 use crate::flat::{Binary, BlockId, Compare, ValueId};
 use crate::ir::{Block, Expression, ExpressionKind, Set, State, StateId, Target, Transition, Type};
 use crate::source::Span;
@@ -15,34 +16,42 @@ use crate::source::Span;
 /// The most states of a parser when its loops over stacks are written out.
 const MAX_STATES: usize = 2048;
 
-/// A state, and what stacks have next where that is known.
+/// The most ends of a parser whose ways are kept apart.
+const MAX_ENDS: usize = 32;
+
+/// A state, and what the slots hold that tell its ways apart, where that is known.
 type Way = (StateId, Vec<Option<u64>>);
 
 /// What there is to write of a parser.
-struct Ways {
+struct Open {
     blocks: HashMap<Way, BlockId>,
     open: Vec<Way>,
-    /// Where stacks have which element is next.
-    nexts: Vec<Slot>,
-    accept: BlockId,
+    /// What tells ways apart: which element is next in stacks, and perhaps which headers there are.
+    slots: Vec<Slot>,
+    /// Where packets are accepted, and what the slots hold there.
+    ends: Vec<(Vec<Option<u64>>, BlockId)>,
+    /// Whether ways that tell themselves apart do so to the end.
+    apart: bool,
 }
 
 impl Lower<'_> {
-    /// From the first state to `accept`.
-    pub(super) fn parse(&mut self, states: &[State], block: &Block) -> Lowered {
-        let mut nexts = Vec::new();
+    /// From the first state to where packets are accepted.
+    pub(super) fn parse(&mut self, states: &[State], block: &Block) -> Lowered<Vec<BlockId>> {
+        // Only of the whole program's parser: what comes behind it is written for each way.
+        let apart = self.ways == Ways::Apart && self.calls.len() == 1;
+        let mut slots = Vec::new();
         for id in &block.parameters {
-            self.stacks(&self.type_of(*id), self.variable(*id), &mut nexts);
+            self.telling(&self.type_of(*id), self.variable(*id), apart, &mut slots);
         }
-        let accept = self.build.new_block();
-        let mut ways = Ways { blocks: HashMap::new(), open: Vec::new(), nexts, accept };
+        let mut ways =
+            Open { blocks: HashMap::new(), open: Vec::new(), slots, ends: Vec::new(), apart };
         self.go_to(Target::State(StateId(0)), &mut ways)?;
         while let Some(way) = ways.open.pop() {
             let state = &states[way.0.index()];
             self.goes_on(state.declared.span)?;
             // Not sealed: others may lead here later.
             self.build.block = ways.blocks[&way];
-            for (slot, known) in ways.nexts.clone().iter().zip(&way.1) {
+            for (slot, known) in ways.slots.clone().iter().zip(&way.1) {
                 if let Some(known) = known {
                     let known = self.build.constant(*known);
                     self.build.write(*slot, known);
@@ -60,17 +69,22 @@ impl Lower<'_> {
         for block in blocks {
             self.build.seal(block);
         }
-        self.build.continue_in(accept);
-        Ok(())
+        Ok(ways.ends.into_iter().map(|(_, block)| block).collect())
     }
 
-    /// The slots in which stacks within a type have which element is next.
-    fn stacks(&self, of: &Type, at: Slot, found: &mut Vec<Slot>) {
+    /// The slots within a type that tell ways apart: which element is next in stacks, and, if asked for,
+    /// which headers there are and where.
+    fn telling(&self, of: &Type, at: Slot, headers: bool, found: &mut Vec<Slot>) {
         match of {
-            Type::Stack(..) => found.push(at),
-            Type::Record(_) | Type::Tuple(_) => {
+            Type::Record(_) if headers && self.program.is_header(of) => {
+                found.extend([at + VALID, at + ORIGIN]);
+            }
+            Type::Record(_) | Type::Tuple(_) | Type::Stack(..) => {
+                if matches!(of, Type::Stack(..)) {
+                    found.push(at);
+                }
                 for (of, range) in self.program.placed_parts(of) {
-                    self.stacks(&of, at + range.start, found);
+                    self.telling(&of, at + range.start, headers, found);
                 }
             }
             _ => {}
@@ -78,16 +92,26 @@ impl Lower<'_> {
     }
 
     /// Leads from here to a target.
-    fn go_to(&mut self, target: Target, ways: &mut Ways) -> Lowered {
+    fn go_to(&mut self, target: Target, ways: &mut Open) -> Lowered {
         let to = match target {
-            Target::Accept => ways.accept,
+            Target::Accept => {
+                let known = if ways.apart { self.known(&ways.slots) } else { Vec::new() };
+                match ways.ends.iter().find(|(one, _)| *one == known) {
+                    Some((_, end)) => *end,
+                    None if ways.ends.len() >= MAX_ENDS => {
+                        let span = self.build.span;
+                        return self.refuse(span, "packets have very many sets of headers");
+                    }
+                    None => {
+                        let end = self.build.new_block();
+                        ways.ends.push((known, end));
+                        end
+                    }
+                }
+            }
             Target::Reject => self.reject,
             Target::State(id) => {
-                let mut known = Vec::with_capacity(ways.nexts.len());
-                for slot in ways.nexts.clone() {
-                    let next = self.build.read(slot);
-                    known.push(self.build.graph.constant(next));
-                }
+                let known = self.known(&ways.slots);
                 let way = (id, known);
                 match ways.blocks.get(&way) {
                     Some(block) => *block,
@@ -115,11 +139,20 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// What slots hold, where that is known.
+    fn known(&mut self, slots: &[Slot]) -> Vec<Option<u64>> {
+        let known = |slot: &Slot| {
+            let value = self.build.read(*slot);
+            self.build.graph.constant(value)
+        };
+        slots.iter().map(known).collect()
+    }
+
     fn select(
         &mut self,
         values: &[Expression],
         cases: &[(Vec<Set>, Target)],
-        ways: &mut Ways,
+        ways: &mut Open,
     ) -> Lowered {
         let mut known = Vec::with_capacity(values.len());
         for value in values {

@@ -21,6 +21,18 @@ const ADJUST_HEAD: i32 = 8;
 /// Cuts the packet to so many bytes.
 const TRUNCATE: i32 = 11;
 
+/// A packet that is to be written.
+pub(super) struct Writing {
+    /// The block in which that begins.
+    block: BlockId,
+    /// What is written, in its order.
+    sites: Vec<Site>,
+    /// The model's metadata.
+    std: Slot,
+    /// Where dropped packets are told from those that leave a copy.
+    dropped: BlockId,
+}
+
 /// A place where a header is written.
 pub(super) struct Site {
     of: Type,
@@ -53,8 +65,13 @@ impl Lower<'_> {
         }
     }
 
-    /// Writes the packet as the deparser says, and ends the run.
-    pub(super) fn deparse(&mut self, headers: VariableId, std: Slot, deparser: usize) -> Lowered {
+    /// Finds what is written of a packet, unless it goes nowhere.
+    pub(super) fn deparse(
+        &mut self,
+        headers: VariableId,
+        std: Slot,
+        deparser: usize,
+    ) -> Lowered<Writing> {
         let becomes = self.build.read(part(std, field::OUTPUT_ACTION));
         // Neither who could not go on nor who goes nowhere is written.
         let wrong = self.build.constant(action::ABORT as u64);
@@ -83,8 +100,33 @@ impl Lower<'_> {
         self.block(deparser)?;
         self.build.jump(end);
         self.build.continue_in(end);
-        self.write_packet(std, dropped)?;
-        self.finish(std, true);
+        Ok(Writing { block: end, sites: std::mem::take(&mut self.emitted), std, dropped })
+    }
+
+    /// Writes packets as the deparser says, and ends the run.
+    pub(super) fn write_packets(&mut self, writings: Vec<Writing>) -> Lowered {
+        // What is known by now decides what has to be stored.
+        let slots = |one: &Writing| {
+            let mut slots = vec![self.at, self.truncated];
+            slots.extend(one.std..part(one.std, field::NAMES.len()));
+            for site in &one.sites {
+                slots.extend(site.slots..site.slots + self.program.slots(&site.of));
+            }
+            (one.block, slots)
+        };
+        let ends: Vec<_> = writings.iter().map(slots).collect();
+        let mut leads = vec![self.reject];
+        leads.extend(writings.iter().map(|one| one.dropped));
+        self.build.settle(&ends, &leads);
+        self.order = (0..).zip(self.build.graph.order()).map(|(at, block)| (block, at)).collect();
+        for one in writings {
+            // Some are always dropped.
+            if self.order.contains_key(&one.block) {
+                self.build.block = one.block;
+                self.write_packet(one.sites)?;
+                self.finish(one.std, true);
+            }
+        }
         Ok(())
     }
 
@@ -112,16 +154,7 @@ impl Lower<'_> {
 
     // ---- the packet ----
 
-    fn write_packet(&mut self, std: Slot, dropped: BlockId) -> Lowered {
-        let sites = std::mem::take(&mut self.emitted);
-        // What is known by now decides what has to be stored.
-        let mut slots = vec![self.at, self.truncated];
-        slots.extend(std..part(std, field::NAMES.len()));
-        for site in &sites {
-            slots.extend(site.slots..site.slots + self.program.slots(&site.of));
-        }
-        self.build.settle(&slots, &[self.reject, dropped]);
-        self.order = (0..).zip(self.build.graph.order()).map(|(at, block)| (block, at)).collect();
+    fn write_packet(&mut self, sites: Vec<Site>) -> Lowered {
         let read = self.build.read(self.at);
         let mut to = self.build.constant(0);
         let mut parts = Vec::new();
@@ -139,7 +172,8 @@ impl Lower<'_> {
         }
         let mut waiting = self.take_varying(&varying, more);
         let taken = self.take_all(&parts, &mut waiting)?;
-        self.build.graph.barrier = Some(self.build.block);
+        let here = self.build.block;
+        self.build.graph.barriers.push(here);
         let writes = self.build.new_block();
         self.build.jump(writes);
         self.build.continue_in(writes);
