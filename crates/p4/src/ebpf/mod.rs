@@ -21,7 +21,7 @@ use crate::source::{Sources, Span};
 const STACK_WORDS: u32 = 64;
 
 /// The most instructions of a program whose ways are written out one by one.
-const MAX_APART: usize = 8192;
+const MAX_APART: usize = 12_288;
 
 /// A compiled program.
 #[derive(Debug, Clone)]
@@ -51,10 +51,14 @@ fn compiled(program: &Program, sources: &Sources) -> Result<Compiled, Diagnostic
     let maps = Maps::of(program, &made)?;
     let written = |ways| written(program, &made, maps.clone(), sources, ways);
     // What has too many ways is smaller, and slower, when they meet.
-    match written(Ways::Apart) {
-        Ok(compiled) if compiled.object.code.len() <= MAX_APART => Ok(compiled),
-        _ => written(Ways::Together),
+    for ways in [Ways::Apart, Ways::BySet] {
+        if let Ok(compiled) = written(ways)
+            && compiled.object.code.len() <= MAX_APART
+        {
+            return Ok(compiled);
+        }
     }
+    written(Ways::Together)
 }
 
 fn written(

@@ -86,6 +86,20 @@ impl Builder {
     /// Goes on in one of two blocks, by whether the value is not 0.
     pub(super) fn branch(&mut self, condition: ValueId, yes: BlockId, no: BlockId) {
         let condition = self.resolved(condition);
+        // Of two that both have to hold, or one of them, each decides.
+        if let Op::Binary(operator @ (Binary::And | Binary::Or), one, other) =
+            *self.graph.op(condition)
+            && self.is_compare(one)
+            && self.is_compare(other)
+        {
+            let next = self.new_block();
+            match operator {
+                Binary::And => self.branch(one, next, no),
+                _ => self.branch(one, yes, next),
+            }
+            self.continue_in(next);
+            return self.branch(other, yes, no);
+        }
         match self.graph.constant(condition) {
             Some(0) => self.jump(no),
             Some(_) => self.jump(yes),
@@ -97,6 +111,10 @@ impl Builder {
                 self.end(End::Branch { test, of, yes, no });
             }
         }
+    }
+
+    fn is_compare(&self, of: ValueId) -> bool {
+        matches!(self.graph.op(self.resolved(of)), Op::Compare(..))
     }
 
     /// Ends the block, unless it has ended.
@@ -248,6 +266,30 @@ impl Builder {
                 self.write(*slot, value);
             }
         }
+    }
+
+    /// Parts the block by what its slots hold on the ways that lead there; see [`Graph::part`].
+    pub(super) fn part(
+        &mut self,
+        block: BlockId,
+        slots: &[Slot],
+        telling: &[Slot],
+    ) -> Vec<BlockId> {
+        self.block = block;
+        let values: Vec<_> = slots.iter().map(|slot| self.read(*slot)).collect();
+        let place = |slot: &Slot| slots.iter().position(|one| one == slot);
+        let telling: Vec<_> = telling.iter().filter_map(place).collect();
+        let parts = self.graph.part(block, &values, &telling);
+        self.sealed.resize(self.graph.blocks.len(), true);
+        let mut blocks = Vec::with_capacity(parts.len());
+        for (block, values) in parts {
+            self.block = block;
+            for (slot, value) in slots.iter().zip(values) {
+                self.write(*slot, value);
+            }
+            blocks.push(block);
+        }
+        blocks
     }
 
     /// Gives open phis their values; all that were made.

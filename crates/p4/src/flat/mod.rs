@@ -9,6 +9,7 @@
 //! What reads the packet as it came ([`Op::Field`]) has no place of its own until the end: the packet
 //! does not change until the deparser writes, so a field is loaded where it is used.
 
+mod apart;
 mod build;
 mod dominators;
 mod edges;

@@ -13,6 +13,8 @@ struct Places {
     dominators: Dominators,
     /// What is loaded already in a block.
     known: HashMap<(BlockId, Op), ValueId>,
+    /// Where the packet begins: one value, so that loads of the same are seen to be.
+    packet: Option<ValueId>,
     /// What is loaded at the end of blocks, for those behind.
     tails: HashMap<BlockId, Vec<ValueId>>,
 }
@@ -23,7 +25,8 @@ impl Graph {
         self.leave_out();
         let order = self.order();
         let dominators = self.dominators(&order);
-        let mut places = Places { dominators, known: HashMap::new(), tails: HashMap::new() };
+        let mut places =
+            Places { dominators, known: HashMap::new(), packet: None, tails: HashMap::new() };
         for block in &order {
             let at = self.place_of(*block, &places);
             let body = std::mem::take(&mut self.blocks[block.index()].body);
@@ -132,7 +135,11 @@ impl Loader<'_> {
             _ => (Some(at), 0),
         };
         let near = offset < 0x4000 && bytes < 0x3000;
-        let packet = self.op(Op::Packet);
+        let packet = match self.places.packet {
+            Some(packet) => packet,
+            None => self.op(Op::Packet),
+        };
+        self.places.packet = Some(packet);
         let (base, offset) = match (base, near) {
             (None, true) => (packet, offset as u32),
             (Some(base), true) => (self.op(Op::Binary(Binary::Add, packet, base)), offset as u32),

@@ -196,7 +196,7 @@ impl Graph {
     }
 
     /// The way from a block to another leads elsewhere.
-    fn turn(&mut self, from: BlockId, old: BlockId, new: BlockId) {
+    pub(super) fn turn(&mut self, from: BlockId, old: BlockId, new: BlockId) {
         match &mut self.blocks[from.index()].end {
             End::Jump(to) => *to = new,
             End::Branch { yes, no, .. } => {

@@ -47,6 +47,9 @@ type Lowered<T = ()> = Result<T, NotCompiled>;
 
 /// The most values of a program: more is one that doubles itself at each level.
 const MAX_VALUES: usize = 2_000_000;
+/// The same where what comes behind the parser is written out more than once.
+const MAX_VALUES_APART: usize = 200_000;
+
 /// The slot of a field of the model's metadata, each of which is one number.
 fn part(std: Slot, field: usize) -> Slot {
     std + field as Slot
@@ -55,9 +58,11 @@ fn part(std: Slot, field: usize) -> Slot {
 /// What is done with the ways through the parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ways {
-    /// What comes behind the parser is written out once for each set of headers that packets may have:
-    /// so each header is there or not, and at a known place.
+    /// What comes behind the parser is written out once for each way through it: so each header is
+    /// there or not, and at a known place.
     Apart,
+    /// It is written out once for each set of headers, without regard to stacks.
+    BySet,
     /// They meet behind the parser.
     Together,
 }
@@ -268,7 +273,11 @@ impl Lower<'_> {
     /// Says where what follows stands, and that there is not too much of it.
     fn goes_on(&mut self, span: Span) -> Lowered {
         self.build.span = span;
-        if self.build.graph.nodes.len() > MAX_VALUES {
+        let most = match self.ways {
+            Ways::Together => MAX_VALUES,
+            _ => MAX_VALUES_APART,
+        };
+        if self.build.graph.nodes.len() > most {
             return Err(NotCompiled {
                 span,
                 what: "the program is too large when every call is written out".to_owned(),

@@ -16,11 +16,13 @@ use crate::source::Span;
 /// The most states of a parser when its loops over stacks are written out.
 const MAX_STATES: usize = 2048;
 
-/// The most ends of a parser whose ways are kept apart.
+/// The most ends of a parser for which what is behind is written out.
 const MAX_ENDS: usize = 32;
 
-/// A state, and what the slots hold that tell its ways apart, where that is known.
-type Way = (StateId, Vec<Option<u64>>);
+/// What the slots hold that tell ways apart, where that is known.
+type Known = Vec<Option<u64>>;
+/// A state, and what is known there.
+type Way = (StateId, Known);
 
 /// What there is to write of a parser.
 struct Open {
@@ -29,7 +31,7 @@ struct Open {
     /// What tells ways apart: which element is next in stacks, and perhaps which headers there are.
     slots: Vec<Slot>,
     /// Where packets are accepted, and what the slots hold there.
-    ends: Vec<(Vec<Option<u64>>, BlockId)>,
+    ends: Vec<(Known, BlockId)>,
     /// Whether ways that tell themselves apart do so to the end.
     apart: bool,
 }
@@ -38,7 +40,7 @@ impl Lower<'_> {
     /// From the first state to where packets are accepted.
     pub(super) fn parse(&mut self, states: &[State], block: &Block) -> Lowered<Vec<BlockId>> {
         // Only of the whole program's parser: what comes behind it is written for each way.
-        let apart = self.ways == Ways::Apart && self.calls.len() == 1;
+        let apart = self.ways != Ways::Together && self.calls.len() == 1;
         let mut slots = Vec::new();
         for id in &block.parameters {
             self.telling(&self.type_of(*id), self.variable(*id), apart, &mut slots);
@@ -64,12 +66,53 @@ impl Lower<'_> {
             }
         }
         // In the order in which they came up: the same program has the same code.
-        let mut blocks: Vec<_> = ways.blocks.into_values().collect();
+        let mut blocks: Vec<_> = ways.blocks.drain().map(|(_, block)| block).collect();
         blocks.sort_unstable();
         for block in blocks {
             self.build.seal(block);
         }
-        Ok(ways.ends.into_iter().map(|(_, block)| block).collect())
+        if !apart || self.ways == Ways::Apart && ways.ends.len() <= MAX_ENDS {
+            return Ok(ways.ends.into_iter().map(|(_, block)| block).collect());
+        }
+        let ends = self.meet(block, ways);
+        if ends.len() > MAX_ENDS {
+            return self.refuse(block.declared.span, "packets have very many sets of headers");
+        }
+        Ok(ends)
+    }
+
+    /// Has ends meet that have the same headers, besides those in stacks.
+    fn meet(&mut self, block: &Block, ways: Open) -> Vec<BlockId> {
+        let mut valid = Vec::new();
+        for id in &block.parameters {
+            self.single_headers(&self.type_of(*id), self.variable(*id), &mut valid);
+        }
+        let place = |slot: &Slot| ways.slots.iter().position(|one| one == slot);
+        let valid: Vec<_> = valid.iter().filter_map(place).collect();
+        let mut met: Vec<(Known, BlockId)> = Vec::new();
+        for (known, end) in ways.ends {
+            let known: Known = valid.iter().map(|at| known[*at]).collect();
+            let at = met.iter().position(|(one, _)| *one == known).unwrap_or_else(|| {
+                met.push((known, self.build.new_block()));
+                met.len() - 1
+            });
+            self.build.continue_in(end);
+            self.build.jump(met[at].1);
+        }
+        met.into_iter().map(|(_, block)| block).collect()
+    }
+
+    /// The slots within a type that say whether a header is there, besides those in stacks.
+    fn single_headers(&self, of: &Type, at: Slot, found: &mut Vec<Slot>) {
+        match of {
+            Type::Record(_) if self.program.is_header(of) => found.push(at + VALID),
+            Type::Record(_) | Type::Tuple(_) => {
+                for (of, range) in self.program.placed_parts(of) {
+                    self.single_headers(&of, at + range.start, found);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// The slots within a type that tell ways apart: which element is next in stacks, and, if asked for,
@@ -98,10 +141,6 @@ impl Lower<'_> {
                 let known = if ways.apart { self.known(&ways.slots) } else { Vec::new() };
                 match ways.ends.iter().find(|(one, _)| *one == known) {
                     Some((_, end)) => *end,
-                    None if ways.ends.len() >= MAX_ENDS => {
-                        let span = self.build.span;
-                        return self.refuse(span, "packets have very many sets of headers");
-                    }
                     None => {
                         let end = self.build.new_block();
                         ways.ends.push((known, end));

@@ -1,0 +1,116 @@
+//! Ways that meet in a block although what they know differs can be kept apart: the block is there once
+//! for those that know the same.
+
+use super::{BlockId, End, Graph, Op, ValueId};
+
+/// The most blocks that one is parted into.
+const MAX_PARTS: usize = 12;
+
+impl Graph {
+    /// Parts a block that has no end yet, and in which nothing is done, by what its values are on the
+    /// ways that lead there: those of `telling` by their numbers, all by whether they are fields of the
+    /// packet as it came. The blocks, and the values in each.
+    pub(super) fn part(
+        &mut self,
+        block: BlockId,
+        values: &[ValueId],
+        telling: &[usize],
+    ) -> Vec<(BlockId, Vec<ValueId>)> {
+        let whole = || vec![(block, values.to_vec())];
+        if !self.can_be_parted(block, values) {
+            return whole();
+        }
+        let predecessors = self.blocks[block.index()].predecessors.clone();
+        let mut groups = self.groups(block, values, telling, true);
+        if groups.len() > MAX_PARTS {
+            groups = self.groups(block, values, telling, false);
+        }
+        if groups.len() < 2 || groups.len() > MAX_PARTS {
+            return whole();
+        }
+        let mut parts = Vec::with_capacity(groups.len());
+        for ways in groups {
+            let new = BlockId(self.blocks.len() as u32);
+            self.blocks.push(super::Block::default());
+            for way in &ways {
+                self.turn(predecessors[*way], block, new);
+                self.blocks[new.index()].predecessors.push(predecessors[*way]);
+            }
+            let values = values.iter().map(|one| self.met(*one, block, new, &ways)).collect();
+            parts.push((new, values));
+        }
+        self.blocks[block.index()] = super::Block::default();
+        parts
+    }
+
+    fn can_be_parted(&self, block: BlockId, values: &[ValueId]) -> bool {
+        let here = &self.blocks[block.index()];
+        let once =
+            |from: &BlockId| here.predecessors.iter().filter(|one| *one == from).count() == 1;
+        let is_made_here = |value: &ValueId| match self.op(*value) {
+            Op::Field { at, .. } => here.body.contains(at),
+            _ => here.body.contains(value),
+        };
+        here.end == End::Nothing
+            && here.predecessors.len() > 1
+            && here.predecessors.iter().all(once)
+            && !here.body.iter().any(|one| self.op(*one).acts())
+            && !values.iter().any(is_made_here)
+    }
+
+    /// Which ways that lead to a block know the same.
+    fn groups(
+        &self,
+        block: BlockId,
+        values: &[ValueId],
+        telling: &[usize],
+        fields: bool,
+    ) -> Vec<Vec<usize>> {
+        let ways = self.blocks[block.index()].predecessors.len();
+        let mut groups: Vec<(Vec<_>, Vec<usize>)> = Vec::new();
+        for way in 0..ways {
+            let by = |value: ValueId| self.on_way(value, block, way);
+            let numbers = telling.iter().map(|at| self.constant(by(values[*at])));
+            let is_field = |value: &ValueId| matches!(self.op(by(*value)), Op::Field { .. });
+            let fields = values.iter().filter(|_| fields).map(|one| is_field(one).then_some(0));
+            let known: Vec<_> = numbers.chain(fields).collect();
+            match groups.iter_mut().find(|(one, _)| *one == known) {
+                Some((_, all)) => all.push(way),
+                None => groups.push((known, vec![way])),
+            }
+        }
+        groups.into_iter().map(|(_, ways)| ways).collect()
+    }
+
+    /// What a value is that comes to a block by one way.
+    fn on_way(&self, value: ValueId, block: BlockId, way: usize) -> ValueId {
+        match self.op(value) {
+            Op::Phi(all) if self.blocks[block.index()].phis.contains(&value) => all[way],
+            _ => value,
+        }
+    }
+
+    /// What a value of a block is where only some of its ways meet.
+    fn met(&mut self, value: ValueId, block: BlockId, new: BlockId, ways: &[usize]) -> ValueId {
+        let span = self.nodes[value.index()].span;
+        if let Op::Field { at, bit, width, bytes } = *self.op(value) {
+            let met = self.met(at, block, new, ways);
+            return match met == at {
+                true => value,
+                false => self.add(Op::Field { at: met, bit, width, bytes }, span),
+            };
+        }
+        let all: Vec<_> = ways.iter().map(|way| self.on_way(value, block, *way)).collect();
+        if all.iter().all(|one| *one == all[0]) {
+            return all[0];
+        }
+        let known = self.blocks[new.index()].phis.iter().copied();
+        if let Some(known) = known.into_iter().find(|one| *self.op(*one) == Op::Phi(all.clone())) {
+            return known;
+        }
+        let phi = self.add(Op::Phi(all), span);
+        self.blocks[new.index()].phis.push(phi);
+        self.homes.insert(phi, new);
+        phi
+    }
+}
