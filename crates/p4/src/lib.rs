@@ -24,6 +24,7 @@ pub mod stf;
 pub mod syntax;
 #[cfg(test)]
 mod test_programs;
+pub mod vm;
 
 pub use preprocessor::Includes;
 

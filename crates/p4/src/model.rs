@@ -3,9 +3,10 @@
 use crate::ir::{Program, Type};
 
 /// Their names and texts.
-const FILES: [(&str, &str); 2] = [
+const FILES: [(&str, &str); 3] = [
     ("core.p4", include_str!("../model/core.p4")),
     ("ubpf_model.p4", include_str!("../model/ubpf_model.p4")),
+    ("vm.p4", include_str!("../model/vm.p4")),
 ];
 
 /// The text of a file of the language or the model.

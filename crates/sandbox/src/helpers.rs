@@ -4,6 +4,7 @@
 use std::mem::MaybeUninit;
 
 use p4::object::{MAX_KEY, lookup3};
+use p4::vm::{self, GET_VM_INFO};
 
 use crate::address::PACKET;
 use crate::maps::MapError;
@@ -38,6 +39,7 @@ pub(crate) fn call(state: &mut State, helper: i32, arguments: [u64; 5]) -> Answe
         8 => adjust_head(state, second),
         9 => Ok(PACKET),
         11 => truncate(state, second),
+        GET_VM_INFO => Ok(get_vm_info(state, first, second)),
         _ => Err(FaultKind::Bounds),
     }
 }
@@ -166,4 +168,11 @@ fn truncate(state: &mut State, length: u64) -> Answer {
     let cut = buffer.truncate(length);
     state.show(buffer);
     Ok(u64::from(cut))
+}
+
+/// `uint64_t get_vm_info(uint64_t key, uint64_t part)`: a part of what the tenant's VM publishes under a
+/// key (`p4::vm::part`). Nothing is published under a key that there is not.
+fn get_vm_info(state: &State, key: u64, part: u64) -> u64 {
+    let reading = usize::try_from(key).ok().and_then(|key| state.vm.get(key)).copied().flatten();
+    vm::get(reading, part, state.now)
 }

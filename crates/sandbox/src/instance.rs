@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use p4::model::action;
 use p4::object::BadObject;
+use p4::vm::Reading;
 
 use crate::address::{CONTEXT, METADATA, STACK, STACK_SIZE};
 use crate::error::LoadError;
@@ -48,7 +49,9 @@ impl Instance {
             MapRef(map).put_first(entry).map_err(wrong)?;
         }
         let views = maps.iter().map(|map| View { values: map.values.memory() }).collect();
-        Ok(Self { program: program.clone(), maps, views, state: State::new(), is_changed: true })
+        let mut state = State::new();
+        state.vm = vec![None; program.keys().len()];
+        Ok(Self { program: program.clone(), maps, views, state, is_changed: true })
     }
 
     /// The program.
@@ -91,6 +94,20 @@ impl Instance {
     /// The time that the program sees from now on, since the machine's start.
     pub fn set_time(&mut self, now: Duration) {
         self.state.now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+    }
+
+    /// What the tenant's VM publishes from now on, by the places of the program's keys, on the clock of
+    /// [`Instance::set_time`].
+    pub fn vm_info(&mut self) -> &mut [Option<Reading>] {
+        &mut self.state.vm
+    }
+
+    /// The same under one name; nothing if the program does not read it.
+    pub fn publish(&mut self, key: &str, reading: Option<Reading>) {
+        let keys = self.program.keys().iter();
+        for (_, place) in keys.zip(&mut self.state.vm).filter(|(name, _)| *name == key) {
+            *place = reading;
+        }
     }
 
     /// Runs the program on a packet that came by a port.

@@ -46,6 +46,8 @@ pub(crate) struct Loaded {
     pub(crate) maps: Vec<Map>,
     /// What the maps hold at first.
     pub(crate) entries: Vec<Entry>,
+    /// What it reads of its tenant's VM.
+    pub(crate) keys: Vec<String>,
     pub(crate) limits: Limits,
     /// None: it is interpreted.
     pub(crate) native: Option<Native>,
@@ -89,7 +91,8 @@ impl Program {
             Engine::Interpreter => None,
         };
         let (maps, entries) = (object.maps.clone(), object.entries.clone());
-        Ok(Self(Arc::new(Loaded { flow, maps, entries, limits: *limits, native })))
+        let keys = object.keys.clone();
+        Ok(Self(Arc::new(Loaded { flow, maps, entries, keys, limits: *limits, native })))
     }
 
     /// What runs it.
@@ -100,6 +103,11 @@ impl Program {
     /// Its maps.
     pub fn maps(&self) -> &[Map] {
         &self.0.maps
+    }
+
+    /// The names of what it reads of its tenant's VM, in the order of their numbers.
+    pub fn keys(&self) -> &[String] {
+        &self.0.keys
     }
 
     /// What it may take.

@@ -2,6 +2,8 @@
 
 use std::ptr::{self, NonNull};
 
+use p4::vm::Reading;
+
 use crate::address::{
     MAPS, METADATA, METADATA_SIZE, PACKET, REGION_BITS, STACK, STACK_SIZE, VALUES,
 };
@@ -47,6 +49,8 @@ pub(crate) struct State {
     pub(crate) length: u64,
     pub(crate) maps: *mut [Store],
     pub(crate) buffer: *mut PacketBuffer<'static>,
+    /// What the tenant's VM publishes, by the program's keys.
+    pub(crate) vm: Vec<Option<Reading>>,
     #[cfg(test)]
     pub(crate) after: Margin,
 }
@@ -99,6 +103,7 @@ impl State {
             length: 0,
             maps: ptr::slice_from_raw_parts_mut(NonNull::dangling().as_ptr(), 0),
             buffer: ptr::null_mut(),
+            vm: Vec::new(),
             #[cfg(test)]
             after: Margin::UNTOUCHED,
         })

@@ -7,6 +7,7 @@ use p4::interpret::tables::Entry;
 use p4::interpret::{self, Outcome};
 use p4::ir::{Elaborated, Value};
 use p4::object;
+use p4::stf::Said;
 
 use crate::{Instance, LoadError, PacketBuffer, Program, Verdict};
 
@@ -20,6 +21,7 @@ pub struct Tested<'c> {
     made: Elaborated,
     instance: Instance,
     memory: Vec<u8>,
+    now: Duration,
 }
 
 impl<'c> Tested<'c> {
@@ -33,11 +35,13 @@ impl<'c> Tested<'c> {
         made: Elaborated,
         program: &Program,
     ) -> Result<Self, LoadError> {
-        Ok(Self { compiled, made, instance: Instance::new(program)?, memory: Vec::new() })
+        let (instance, memory) = (Instance::new(program)?, Vec::new());
+        Ok(Self { compiled, made, instance, memory, now: Duration::ZERO })
     }
 
     /// The time that the program sees, since the machine's start.
     pub fn set_time(&mut self, now: Duration) {
+        self.now = now;
         self.instance.set_time(now);
     }
 
@@ -85,5 +89,10 @@ impl p4::stf::Runs for Tested<'_> {
     ) -> Result<(), String> {
         let entry = self.compiled.maps.tables[at].default_entry(action, &arguments);
         self.put(&entry.ok_or("what the table does by default is constant")?)
+    }
+
+    fn publish(&mut self, key: &str, said: Option<Said>) -> Result<(), String> {
+        self.instance.publish(key, said.map(|said| said.at(self.now.as_nanos() as u64)));
+        Ok(())
     }
 }

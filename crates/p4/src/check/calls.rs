@@ -139,6 +139,7 @@ impl Checker<'_> {
             }
             "static_assert" => self.static_assert(call.span, &arguments).map(Called::Value),
             _ => {
+                self.check_vm_call(&prototype, &arguments)?;
                 let callee = Callee::Function(chosen);
                 let kind = ExpressionKind::ExternCall(ExternCall { callee, types, arguments });
                 Ok(Called::Value(Expression { span: call.span, of, kind }))

@@ -121,6 +121,10 @@ impl Checker<'_> {
                 returns: checker.type_of(returns)?,
             })
         });
+        let prototype = prototype.and_then(|prototype| match self.program.foreign(&prototype) {
+            Ok(_) => Ok(prototype),
+            Err(why) => self.wrong(written.name.span, why),
+        });
         let Ok(prototype) = prototype else {
             self.declare(&written.name, Symbol::Wrong);
             return;

@@ -27,6 +27,7 @@ mod tables;
 mod tests;
 mod types;
 mod unassigned;
+mod vm;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{

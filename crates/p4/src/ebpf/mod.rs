@@ -96,6 +96,7 @@ fn written(
         entries: maps.initial(program, made),
         maps: maps.maps.clone(),
         info: Vec::new(),
+        keys: graph.keys.iter().map(|key| key.to_string()).collect(),
         lines: lines(&code.spans, sources),
     };
     Ok(Compiled { object, maps })

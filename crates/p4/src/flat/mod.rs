@@ -27,6 +27,7 @@ pub(crate) use instead::Instead;
 pub use lower::{NotCompiled, Ways, lower};
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::source::Span;
 
@@ -219,6 +220,8 @@ pub struct Graph {
     pub frame: u32,
     /// The last blocks before the packet is written.
     pub barriers: Vec<BlockId>,
+    /// What is read of the tenant's VM: names, by their numbers.
+    pub keys: Vec<Arc<str>>,
     /// Numbers that there are.
     constants: HashMap<u64, ValueId>,
     /// The blocks in which phis stand.

@@ -4,15 +4,20 @@ use num_bigint::{BigInt, Sign};
 use num_traits::ToPrimitive;
 
 use super::{Done, Error, Run, Stop, action, field};
-use crate::ir::{Callee, Expression, ExternCall, Type, Value};
+use crate::ir::{Callee, Expression, ExternCall, Foreign, Type, Value};
 use crate::object::lookup3;
+use crate::vm;
 
 impl Run<'_, '_> {
     pub(super) fn extern_call(&mut self, call: &ExternCall, of: &Type) -> Done<Value> {
         match call.callee {
             Callee::Function(id) => {
-                let name = &self.program.extern_functions[id.index()].declared.name;
-                self.function(&name.clone(), &call.arguments)
+                let called = &self.program.extern_functions[id.index()];
+                match self.program.foreign(called) {
+                    Ok(Some(Foreign::Helper(number))) => self.helper(number, &call.arguments, of),
+                    Ok(Some(Foreign::VmInfo(key))) => self.vm_info(&key, &call.arguments[0]),
+                    _ => self.function(&called.declared.name.clone(), &call.arguments),
+                }
             }
             Callee::Method(id, method) => {
                 let made = &self.machine.made;
@@ -55,6 +60,15 @@ impl Run<'_, '_> {
                 let word = |value: &BigInt| value.to_u64().unwrap_or_default();
                 let replaced = replaced_checksum(word(&sum) as u16, word(&old), word(&new));
                 return Ok(BigInt::from(replaced).into());
+            }
+            ("vm_info", [key, value]) => {
+                let key = self.vm_key(key)?;
+                return self.vm_info(&key, value);
+            }
+            ("vm_info_age", [key]) => {
+                let key = self.vm_key(key)?;
+                let reading = self.machine.vm.get(&*key).copied();
+                return Ok(BigInt::from(vm::get(reading, vm::part::AGE, self.machine.now)).into());
             }
             _ => return Err(Stop::Failed(Error::Extern(name.to_owned()))),
         }

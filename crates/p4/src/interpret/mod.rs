@@ -11,6 +11,7 @@ mod parsers;
 mod places;
 mod statements;
 pub mod tables;
+mod vm;
 
 use std::collections::HashMap;
 
@@ -18,6 +19,7 @@ use num_bigint::BigInt;
 
 use crate::ir::{BlockBody, Elaborated, NotMade, Program, Type, Value, VariableId};
 use crate::model::{action, field};
+use crate::vm::Reading;
 use packet::Packet;
 use tables::Tables;
 
@@ -96,6 +98,8 @@ pub struct Machine<'p> {
     objects: HashMap<usize, Vec<Value>>,
     /// The time, in nanoseconds.
     pub now: u64,
+    /// What the tenant's VM publishes.
+    pub vm: HashMap<String, Reading>,
 }
 
 /// One packet's run.
@@ -122,7 +126,7 @@ impl<'p> Machine<'p> {
     pub fn new(program: &'p Program) -> Result<Self, Error> {
         let made = elaborate(program)?;
         let tables = Tables::new(program, &made);
-        Ok(Self { program, made, tables, objects: HashMap::new(), now: 0 })
+        Ok(Self { program, made, tables, objects: HashMap::new(), now: 0, vm: HashMap::new() })
     }
 
     /// What the program is made of.

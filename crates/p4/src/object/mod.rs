@@ -4,11 +4,12 @@
 //! `.text` has the function `entry(packet, struct standard_metadata *)`, and what it calls; `maps` has
 //! one definition of five 32-bit numbers for each map, which code refers to by relocations. Beside
 //! them, for who knows them: `kaido.entries` (what maps hold at first), `kaido.p4info` (P4Runtime's
-//! p4info) and DWARF's line table.
+//! p4info), `kaido.vm` (the names of what it reads of the tenant's VM) and DWARF's line table.
 
 mod entries;
 mod hash;
 mod instruction;
+mod keys;
 mod lines;
 mod read;
 #[cfg(test)]
@@ -17,6 +18,8 @@ mod verify;
 mod write;
 
 use std::collections::BTreeMap;
+
+use crate::vm::GET_VM_INFO;
 
 pub use entries::{Entry, Key, WordRange};
 pub use hash::lookup3;
@@ -39,6 +42,8 @@ pub const ENTRY: &str = "entry";
 const ENTRIES: &str = "kaido.entries";
 /// The section of p4info.
 const INFO: &str = "kaido.p4info";
+/// The section of keys: names, each behind the other with a zero byte between them.
+const KEYS: &str = "kaido.vm";
 
 /// A program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -56,6 +61,8 @@ pub struct Object {
     /// What a control plane knows of it: P4Runtime's p4info, as protobuf has it; empty if it does not
     /// say.
     pub info: Vec<u8>,
+    /// What it reads of its tenant's VM: names, by the numbers that its calls of `get_vm_info` have.
+    pub keys: Vec<String>,
     /// Where its instructions come from.
     pub lines: Lines,
 }
@@ -163,7 +170,7 @@ impl MapKind {
 }
 
 /// What a program may call, by the number that p4c's uBPF run time gives it.
-pub const HELPERS: [(i32, &str); 10] = [
+pub const HELPERS: [(i32, &str); 11] = [
     (1, "map_lookup"),
     (2, "map_update"),
     (3, "map_delete"),
@@ -174,6 +181,7 @@ pub const HELPERS: [(i32, &str); 10] = [
     (8, "adjust_head"),
     (9, "packet_data"),
     (11, "truncate"),
+    (GET_VM_INFO, "get_vm_info"),
 ];
 
 /// Why a file is no program that can be run.
@@ -208,6 +216,9 @@ pub enum BadObject {
         /// What is wrong with it.
         why: String,
     },
+    /// A name of what it reads of its tenant's VM that is none.
+    #[error("`{0}` is no name of what a VM publishes")]
+    Key(String),
     /// Code that refers to something that it has not.
     #[error("instruction {at} refers to {to}")]
     Reference {

@@ -9,8 +9,8 @@ use ::object::{
 };
 
 use super::{
-    BadObject, ENTRIES, ENTRY, INFO, Instruction, MAX_INSTRUCTIONS, MAX_MAPS, Map, MapKind, Object,
-    callee, entries, lines, opcode, wide,
+    BadObject, ENTRIES, ENTRY, INFO, Instruction, KEYS, MAX_INSTRUCTIONS, MAX_MAPS, Map, MapKind,
+    Object, callee, entries, keys, lines, opcode, wide,
 };
 
 /// Bytes of a map's definition.
@@ -57,9 +57,10 @@ pub fn read(bytes: &[u8]) -> Result<Object, BadObject> {
     };
     let entries = entries::decode(section(ENTRIES)?, &maps)?;
     let info = section(INFO)?.to_vec();
+    let keys = keys::decode(section(KEYS)?)?;
     let lines =
         lines::read(section(".debug_line")?, section(".debug_line_str")?, section(".debug_str")?);
-    Ok(Object { code, entry, functions, maps, entries, info, lines })
+    Ok(Object { code, entry, functions, maps, entries, info, keys, lines })
 }
 
 /// The maps, and which one is at which byte of their section.

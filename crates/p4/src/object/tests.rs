@@ -56,6 +56,8 @@ fn what_is_written_is_read_again() {
     assert_eq!(read(&write(&clang).unwrap()).unwrap(), clang);
     let plain = program(&[one(0xb7, 0, 0, 0, 7), EXIT]);
     assert_eq!(read(&write(&plain).unwrap()).unwrap(), plain);
+    let reads = Object { keys: vec!["net.utilisation".into(), "b".into()], ..plain };
+    assert_eq!(read(&write(&reads).unwrap()).unwrap(), reads);
     let nowhere = program(&[one(opcode::LOAD_WIDE, 1, wide::MAP, 0, 3), one(0, 0, 0, 0, 0), EXIT]);
     assert!(matches!(write(&nowhere), Err(BadObject::Reference { at: 0, .. })));
 }

@@ -37,7 +37,7 @@ pub fn verify(object: &Object) -> Result<(), BadObject> {
         let next = code.get(at + 1).copied();
         if let Err(why) = check(object, at, *instruction, next, &starts) {
             let instruction = instruction.to_string();
-            return Err(BadObject::Instruction { at, instruction, why });
+            return Err(BadObject::Instruction { at, instruction, why: place(object, at) + &why });
         }
     }
     Ok(())
@@ -137,6 +137,14 @@ fn target(at: usize, way: i64, starts: &[bool]) -> Result<usize, String> {
         Some(to) => Ok(to),
         None => Err("it leads to no instruction".to_owned()),
     }
+}
+
+/// Where an instruction comes from, if that is known.
+fn place(object: &Object, at: usize) -> String {
+    let place = object.lines.of(at).and_then(|row| {
+        Some(format!("{}:{}:{}: ", object.lines.files.get(row.file)?, row.line, row.column))
+    });
+    place.unwrap_or_default()
 }
 
 fn is_below(number: i32, end: usize) -> bool {

@@ -7,7 +7,7 @@ use ::object::{
     SymbolScope,
 };
 
-use super::{BadObject, ENTRIES, INFO, Instruction, Object, entries, lines, wide};
+use super::{BadObject, ENTRIES, INFO, Instruction, KEYS, Object, entries, keys, lines, wide};
 
 /// The object as an ELF file.
 ///
@@ -64,9 +64,12 @@ pub fn write(program: &Object) -> Result<Vec<u8>, BadObject> {
         };
         file.add_relocation(text, relocation).map_err(|why| BadObject::Elf(why.to_string()))?;
     }
-    for (name, bytes) in
-        [(ENTRIES, entries::encode(&program.entries)), (INFO, program.info.clone())]
-    {
+    let own = [
+        (ENTRIES, entries::encode(&program.entries)),
+        (INFO, program.info.clone()),
+        (KEYS, keys::encode(&program.keys)),
+    ];
+    for (name, bytes) in own {
         if !bytes.is_empty() {
             let section = file.add_section(Vec::new(), name.into(), SectionKind::Metadata);
             file.append_section_data(section, &bytes, 4);

@@ -6,6 +6,8 @@
 //! expect PORT HEX        # `*` is any digit, `$` at the end: nothing behind it
 //! add TABLE [PRIORITY] KEY:VALUE … ACTION(NAME:VALUE, …)
 //! setdefault TABLE ACTION(VALUE, …)
+//! publish KEY VALUE [age NANOSECONDS] [stale]     # of ours: what the tenant's VM says of itself
+//! withdraw KEY
 //! ```
 //!
 //! Numbers are decimal, `0x…` or `0b…`. A key's value may be `VALUE/BITS` (a prefix), `VALUE&&&MASK`,
@@ -18,6 +20,8 @@ mod run;
 mod tests;
 
 use num_bigint::BigInt;
+
+use crate::vm::Reading;
 
 pub use parse::parse;
 pub use run::{Failure, Runs, run};
@@ -51,6 +55,27 @@ pub enum Command {
     },
     /// What a table does where no entry is found.
     SetDefault(String, ActionText),
+    /// What the tenant's VM says under a name; None: nothing any more.
+    Publish(String, Option<Said>),
+}
+
+/// What a tenant's VM says under a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Said {
+    /// The value.
+    pub value: u64,
+    /// How long ago it was counted, in nanoseconds.
+    pub age_ns: u64,
+    /// Whether it is older than it may be.
+    pub is_stale: bool,
+}
+
+impl Said {
+    /// It, said at this time.
+    pub fn at(self, now_ns: u64) -> Reading {
+        let fresh = Reading::fresh(self.value, self.age_ns, now_ns);
+        if self.is_stale { fresh.stale() } else { fresh }
+    }
 }
 
 /// An action with its arguments, by name or one behind the other.

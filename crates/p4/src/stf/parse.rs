@@ -3,7 +3,8 @@
 use num_bigint::BigInt;
 use num_traits::{Num, One};
 
-use super::{ActionText, BadLine, Command, KeyText, Line, Pattern};
+use super::{ActionText, BadLine, Command, KeyText, Line, Pattern, Said};
+use crate::vm::is_name;
 
 /// Reads a test.
 ///
@@ -41,8 +42,32 @@ fn command(line: &str) -> Result<Command, String> {
                 rest.split_once(char::is_whitespace).ok_or("expected a table and an action")?;
             Ok(Command::SetDefault(table.to_owned(), action_text(action)?))
         }
-        _ => Err(format!("`{word}` is none of packet, expect, add, setdefault")),
+        "publish" => publish(rest),
+        "withdraw" => Ok(Command::Publish(vm_key(rest)?, None)),
+        _ => Err(format!("`{word}` is none of packet, expect, add, setdefault, publish, withdraw")),
     }
+}
+
+fn vm_key(text: &str) -> Result<String, String> {
+    if is_name(text) { Ok(text.to_owned()) } else { Err(format!("`{text}` is no key")) }
+}
+
+fn publish(text: &str) -> Result<Command, String> {
+    let mut words = text.split_whitespace();
+    let key = vm_key(words.next().unwrap_or_default())?;
+    let unsigned = |word: Option<&str>| {
+        let word = word.ok_or("expected a number")?;
+        u64::try_from(number(word)?).map_err(|_| format!("`{word}` is not from 0 to 2^64 - 1"))
+    };
+    let mut said = Said { value: unsigned(words.next())?, age_ns: 0, is_stale: false };
+    while let Some(word) = words.next() {
+        match word {
+            "age" => said.age_ns = unsigned(words.next())?,
+            "stale" => said.is_stale = true,
+            _ => return Err(format!("`{word}` is neither `age NANOSECONDS` nor `stale`")),
+        }
+    }
+    Ok(Command::Publish(key, Some(said)))
 }
 
 fn port_and_rest(text: &str) -> Result<(u32, &str), String> {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use num_bigint::BigInt;
 
 use super::parse::prefix_mask;
-use super::{ActionText, Command, KeyText, Line};
+use super::{ActionText, Command, KeyText, Line, Said};
 use crate::interpret::tables::{Entry, Match};
 use crate::interpret::{Machine, Outcome, Verdict};
 use crate::ir::{
@@ -52,6 +52,16 @@ pub trait Runs {
         action: usize,
         arguments: Vec<Value>,
     ) -> Result<(), String>;
+
+    /// Sets what the tenant's VM says under a name; None: nothing any more.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be said.
+    fn publish(&mut self, key: &str, said: Option<Said>) -> Result<(), String> {
+        let _ = said;
+        Err(format!("nothing here reads `{key}` of a VM"))
+    }
 }
 
 impl Runs for Machine<'_> {
@@ -77,6 +87,14 @@ impl Runs for Machine<'_> {
         self.tables.set_default(at, action, arguments);
         Ok(())
     }
+
+    fn publish(&mut self, key: &str, said: Option<Said>) -> Result<(), String> {
+        match said {
+            Some(said) => self.vm.insert(key.to_owned(), said.at(self.now)),
+            None => self.vm.remove(key),
+        };
+        Ok(())
+    }
 }
 
 /// Runs a test on a program as it is in the machine. All that is wrong with it.
@@ -98,6 +116,7 @@ pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Fa
                     let entry = entry(program, machine.made(), at, (*priority, keys), action)?;
                     machine.add(at, entry)
                 }),
+            Command::Publish(key, said) => machine.publish(key, *said),
             Command::SetDefault(table, action) => {
                 find_table(machine.made(), table).and_then(|at| {
                     let (action, arguments) =

@@ -9,6 +9,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_module::Module;
 use p4::object::{Instruction, MapKind, callee};
+use p4::vm::GET_VM_INFO;
 
 use super::shared;
 use super::translate::Translator;
@@ -72,6 +73,7 @@ fn helper_of(number: i32) -> Helper {
         7 => helper::<7>,
         8 => helper::<8>,
         11 => helper::<11>,
+        GET_VM_INFO => helper::<GET_VM_INFO>,
         // What is not known is a fault.
         _ => helper::<0>,
     }

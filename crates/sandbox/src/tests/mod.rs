@@ -60,7 +60,8 @@ pub(super) fn map(name: &str, kind: MapKind, sizes: [u32; 3]) -> Map {
 
 pub(super) fn object(code: &[Instruction], maps: &[Map]) -> Object {
     let functions = BTreeMap::from([(0, ENTRY.to_owned())]);
-    Object { code: code.to_vec(), functions, maps: maps.to_vec(), ..Object::default() }
+    let keys = ["net.utilisation", "app.queue"].map(str::to_owned).to_vec();
+    Object { code: code.to_vec(), functions, maps: maps.to_vec(), keys, ..Object::default() }
 }
 
 /// Instances of a program for both engines.

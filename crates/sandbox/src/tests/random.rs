@@ -35,6 +35,9 @@ fn compare(object: &Object, page: &mut Guarded) -> bool {
     };
     let mut instances = [native, plain].map(|program| Instance::new(program).unwrap());
     for instance in &mut instances {
+        let reading = p4::vm::Reading { value: u64::MAX - 6, at_ns: 3, until_ns: 9 };
+        instance.publish("net.utilisation", Some(reading));
+        instance.set_time(std::time::Duration::from_nanos(8));
         let words = vec![p4::object::WordRange { mask: 0xff, from: 0, to: 1 }];
         let key = TernaryKey { words, priority: 1 };
         if let Ok(mut ternary) = instance.map("ternary") {

@@ -114,15 +114,17 @@ fn piece(word: u64) -> Vec<Instruction> {
         }
         // The key where an array's index is, so that something is found.
         12 => vec![one(0x62, 10, 0, -8 - 8 * bits.take(8) as i16, bits.take(4) as i32)],
-        13 => match bits.take(6) {
+        13 => match bits.take(7) {
             0 => vec![set(2, bits.take(40) as i32 - 20), helper(8), copy(6, 0)],
             1 => vec![set(2, bits.take(70) as i32 - 3), helper(11)],
             2 => {
                 vec![copy(1, 10), one(0x07, 1, 0, 0, -16), set(2, bits.take(18) as i32), helper(6)]
             }
             3 => vec![helper([5, 7][bits.take(2) as usize])],
+            // Keys and parts that there are, and others.
+            4 => vec![set(1, bits.take(4) as i32), set(2, bits.take(4) as i32), helper(20)],
             // With whatever registers hold.
-            4 => vec![helper([1, 2, 3, 4, 6, 8, 11][bits.take(7) as usize])],
+            5 => vec![helper([1, 2, 3, 4, 6, 8, 11, 20][bits.take(8) as usize])],
             _ => vec![helper(9), copy(6, 0)],
         },
         // Pointers here and there.

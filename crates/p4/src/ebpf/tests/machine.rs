@@ -8,7 +8,8 @@ use crate::interpret::{Outcome, Verdict};
 use crate::ir::{Elaborated, Value};
 use crate::layout::metadata;
 use crate::object::{Entry, Instruction, Key, MapKind, WordRange, callee, opcode, wide};
-use crate::stf::Runs;
+use crate::stf::{Runs, Said};
+use crate::vm::Reading;
 
 /// Addresses: each kind of memory has its own range.
 const CONTEXT: u64 = 0x1000;
@@ -37,6 +38,8 @@ pub(super) struct Machine<'c> {
     held: Vec<Held>,
     /// The time, in nanoseconds.
     pub now: u64,
+    /// What the tenant's VM publishes.
+    pub vm: HashMap<String, Reading>,
     packet: Vec<u8>,
     metadata: Vec<u8>,
     stack: Vec<u8>,
@@ -61,6 +64,7 @@ impl<'c> Machine<'c> {
             made,
             held: held.collect(),
             now: 0,
+            vm: HashMap::new(),
             packet: Vec::new(),
             metadata: Vec::new(),
             stack: Vec::new(),
@@ -184,6 +188,16 @@ impl<'c> Machine<'c> {
             11 => {
                 self.packet.truncate(b as usize);
                 0
+            }
+            20 => {
+                let reading = self.vm.get(&self.compiled.object.keys[a as usize]);
+                match (b, reading) {
+                    (0, reading) => reading.map_or(0, |one| one.value),
+                    (1, reading) => reading.is_some_and(|one| one.until_ns > self.now).into(),
+                    (2, None) => u64::MAX,
+                    (2, Some(one)) => self.now.wrapping_sub(one.at_ns),
+                    _ => panic!("part {b}"),
+                }
             }
             _ => panic!("helper {helper}"),
         }
@@ -333,6 +347,14 @@ impl Runs for Machine<'_> {
     ) -> Result<(), String> {
         let entry = self.compiled.maps.tables[at].default_entry(action, &arguments);
         self.put(&entry.ok_or("constant")?, true);
+        Ok(())
+    }
+
+    fn publish(&mut self, key: &str, said: Option<Said>) -> Result<(), String> {
+        match said {
+            Some(said) => self.vm.insert(key.to_owned(), said.at(self.now)),
+            None => self.vm.remove(key),
+        };
         Ok(())
     }
 }

@@ -89,6 +89,29 @@ fn refused(declarations: &str, fields: &str, apply: &str) -> String {
 }
 
 #[test]
+fn a_helper_that_the_machine_lacks_is_told_with_its_place() {
+    let text =
+        include_str!("../../../tests/programs/extern_user.p4").replace("@helper(5)", "@helper(77)");
+    let checked = crate::check("mine.p4", &text, &Nothing);
+    let compiled = compile(&checked.program, &checked.sources).unwrap();
+    let why = crate::object::verify(&compiled.object).unwrap_err().to_string();
+    let told = "mine.p4:32:21: there is no helper 77; there are 1 (map_lookup), ";
+    assert!(why.contains(told), "{why}");
+    // Others' machines may have it.
+    assert_eq!(compiled.object.keys, ["connections", "app.queue/depth"]);
+}
+
+#[test]
+fn what_nobody_has_is_refused() {
+    let text = include_str!("../../../tests/programs/extern_user.p4").replace("@helper(5)", "");
+    let checked = crate::check("mine.p4", &text, &Nothing);
+    let why = compile(&checked.program, &checked.sources).unwrap_err();
+    let said = why.render(&checked.sources, false);
+    assert!(said.contains("`clock` is a function that nothing here has"), "{said}");
+    assert!(said.contains("`@helper(number)`"), "{said}");
+}
+
+#[test]
 fn what_has_no_code_is_named() {
     let table = "table t { key = { hdr.h.a: range; } actions = { NoAction; } }";
     for (declarations, fields, apply, why) in [

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::interpret::{self, Outcome};
-use crate::stf::{Command, Line, Runs};
+use crate::stf::{Command, Line, Runs, Said};
 
 /// Packets in all, over all programs; `KAIDO_PACKETS` sets another number.
 const PACKETS: usize = 100_000;
@@ -58,6 +58,27 @@ impl Random {
     }
 }
 
+impl Random {
+    /// The VM says something else under one of these keys, or nothing any more.
+    fn publish(
+        &mut self,
+        keys: &[String],
+        plain: &mut interpret::Machine<'_>,
+        machine: &mut Machine<'_>,
+    ) {
+        if keys.is_empty() {
+            return;
+        }
+        let bits = self.below(65) as u32;
+        let value = (self.0 ^ self.0 << 31).checked_shr(bits).unwrap_or(0);
+        let said = Said { value, age_ns: self.below(1 << 20) as u64, is_stale: self.below(3) == 0 };
+        let said = (self.below(8) > 0).then_some(said);
+        let key = &keys[self.below(keys.len())];
+        Runs::publish(plain, key, said).unwrap();
+        machine.publish(key, said).unwrap();
+    }
+}
+
 /// Both are fed a program's test and random packets; the first packet that they do not agree on.
 fn compare(name: &str, program: &str, test: &str, count: usize) -> Result<(), String> {
     let checked = crate::check(name, program, &Nothing);
@@ -83,6 +104,9 @@ fn compare(name: &str, program: &str, test: &str, count: usize) -> Result<(), St
         let port = [0, 1, 2, 3, 7][random.below(5)];
         let now = (at as u64) * 1_000_003;
         (plain.now, machine.now) = (now, now);
+        if random.below(4) == 0 {
+            random.publish(&compiled.object.keys, &mut plain, &mut machine);
+        }
         if let Some(why) = difference(&mut plain, &mut machine, port, &packet) {
             return Err(format!("packet {at}: {why}"));
         }

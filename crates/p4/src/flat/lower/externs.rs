@@ -1,9 +1,10 @@
 //! What the model has: functions and objects (crates/p4/model/ubpf_model.p4).
 
-use super::{Lower, Lowered, part};
+use super::{Lower, Lowered, NotCompiled, part};
 use crate::flat::{Binary, Op, ValueId};
-use crate::ir::{Callee, Expression, ExternCall};
+use crate::ir::{Callee, Expression, ExternCall, Foreign};
 use crate::model::{action, field};
+use crate::vm;
 
 /// The time in nanoseconds.
 const TIME_GET_NS: i32 = 5;
@@ -18,8 +19,12 @@ impl Lower<'_> {
     ) -> Lowered<Vec<ValueId>> {
         match call.callee {
             Callee::Function(id) => {
-                let name = self.program.extern_functions[id.index()].declared.name.clone();
-                self.function(&name, &call.arguments, of)
+                let called = &self.program.extern_functions[id.index()];
+                match self.program.foreign(called) {
+                    Ok(Some(Foreign::Helper(number))) => self.helper(number, &call.arguments, of),
+                    Ok(Some(Foreign::VmInfo(key))) => self.vm_info(&key, &call.arguments[0]),
+                    _ => self.function(&called.declared.name, &call.arguments, of),
+                }
             }
             Callee::Method(id, method) => {
                 let inside = self.made.blocks[self.around].inside.get(&id);
@@ -77,9 +82,25 @@ impl Lower<'_> {
                 let words = if name == "csum_replace2" { 1 } else { 2 };
                 return Ok(vec![self.replaced_checksum(sum[0], old[0], new[0], words)]);
             }
+            ("vm_info", [key, value]) => {
+                let key = self.vm_key(key)?;
+                return self.vm_info(&key, value);
+            }
+            ("vm_info_age", [key]) => {
+                let key = self.vm_key(key)?;
+                let key = self.key_number(&key, of.span)?;
+                return Ok(vec![self.get_vm_info(key, vm::part::AGE)]);
+            }
             _ => {
-                let what = format!("`{name}` is a function that nothing here has");
-                return self.refuse(of.span, what);
+                return Err(NotCompiled {
+                    span: of.span,
+                    what: format!("`{name}` is a function that nothing here has"),
+                    help: Some(
+                        "`@helper(number)` in front of its declaration says by which \
+                                number a machine has it"
+                            .to_owned(),
+                    ),
+                });
             }
         }
         Ok(Vec::new())

@@ -9,6 +9,7 @@ mod parsers;
 mod places;
 mod statements;
 mod tables;
+mod vm;
 mod whole;
 
 use std::collections::HashMap;

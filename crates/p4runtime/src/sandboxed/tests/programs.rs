@@ -9,6 +9,7 @@ use num_bigint::BigInt;
 use p4::interpret::tables::{Entry as Written, Match as Wanted};
 use p4::interpret::{Machine, Outcome, Verdict};
 use p4::ir::{Elaborated, Value};
+use p4::stf::Said;
 
 use crate::Pipeline;
 use crate::device::{Call, Change, Device, Direct, Entry, Key, Match};
@@ -161,6 +162,12 @@ impl p4::stf::Runs for Driven {
         let table = self.table(at);
         let call = Some(self.call(table, &(action, arguments)));
         self.apply(Change::Default { table, call, direct: Direct::default() })
+    }
+
+    fn publish(&mut self, key: &str, said: Option<Said>) -> Result<(), String> {
+        let mut state = self.plane.lock();
+        state.running.as_mut().unwrap().publish(key, said.map(|said| said.at(0)));
+        Ok(())
     }
 }
 

@@ -1,0 +1,78 @@
+//! What programs read of their tenant's VM, and helpers that they name by number.
+
+use std::sync::Arc;
+
+use super::{Lower, Lowered, NotCompiled};
+use crate::flat::{Compare, Op, ValueId};
+use crate::ir::{Expression, Type, Value};
+use crate::source::Span;
+use crate::vm;
+
+impl Lower<'_> {
+    /// A key that is written out.
+    pub(super) fn vm_key(&self, of: &Expression) -> Lowered<Arc<str>> {
+        match of.constant() {
+            Some(Value::String(name)) => Ok(name.clone()),
+            _ => self.refuse(of.span, "a key that is not written out"),
+        }
+    }
+
+    /// The number of a key: the place of its name among those that the program reads.
+    pub(super) fn key_number(&mut self, name: &Arc<str>, span: Span) -> Lowered<u64> {
+        let keys = &mut self.build.graph.keys;
+        if let Some(at) = keys.iter().position(|key| key == name) {
+            return Ok(at as u64);
+        }
+        if keys.len() == vm::MAX_KEYS {
+            let most = vm::MAX_KEYS;
+            let what = format!("more than {most} keys of what the VM publishes");
+            let help = Some(format!("`{name}` is the first that is too many"));
+            return Err(NotCompiled { span, what, help });
+        }
+        keys.push(name.clone());
+        Ok(keys.len() as u64 - 1)
+    }
+
+    pub(super) fn get_vm_info(&mut self, key: u64, part: u64) -> ValueId {
+        let arguments = vec![self.build.constant(key), self.build.constant(part)];
+        self.build.op(Op::Call(vm::GET_VM_INFO, arguments))
+    }
+
+    /// Puts the value of a key into a place, or the greatest one that fits there; whether it is fresh.
+    pub(super) fn vm_info(&mut self, key: &Arc<str>, value: &Expression) -> Lowered<Vec<ValueId>> {
+        let place = self.place(value)?;
+        let key = self.key_number(key, value.span)?;
+        let mut found = self.get_vm_info(key, vm::part::VALUE);
+        // Values have no sign.
+        let bits = self.width(&value.of) - u32::from(self.is_signed(&value.of));
+        if bits < 64 {
+            let most = self.build.constant((1 << bits) - 1);
+            let fits = self.build.compare(Compare::LessOrEqual, found, most);
+            found = self.build.select(fits, found, most);
+        }
+        let mut all = vec![found];
+        let zero = self.build.constant(0);
+        all.resize(self.program.slots(&value.of) as usize, zero);
+        self.write(&place, &all);
+        Ok(vec![self.get_vm_info(key, vm::part::FRESH)])
+    }
+
+    /// A helper of the machine that runs it: whether it has one of this number is known when the program
+    /// is loaded.
+    pub(super) fn helper(
+        &mut self,
+        number: i32,
+        arguments: &[Expression],
+        of: &Expression,
+    ) -> Lowered<Vec<ValueId>> {
+        let mut all = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            all.push(self.value(argument)?[0]);
+        }
+        let answer = self.build.op(Op::Call(number, all));
+        Ok(match self.program.representation(&of.of) {
+            Type::Void => Vec::new(),
+            other => vec![self.build.low(answer, self.width(&other))],
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! What programs read of their tenant's VM, and helpers that they name by number.
+
+use std::sync::Arc;
+
+use num_bigint::BigInt;
+
+use super::{Done, Error, Run, Stop};
+use crate::ir::arithmetic::{range, wrap};
+use crate::ir::{Expression, Type, Value};
+use crate::vm;
+
+/// The time in nanoseconds.
+const TIME_GET_NS: i32 = 5;
+
+impl Run<'_, '_> {
+    /// A key that is written out.
+    pub(super) fn vm_key(&mut self, of: &Expression) -> Done<Arc<str>> {
+        match self.value(of)? {
+            Value::String(name) => Ok(name),
+            _ => Err(Stop::Failed(Error::Internal)),
+        }
+    }
+
+    /// Puts the value of a key into a place, or the greatest one that fits there; whether it is fresh.
+    pub(super) fn vm_info(&mut self, key: &str, value: &Expression) -> Done<Value> {
+        let place = self.place(value)?;
+        let (reading, now) = (self.machine.vm.get(key).copied(), self.machine.now);
+        let found = BigInt::from(vm::get(reading, vm::part::VALUE, now));
+        let Some((_, most)) = range(&self.program.representation(&value.of)) else {
+            return Err(Stop::Failed(Error::Internal));
+        };
+        self.write(&place, found.min(most).into());
+        Ok(Value::Bool(vm::get(reading, vm::part::FRESH, now) != 0))
+    }
+
+    /// A helper of the machine: those that take and give numbers.
+    pub(super) fn helper(
+        &mut self,
+        number: i32,
+        arguments: &[Expression],
+        of: &Type,
+    ) -> Done<Value> {
+        for argument in arguments {
+            self.value(argument)?;
+        }
+        let answer = match number {
+            TIME_GET_NS => self.machine.now,
+            _ => return Err(Stop::Failed(Error::Extern(format!("helper {number}")))),
+        };
+        Ok(match self.program.representation(of) {
+            Type::Bits { .. } => wrap(answer.into(), &self.program.representation(of)).into(),
+            _ => Value::Bool(answer & 1 != 0),
+        })
+    }
+}

@@ -1,0 +1,123 @@
+//! Extern functions that a program declares itself, and what stands behind them: a helper of the machine
+//! (`@helper(number)`), or a value that the tenant's VM publishes (`@vm_info("key")`, or the function's
+//! own name).
+
+use std::sync::Arc;
+
+use super::program::{Program, Prototype};
+use super::types::Type;
+use crate::number;
+use crate::object::HELPERS;
+use crate::syntax::ast::{Annotation, Direction};
+use crate::vm;
+
+/// The most arguments of a helper: registers r1 to r5.
+const MAX_ARGUMENTS: usize = 5;
+/// Helpers that take and give nothing but numbers, of those that the machine here has.
+const OF_NUMBERS: [&str; 1] = ["time_get_ns"];
+
+/// What stands behind an extern function that is not the model's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Foreign {
+    /// A helper, by its number: arguments and result are numbers of at most 64 bits.
+    Helper(i32),
+    /// A value of the VM's under this name, which comes back with whether it is fresh:
+    /// `bool name(out T value)`.
+    VmInfo(Arc<str>),
+}
+
+impl Program {
+    /// What stands behind an extern function, if the program says so.
+    ///
+    /// # Errors
+    ///
+    /// What is said cannot be.
+    pub fn foreign(&self, of: &Prototype) -> Result<Option<Foreign>, String> {
+        let said = |name: &str| of.declared.annotations.iter().find(|one| &*one.name.text == name);
+        match (said("helper"), said("vm_info")) {
+            (Some(_), Some(_)) => Err("it is either a helper or a value of the VM's".to_owned()),
+            (Some(helper), None) => self.helper(of, helper).map(Some),
+            (None, Some(key)) => {
+                let Some(key) = text(key) else {
+                    return Err("the key's name is missing: `@vm_info(\"name\")`".to_owned());
+                };
+                if !self.reads_one_value(of) {
+                    let name = &of.declared.name;
+                    return Err(format!(
+                        "a value of the VM's is `extern bool {name}(out bit<64> value)`"
+                    ));
+                }
+                checked_key(&key)?;
+                Ok(Some(Foreign::VmInfo(key)))
+            }
+            (None, None) if self.reads_one_value(of) && of.generic.is_empty() => {
+                Ok(Some(Foreign::VmInfo(of.declared.name.clone())))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    fn helper(&self, of: &Prototype, said: &Annotation) -> Result<Foreign, String> {
+        let number = match &said.body[..] {
+            [word] => number::parse(word).ok().and_then(|parsed| i32::try_from(parsed.value).ok()),
+            _ => None,
+        };
+        let Some(number) = number.filter(|number| *number > 0) else {
+            return Err("a helper is a number: `@helper(5)`".to_owned());
+        };
+        let known = HELPERS.iter().find(|(one, _)| *one == number).map(|(_, name)| name);
+        if let Some(name) = known.filter(|name| !OF_NUMBERS.contains(name)) {
+            return Err(format!(
+                "helper {number} ({name}) is the compiler's own: it takes more than numbers"
+            ));
+        }
+        if of.parameters.len() > MAX_ARGUMENTS {
+            return Err(format!("a helper takes at most {MAX_ARGUMENTS} arguments"));
+        }
+        let goes_in = |direction| matches!(direction, Direction::In | Direction::None);
+        let fits = of.parameters.iter().all(|one| goes_in(one.direction) && self.is_word(&one.of));
+        if !fits || !(of.returns == Type::Void || self.is_word(&of.returns)) {
+            return Err("a helper takes and gives bit<W>, int<W> and bool, of at most 64 bits, \
+                        and nothing comes back by its arguments"
+                .to_owned());
+        }
+        Ok(Foreign::Helper(number))
+    }
+
+    /// Whether it fits into a register.
+    fn is_word(&self, of: &Type) -> bool {
+        match self.representation(of) {
+            Type::Bool => true,
+            Type::Bits { width, .. } => (1..=64).contains(&width),
+            _ => false,
+        }
+    }
+
+    /// `bool name(out T value)`
+    fn reads_one_value(&self, of: &Prototype) -> bool {
+        of.returns == Type::Bool
+            && matches!(&of.parameters[..], [one] if one.direction == Direction::Out
+                && self.representation(&one.of).is_bits())
+    }
+}
+
+/// The text that an annotation has.
+fn text(of: &Annotation) -> Option<Arc<str>> {
+    match &of.body[..] {
+        [one] => one.strip_prefix('"')?.strip_suffix('"').map(Into::into),
+        _ => None,
+    }
+}
+
+/// A key's name.
+///
+/// # Errors
+///
+/// It is none.
+pub fn checked_key(name: &str) -> Result<(), String> {
+    if vm::is_name(name) {
+        return Ok(());
+    }
+    let most = vm::MAX_NAME;
+    Err(format!("a key's name has letters, digits, `.-_:/@`, and at most {most} of them"))
+}
