@@ -1,0 +1,135 @@
+//! What shared memory says, once its bytes have been copied out of it.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use crate::key::{Unit, is_name};
+use crate::layout::{ENTRY, HEADER, MAGIC, MAX_KEYS, NAME, VERSION, entry, header, state};
+
+/// What a VM says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Publication {
+    /// Which keys these are.
+    pub generation: u64,
+    /// Heartbeats so far.
+    pub beat: u64,
+    /// The writer's clock at the last one, in nanoseconds.
+    pub now_ns: u64,
+    /// Whether the writer has ended, and said so.
+    pub ended: bool,
+    /// Values, each name once.
+    pub entries: Vec<Entry>,
+}
+
+/// A value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// What it counts.
+    pub unit: Unit,
+    /// What it is; None: nothing was counted yet.
+    pub value: Option<u64>,
+    /// The writer's clock when it was counted, in nanoseconds.
+    pub at_ns: u64,
+    /// How long it is fresh.
+    pub valid: Duration,
+}
+
+/// Why bytes are no publication.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Bad {
+    /// Too few.
+    #[error("it is cut off: {found} bytes in place of {wanted}")]
+    Short {
+        /// How many there are.
+        found: usize,
+        /// How many there have to be.
+        wanted: usize,
+    },
+    /// They begin otherwise.
+    #[error("it is nothing that `kaido p4 publish` has written")]
+    Magic,
+    /// Another version's.
+    #[error("it has the layout of version {0}, and version {VERSION} is known here")]
+    Version(u32),
+    /// More keys than there can be.
+    #[error("it says that it has {0} keys, and {MAX_KEYS} are the most")]
+    Keys(u32),
+    /// A name that is none, or is there twice.
+    #[error("key {0} has no name, or another one's")]
+    Name(usize),
+    /// A state that there is not.
+    #[error("its writer is in a state, {0}, that there is not")]
+    State(u32),
+}
+
+/// Reads bytes of shared memory. More of them than it says are left alone.
+///
+/// # Errors
+///
+/// What is wrong with them.
+pub fn parse(bytes: &[u8]) -> Result<Publication, Bad> {
+    let short = |wanted| Bad::Short { found: bytes.len(), wanted };
+    let head = bytes.first_chunk::<HEADER>().ok_or_else(|| short(HEADER))?;
+    if head[..MAGIC.len()] != MAGIC {
+        return Err(Bad::Magic);
+    }
+    let version = u32_at(head, header::VERSION);
+    if version != VERSION {
+        return Err(Bad::Version(version));
+    }
+    let keys = u32_at(head, header::KEYS);
+    let count = usize::try_from(keys).ok().filter(|count| *count <= MAX_KEYS);
+    let count = count.ok_or(Bad::Keys(keys))?;
+    let ended = match u32_at(head, header::STATE) {
+        state::RUNS => false,
+        state::ENDED => true,
+        other => return Err(Bad::State(other)),
+    };
+    let wanted = HEADER + count * ENTRY;
+    let rest = bytes.get(HEADER..wanted).ok_or_else(|| short(wanted))?;
+    let mut entries = Vec::with_capacity(count);
+    let mut names = HashSet::with_capacity(count);
+    for (at, bytes) in rest.as_chunks::<ENTRY>().0.iter().enumerate() {
+        let one = read(bytes).ok_or(Bad::Name(at))?;
+        if !names.insert(one.name.clone()) {
+            return Err(Bad::Name(at));
+        }
+        entries.push(one);
+    }
+    Ok(Publication {
+        generation: u64_at(head, header::GENERATION),
+        beat: u64_at(head, header::BEAT),
+        now_ns: u64_at(head, header::NOW),
+        ended,
+        entries,
+    })
+}
+
+fn read(bytes: &[u8; ENTRY]) -> Option<Entry> {
+    let name = &bytes[..NAME];
+    let end = name.iter().position(|byte| *byte == 0)?;
+    let name = std::str::from_utf8(&name[..end]).ok().filter(|name| is_name(name))?;
+    let is_there = u32_at(bytes, entry::IS) == 1;
+    Some(Entry {
+        name: name.to_owned(),
+        unit: Unit::from_number(u32_at(bytes, entry::UNIT)),
+        value: is_there.then(|| u64_at(bytes, entry::VALUE)),
+        at_ns: u64_at(bytes, entry::AT),
+        valid: Duration::from_nanos(u64_at(bytes, entry::VALID)),
+    })
+}
+
+/// The number at a place that is within the bytes.
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut eight = [0; 8];
+    eight.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(eight)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut four = [0; 4];
+    four.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(four)
+}

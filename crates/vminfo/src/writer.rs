@@ -1,0 +1,167 @@
+//! Writes what a VM says of itself.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+
+use crate::key::Key;
+use crate::layout::{ENTRY, HEADER, MAGIC, MAX_KEYS, SIZE, VERSION, entry, header, state};
+use crate::mapping::Mapping;
+use crate::now_ns;
+
+/// Why nothing can be published.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The file does not open, or cannot be made as large as it has to be.
+    #[error("cannot publish in {}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is a device's memory, and there is too little of it.
+    #[error("{} has {found} bytes, and {SIZE} are needed", path.display())]
+    Small {
+        /// The file.
+        path: PathBuf,
+        /// How many bytes it has.
+        found: u64,
+    },
+    /// Another writer is there.
+    #[error("somebody else publishes in {}", .0.display())]
+    Busy(PathBuf),
+    /// There are as many keys as there can be.
+    #[error("`{0}` is one key too many: {MAX_KEYS} are the most")]
+    Full(String),
+    /// The name is there already.
+    #[error("`{0}` is published twice")]
+    Twice(String),
+}
+
+/// Publishes values. When it is dropped, readers see that it has ended.
+#[derive(Debug)]
+pub struct Writer {
+    memory: Mapping,
+    /// What `memory` is to say, as words.
+    words: Vec<u64>,
+    keys: Vec<Key>,
+    /// Locked as long as this writes.
+    _file: File,
+}
+
+impl Writer {
+    /// Publishes in a file, which is made if there is none, or in a device's memory: the file
+    /// `resource2` of an ivshmem device.
+    ///
+    /// # Errors
+    ///
+    /// The file is not to be had, or somebody else writes there.
+    pub fn create(path: &Path) -> Result<Self, WriteError> {
+        let failed = |source| WriteError::File { path: path.to_owned(), source };
+        let mut how = OpenOptions::new();
+        // A pipe would keep it waiting.
+        how.read(true).write(true).create(true).truncate(false).custom_flags(nix::libc::O_NONBLOCK);
+        let file = how.open(path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => {
+                return Err(WriteError::Busy(path.to_owned()));
+            }
+            Err(std::fs::TryLockError::Error(why)) => return Err(failed(why)),
+        }
+        let found = file.metadata().map_err(failed)?;
+        if !found.is_file() {
+            return Err(failed(io::Error::other("it is no file")));
+        }
+        if found.len() < SIZE as u64 {
+            // A device's memory is as large as it is.
+            file.set_len(SIZE as u64)
+                .map_err(|_| WriteError::Small { path: path.to_owned(), found: found.len() })?;
+        }
+        let memory = Mapping::new(&file).map_err(|why: Errno| failed(why.into()))?;
+        let mut writer = Self { memory, words: vec![0; HEADER / 8], keys: Vec::new(), _file: file };
+        writer.set(0, u64::from_le_bytes(MAGIC));
+        writer.set(header::VERSION, u64::from(VERSION));
+        writer.set(header::STATE, u64::from(state::RUNS));
+        // No other writer has begun at this time, as far as anybody may care.
+        writer.set(header::GENERATION, began());
+        writer.memory.write(&writer.words);
+        Ok(writer)
+    }
+
+    fn set(&mut self, at: usize, value: u64) {
+        self.words[at / 8] = value;
+    }
+
+    /// Adds a key, without a value as yet; its place. Readers see it with the next heartbeat.
+    ///
+    /// # Errors
+    ///
+    /// There are too many, or it is there already.
+    pub fn add(&mut self, key: Key) -> Result<usize, WriteError> {
+        let place = self.keys.len();
+        if self.keys.iter().any(|other| other.name() == key.name()) {
+            return Err(WriteError::Twice(key.name().to_owned()));
+        }
+        if place == MAX_KEYS {
+            return Err(WriteError::Full(key.name().to_owned()));
+        }
+        let start = HEADER + place * ENTRY;
+        self.words.resize((start + ENTRY) / 8, 0);
+        let mut name = [0; entry::UNIT];
+        name[..key.name().len()].copy_from_slice(key.name().as_bytes());
+        for (at, word) in name.as_chunks::<8>().0.iter().enumerate() {
+            self.set(start + at * 8, u64::from_le_bytes(*word));
+        }
+        self.set(start + entry::UNIT, u64::from(key.unit.number()));
+        let valid = u64::try_from(key.valid.as_nanos()).unwrap_or(u64::MAX);
+        self.set(start + entry::VALID, valid);
+        self.keys.push(key);
+        let count = self.keys.len() as u64;
+        self.set(header::VERSION, u64::from(VERSION) | count << 32);
+        self.words[header::GENERATION / 8] = self.words[header::GENERATION / 8].wrapping_add(1);
+        Ok(place)
+    }
+
+    /// The keys, in the order of their places.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// Sets a value, which was counted now. Readers see it with the next heartbeat.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such place.
+    pub fn set_value(&mut self, place: usize, value: u64) {
+        assert!(place < self.keys.len(), "key {place} of {}", self.keys.len());
+        let start = HEADER + place * ENTRY;
+        let unit = u64::from(self.keys[place].unit.number());
+        self.set(start + entry::UNIT, unit | 1 << 32);
+        self.set(start + entry::VALUE, value);
+        self.set(start + entry::AT, now_ns());
+    }
+
+    /// Publishes what was set, and gives a sign of life.
+    pub fn beat(&mut self) {
+        self.words[header::BEAT / 8] = self.words[header::BEAT / 8].wrapping_add(1);
+        self.set(header::NOW, now_ns());
+        self.memory.write(&self.words);
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.set(header::STATE, u64::from(state::ENDED));
+        self.beat();
+    }
+}
+
+/// A number that no writer before had, most likely: the time of day in nanoseconds.
+fn began() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64)
+}

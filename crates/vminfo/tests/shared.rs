@@ -1,0 +1,242 @@
+//! A writer and a reader at one file, and what a malicious writer can do.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use vminfo::layout::{ENTRY, HEADER, MAX_KEYS, SIZE, header};
+use vminfo::{Bad, Key, ReadError, Reader, Unit, WriteError, Writer};
+
+struct Bed {
+    _folder: TempDir,
+    path: PathBuf,
+}
+
+fn bed() -> Bed {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("vm");
+    Bed { _folder: folder, path }
+}
+
+fn key(name: &str) -> Key {
+    Key::new(name, Unit::PerMille, Duration::from_millis(300)).expect("a name")
+}
+
+impl Bed {
+    fn writer(&self, names: &[&str]) -> Writer {
+        let mut writer = Writer::create(&self.path).expect("nobody else writes");
+        for name in names {
+            writer.add(key(name)).expect("there is room");
+        }
+        writer.beat();
+        writer
+    }
+
+    fn reader(&self) -> Reader {
+        Reader::new(&self.path)
+    }
+
+    fn file(&self) -> File {
+        OpenOptions::new().read(true).write(true).open(&self.path).expect("a file")
+    }
+}
+
+#[test]
+fn what_is_published_is_read() {
+    let bed = bed();
+    let mut writer = bed.writer(&["net.utilisation", "app.queue"]);
+    writer.set_value(0, 312);
+    let mut reader = bed.reader();
+    let before = reader.read().unwrap();
+    assert_eq!(before.entries[0].value, None, "nobody has said so yet");
+    writer.beat();
+    let said = reader.read().unwrap();
+    assert_eq!((said.generation, said.ended), (before.generation, false));
+    assert_eq!(said.beat, before.beat + 1);
+    let one = &said.entries[0];
+    assert_eq!((&*one.name, one.unit, one.value), ("net.utilisation", Unit::PerMille, Some(312)));
+    assert_eq!(one.valid, Duration::from_millis(300));
+    assert!(one.at_ns <= said.now_ns && said.now_ns <= vminfo::now_ns());
+    assert_eq!((&*said.entries[1].name, said.entries[1].value), ("app.queue", None));
+    // A key more is another schema.
+    writer.add(key("late")).unwrap();
+    writer.beat();
+    let later = reader.read().unwrap();
+    assert_ne!(later.generation, said.generation);
+    assert_eq!(later.entries.len(), 3);
+    drop(writer);
+    assert!(reader.read().unwrap().ended);
+}
+
+#[test]
+fn there_is_one_writer_and_each_key_once() {
+    let bed = bed();
+    let mut writer = bed.writer(&["a"]);
+    assert!(matches!(Writer::create(&bed.path), Err(WriteError::Busy(_))));
+    assert!(matches!(writer.add(key("a")), Err(WriteError::Twice(_))));
+    for at in 1..MAX_KEYS {
+        writer.add(key(&format!("k{at}"))).unwrap();
+    }
+    assert!(matches!(writer.add(key("more")), Err(WriteError::Full(_))));
+    writer.beat();
+    assert_eq!(bed.reader().read().unwrap().entries.len(), MAX_KEYS);
+    drop(writer);
+    // Another one takes over from one that ended, and from one that died while it wrote.
+    bed.file().write_all_at(&7_u64.to_le_bytes(), header::SEQUENCE as u64).unwrap();
+    let again = bed.writer(&["b"]);
+    let said = bed.reader().read().unwrap();
+    assert_eq!((said.entries.len(), &*said.entries[0].name), (1, "b"));
+    drop(again);
+}
+
+#[test]
+fn what_is_no_publication_is_refused() {
+    let bed = bed();
+    let mut reader = bed.reader();
+    assert!(matches!(reader.read(), Err(ReadError::File(_))), "it is not there");
+    let writer = bed.writer(&["a", "b"]);
+    let good = std::fs::read(&bed.path).unwrap();
+    let of = |reader: &mut Reader, bytes: &[u8]| {
+        std::fs::write(&bed.path, bytes).unwrap();
+        match reader.read() {
+            Err(ReadError::Bad(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(of(&mut reader, &good[..7]), Bad::Short { found: 7, wanted: HEADER });
+    let wanted = HEADER + 2 * ENTRY;
+    let cut = &good[..wanted - 1];
+    assert_eq!(of(&mut reader, cut), Bad::Short { found: wanted - 1, wanted });
+    let with = |at: usize, bytes: &[u8]| {
+        let mut all = good.clone();
+        all[at..at + bytes.len()].copy_from_slice(bytes);
+        all
+    };
+    assert_eq!(of(&mut reader, &with(0, b"k")), Bad::Magic);
+    assert_eq!(of(&mut reader, &with(header::VERSION, &[2])), Bad::Version(2));
+    assert_eq!(of(&mut reader, &with(header::KEYS, &[1, 1])), Bad::Keys(257));
+    assert_eq!(of(&mut reader, &with(header::KEYS, &[0xff; 4])), Bad::Keys(u32::MAX));
+    assert_eq!(of(&mut reader, &with(header::STATE, &[9])), Bad::State(9));
+    assert_eq!(of(&mut reader, &with(HEADER, b"\0")), Bad::Name(0));
+    assert_eq!(of(&mut reader, &with(HEADER, &[b'x'; 64])), Bad::Name(0));
+    assert_eq!(of(&mut reader, &with(HEADER + ENTRY, b"a\0")), Bad::Name(1), "there twice");
+    std::fs::write(&bed.path, &good).unwrap();
+    assert!(reader.read().is_ok());
+    drop(writer);
+}
+
+#[test]
+fn a_writer_that_dies_in_the_middle_is_not_waited_for() {
+    let bed = bed();
+    let writer = bed.writer(&["a"]);
+    // As a process leaves it that is killed.
+    let odd = u64::from_le_bytes([3, 0, 0, 0, 0, 0, 0, 0]);
+    bed.file().write_all_at(&odd.to_le_bytes(), header::SEQUENCE as u64).unwrap();
+    let begin = Instant::now();
+    assert!(matches!(bed.reader().read(), Err(ReadError::Torn)));
+    assert!(begin.elapsed() < Duration::from_secs(1));
+    drop(writer);
+}
+
+#[test]
+fn what_is_read_was_written_together_however_fast_it_changes() {
+    let bed = bed();
+    let names: Vec<String> = (0..MAX_KEYS).map(|at| format!("k{at}")).collect();
+    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+    let mut writer = bed.writer(&names);
+    let mut reader = bed.reader();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut number = 0;
+            while !done.load(Ordering::Relaxed) {
+                number += 1;
+                (0..MAX_KEYS).for_each(|place| writer.set_value(place, number));
+                writer.beat();
+            }
+        });
+        let (mut whole, mut torn, mut last) = (0, 0, 0);
+        while whole < 200 && torn < 100_000 {
+            match reader.read() {
+                Ok(said) => {
+                    let first = said.entries[0].value;
+                    assert!(said.entries.iter().all(|entry| entry.value == first), "{said:?}");
+                    assert!(first.unwrap_or(0) >= last, "time goes on");
+                    (whole, last) = (whole + 1, first.unwrap_or(0));
+                }
+                Err(ReadError::Torn) => torn += 1,
+                Err(why) => panic!("{why}"),
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(whole > 0, "{torn} reads, and none between two writes");
+    });
+}
+
+#[test]
+fn a_file_that_is_cut_kills_nobody() {
+    let bed = bed();
+    let writer = bed.writer(&["a", "b", "c"]);
+    let good = std::fs::read(&bed.path).unwrap();
+    // It is another file that is cut: the writer's own mapping is not to die.
+    drop(writer);
+    let mut reader = bed.reader();
+    let (done, file) = (AtomicBool::new(false), bed.file());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                for length in [0, 20, 5000, SIZE as u64] {
+                    file.set_len(length).unwrap();
+                    file.write_all_at(&good[..(length as usize).min(HEADER + ENTRY)], 0).unwrap();
+                }
+            }
+        });
+        for _ in 0..5000 {
+            match reader.read() {
+                Ok(said) => assert!(said.entries.len() <= 3),
+                Err(ReadError::Bad(_) | ReadError::Torn) => {}
+                Err(why) => panic!("{why}"),
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn what_is_no_file_keeps_nobody_waiting() {
+    let bed = bed();
+    nix::unistd::mkfifo(&bed.path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    assert!(matches!(bed.reader().read(), Err(ReadError::File(_))));
+    assert!(matches!(Writer::create(&bed.path), Err(WriteError::File { .. })));
+    let folder = bed.path.parent().unwrap();
+    assert!(matches!(Reader::new(folder).read(), Err(ReadError::File(_))));
+    assert!(matches!(Reader::new("/dev/zero".as_ref()).read(), Err(ReadError::File(_))));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_are_too_strange(
+        mut bytes in proptest::collection::vec(any::<u8>(), 0..HEADER + 3 * ENTRY),
+        looks_right in any::<bool>(),
+        keys in 0..5_u8,
+    ) {
+        if looks_right && bytes.len() >= HEADER {
+            bytes[..8].copy_from_slice(b"KAIDO-VM");
+            bytes[8..16].copy_from_slice(&[1, 0, 0, 0, keys, 0, 0, 0]);
+            bytes[header::STATE..][..4].copy_from_slice(&[1, 0, 0, 0]);
+        }
+        if let Ok(said) = vminfo::parse(&bytes) {
+            prop_assert!(said.entries.len() <= 3);
+            let mut ages = vminfo::Ages::default();
+            ages.hear(&said, 5);
+            for entry in &said.entries {
+                prop_assert!(vminfo::is_name(&entry.name));
+                ages.of(&said, &entry.name);
+            }
+        }
+    }
+}
