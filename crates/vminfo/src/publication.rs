@@ -47,6 +47,9 @@ pub enum Bad {
         /// How many there have to be.
         wanted: usize,
     },
+    /// There is nothing but zeros: nobody has written there yet.
+    #[error("nothing is published there yet")]
+    Nothing,
     /// They begin otherwise.
     #[error("it is nothing that `kaido p4 publish` has written")]
     Magic,
@@ -71,10 +74,8 @@ pub enum Bad {
 /// What is wrong with them.
 pub fn parse(bytes: &[u8]) -> Result<Publication, Bad> {
     let short = |wanted| Bad::Short { found: bytes.len(), wanted };
+    check_magic(bytes)?;
     let head = bytes.first_chunk::<HEADER>().ok_or_else(|| short(HEADER))?;
-    if head[..MAGIC.len()] != MAGIC {
-        return Err(Bad::Magic);
-    }
     let version = u32_at(head, header::VERSION);
     if version != VERSION {
         return Err(Bad::Version(version));
@@ -105,6 +106,18 @@ pub fn parse(bytes: &[u8]) -> Result<Publication, Bad> {
         ended,
         entries,
     })
+}
+
+/// Whether it begins as a publication does.
+pub(crate) fn check_magic(bytes: &[u8]) -> Result<(), Bad> {
+    let magic = &bytes[..bytes.len().min(MAGIC.len())];
+    if magic.iter().all(|byte| *byte == 0) {
+        return Err(Bad::Nothing);
+    }
+    match MAGIC.starts_with(magic) {
+        true => Ok(()),
+        false => Err(Bad::Magic),
+    }
 }
 
 fn read(bytes: &[u8; ENTRY]) -> Option<Entry> {

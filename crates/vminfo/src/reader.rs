@@ -6,8 +6,8 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
 
-use crate::layout::{HEADER, MAGIC, SIZE, header};
-use crate::publication::{Bad, Publication, parse, u64_at};
+use crate::layout::{HEADER, SIZE, header};
+use crate::publication::{Bad, Publication, check_magic, parse, u64_at};
 
 /// How often it is tried to read between two writes. Writing takes a microsecond; who writes without end
 /// is not waited for.
@@ -63,18 +63,16 @@ impl Reader {
         let mut head = [0; HEADER];
         let sequence = |head: &mut [u8; HEADER]| {
             let found = fill(head, |bytes, at| file.read_at(bytes, at))?;
-            if found < HEADER {
-                return Err(Bad::Short { found, wanted: HEADER }.into());
-            }
-            match head.starts_with(&MAGIC) {
-                true => Ok(u64_at(head, header::SEQUENCE)),
-                false => Err(ReadError::Bad(Bad::Magic)),
+            check_magic(&head[..found])?;
+            match found {
+                HEADER => Ok(u64_at(head, header::SEQUENCE)),
+                _ => Err(ReadError::Bad(Bad::Short { found, wanted: HEADER })),
             }
         };
         for _ in 0..TRIES {
             let before = sequence(&mut head)?;
             fence(Ordering::Acquire);
-            if before % 2 != 0 {
+            if !before.is_multiple_of(2) {
                 std::hint::spin_loop();
                 continue;
             }

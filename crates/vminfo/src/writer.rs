@@ -55,7 +55,7 @@ pub struct Writer {
 
 impl Writer {
     /// Publishes in a file, which is made if there is none, or in a device's memory: the file
-    /// `resource2` of an ivshmem device.
+    /// `resource2` of an ivshmem device. Nothing is seen of it before the first heartbeat.
     ///
     /// # Errors
     ///
@@ -89,7 +89,6 @@ impl Writer {
         writer.set(header::STATE, u64::from(state::RUNS));
         // No other writer has begun at this time, as far as anybody may care.
         writer.set(header::GENERATION, began());
-        writer.memory.write(&writer.words);
         Ok(writer)
     }
 

@@ -107,6 +107,8 @@ fn what_is_no_publication_is_refused() {
             other => panic!("{other:?}"),
         }
     };
+    assert_eq!(of(&mut reader, &[]), Bad::Nothing);
+    assert_eq!(of(&mut reader, &[0; 1 << 20]), Bad::Nothing, "a device whose VM has not begun");
     assert_eq!(of(&mut reader, &good[..7]), Bad::Short { found: 7, wanted: HEADER });
     let wanted = HEADER + 2 * ENTRY;
     let cut = &good[..wanted - 1];

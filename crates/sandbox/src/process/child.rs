@@ -11,6 +11,7 @@ use super::filter::{self, Stage};
 use super::isolation::isolate;
 use super::memory::Mapping;
 use super::message::{Answer, Hello, Request};
+use super::readings::Readings;
 use super::rings::{Descriptor, ProcessEnd, Reply, Rings};
 use super::verdicts;
 use crate::control::{ControlError, Maps, Piece};
@@ -67,6 +68,7 @@ fn serve(channel: &mut Channel) -> io::Result<()> {
     };
     let Hello { places, frames: count, frame_size, .. } = hello;
     let rings = ProcessEnd::new(Rings::new(&rings_file, places)?);
+    let readings = Readings::new(&rings_file)?;
     let size =
         (count as usize).checked_mul(frame_size as usize).ok_or_else(|| other("too much"))?;
     let frames = Frames { memory: Mapping::new(&frames_file, size)?, count, size: frame_size };
@@ -85,12 +87,13 @@ fn serve(channel: &mut Channel) -> io::Result<()> {
     filter::install(Stage::Run).map_err(other)?;
     let ready = Answer::Ready {
         maps: program.maps().to_vec(),
+        keys: program.keys().to_vec(),
         engine: program.engine(),
         code: program.code_size() as u64,
     };
     channel.send(&ready.encode())?;
     let spin = Duration::from_micros(u64::from(hello.spin_us));
-    Server { channel, rings, frames, instance, spin }.run()
+    Server { channel, rings, readings, frames, instance, spin }.run()
 }
 
 fn load(object: &[u8], limits: &Limits) -> Result<Program, String> {
@@ -111,6 +114,7 @@ struct Frames {
 struct Server<'c> {
     channel: &'c mut Channel,
     rings: ProcessEnd,
+    readings: Readings,
     frames: Frames,
     instance: Instance,
     spin: Duration,
@@ -153,6 +157,8 @@ impl Server<'_> {
     }
 
     fn packets(&mut self, count: u32) {
+        self.readings.read(self.instance.vm_info());
+        // Behind that: nothing was counted later than now.
         self.instance.set_time(since_start());
         for _ in 0..count {
             let packet = self.rings.take();
@@ -212,7 +218,7 @@ impl Server<'_> {
     }
 
     /// Runs a packet on maps as the program has them at first, with some changes.
-    fn test(&self, setup: &[crate::Operation], port: u32, packet: &[u8]) -> Answer {
+    fn test(&mut self, setup: &[crate::Operation], port: u32, packet: &[u8]) -> Answer {
         let mut fresh = match Instance::new(self.instance.program()) {
             Ok(fresh) => fresh,
             Err(why) => return Answer::Failed(why.to_string()),
@@ -225,6 +231,8 @@ impl Server<'_> {
             return Answer::Failed("a packet of more than a frame".to_owned());
         };
         place.copy_from_slice(packet);
+        self.readings.read(self.instance.vm_info());
+        fresh.vm_info().copy_from_slice(self.instance.vm_info());
         fresh.set_time(since_start());
         let Some(mut buffer) = PacketBuffer::new(&mut memory, TEST_HEADROOM, packet.len()) else {
             return Answer::Failed("a packet of more than a frame".to_owned());

@@ -33,7 +33,7 @@ fn liar() {
         value_size: 4,
         max_entries: 4,
     };
-    let ready = Said::Ready { maps: vec![map], engine: Engine::Native, code: 0 };
+    let ready = Said::Ready { maps: vec![map], keys: vec![], engine: Engine::Native, code: 0 };
     channel.send(&ready.encode()).unwrap();
     match lie.as_str() {
         "garbage" => garbage(&Mapping::new(&memory, Rings::bytes(hello.places)).unwrap()),

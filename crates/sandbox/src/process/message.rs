@@ -1,6 +1,7 @@
 //! What is said on the control socket: the switch asks, the process answers, one after the other.
 
 use p4::object::{Entry, Key, Map};
+use p4::vm::{MAX_KEYS, is_name};
 
 use super::codec::{Reader, Writer};
 use super::isolation::Isolation;
@@ -50,6 +51,8 @@ pub(super) enum Answer {
     Isolated(Isolation),
     Ready {
         maps: Vec<Map>,
+        /// What the program reads of its tenant's VM.
+        keys: Vec<String>,
         engine: Engine,
         code: u64,
     },
@@ -150,10 +153,12 @@ impl Answer {
                 to.u8(0);
                 to.u32(isolation.bits());
             }
-            Self::Ready { maps, engine, code } => {
+            Self::Ready { maps, keys, engine, code } => {
                 to.u8(1);
                 to.count(maps.len());
                 maps.iter().for_each(|map| to.map(map));
+                to.count(keys.len());
+                keys.iter().for_each(|key| to.bytes(key.as_bytes()));
                 to.u8(u8::from(*engine == Engine::Native));
                 to.u64(*code);
             }
@@ -195,8 +200,13 @@ impl Answer {
             0 => Self::Isolated(Isolation::from_bits(from.u32()?)),
             1 => {
                 let maps = from.all(Reader::map)?;
+                let name = |from: &mut Reader<'_>| from.text().filter(|name| is_name(name));
+                let keys = from.all(name)?;
+                if keys.len() > MAX_KEYS {
+                    return None;
+                }
                 let engine = if from.u8()? == 1 { Engine::Native } else { Engine::Interpreter };
-                Self::Ready { maps, engine, code: from.u64()? }
+                Self::Ready { maps, keys, engine, code: from.u64()? }
             }
             2 => Self::Failed(from.text()?),
             3 => Self::Done,
@@ -274,7 +284,12 @@ mod tests {
         };
         let answers = [
             Answer::Isolated(Isolation::from_bits(5)),
-            Answer::Ready { maps: vec![map], engine: Engine::Native, code: 7 },
+            Answer::Ready {
+                maps: vec![map],
+                keys: vec!["net.utilisation".to_owned()],
+                engine: Engine::Native,
+                code: 7,
+            },
             Answer::Failed("no".to_owned()),
             Answer::Done,
             Answer::Refused { at: 3, why: MapError::KeySize { given: 1, wanted: 2 } },

@@ -13,6 +13,9 @@
 //! takes its packet out. When the process is too slow, ends or lies, it is killed, and once it is gone the
 //! tenant's [`Policy`] answers for what was on its way.
 //!
+//! **What a program reads of its tenant's VM** is memory that the tenant writes: a [`VmFeed`] copies it, looks
+//! at it, and gives the process what the program reads ([`readings`]).
+//!
 //! **The process** gives up rights, namespaces, files and system calls before it is told of a program
 //! ([`Isolation`]), and for good before the program runs. A new version of a program is a new process
 //! ([`Sandbox::swap`]).
@@ -34,11 +37,13 @@ mod memory;
 mod message;
 mod peer;
 mod policy;
+mod readings;
 mod rings;
 mod sandbox;
 mod spawn;
 mod swap;
 mod verdicts;
+mod vm_feed;
 
 pub use arena::Arena;
 pub use child::run_child;
@@ -52,3 +57,4 @@ pub use policy::{BackOff, Config, Policy};
 pub use sandbox::{Answer, Busy, Decision, Lie, Packet, Reason, Sandbox, Status};
 pub use spawn::Launcher;
 pub use swap::{Expected, Prepared, Preparer, SelfTest};
+pub use vm_feed::{VmFeed, VmStatus, no_feed};

@@ -17,8 +17,10 @@ use super::isolation::Isolation;
 use super::memory::sealed;
 use super::message::{Answer, Hello, Request};
 use super::policy::Config;
+use super::readings::Readings;
 use super::rings::{Rings, SwitchEnd};
 use super::spawn::Launcher;
+use super::vm_feed::{Follower, VmFeed};
 use crate::control::ControlError;
 use crate::program::Engine;
 
@@ -39,6 +41,10 @@ pub(super) struct Peer {
     /// Rung by the process when the switch asked to be woken.
     bell: EventFd,
     pub(super) maps: Vec<Map>,
+    /// What the program reads of its tenant's VM.
+    pub(super) keys: Vec<String>,
+    /// Keeps that up to date.
+    _follower: Option<Arc<Follower>>,
     pub(super) engine: Engine,
     pub(super) isolation: Isolation,
     /// Packets for which the program did not come to an end.
@@ -78,6 +84,7 @@ impl Peer {
         config: &Config,
         arena: &Arc<Arena>,
         object: &[u8],
+        vm: Option<&VmFeed>,
     ) -> Result<Self, StartError> {
         let places = config.places.next_power_of_two();
         let memory = sealed("kaido-rings", Rings::bytes(places)).map_err(StartError::Memory)?;
@@ -99,15 +106,32 @@ impl Peer {
         };
         let files = [memory.as_raw_fd(), arena.file().as_raw_fd()];
         let said = greet(&mut channel, &hello, &files, config, object);
-        let (isolation, maps, engine) = said.map_err(|why| match why {
+        let (isolation, maps, keys, engine) = said.map_err(|why| match why {
             // It may have ended: then that says more.
             StartError::NotReady(why) => {
                 process.ending().map_or(StartError::NotReady(why), StartError::Ended)
             }
             other => other,
         })?;
-        let rings = SwitchEnd::new(rings);
-        Ok(Self { process, channel, rings, bell, maps, engine, isolation, endless: 0 })
+        let follower = match vm.filter(|_| !keys.is_empty()) {
+            Some(vm) => {
+                let readings = Readings::new(&memory).map_err(StartError::Memory)?;
+                Some(vm.follow(keys.clone(), readings))
+            }
+            None => None,
+        };
+        Ok(Self {
+            process,
+            channel,
+            rings: SwitchEnd::new(rings),
+            bell,
+            maps,
+            keys,
+            _follower: follower,
+            engine,
+            isolation,
+            endless: 0,
+        })
     }
 
     /// The program did not come to an end for a packet. One that does so again and again has its
@@ -174,7 +198,7 @@ fn greet(
     files: &[i32],
     config: &Config,
     object: &[u8],
-) -> Result<(Isolation, Vec<Map>, Engine), StartError> {
+) -> Result<(Isolation, Vec<Map>, Vec<String>, Engine), StartError> {
     channel.send_with(&Request::Hello(*hello).encode(), files).map_err(StartError::NotReady)?;
     let isolation = match answer(channel)? {
         Answer::Isolated(isolation) => isolation,
@@ -183,7 +207,7 @@ fn greet(
     let load = Request::Load(config.limits, object.to_vec()).encode();
     channel.send(&load).map_err(StartError::NotReady)?;
     match answer(channel)? {
-        Answer::Ready { maps, engine, .. } => Ok((isolation, maps, engine)),
+        Answer::Ready { maps, keys, engine, .. } => Ok((isolation, maps, keys, engine)),
         _ => Err(StartError::Nonsense),
     }
 }

@@ -31,7 +31,8 @@ const SWITCH_SLEEPS: usize = 12;
 const ANSWERED: usize = 64;
 /// Whether the process sleeps.
 const PROCESS_SLEEPS: usize = 68;
-const ENTRIES: usize = 4096;
+/// Where the descriptors begin. In front of them there is room ([`super::readings`]).
+pub(super) const ENTRIES: usize = 4096;
 const ENTRY: usize = 32;
 
 /// A packet on its way to a program.

@@ -23,6 +23,7 @@ use super::policy::Config;
 use super::rings::{Descriptor, Reply};
 use super::spawn::Launcher;
 use super::verdicts::{self, Said};
+use super::vm_feed::{self, VmFeed};
 use crate::outcome::FaultKind;
 use crate::program::Engine;
 
@@ -53,6 +54,8 @@ pub struct Sandbox {
     pub(super) launcher: Launcher,
     pub(super) config: Config,
     pub(super) arena: Arc<Arena>,
+    /// What the tenant's VM publishes.
+    pub(super) vm: Option<VmFeed>,
     pub(super) object: Arc<[u8]>,
     pub(super) state: State,
     pub(super) flights: Flights,
@@ -77,16 +80,33 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// It does not start, or cannot run this program.
+    /// It does not start, or cannot run this program; a program that reads what the tenant's VM publishes
+    /// cannot be run.
     pub fn start(
         launcher: Launcher,
         config: Config,
         arena: Arc<Arena>,
         object: &[u8],
     ) -> Result<Self, StartError> {
+        Self::start_with(launcher, config, arena, object, None)
+    }
+
+    /// The same for a tenant whose VM may publish something.
+    ///
+    /// # Errors
+    ///
+    /// As above; and the program reads what the VM, which publishes, does not.
+    pub fn start_with(
+        launcher: Launcher,
+        config: Config,
+        arena: Arc<Arena>,
+        object: &[u8],
+        vm: Option<VmFeed>,
+    ) -> Result<Self, StartError> {
         let places = config.places.clamp(1, 1 << 20).next_power_of_two();
         let config = Config { places, ..config };
-        let peer = Peer::start(&launcher, &config, &arena, object)?;
+        let peer = Peer::start(&launcher, &config, &arena, object, vm.as_ref())?;
+        vm_feed::check(vm.as_ref(), &peer.keys)?;
         Ok(Self {
             flights: Flights::new(arena.frames(), places),
             maps: peer.maps.clone(),
@@ -95,6 +115,7 @@ impl Sandbox {
             launcher,
             config,
             arena,
+            vm,
             object: object.into(),
             state: State::Running(Box::new(peer)),
             ready: VecDeque::new(),

@@ -14,6 +14,7 @@ use super::policy::Config;
 use super::sandbox::{Decision, Sandbox, State};
 use super::spawn::Launcher;
 use super::verdicts::{self, Said};
+use super::vm_feed::{self, VmFeed};
 use crate::control::{ControlError, Maps, Operation};
 
 /// What is to come of a packet in a self-test.
@@ -57,6 +58,7 @@ pub struct Preparer {
     launcher: Launcher,
     config: Config,
     arena: Arc<Arena>,
+    vm: Option<VmFeed>,
 }
 
 impl Preparer {
@@ -66,7 +68,9 @@ impl Preparer {
     ///
     /// It does not start, or fails its test.
     pub fn prepare(&self, object: &[u8], test: &SelfTest) -> Result<Prepared, StartError> {
-        let mut peer = Peer::start(&self.launcher, &self.config, &self.arena, object)?;
+        let vm = self.vm.as_ref();
+        let mut peer = Peer::start(&self.launcher, &self.config, &self.arena, object, vm)?;
+        vm_feed::check(vm, &peer.keys)?;
         for (at, (port, packet, expected)) in test.packets.iter().enumerate() {
             let request =
                 Request::Test { setup: test.setup.clone(), port: *port, packet: packet.clone() };
@@ -112,7 +116,12 @@ fn check(
 impl Sandbox {
     /// What prepares programs for this sandbox.
     pub fn preparer(&self) -> Preparer {
-        Preparer { launcher: self.launcher.clone(), config: self.config, arena: self.arena.clone() }
+        Preparer {
+            launcher: self.launcher.clone(),
+            config: self.config,
+            arena: self.arena.clone(),
+            vm: self.vm.clone(),
+        }
     }
 
     /// Lets a new version take over, between two packets: what is on its way is waited for. Maps that

@@ -95,6 +95,20 @@ pub(crate) fn counting(version: i32) -> Vec<u8> {
     object(code, maps)
 }
 
+/// Sends packets to the port that is the value of a key of the VM's, if that is fresh, and drops them if
+/// it is not.
+pub(crate) fn by_vm(key: &str) -> Vec<u8> {
+    let get = |part| [one(0xb7, 1, 0, 0, 0), one(0xb7, 2, 0, 0, part)];
+    let mut code = vec![one(0xbf, 6, 2, 0, 0)];
+    code.extend(get(0));
+    code.extend([one(opcode::CALL, 0, callee::HELPER, 0, 20), one(0x63, 6, 0, 12, 0)]);
+    code.extend(get(1));
+    code.extend([one(opcode::CALL, 0, callee::HELPER, 0, 20), one(0x62, 6, 0, 8, 3), EXIT]);
+    let functions = [(0, "entry".to_owned())].into();
+    let object = Object { code, functions, keys: vec![key.to_owned()], ..Object::default() };
+    p4::object::write(&object).expect("an object")
+}
+
 /// The program that tenants' processes are.
 pub(crate) fn launcher() -> Launcher {
     Launcher { program: env!("CARGO_BIN_EXE_kaido-sandbox").into(), arguments: vec![] }

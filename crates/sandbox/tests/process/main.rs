@@ -7,3 +7,4 @@ mod isolation;
 mod kills;
 mod swaps;
 mod traffic;
+mod vm;

@@ -120,9 +120,11 @@ impl Sandbox {
                 let (done, result) = channel();
                 let (launcher, config) = (self.launcher.clone(), self.config);
                 let (arena, object) = (self.arena.clone(), self.object.clone());
+                // What the VM publishes by now is no reason not to start again: it was checked once.
+                let vm = self.vm.clone();
                 let told: Vec<Operation> = self.journal.operations().cloned().collect();
                 std::thread::spawn(move || {
-                    let peer = Peer::start(&launcher, &config, &arena, &object);
+                    let peer = Peer::start(&launcher, &config, &arena, &object, vm.as_ref());
                     // Who asked may be gone: then the process goes as well.
                     let _ = done.send(peer.and_then(|peer| tell(peer, told, &config)));
                 });
