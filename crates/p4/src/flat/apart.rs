@@ -16,6 +16,7 @@ impl Graph {
         values: &[ValueId],
         telling: &[usize],
     ) -> Vec<(BlockId, Vec<ValueId>)> {
+        let block = self.joined(block);
         let whole = || vec![(block, values.to_vec())];
         if !self.can_be_parted(block, values) {
             return whole();
@@ -41,6 +42,20 @@ impl Graph {
         }
         self.blocks[block.index()] = super::Block::default();
         parts
+    }
+
+    /// The block that a block is one with: the only one that leads to it, and nowhere else.
+    fn joined(&mut self, mut block: BlockId) -> BlockId {
+        while let [from] = self.blocks[block.index()].predecessors[..]
+            && self.blocks[from.index()].end == End::Jump(block)
+            && self.blocks[block.index()].phis.is_empty()
+        {
+            let here = std::mem::take(&mut self.blocks[block.index()]);
+            self.blocks[from.index()].body.extend(here.body);
+            self.blocks[from.index()].end = End::Nothing;
+            block = from;
+        }
+        block
     }
 
     fn can_be_parted(&self, block: BlockId, values: &[ValueId]) -> bool {

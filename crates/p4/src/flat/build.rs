@@ -117,10 +117,12 @@ impl Builder {
         matches!(self.graph.op(self.resolved(of)), Op::Compare(..))
     }
 
-    /// Ends the block, unless it has ended.
+    /// Ends the block, unless it has ended or nothing leads to it.
     pub(super) fn end(&mut self, end: End) {
+        let is_first = self.block == BlockId(0);
         let block = &mut self.graph.blocks[self.block.index()];
-        if block.end != End::Nothing {
+        let is_reached = is_first || !block.predecessors.is_empty();
+        if block.end != End::Nothing || !is_reached {
             return;
         }
         block.end = end;
@@ -243,10 +245,11 @@ impl Builder {
         phi
     }
 
-    /// Simplifies what there is so far, and leads ways past decisions that may lead to the blocks `to`.
+    /// Simplifies what there is so far, and leads ways past decisions: all, or those that may lead to the
+    /// blocks `to`.
     /// Of the blocks `ends`, each goes on with its slots: no other is known behind it, and no value that
     /// was read before.
-    pub(super) fn settle(&mut self, ends: &[(BlockId, Vec<Slot>)], to: &[BlockId]) {
+    pub(super) fn settle(&mut self, ends: &[(BlockId, Vec<Slot>)], to: Option<&[BlockId]>) {
         let mut outside = Vec::with_capacity(ends.len());
         for (block, slots) in ends {
             self.block = *block;
@@ -257,7 +260,7 @@ impl Builder {
         for value in outside.iter_mut().flat_map(|(_, values)| values) {
             *value = instead.of(*value);
         }
-        self.graph.thread(Some(to), &mut outside);
+        self.graph.thread(to, &mut outside);
         self.written.clear();
         self.known.clear();
         for ((block, slots), (_, values)) in ends.iter().zip(outside) {
@@ -323,7 +326,7 @@ impl Builder {
     }
 
     /// What a value has turned out to be.
-    fn resolved(&self, of: ValueId) -> ValueId {
+    pub(super) fn resolved(&self, of: ValueId) -> ValueId {
         self.instead.of(of)
     }
 

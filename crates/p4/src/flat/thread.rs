@@ -9,7 +9,7 @@ use super::{BlockId, End, Graph, Op, ValueId};
 /// The most values that meet in a block for it to be looked at.
 const MAX_PHIS: usize = 256;
 /// The most changes to a program.
-const MAX_CHANGES: usize = 512;
+const MAX_CHANGES: usize = 8192;
 
 /// A block that goes on later, and values that are used at its end.
 pub(super) type Outside = (BlockId, Vec<ValueId>);

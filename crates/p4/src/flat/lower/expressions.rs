@@ -99,7 +99,7 @@ impl Lower<'_> {
             K::Call(function, arguments) => self.call_function(*function, arguments)?,
             K::ExternCall(call) => self.extern_call(call, of)?,
             K::Apply(table, what) => {
-                let hit = self.apply_table(*table)?;
+                let hit = self.apply_table(*table, true)?;
                 vec![match what {
                     Applied::Hit => hit,
                     Applied::Miss => self.build.not(hit),

@@ -117,7 +117,7 @@ impl Lower<'_> {
 
     /// The slots within a type that tell ways apart: which element is next in stacks, and, if asked for,
     /// which headers there are and where.
-    fn telling(&self, of: &Type, at: Slot, headers: bool, found: &mut Vec<Slot>) {
+    pub(super) fn telling(&self, of: &Type, at: Slot, headers: bool, found: &mut Vec<Slot>) {
         match of {
             Type::Record(_) if headers && self.program.is_header(of) => {
                 found.extend([at + VALID, at + ORIGIN]);

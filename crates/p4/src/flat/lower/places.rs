@@ -3,9 +3,9 @@
 
 use super::numbers::Number;
 use super::{Lower, Lowered, NotCompiled};
-use crate::flat::build::Slot;
+use crate::flat::build::{Builder, Slot};
 use crate::flat::shape::VALID;
-use crate::flat::{Compare, ValueId};
+use crate::flat::{Binary, Compare, Op, ValueId};
 use crate::ir::{Expression, ExpressionKind, Type};
 
 /// The most elements that an index chooses among, of stacks within stacks together.
@@ -18,6 +18,8 @@ pub(super) struct Place {
     pub of: Type,
     /// Where it may be: its first slot, and what has to hold for it.
     choices: Vec<(Option<ValueId>, Slot)>,
+    /// If an index decides alone: it, and the choices are the elements in their order.
+    index: Option<ValueId>,
     /// If it is a header of a union: the others, and where they are from its own slot.
     others: Vec<(i64, Type)>,
     /// Bits of a number: the lowest, how many, and the type of the number.
@@ -43,6 +45,7 @@ impl Lower<'_> {
             K::Variable(id) => Place {
                 of: of.of.clone(),
                 choices: vec![(None, self.variable(*id))],
+                index: None,
                 others: Vec::new(),
                 slice: None,
             },
@@ -86,7 +89,7 @@ impl Lower<'_> {
                     (next, self.build.compare(Compare::Less, next, size))
                 } else {
                     let zero = self.build.constant(0);
-                    let last = self.build.by(crate::flat::Binary::Subtract, next, 1);
+                    let last = self.build.by(Binary::Subtract, next, 1);
                     (last, self.build.compare(Compare::NotEqual, next, zero))
                 };
                 self.require(fits);
@@ -113,6 +116,8 @@ impl Lower<'_> {
         let Type::Stack(_, size) = stack.of else {
             return self.refuse(of.span, "this is no stack");
         };
+        let alone = matches!(stack.choices[..], [(None, _)]) && index_width <= 64;
+        let decides = index.first().copied().filter(|_| alone);
         let mut choices = Vec::new();
         for at in 0..size as usize {
             let wanted = self.build.number(&at.into(), index_width.max(64));
@@ -128,7 +133,7 @@ impl Lower<'_> {
                             (around, Some(_)) => around,
                             (None, None) => Some(is),
                             (Some(around), None) => {
-                                Some(self.build.binary(crate::flat::Binary::And, around, is))
+                                Some(self.build.binary(Binary::And, around, is))
                             }
                         };
                         choices.push((holds, slot + range.start));
@@ -143,7 +148,8 @@ impl Lower<'_> {
                 help: Some("a register holds many values".to_owned()),
             });
         }
-        Ok(Place { of: of.of.clone(), choices, others: Vec::new(), slice: None })
+        let index = decides.filter(|_| choices.len() == size as usize);
+        Ok(Place { of: of.of.clone(), choices, index, others: Vec::new(), slice: None })
     }
 
     /// What is there: zeros where an index leads nowhere.
@@ -157,10 +163,18 @@ impl Lower<'_> {
             Some((None, slot)) => self.read_all(*slot, count),
             _ => self.initial(&of),
         };
-        for (holds, slot) in &place.choices {
-            if let Some(holds) = holds {
-                let here = self.read_all(*slot, count);
-                values = self.build.choose(*holds, &here, &values);
+        let all = place.choices.iter().filter_map(|(holds, slot)| Some(((*holds)?, *slot)));
+        let all: Vec<_> = all.map(|(holds, slot)| (holds, self.read_all(slot, count))).collect();
+        for (at, value) in values.iter_mut().enumerate() {
+            let here: Vec<_> = all.iter().map(|(_, here)| here[at]).collect();
+            if let Some(index) = place.index
+                && let Some(found) = self.build.indexed(index, &here, *value)
+            {
+                *value = found;
+                continue;
+            }
+            for ((holds, _), here) in all.iter().zip(here) {
+                *value = self.build.select(*holds, here, *value);
             }
         }
         match &place.slice {
@@ -221,7 +235,7 @@ impl Lower<'_> {
     pub(super) fn advance_next(&mut self, stack: &Place) {
         let place = stack.clone().part(Type::bit(32), 0);
         let next = self.read(&place)[0];
-        let next = self.build.by(crate::flat::Binary::Add, next, 1);
+        let next = self.build.by(Binary::Add, next, 1);
         self.write(&place, &[next]);
     }
 
@@ -230,5 +244,41 @@ impl Lower<'_> {
         let (next, reject) = (self.build.new_block(), self.reject);
         self.build.branch(holds, next, reject);
         self.build.continue_in(next);
+    }
+}
+
+impl Builder {
+    /// The field that an index chooses among such as stand one behind the other in the packet; `beyond`
+    /// where it leads to none of them. None if they do not.
+    fn indexed(&mut self, index: ValueId, all: &[ValueId], beyond: ValueId) -> Option<ValueId> {
+        let behind = all.iter().position(|one| *one == beyond).unwrap_or(all.len());
+        let (there, rest) = all.split_at(behind);
+        let Op::Field { at: first, bit, width, bytes } = *self.graph.op(*there.first()?) else {
+            return None;
+        };
+        let start = self.graph.constant(self.resolved(first))?;
+        let mut starts = Vec::with_capacity(there.len());
+        for one in there {
+            match *self.graph.op(*one) {
+                Op::Field { at, bit: other, width: bits, .. } if (other, bits) == (bit, width) => {
+                    starts.push(self.graph.constant(self.resolved(at))?);
+                }
+                _ => return None,
+            }
+        }
+        let step = starts.get(1)?.checked_sub(start)?;
+        let is_even = starts.windows(2).all(|two| two[1].checked_sub(two[0]) == Some(step));
+        if !is_even || rest.iter().any(|one| *one != beyond) {
+            return None;
+        }
+        let count = self.constant(there.len() as u64);
+        let fits = self.compare(Compare::Less, index, count);
+        // What is loaded is there, whatever the index.
+        let zero = self.constant(0);
+        let index = self.select(fits, index, zero);
+        let behind = self.by(Binary::Multiply, index, step);
+        let at = self.binary(Binary::Add, behind, first);
+        let found = self.op(Op::Field { at, bit, width, bytes });
+        Some(self.select(fits, found, beyond))
     }
 }

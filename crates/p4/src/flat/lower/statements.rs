@@ -102,7 +102,7 @@ impl Lower<'_> {
             }
             K::Block(all) => self.all(all)?,
             K::ApplyTable(table) => {
-                self.apply_table(*table)?;
+                self.apply_table(*table, false)?;
             }
             K::ApplyBlock(instance, arguments) => self.apply_block(*instance, arguments)?,
             K::CallAction(call) => self.call_action(call.action, &call.arguments)?,

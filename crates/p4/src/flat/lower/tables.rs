@@ -1,6 +1,6 @@
 //! Tables, value sets and registers: what is looked up in maps (P4_16 specification, section 14.2).
 
-use super::{Lower, Lowered};
+use super::{Lower, Lowered, Ways};
 use crate::flat::build::Slot;
 use crate::flat::shape::limbs;
 use crate::flat::{Binary, BlockId, Op, ValueId};
@@ -11,12 +11,13 @@ use crate::layout::{Encoding, Leaf, TableMaps, storage};
 pub(super) const MAP_LOOKUP: i32 = 1;
 
 impl Lower<'_> {
-    /// Applies a table: whether an entry was found.
-    pub(super) fn apply_table(&mut self, id: TableId) -> Lowered<ValueId> {
+    /// Applies a table: whether an entry was found, which is `asked` for or not.
+    pub(super) fn apply_table(&mut self, id: TableId, asked: bool) -> Lowered<ValueId> {
         let hit = self.slots(1);
         let after = self.build.new_block();
         let count = self.program.tables[id.index()].actions.len();
-        self.look_up(id, hit, &vec![after; count])?;
+        let apart = asked && self.ways != Ways::Together;
+        self.look_up(id, hit, &vec![after; count], apart)?;
         self.build.continue_in(after);
         Ok(self.build.read(hit))
     }
@@ -37,7 +38,7 @@ impl Lower<'_> {
         let actions = &self.program.tables[id.index()].actions;
         let targets: Vec<_> = actions.iter().map(|one| case_of(one.call.action)).collect();
         let hit = self.slots(1);
-        self.look_up(id, hit, &targets)?;
+        self.look_up(id, hit, &targets, false)?;
         let after = self.build.new_block();
         for (block, body) in blocks.into_iter().zip(bodies) {
             self.build.continue_in(block);
@@ -48,8 +49,9 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Looks a table's key up and runs the action that is found; behind each it goes on in a block.
-    fn look_up(&mut self, id: TableId, hit: Slot, behind: &[BlockId]) -> Lowered {
+    /// Looks a table's key up and runs the action that is found; behind each it goes on in a block. An
+    /// entry's action and the default one may be kept apart: so it is known behind which one it was.
+    fn look_up(&mut self, id: TableId, hit: Slot, behind: &[BlockId], apart: bool) -> Lowered {
         let table = &self.program.tables[id.index()];
         let Some(&at) = self.made.blocks[self.around].tables.get(&id) else {
             return self.refuse(table.declared.span, "this table was not made");
@@ -71,7 +73,11 @@ impl Lower<'_> {
             self.build.write(entry, found);
             let one = self.build.constant(1);
             self.build.write(hit, one);
-            self.build.jump(run);
+            if apart {
+                self.run_entry(id, maps, entry, behind)?;
+            } else {
+                self.build.jump(run);
+            }
             self.build.continue_in(missed);
         }
         let zero = self.build.constant(0);
@@ -88,7 +94,7 @@ impl Lower<'_> {
             self.run_action(call.action, &call.arguments, &values)?;
             self.build.jump(behind[*action]);
             self.build.continue_in(run);
-            return if maps.entries.is_some() {
+            return if maps.entries.is_some() && !apart {
                 self.run_entry(id, maps, entry, behind)
             } else {
                 Ok(())

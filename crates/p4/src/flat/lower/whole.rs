@@ -1,8 +1,8 @@
 //! Parser, pipeline and deparser, one behind the other.
 
-use super::deparser::Writing;
-use super::{Lower, Lowered, part};
+use super::{Lower, Lowered, Ways, part};
 use crate::flat::{BlockId, End, Op};
+use crate::ir::VariableId;
 use crate::layout::metadata;
 use crate::model::{action, field};
 use crate::source::Span;
@@ -30,9 +30,17 @@ impl Lower<'_> {
 
         self.metadata = vec![parsed[3]];
         let nowhere = self.build.new_block();
+        let parsers = self.ends(parser, nowhere)?;
+        self.settle_parser(&parsers, &parsed);
+        let mut ends = Vec::new();
+        for end in parsers {
+            ends.push(self.run_pipeline(end, parser, pipeline)?);
+        }
+        let piped = self.parameters(pipeline);
         let mut writings = Vec::new();
-        for end in self.ends(parser, nowhere)? {
-            writings.push(self.behind_parser(end, [parser, pipeline, deparser])?);
+        for end in self.keep_apart(ends, &piped) {
+            self.build.block = end;
+            writings.push(self.deparse(piped[0], self.variable(piped[2]), deparser)?);
         }
         self.write_packets(writings)?;
 
@@ -42,13 +50,23 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// From an end of the parser to where the packet is written.
-    fn behind_parser(
-        &mut self,
-        end: BlockId,
-        [parser, pipeline, deparser]: [usize; 3],
-    ) -> Lowered<Writing> {
-        self.build.continue_in(end);
+    /// Has it known what headers hold behind the parser.
+    fn settle_parser(&mut self, ends: &[BlockId], parsed: &[VariableId]) {
+        let mut slots = vec![self.at, self.truncated];
+        for id in &parsed[1..] {
+            let first = self.variable(*id);
+            slots.extend(first..first + self.program.slots(&self.type_of(*id)));
+        }
+        let ends: Vec<_> = ends.iter().map(|end| (*end, slots.clone())).collect();
+        for (end, _) in &ends {
+            self.build.seal(*end);
+        }
+        self.build.settle(&ends, Some(&[self.reject]));
+    }
+
+    /// From an end of the parser to the end of the pipeline.
+    fn run_pipeline(&mut self, end: BlockId, parser: usize, pipeline: usize) -> Lowered<BlockId> {
+        self.build.block = end;
         let (parsed, piped) = (self.parameters(parser), self.parameters(pipeline));
         for (from, to) in parsed[1..].iter().zip(&piped) {
             self.copy(*from, *to);
@@ -59,7 +77,28 @@ impl Lower<'_> {
         self.block(pipeline)?;
         self.build.jump(exit);
         self.build.continue_in(exit);
-        self.deparse(piped[0], self.variable(piped[2]), deparser)
+        Ok(exit)
+    }
+
+    /// Parts ends of the pipeline by what leaves there.
+    fn keep_apart(&mut self, ends: Vec<BlockId>, piped: &[VariableId]) -> Vec<BlockId> {
+        if self.ways == Ways::Together {
+            return ends;
+        }
+        let std = self.variable(piped[2]);
+        let first = self.variable(piped[0]);
+        let mut slots = vec![self.at, self.truncated];
+        slots.extend(std..part(std, field::NAMES.len()));
+        slots.extend(first..first + self.program.slots(&self.type_of(piped[0])));
+        let mut telling = vec![self.at, self.truncated, part(std, field::OUTPUT_ACTION)];
+        self.telling(&self.type_of(piped[0]), first, true, &mut telling);
+        let ends: Vec<_> = ends.into_iter().map(|end| (end, slots.clone())).collect();
+        self.build.settle(&ends, None);
+        let mut parts = Vec::new();
+        for (end, slots) in &ends {
+            parts.extend(self.build.part(*end, slots, &telling));
+        }
+        parts
     }
 
     /// Ends the run: the packet stays as it came.

@@ -8,9 +8,8 @@ mod moves;
 mod parts;
 mod stores;
 
-use super::{Lower, Lowered, Ways, part};
+use super::{Lower, Lowered, part};
 use crate::flat::build::Slot;
-use crate::flat::shape::{ORIGIN, VALID};
 use crate::flat::{Binary, BlockId, Compare, End, Op, ValueId};
 use crate::ir::{Expression, Type, VariableId};
 use crate::layout::metadata;
@@ -110,22 +109,14 @@ impl Lower<'_> {
         let ends: Vec<_> = writings.iter().map(|one| (one.block, self.needed(one))).collect();
         let mut leads = vec![self.reject];
         leads.extend(writings.iter().map(|one| one.dropped));
-        self.build.settle(&ends, &leads);
-        let mut parts = Vec::new();
-        for (writing, (block, slots)) in writings.iter().zip(&ends) {
-            let blocks = match self.ways {
-                Ways::Together => vec![*block],
-                _ => self.build.part(*block, slots, &self.telling_of(writing)),
-            };
-            parts.extend(blocks.into_iter().map(|block| (block, writing)));
-        }
+        self.build.settle(&ends, Some(&leads));
         self.order = (0..).zip(self.build.graph.order()).map(|(at, block)| (block, at)).collect();
-        for (block, writing) in parts {
+        for one in writings {
             // Some are always dropped.
-            if self.order.contains_key(&block) {
-                self.build.block = block;
-                self.write_packet(&writing.sites)?;
-                self.finish(writing.std, true);
+            if self.order.contains_key(&one.block) {
+                self.build.block = one.block;
+                self.write_packet(one.sites)?;
+                self.finish(one.std, true);
             }
         }
         Ok(())
@@ -139,12 +130,6 @@ impl Lower<'_> {
             slots.extend(site.slots..site.slots + self.program.slots(&site.of));
         }
         slots
-    }
-
-    /// Those of them that decide where things go.
-    fn telling_of(&self, writing: &Writing) -> Vec<Slot> {
-        let headers = writing.sites.iter().flat_map(|one| [one.slots + VALID, one.slots + ORIGIN]);
-        headers.chain([self.at, self.truncated]).collect()
     }
 
     /// Tells what becomes of the packet, and by which ports it leaves.
@@ -171,14 +156,14 @@ impl Lower<'_> {
 
     // ---- the packet ----
 
-    fn write_packet(&mut self, sites: &[Site]) -> Lowered {
+    fn write_packet(&mut self, sites: Vec<Site>) -> Lowered {
         let read = self.build.read(self.at);
         let mut to = self.build.constant(0);
         let mut parts = Vec::new();
         let mut varying = Vec::new();
         for site in sites {
             let value = self.read_all(site.slots, self.program.slots(&site.of));
-            to = self.part(site, &value, to, (&mut parts, &mut varying));
+            to = self.part(&site, &value, to, (&mut parts, &mut varying));
         }
         let more = self.build.binary(Binary::Subtract, to, read);
         for part in &mut parts {
