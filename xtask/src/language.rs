@@ -33,8 +33,8 @@ fn page(root: &Path) -> anyhow::Result<String> {
     let mut page = String::from(
         "# What of P4_16 is there\n\n\
          Each line is a program with a test that is run with every change (`make test`), against the\n\
-         language specification 1.2.5 and the model `ubpf_model.p4`. What is not there is refused by name,\n\
-         with its place. Written by `cargo xtask language`.\n\n\
+         language specification 1.2.5 and the models `ubpf_model.p4`, `kaido.p4` and `vm.p4`. What is not\n\
+         there is refused by name, with its place. Written by `cargo xtask language`.\n\n\
          | program | shows |\n|---|---|\n",
     );
     for name in names {

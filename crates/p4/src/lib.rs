@@ -4,9 +4,10 @@
 //! makes tokens of files, [`syntax`] a program of tokens, and the checker a program whose names and
 //! types are known, [`ir`]. [`interpret`] runs it as the language says, [`stf`] runs tests on it.
 //! [`flat`] writes every call out, and [`ebpf`] makes code of that: an [`object`], whose tables are in
-//! maps as [`layout`] says. No I/O: included files are handed in.
+//! maps as [`layout`] says; [`cells`] are what counters and meters hold in them. No I/O: included files are handed in.
 #![forbid(unsafe_code)]
 
+pub mod cells;
 mod check;
 pub mod diagnostic;
 pub mod ebpf;

@@ -1,10 +1,11 @@
 //! The model: the files that every program may include, and what its metadata is.
 
-use crate::ir::{Program, Type};
+use crate::ir::{ExternId, PlacedObject, Program, Type, Value};
 
 /// Their names and texts.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     ("core.p4", include_str!("../model/core.p4")),
+    ("kaido.p4", include_str!("../model/kaido.p4")),
     ("ubpf_model.p4", include_str!("../model/ubpf_model.p4")),
     ("vm.p4", include_str!("../model/vm.p4")),
 ];
@@ -38,7 +39,72 @@ pub(crate) mod field {
     pub(crate) const CLONE_PORT: usize = 5;
 }
 
+/// The extern objects that the model has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Object {
+    /// Values by index.
+    Register,
+    /// Counts by index.
+    Counter,
+    /// Counts of a table's entries.
+    DirectCounter,
+    /// Meters by index.
+    Meter,
+    /// Meters of a table's entries.
+    DirectMeter,
+    /// Values for the control plane.
+    Digest,
+}
+
+impl Object {
+    /// Whether it belongs to a table.
+    pub fn is_direct(self) -> bool {
+        matches!(self, Self::DirectCounter | Self::DirectMeter)
+    }
+}
+
+/// What is counted, or what rates are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Packets.
+    Packets,
+    /// Their bytes.
+    Bytes,
+    /// Both, by a counter.
+    Both,
+}
+
 impl Program {
+    /// Which of the model's objects an extern is; None if it is somebody else's.
+    pub fn model_object(&self, of: ExternId) -> Option<Object> {
+        Some(match &*self.externs[of.index()].declared.name {
+            "Register" => Object::Register,
+            "Counter" => Object::Counter,
+            "DirectCounter" => Object::DirectCounter,
+            "Meter" => Object::Meter,
+            "DirectMeter" => Object::DirectMeter,
+            "Digest" => Object::Digest,
+            _ => return None,
+        })
+    }
+
+    /// What a counter counts, or a meter's rates are in: the last argument of its constructor.
+    pub fn unit(&self, object: &PlacedObject) -> Unit {
+        match object.arguments.last().and_then(|one| one.constant()) {
+            Some(Value::Member(1)) => Unit::Bytes,
+            Some(Value::Member(2)) => Unit::Both,
+            _ => Unit::Packets,
+        }
+    }
+
+    /// The ones of the width that a counter's numbers have: up to 64.
+    pub(crate) fn count_mask(&self, object: &PlacedObject) -> u64 {
+        match object.types.first().map(|of| self.representation(of)) {
+            Some(Type::Bits { width, .. }) if width < 64 => (1 << width) - 1,
+            _ => u64::MAX,
+        }
+    }
+
     /// Whether the type is the model's metadata.
     pub(crate) fn is_metadata(&self, of: &Type) -> bool {
         matches!(of, Type::Record(id)

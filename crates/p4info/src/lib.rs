@@ -2,6 +2,7 @@
 //! same program has the same ids in every run.
 #![forbid(unsafe_code)]
 
+mod cells;
 mod ids;
 #[cfg(test)]
 mod tests;
@@ -11,8 +12,8 @@ use std::collections::BTreeMap;
 
 use num_traits::ToPrimitive;
 use p4::ir::{
-    ActionId, BlockBody, Declared, Elaborated, Expression, MatchKind, NotMade, PlacedBlock,
-    Program, Type, Value, control_plane_name,
+    ActionId, BlockBody, Declared, Elaborated, MatchKind, NotMade, PlacedBlock, Program, Type,
+    control_plane_name,
 };
 use p4::syntax::ast::{Annotation, Direction};
 use prost::Message;
@@ -20,7 +21,7 @@ use prost_reflect::text_format::FormatOptions;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
 use ids::Ids;
-use types::{Types, bits, named, type_spec};
+use types::{Types, bits, named};
 
 /// The types of `proto/p4/config/v1/p4info.proto`.
 #[expect(missing_docs, clippy::pedantic, reason = "generated; documented in proto/")]
@@ -108,7 +109,8 @@ pub fn info(program: &Program) -> Result<v1::P4Info, Error> {
         });
     }
     value_sets(program, &made, &mut info, &mut types)?;
-    registers(program, &made, &mut info, &mut types)?;
+    cells::counters_and_meters(program, &made, &mut info)?;
+    cells::registers_and_digests(program, &made, &mut info, &mut types)?;
     set_aliases(&mut info);
     if types != Types::default() {
         info.type_info = Some(types);
@@ -271,32 +273,6 @@ fn value_sets(
     Ok(())
 }
 
-fn registers(
-    program: &Program,
-    made: &Elaborated,
-    info: &mut v1::P4Info,
-    types: &mut Types,
-) -> Result<(), Error> {
-    let mut ids = Ids::new(ids::REGISTER, [])?;
-    for object in &made.objects {
-        if &*program.externs[object.of.index()].declared.name != "Register" {
-            continue;
-        }
-        let size = match object.arguments.first().and_then(Expression::constant) {
-            Some(Value::Integer(size)) => size.to_i32().unwrap_or(i32::MAX),
-            _ => 0,
-        };
-        let of = object.types.first();
-        info.registers.push(v1::Register {
-            preamble: Some(ids.preamble(&object.name, &[])),
-            type_spec: of.and_then(|of| type_spec(program, of, types)),
-            size,
-            ..Default::default()
-        });
-    }
-    Ok(())
-}
-
 // ---- names ----
 
 /// `@name("…")` and the others as a program writes them.
@@ -314,6 +290,11 @@ fn set_aliases(info: &mut v1::P4Info) {
     alias(info.actions.iter_mut().filter_map(|one| one.preamble.as_mut()).collect());
     alias(info.value_sets.iter_mut().filter_map(|one| one.preamble.as_mut()).collect());
     alias(info.registers.iter_mut().filter_map(|one| one.preamble.as_mut()).collect());
+    alias(info.counters.iter_mut().filter_map(|one| one.preamble.as_mut()).collect());
+    alias(info.direct_counters.iter_mut().filter_map(|one| one.preamble.as_mut()).collect());
+    alias(info.meters.iter_mut().filter_map(|one| one.preamble.as_mut()).collect());
+    alias(info.direct_meters.iter_mut().filter_map(|one| one.preamble.as_mut()).collect());
+    alias(info.digests.iter_mut().filter_map(|one| one.preamble.as_mut()).collect());
 }
 
 fn alias(all: Vec<&mut v1::Preamble>) {

@@ -156,3 +156,82 @@ fn what_is_written_is_read() {
     assert!(matches!(read(b"tables { what: 1 }"), Err(Unreadable::Text(_))));
     assert!(matches!(read(&[0xff, 0xfe]), Err(Unreadable::Bytes(_))));
 }
+
+const CELLS: &str = "
+#include <kaido.p4>
+header h_t { bit<32> a; }
+struct headers { h_t h; }
+struct meta_t { }
+struct seen_t { bit<32> address; bool odd; }
+parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metadata std) {
+    state start { p.extract(hdr.h); transition accept; }
+}
+control inner(inout headers hdr) {
+    DirectCounter<bit<64>>(PSA_CounterType_t.BYTES) n;
+    @name(\"rate\") DirectMeter(PSA_MeterType_t.PACKETS) m;
+    action use() { n.count(); m.execute(); }
+    table t {
+        key = { hdr.h.a: lpm; }
+        actions = { use; }
+        default_action = use();
+        psa_direct_counter = n;
+        psa_direct_meter = m;
+    }
+    apply { t.apply(); }
+}
+control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
+    @id(0x77) Counter<bit<64>, bit<32>>(1000, PSA_CounterType_t.PACKETS_AND_BYTES) all;
+    Counter<bit<64>, bit<32>>(1, PSA_CounterType_t.PACKETS) few;
+    Meter<bit<32>>(9, PSA_MeterType_t.BYTES) shared;
+    @id(5) Register<bit<8>, bit<32>>(2) kept;
+    Digest<seen_t>() seen;
+    inner() one; inner() two;
+    apply { one.apply(hdr); two.apply(hdr); }
+}
+control dprs(packet_out b, in headers hdr) { apply { b.emit(hdr.h); } }
+ubpf(prs(), c(), dprs()) main;";
+
+#[test]
+fn counters_meters_and_digests_are_described() {
+    let info = made(CELLS).unwrap();
+    let named = |preamble: &Option<v1::Preamble>| preamble.as_ref().map(|one| one.name.clone());
+    let high = |preamble: &Option<v1::Preamble>| preamble.as_ref().map_or(0, |one| one.id >> 24);
+    let id = |preamble: &Option<v1::Preamble>| preamble.as_ref().map_or(0, |one| one.id);
+    use v1::{counter_spec, meter_spec};
+    let [all, few] = &info.counters[..] else { panic!("{:?}", info.counters) };
+    assert_eq!((named(&all.preamble).as_deref(), id(&all.preamble)), (Some("c.all"), 0x1200_0077));
+    assert_eq!((all.size, all.spec.unwrap().unit()), (1000, counter_spec::Unit::Both));
+    assert_eq!((few.size, few.spec.unwrap().unit()), (1, counter_spec::Unit::Packets));
+    let [shared] = &info.meters[..] else { panic!("{:?}", info.meters) };
+    let spec = shared.spec.unwrap();
+    assert_eq!((high(&shared.preamble), shared.size), (0x14, 9));
+    assert_eq!(
+        (spec.unit(), spec.r#type()),
+        (meter_spec::Unit::Bytes, meter_spec::Type::TwoRateThreeColor)
+    );
+    assert_eq!(id(&info.registers[0].preamble), 0x1600_0005);
+    // Each table has its own, and knows them.
+    let names: Vec<_> = info.direct_counters.iter().map(|one| named(&one.preamble)).collect();
+    assert_eq!(names, [Some("c.one.n".to_owned()), Some("c.two.n".to_owned())]);
+    let names: Vec<_> = info.direct_meters.iter().map(|one| named(&one.preamble)).collect();
+    assert_eq!(names, [Some("c.one.rate".to_owned()), Some("c.two.rate".to_owned())]);
+    for (at, table) in info.tables.iter().enumerate() {
+        let (counter, meter) = (&info.direct_counters[at], &info.direct_meters[at]);
+        assert_eq!((high(&counter.preamble), high(&meter.preamble)), (0x13, 0x15));
+        assert_eq!(table.direct_resource_ids, [id(&counter.preamble), id(&meter.preamble)]);
+        let ids = [counter.direct_table_id, meter.direct_table_id];
+        assert_eq!(ids, [id(&table.preamble); 2]);
+        assert_eq!(counter.spec.unwrap().unit(), counter_spec::Unit::Bytes);
+        assert_eq!(meter.spec.unwrap().unit(), meter_spec::Unit::Packets);
+    }
+    let [seen] = &info.digests[..] else { panic!("{:?}", info.digests) };
+    assert_eq!(
+        (high(&seen.preamble), seen.preamble.as_ref().unwrap().alias.as_str()),
+        (0x17, "seen")
+    );
+    assert!(info.type_info.unwrap().structs.contains_key("seen_t"));
+    assert!(seen.type_spec.is_some());
+    let twice =
+        CELLS.replace("Counter<bit<64>, bit<32>>(1,", "@id(0x77) Counter<bit<64>, bit<32>>(1,");
+    assert!(matches!(made(&twice), Err(Error::SameId(..))));
+}

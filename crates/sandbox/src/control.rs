@@ -18,6 +18,17 @@ pub enum Operation {
         /// The key.
         key: Key,
     },
+    /// Some bytes of an entry's value become others; what is beside them stays as the program has it.
+    Write {
+        /// The map, by its place in the program's.
+        map: u32,
+        /// The key.
+        key: Key,
+        /// The first byte of the value.
+        at: u32,
+        /// What it and those behind it become.
+        bytes: Vec<u8>,
+    },
     /// All entries go; an array's become zeros.
     Clear {
         /// The map, by its place in the program's.
@@ -30,7 +41,7 @@ impl Operation {
     pub fn map(&self) -> u32 {
         match self {
             Self::Put(entry) => entry.map,
-            Self::Delete { map, .. } | Self::Clear { map } => *map,
+            Self::Delete { map, .. } | Self::Write { map, .. } | Self::Clear { map } => *map,
         }
     }
 }
@@ -226,6 +237,7 @@ mod tests {
             Operation::Clear { map: 2 },
             put(2, prefix(0, [0; 4]), 4),
             Operation::Delete { map: 3, key: word(2, 5) },
+            Operation::Write { map: 3, key: word(1, 5), at: 2, bytes: vec![7, 7] },
             put(3, word(2, 5), 9),
             put(3, word(9, 7), 9),
             Operation::Delete { map: 3, key: word(1, 5) },
@@ -235,11 +247,11 @@ mod tests {
         ];
         let failed = instance.apply(&batch);
         assert!(
-            matches!(failed, Err(ControlError::Operation { at: 15, why: MapError::Full(2) })),
+            matches!(failed, Err(ControlError::Operation { at: 16, why: MapError::Full(2) })),
             "{failed:?}"
         );
         assert_eq!(all(&mut instance), before);
-        instance.apply(&batch[..15]).unwrap();
+        instance.apply(&batch[..16]).unwrap();
         assert_ne!(all(&mut instance), before);
     }
 
@@ -261,6 +273,25 @@ mod tests {
         assert_eq!(refused(Operation::Clear { map: 4 }), MapError::NoMap);
         let long = MapError::Prefix { given: 33, most: 32 };
         assert_eq!(refused(put(2, prefix(33, [0; 4]), 1)), long);
+        let mut write = |map, key, at, bytes: &[u8]| {
+            refused(Operation::Write { map, key, at, bytes: bytes.to_vec() })
+        };
+        assert_eq!(write(1, bytes(b"zz"), 0, &[1]), MapError::Absent);
+        assert_eq!(write(0, bytes(&9_u32.to_ne_bytes()), 0, &[1]), MapError::Absent);
+        let beyond = MapError::ValueSize { given: 5, wanted: 4 };
+        assert_eq!(write(1, bytes(b"ab"), 3, &[1, 2]), beyond);
+        assert!(matches!(write(1, bytes(b"ab"), u32::MAX, &[1]), MapError::ValueSize { .. }));
+    }
+
+    #[test]
+    fn parts_of_values_are_written() {
+        let mut instance = filled();
+        let write =
+            Operation::Write { map: 2, key: prefix(8, [10, 0, 0, 0]), at: 1, bytes: vec![9, 8] };
+        instance.apply(&[write]).unwrap();
+        let found = instance.get(2, &prefix(8, [10, 0, 0, 0])).unwrap();
+        assert_eq!(found, Some(vec![8, 9, 8, 0]));
+        assert_eq!(instance.get(2, &prefix(16, [10, 1, 0, 0])).unwrap(), Some(vec![16, 0, 0, 0]));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 
 use std::mem::MaybeUninit;
 
-use p4::object::{MAX_KEY, lookup3};
+use p4::cells::{Colour, MeterCell};
+use p4::object::{MAX_KEY, helper, lookup3};
 use p4::vm::{self, GET_VM_INFO};
 
 use crate::address::PACKET;
@@ -40,6 +41,8 @@ pub(crate) fn call(state: &mut State, helper: i32, arguments: [u64; 5]) -> Answe
         9 => Ok(PACKET),
         11 => truncate(state, second),
         GET_VM_INFO => Ok(get_vm_info(state, first, second)),
+        helper::METER => meter(state, first, second, third),
+        helper::DIGEST => digest(state, first, second, third),
         _ => Err(FaultKind::Bounds),
     }
 }
@@ -175,4 +178,38 @@ fn truncate(state: &mut State, length: u64) -> Answer {
 fn get_vm_info(state: &State, key: u64, part: u64) -> u64 {
     let reading = usize::try_from(key).ok().and_then(|key| state.vm.get(key)).copied().flatten();
     vm::get(reading, part, state.now)
+}
+
+/// What a look at two buckets costs, in instructions.
+const METER_COST: u64 = 16;
+
+/// `uint32_t meter(void *cell, uint64_t units, uint32_t colour)`: the colour of a packet of so many units
+/// that has one already, by a meter's cell, which takes them.
+fn meter(state: &mut State, cell: u64, units: u64, colour: u64) -> Answer {
+    state.pay(METER_COST)?;
+    let place =
+        state.reach(cell, u64::from(MeterCell::SIZE))?.cast::<[u8; MeterCell::SIZE as usize]>();
+    // SAFETY: `reach` says that so many bytes are there, and nothing has a reference to them.
+    let bytes = unsafe { place.read_unaligned() };
+    let Some(mut meter) = MeterCell::from_bytes(&bytes) else { return Err(FaultKind::Bounds) };
+    let colour = meter.execute(state.now, units, Colour::from_number(colour & 0xffff_ffff));
+    // SAFETY: as above.
+    unsafe { place.write_unaligned(meter.to_bytes()) };
+    Ok(colour as u64)
+}
+
+/// `void digest(uint32_t id, void *data, uint32_t length)`: a value for the control plane. It has to be
+/// one of the program's digests, of its length.
+fn digest(state: &mut State, id: u64, data: u64, length: u64) -> Answer {
+    let (id, length) = (id & 0xffff_ffff, length & 0xffff_ffff);
+    if state.digests.size(id).is_none_or(|size| u64::from(size) != length) {
+        return Err(FaultKind::Bounds);
+    }
+    state.pay(8 + length / 8)?;
+    let data = state.reach(data, length)?;
+    // SAFETY: `reach` says that so many bytes are there; they are copied, and the queue is none of a
+    // program's regions.
+    let data = unsafe { std::slice::from_raw_parts(data.as_ptr(), length as usize) };
+    state.digests.push(id as u32, data);
+    Ok(0)
 }

@@ -7,6 +7,7 @@ use p4::object::BadObject;
 use p4::vm::Reading;
 
 use crate::address::{CONTEXT, METADATA, STACK, STACK_SIZE};
+use crate::digests::{Digest, Waiting};
 use crate::error::LoadError;
 use crate::interpret;
 use crate::maps::{MapError, MapRef, Store};
@@ -49,7 +50,7 @@ impl Instance {
             MapRef(map).put_first(entry).map_err(wrong)?;
         }
         let views = maps.iter().map(|map| View { values: map.values.memory() }).collect();
-        let mut state = State::new();
+        let mut state = State::new(Waiting::new(program.digests()));
         state.vm = vec![None; program.keys().len()];
         Ok(Self { program: program.clone(), maps, views, state, is_changed: true })
     }
@@ -89,6 +90,23 @@ impl Instance {
     /// Lines that the program has printed; nobody reads them.
     pub fn printed(&self) -> u64 {
         self.state.printed
+    }
+
+    /// Takes what the program has for the control plane, oldest first.
+    pub fn digests(&mut self) -> Vec<Digest> {
+        let mut all = Vec::new();
+        self.take_digests(|id, data| all.push(Digest { id, data: data.to_vec() }));
+        all
+    }
+
+    /// The same, one by one: the id of each, and its bytes.
+    pub(crate) fn take_digests(&mut self, with: impl FnMut(u32, &[u8])) {
+        self.state.digests.take(with);
+    }
+
+    /// Values for the control plane that nobody took before there was no room any more.
+    pub fn lost_digests(&self) -> u64 {
+        self.state.digests.lost
     }
 
     /// The time that the program sees from now on, since the machine's start.

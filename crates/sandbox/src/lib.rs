@@ -22,6 +22,7 @@
 pub mod address;
 mod compile;
 mod control;
+mod digests;
 mod error;
 mod flow;
 mod helpers;
@@ -39,6 +40,7 @@ mod tested;
 mod tests;
 
 pub use control::{ControlError, Maps, Operation, Piece};
+pub use digests::Digest;
 pub use error::LoadError;
 pub use instance::Instance;
 pub use maps::{MapError, TernaryKey};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use p4::object::{Entry, Map, Object};
+use p4::object::{Digest, Entry, Map, Object};
 
 use crate::compile::Native;
 use crate::error::LoadError;
@@ -48,6 +48,8 @@ pub(crate) struct Loaded {
     pub(crate) entries: Vec<Entry>,
     /// What it reads of its tenant's VM.
     pub(crate) keys: Vec<String>,
+    /// What it may tell the control plane.
+    pub(crate) digests: Vec<Digest>,
     pub(crate) limits: Limits,
     /// None: it is interpreted.
     pub(crate) native: Option<Native>,
@@ -91,8 +93,8 @@ impl Program {
             Engine::Interpreter => None,
         };
         let (maps, entries) = (object.maps.clone(), object.entries.clone());
-        let keys = object.keys.clone();
-        Ok(Self(Arc::new(Loaded { flow, maps, entries, keys, limits: *limits, native })))
+        let (keys, digests, limits) = (object.keys.clone(), object.digests.clone(), *limits);
+        Ok(Self(Arc::new(Loaded { flow, maps, entries, keys, digests, limits, native })))
     }
 
     /// What runs it.
@@ -108,6 +110,11 @@ impl Program {
     /// The names of what it reads of its tenant's VM, in the order of their numbers.
     pub fn keys(&self) -> &[String] {
         &self.0.keys
+    }
+
+    /// What it may tell the control plane, by the ids of [`crate::Digest`].
+    pub fn digests(&self) -> &[Digest] {
+        &self.0.digests
     }
 
     /// What it may take.

@@ -7,6 +7,7 @@ use p4::vm::Reading;
 use crate::address::{
     MAPS, METADATA, METADATA_SIZE, PACKET, REGION_BITS, STACK, STACK_SIZE, VALUES,
 };
+use crate::digests::Waiting;
 use crate::maps::Store;
 use crate::outcome::FaultKind;
 use crate::packet::PacketBuffer;
@@ -51,6 +52,8 @@ pub(crate) struct State {
     pub(crate) buffer: *mut PacketBuffer<'static>,
     /// What the tenant's VM publishes, by the program's keys.
     pub(crate) vm: Vec<Option<Reading>>,
+    /// What the control plane is to be told.
+    pub(crate) digests: Waiting,
     #[cfg(test)]
     pub(crate) after: Margin,
 }
@@ -85,7 +88,7 @@ const _: () = assert!(size_of::<Metadata>() == METADATA_SIZE as usize);
 pub(crate) struct Stack(pub(crate) [u8; STACK_SIZE as usize]);
 
 impl State {
-    pub(crate) fn new() -> Box<Self> {
+    pub(crate) fn new(digests: Waiting) -> Box<Self> {
         Box::new(Self {
             #[cfg(test)]
             before: Margin::UNTOUCHED,
@@ -104,6 +107,7 @@ impl State {
             maps: ptr::slice_from_raw_parts_mut(NonNull::dangling().as_ptr(), 0),
             buffer: ptr::null_mut(),
             vm: Vec::new(),
+            digests,
             #[cfg(test)]
             after: Margin::UNTOUCHED,
         })

@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use p4::cells::{Count, MeterCell, Rates};
 use p4::ebpf::Compiled;
 use p4::interpret::tables::Entry;
 use p4::interpret::{self, Outcome};
 use p4::ir::{Elaborated, Value};
+use p4::model::Object;
 use p4::object;
-use p4::stf::Said;
+use p4::stf::{Cell, Said};
 
+use crate::control::{Maps, Operation};
 use crate::{Instance, LoadError, PacketBuffer, Program, Verdict};
 
 /// Bytes in front of a packet, and behind it.
@@ -43,6 +46,10 @@ impl<'c> Tested<'c> {
     pub fn set_time(&mut self, now: Duration) {
         self.now = now;
         self.instance.set_time(now);
+    }
+
+    fn apply(&mut self, change: Operation) -> Result<(), String> {
+        self.instance.apply(&[change]).map_err(|why| why.to_string())
     }
 
     fn put(&mut self, entry: &object::Entry) -> Result<(), String> {
@@ -87,8 +94,44 @@ impl p4::stf::Runs for Tested<'_> {
         action: usize,
         arguments: Vec<Value>,
     ) -> Result<(), String> {
-        let entry = self.compiled.maps.tables[at].default_entry(action, &arguments);
-        self.put(&entry.ok_or("what the table does by default is constant")?)
+        let table = &self.compiled.maps.tables[at];
+        let constant = "what the table does by default is constant";
+        let entry = table.default_entry(action, &arguments).ok_or(constant)?;
+        let kept = table.action_size() as usize;
+        let object::Entry { map, key, value } = entry;
+        self.apply(Operation::Write { map, key, at: 0, bytes: value[..kept].to_vec() })
+    }
+
+    fn count(&mut self, at: usize, cell: Cell<'_>) -> Result<Count, String> {
+        let (map, key, offset) = self
+            .compiled
+            .maps
+            .cell(&self.made, (at, Object::DirectCounter), cell)
+            .ok_or("no cell")?;
+        let value = self.instance.get(map, &key).map_err(|why| why.to_string())?;
+        let count = value.and_then(|value| Count::from_bytes(value.get(offset as usize..)?));
+        count.ok_or_else(|| "there is no such entry".to_owned())
+    }
+
+    fn set_meter(&mut self, at: usize, cell: Cell<'_>, rates: Rates) -> Result<(), String> {
+        let (map, key, at) = self
+            .compiled
+            .maps
+            .cell(&self.made, (at, Object::DirectMeter), cell)
+            .ok_or("no cell")?;
+        let bytes = MeterCell::set(Some(rates)).to_bytes().to_vec();
+        self.apply(Operation::Write { map, key, at, bytes })
+    }
+
+    fn wait(&mut self, time: u64) {
+        self.now += Duration::from_nanos(time);
+        self.instance.set_time(self.now);
+    }
+
+    fn digests(&mut self) -> Vec<(usize, Vec<u8>)> {
+        let all = self.instance.digests();
+        let maps = &self.compiled.maps;
+        all.iter().filter_map(|one| maps.digest_on_the_wire(one.id, &one.data)).collect()
     }
 
     fn publish(&mut self, key: &str, said: Option<Said>) -> Result<(), String> {

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use p4::Includes;
+use p4::cells::Rates;
 use p4::ebpf::Compiled;
 use p4::object::{Entry, Object};
-use p4::stf::{Command, Line};
+use p4::stf::{Cell, Command, Line};
 use sandbox::{Instance, Limits, Outcome, PacketBuffer, Program, Tested};
 
 /// Bytes of a packet's memory, and those in front of it.
@@ -121,7 +122,12 @@ fn entries(program: &p4::ir::Program, compiled: &Compiled, test: &str) -> Result
     let mut collected =
         Collected { tested: Tested::new(compiled, made, &loaded)?, compiled, entries: Vec::new() };
     let lines = p4::stf::parse(test)?;
-    let puts = |line: &Line| !matches!(line.command, Command::Packet(..) | Command::Expect(..));
+    let puts = |line: &Line| {
+        matches!(
+            line.command,
+            Command::Add { .. } | Command::SetDefault(..) | Command::SetMeter(..)
+        )
+    };
     let lines: Vec<_> = lines.into_iter().filter(puts).collect();
     let failures = p4::stf::run(program, &mut collected, &lines);
     if let Some(failure) = failures.first() {
@@ -160,6 +166,22 @@ impl p4::stf::Runs for Collected<'_> {
         let entry = self.compiled.maps.tables[at].default_entry(action, &arguments);
         self.entries.extend(entry);
         Ok(())
+    }
+
+    fn count(&mut self, at: usize, cell: Cell<'_>) -> Result<p4::cells::Count, String> {
+        p4::stf::Runs::count(&mut self.tested, at, cell)
+    }
+
+    fn set_meter(&mut self, at: usize, cell: Cell<'_>, _: Rates) -> Result<(), String> {
+        Err(format!("{at}, {cell:?}: a program that is measured has no meters that are set"))
+    }
+
+    fn wait(&mut self, time: u64) {
+        p4::stf::Runs::wait(&mut self.tested, time);
+    }
+
+    fn digests(&mut self) -> Vec<(usize, Vec<u8>)> {
+        p4::stf::Runs::digests(&mut self.tested)
     }
 }
 

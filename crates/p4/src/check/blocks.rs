@@ -77,6 +77,7 @@ impl Checker<'_> {
         if wrong {
             return Err(Told);
         }
+        self.check_direct(first_table..tables)?;
         Ok(Block {
             declared: declared(&written.name, &written.annotations),
             parameters: opening.parameters,

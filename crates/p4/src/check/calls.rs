@@ -199,6 +199,7 @@ impl Checker<'_> {
         let parameters = self.parameters_of(&self.program.actions[id.index()].parameters.clone());
         let arguments = self.arguments(call.span, &parameters, &mut [], call.arguments)?;
         self.calls(self.depths.actions[id.index()]);
+        self.calls_action(id, call.span)?;
         Ok(Called::Done(StatementKind::CallAction(ActionCall { action: id, arguments })))
     }
 
@@ -288,10 +289,11 @@ impl Checker<'_> {
                     let names = methods.iter().map(|one| one.declared.name.clone());
                     return self.no_member(name, &Type::Extern(of, outer.into()), names);
                 };
-                let (types, arguments, of) = self.instantiate(&methods[at], &outer, call)?;
+                let (types, arguments, returned) = self.instantiate(&methods[at], &outer, call)?;
+                self.uses_direct(id, of, call.span)?;
                 let callee = Callee::Method(id, at);
                 let kind = ExpressionKind::ExternCall(ExternCall { callee, types, arguments });
-                Ok(Called::Value(Expression { span: call.span, of, kind }))
+                Ok(Called::Value(Expression { span: call.span, of: returned, kind }))
             }
         }
     }

@@ -78,6 +78,7 @@ impl Checker<'_> {
         let parameters = chosen.parameters.clone();
         let arguments = self.arguments(of.span, &parameters, &mut known, arguments)?;
         self.check_made_known(&arguments)?;
+        self.check_cells(of.span, *id, types)?;
         let arguments = arguments.into_iter().map(Made::Value).collect();
         let of = InstanceKind::Extern(*id, types.to_vec());
         Ok(self.new_instance(Instance { declared, of, arguments }))

@@ -6,8 +6,10 @@
 mod arguments;
 mod blocks;
 mod calls;
+mod cells;
 mod conversions;
 mod declarations;
+mod direct;
 mod expressions;
 mod functions;
 mod instances;
@@ -108,6 +110,7 @@ struct Checker<'c> {
     loops: usize,
     /// What is made in the parser or control around it.
     instances: Vec<InstanceId>,
+    direct: direct::Direct,
 }
 
 impl<'c> Checker<'c> {
@@ -127,6 +130,7 @@ impl<'c> Checker<'c> {
             returns: Type::Void,
             loops: 0,
             instances: Vec::new(),
+            direct: direct::Direct::default(),
         }
     }
 

@@ -179,6 +179,7 @@ impl Checker<'_> {
                     (main.span, "a control that has two of another doubles what is in it")
                 }
                 NotMade::TooLarge(span) => (*span, "a table holds more, one entry after the other"),
+                NotMade::NoElements(span) => (*span, "one element is the least"),
                 NotMade::NoValue(span) => (*span, "a constructor's argument gives it none"),
                 NotMade::SameName(_, span) => (*span, "`@name(\"…\")` gives one another name"),
             };

@@ -310,6 +310,7 @@ impl Checker<'_> {
             let _ =
                 self.refuse::<()>(told.help("what an entry gives has no direction, and is last"));
         }
+        self.direct.open_action();
         let made = self.measured(written.name.span, |checker| {
             checker.within(Place::Action, |checker| {
                 let parameters = checker.declare_parameters(parameters);
@@ -319,6 +320,7 @@ impl Checker<'_> {
         });
         let ((parameters, body), depth) = made?;
         self.depths.actions.push(depth);
+        self.direct.close_action();
         let id = ActionId(self.program.actions.len() as u32);
         let action =
             Action { declared: declared(&written.name, &written.annotations), parameters, body };

@@ -8,9 +8,10 @@ use super::scope::Symbol;
 use super::{Checked, Checker, Told, declared};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{
-    ActionCall, ActionId, Entry, Expression, Key, MatchKind, Parameter, Set, Table, TableAction,
-    TableId, Type, Value,
+    ActionCall, ActionId, Entry, Expression, InstanceId, Key, MatchKind, Parameter, Set, Table,
+    TableAction, TableId, Type, Value,
 };
+use crate::model::Object;
 use crate::source::Span;
 use crate::syntax::ast::{self, Direction, ExpressionKind as Kind, PropertyValue};
 
@@ -31,6 +32,8 @@ struct Parts<'a> {
     size: Option<u32>,
     lowest_priority_first: bool,
     priority_delta: Option<u32>,
+    direct_counter: Option<InstanceId>,
+    direct_meter: Option<InstanceId>,
 }
 
 impl Checker<'_> {
@@ -71,7 +74,12 @@ impl Checker<'_> {
             entries,
             entries_are_constant: parts.entries.is_some_and(|property| property.constant),
             size,
+            direct_counter: parts.direct_counter,
+            direct_meter: parts.direct_meter,
         });
+        for object in parts.direct_counter.into_iter().chain(parts.direct_meter) {
+            self.direct.attach(object, id);
+        }
         self.declare(&written.name, Symbol::Table(id));
         Ok(())
     }
@@ -105,6 +113,14 @@ impl Checker<'_> {
             ("priority_delta", PropertyValue::Expression(delta)) => {
                 parts.priority_delta =
                     Some(self.known_size(delta, "a difference of priorities", 1..=MAX_SIZE)?);
+            }
+            (name @ ("psa_direct_counter" | "psa_direct_meter"), PropertyValue::Expression(of)) => {
+                let counts = name == "psa_direct_counter";
+                let wanted = if counts { Object::DirectCounter } else { Object::DirectMeter };
+                let object = Some(self.direct_object(of, wanted)?);
+                let place =
+                    if counts { &mut parts.direct_counter } else { &mut parts.direct_meter };
+                *place = object;
             }
             (name, _) => return self.unsupported(span, &format!("the property `{name}`")),
         }

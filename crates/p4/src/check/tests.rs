@@ -1,5 +1,7 @@
 //! What programs mean, and what is said of those that mean nothing.
 
+mod cells;
+
 use crate::Checked;
 use crate::interpret::{Error, Machine};
 use crate::ir::{BlockBody, Program, Value};
@@ -7,7 +9,7 @@ use crate::test_programs::Nothing;
 
 /// What every program here begins with.
 const PRELUDE: &str = "
-#include <ubpf_model.p4>
+#include <kaido.p4>
 header eth_t { bit<48> dst; bit<48> src; bit<16> type; }
 header ip_t { bit<8> ttl; bit<8> proto; bit<32> src; bit<32> dst; }
 header opt_t { bit<8> len; varbit<320> data; }

@@ -162,6 +162,8 @@ impl<'c> Checker<'c> {
             unknown = unknown.help(format!("`{similar}` is"));
         } else if matches!(name, "packet_in" | "packet_out" | "NoAction" | "standard_metadata") {
             unknown = unknown.help("`#include <ubpf_model.p4>` at the beginning declares it");
+        } else if matches!(name, "Counter" | "DirectCounter" | "Meter" | "DirectMeter" | "Digest") {
+            unknown = unknown.help("`#include <kaido.p4>` at the beginning declares it");
         }
         self.refuse(unknown)
     }

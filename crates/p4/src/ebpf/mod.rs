@@ -97,6 +97,7 @@ fn written(
         maps: maps.maps.clone(),
         info: Vec::new(),
         keys: graph.keys.iter().map(|key| key.to_string()).collect(),
+        digests: maps.digests(made),
         lines: lines(&code.spans, sources),
     };
     Ok(Compiled { object, maps })
@@ -130,7 +131,10 @@ fn too_much(span: Span, what: String) -> Diagnostic {
 fn not_made(why: &interpret::Error, whole: Span) -> Diagnostic {
     let span = match why {
         interpret::Error::Main(
-            NotMade::NoValue(span) | NotMade::TooLarge(span) | NotMade::SameName(_, span),
+            NotMade::NoValue(span)
+            | NotMade::TooLarge(span)
+            | NotMade::NoElements(span)
+            | NotMade::SameName(_, span),
         ) => *span,
         _ => whole,
     };

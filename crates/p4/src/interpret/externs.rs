@@ -1,4 +1,5 @@
-//! What the model has: functions and objects (crates/p4/model/ubpf_model.p4).
+//! What the model has: functions and objects (crates/p4/model/ubpf_model.p4); what counts and meters is in
+//! [`super::cells`].
 
 use num_bigint::{BigInt, Sign};
 use num_traits::ToPrimitive;
@@ -30,6 +31,9 @@ impl Run<'_, '_> {
                 match (&*object.declared.name, &*name, &call.arguments[..]) {
                     ("Register", "read", [index]) => self.read_register(at, index, of),
                     ("Register", "write", [index, value]) => self.write_register(at, index, value),
+                    ("Counter" | "DirectCounter", "count", index) => self.count_packet(at, index),
+                    ("Meter" | "DirectMeter", "execute", given) => self.execute(at, given),
+                    ("Digest", "pack", [data]) => self.pack(at, data),
                     (object, method, _) => {
                         Err(Stop::Failed(Error::Extern(format!("{object}.{method}"))))
                     }
@@ -85,7 +89,7 @@ impl Run<'_, '_> {
     }
 
     /// A value as it is on the wire, in whole bytes with zeros in front.
-    fn bytes(&self, value: &Value, of: &Type) -> Vec<u8> {
+    pub(super) fn bytes(&self, value: &Value, of: &Type) -> Vec<u8> {
         let mut packet = super::packet::Packet::new(&[]);
         packet.emit(self.program, value, of);
         packet.into_number_bytes()
@@ -137,7 +141,7 @@ fn replaced_checksum(sum: u16, old: u64, new: u64) -> u16 {
 }
 
 /// The bytes of a number without a sign, the first the highest.
-pub(super) fn number_bytes(value: &BigInt, bits: usize) -> Vec<u8> {
+pub(crate) fn number_bytes(value: &BigInt, bits: usize) -> Vec<u8> {
     let mut bytes = BigInt::from_biguint(Sign::Plus, value.magnitude().clone()).to_bytes_be().1;
     let wanted = bits.div_ceil(8);
     while bytes.len() < wanted {

@@ -4,6 +4,7 @@
 //! that a stack does not have is read as zeros and written nowhere, and a header that becomes invalid
 //! has zeros in its fields.
 
+mod cells;
 mod expressions;
 mod externs;
 mod packet;
@@ -17,9 +18,12 @@ use std::collections::HashMap;
 
 use num_bigint::BigInt;
 
+use crate::cells::{Count, MeterCell};
 use crate::ir::{BlockBody, Elaborated, NotMade, Program, Type, Value, VariableId};
 use crate::model::{action, field};
 use crate::vm::Reading;
+pub use cells::Cell;
+pub(crate) use externs::number_bytes;
 use packet::Packet;
 use tables::Tables;
 
@@ -96,6 +100,13 @@ pub struct Machine<'p> {
     pub tables: Tables,
     /// What each object of others holds, by its place.
     objects: HashMap<usize, Vec<Value>>,
+    /// What counters have counted, by object and index.
+    counts: HashMap<(usize, u64), Count>,
+    /// Meters that were set or asked, by object and index.
+    meters: HashMap<(usize, u64), MeterCell>,
+    /// What digests were made of, oldest first: the object, and the value as it is on the wire, in
+    /// whole bytes with zeros in front.
+    pub digests: Vec<(usize, Vec<u8>)>,
     /// The time, in nanoseconds.
     pub now: u64,
     /// What the tenant's VM publishes.
@@ -115,6 +126,8 @@ struct Run<'r, 'p> {
     steps: u64,
     /// The most bytes that leave.
     truncated: Option<u32>,
+    /// The table whose action runs, and its entry; None for what it does by default.
+    entry: Option<(usize, Option<usize>)>,
 }
 
 impl<'p> Machine<'p> {
@@ -126,7 +139,17 @@ impl<'p> Machine<'p> {
     pub fn new(program: &'p Program) -> Result<Self, Error> {
         let made = elaborate(program)?;
         let tables = Tables::new(program, &made);
-        Ok(Self { program, made, tables, objects: HashMap::new(), now: 0, vm: HashMap::new() })
+        Ok(Self {
+            program,
+            made,
+            tables,
+            objects: HashMap::new(),
+            counts: HashMap::new(),
+            meters: HashMap::new(),
+            digests: Vec::new(),
+            now: 0,
+            vm: HashMap::new(),
+        })
     }
 
     /// What the program is made of.
@@ -151,6 +174,7 @@ impl<'p> Machine<'p> {
             metadata: Vec::new(),
             steps: 0,
             truncated: None,
+            entry: None,
         };
         match run.whole(port, packet) {
             Ok(outcome) => Ok(outcome),

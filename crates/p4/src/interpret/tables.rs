@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use num_bigint::BigInt;
 
 use super::{Done, Error, Run, Stop};
+use crate::cells::{Count, MeterCell};
 use crate::ir::{
     ActionId, Elaborated, Entry as Given, Expression, Key, MatchKind, Program, Set, TableId, Type,
     Value, arithmetic,
@@ -34,12 +35,27 @@ pub struct Entry {
     pub action: (usize, Vec<Value>),
 }
 
+/// What is counted and metered for an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Direct {
+    pub(super) count: Count,
+    pub(super) meter: MeterCell,
+}
+
+/// An entry, and what is kept for it.
+#[derive(Debug, Clone)]
+struct Row {
+    entry: Entry,
+    direct: Direct,
+}
+
 /// A table at its place.
 #[derive(Debug, Clone)]
 struct Filled {
     table: TableId,
-    entries: Vec<Entry>,
+    entries: Vec<Row>,
     default_action: (usize, Vec<Value>),
+    default_direct: Direct,
 }
 
 /// All tables of a program, by their places in [`Elaborated::tables`].
@@ -56,8 +72,9 @@ impl Tables {
             let table = &program.tables[id.index()];
             Filled {
                 table: *id,
-                entries: table.entries.iter().map(given_entry).collect(),
+                entries: table.entries.iter().map(given_entry).map(Row::new).collect(),
                 default_action: table.default_action.clone(),
+                default_direct: Direct::default(),
             }
         };
         Self { all: made.tables.iter().map(fill).collect(), value_sets: HashMap::new() }
@@ -66,8 +83,30 @@ impl Tables {
     /// Adds an entry to the table at this place; one with the same key makes way for it.
     pub fn add(&mut self, at: usize, entry: Entry) {
         let entries = &mut self.all[at].entries;
-        entries.retain(|one| one.keys != entry.keys || one.priority != entry.priority);
-        entries.push(entry);
+        entries.retain(|one| !one.entry.is_like(&entry));
+        entries.push(Row::new(entry));
+    }
+
+    /// What is kept for the entry with this key of the table at this place, or for what the table does
+    /// by default. None if there is no such entry.
+    pub(super) fn direct(&mut self, at: usize, of: Option<&Entry>) -> Option<&mut Direct> {
+        let filled = self.all.get_mut(at)?;
+        match of {
+            None => Some(&mut filled.default_direct),
+            Some(entry) => {
+                let found = filled.entries.iter_mut().find(|one| one.entry.is_like(entry));
+                found.map(|one| &mut one.direct)
+            }
+        }
+    }
+
+    /// The same of an entry by its place.
+    pub(super) fn direct_at(&mut self, (at, entry): (usize, Option<usize>)) -> &mut Direct {
+        let filled = &mut self.all[at];
+        match entry {
+            Some(entry) => &mut filled.entries[entry].direct,
+            None => &mut filled.default_direct,
+        }
     }
 
     /// Sets what the table at this place does where no entry is found.
@@ -82,6 +121,19 @@ impl Tables {
 
     pub(super) fn value_set_has(&self, at: usize, value: &Value) -> bool {
         self.value_sets.get(&at).is_some_and(|all| all.iter().any(|one| fits(one, value)))
+    }
+}
+
+impl Entry {
+    /// Whether a table knows both by the same key.
+    fn is_like(&self, other: &Self) -> bool {
+        self.keys == other.keys && self.priority == other.priority
+    }
+}
+
+impl Row {
+    fn new(entry: Entry) -> Self {
+        Self { entry, direct: Direct::default() }
     }
 }
 
@@ -141,23 +193,26 @@ impl Run<'_, '_> {
         }
         let filled = &self.machine.tables.all[at];
         debug_assert_eq!(filled.table, id);
-        let all = |entry: &&Entry| {
-            !table.keys.is_empty()
-                && entry.keys.iter().zip(&values).all(|(wanted, value)| fits(wanted, value))
+        let all = |(_, row): &(usize, &Row)| {
+            let keys = row.entry.keys.iter().zip(&values);
+            !table.keys.is_empty() && keys.into_iter().all(|(wanted, value)| fits(wanted, value))
         };
         let ordered = table.keys.iter().any(|key| {
             matches!(key.matched, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional)
         });
-        let rank = |entry: &&Entry| {
-            if ordered { u64::from(entry.priority) } else { prefix(entry, &table.keys) }
+        let rank = |(_, row): &(usize, &Row)| {
+            if ordered { u64::from(row.entry.priority) } else { prefix(&row.entry, &table.keys) }
         };
         // Among equals the first is taken: the iterator keeps the last.
-        let found = filled.entries.iter().rev().filter(all).max_by_key(rank);
+        let rows = filled.entries.iter().enumerate();
+        let found = rows.rev().filter(all).max_by_key(rank);
         let hit = found.is_some();
         let (action, arguments) =
-            found.map_or(&filled.default_action, |entry| &entry.action).clone();
+            found.map_or(&filled.default_action, |(_, row)| &row.entry.action).clone();
         let call = &table.actions[action].call;
+        let outside = self.entry.replace((at, found.map(|(entry, _)| entry)));
         self.run_action(call.action, &call.arguments, &arguments)?;
+        self.entry = outside;
         Ok((hit, call.action))
     }
 }

@@ -4,6 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use num_traits::ToPrimitive;
+
 use super::program::{BlockBody, InstanceKind, Made, Program};
 use super::types::{BlockId, Declared, ExternId, InstanceId, TableId, Type, ValueSetId};
 use super::value::Value;
@@ -56,6 +58,22 @@ pub struct PlacedObject {
     pub name: String,
     /// What its constructor was given.
     pub arguments: Vec<Expression>,
+    /// If it counts or meters for the entries of a table, which: a place in `tables`.
+    pub table: Option<usize>,
+    /// What is said beside it.
+    pub annotations: Vec<Annotation>,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+impl PlacedObject {
+    /// Its elements: the first number that its constructor was given.
+    pub fn elements(&self) -> u64 {
+        match self.arguments.first().and_then(Expression::constant) {
+            Some(Value::Integer(size)) => size.to_u64().unwrap_or_default(),
+            _ => 0,
+        }
+    }
 }
 
 /// Why `main` cannot be made.
@@ -73,6 +91,9 @@ pub enum NotMade {
     /// An object has more than [`MAX_ELEMENTS`] elements, at this place.
     #[error("this has more than {MAX_ELEMENTS} elements")]
     TooLarge(Span),
+    /// An object has no elements, at this place.
+    #[error("this has no elements")]
+    NoElements(Span),
     /// Two tables have one name.
     #[error("the control plane knows two tables as `{0}`")]
     SameName(String, Span),
@@ -170,6 +191,14 @@ impl Program {
             };
             made.blocks[at].inside.insert(*inner, place);
         }
+        for (table, place) in made.blocks[at].tables.clone() {
+            let table = &self.tables[table.index()];
+            for direct in table.direct_counter.iter().chain(&table.direct_meter) {
+                if let Some(object) = made.blocks[at].inside.get(direct) {
+                    made.objects[*object].table = Some(place);
+                }
+            }
+        }
         Ok(at)
     }
 
@@ -187,11 +216,18 @@ impl Program {
         if let Some(large) = arguments.iter().find(is_large) {
             return Err(NotMade::TooLarge(large.span));
         }
+        let is_empty = |one: &&Expression| matches!(one.constant(), Some(Value::Integer(size)) if *size == 0.into());
+        if let (Some(_), Some(none)) = (self.model_object(*of), arguments.iter().find(is_empty)) {
+            return Err(NotMade::NoElements(none.span));
+        }
         made.objects.push(PlacedObject {
             of: *of,
             types: types.clone(),
             name: control_plane_name(&instance.declared, around_name),
             arguments,
+            table: None,
+            annotations: instance.declared.annotations.clone(),
+            span: instance.declared.span,
         });
         Ok(made.objects.len() - 1)
     }

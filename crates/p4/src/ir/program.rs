@@ -261,6 +261,10 @@ pub struct Table {
     pub entries_are_constant: bool,
     /// The most entries that it holds.
     pub size: u32,
+    /// What counts for each entry: a `DirectCounter`.
+    pub direct_counter: Option<InstanceId>,
+    /// What meters for each entry: a `DirectMeter`.
+    pub direct_meter: Option<InstanceId>,
 }
 
 /// A part of a table's key.

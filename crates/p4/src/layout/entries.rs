@@ -3,10 +3,10 @@
 use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive};
 
-use super::{Encoding, Leaf, Maps, TableMaps, storage};
+use super::{DigestData, Encoding, Leaf, Maps, TableMaps, map_name, storage};
 use crate::interpret::tables::{Entry as Written, Match};
-use crate::ir::{Elaborated, MatchKind, Program, Value};
-use crate::object::{Entry, Key, WordRange};
+use crate::ir::{Elaborated, MatchKind, PlacedObject, Program, Value};
+use crate::object::{Digest, Entry, Key, WordRange};
 
 /// A value as one number.
 fn number(value: &Value) -> BigInt {
@@ -171,6 +171,16 @@ impl Maps {
         let width = program.leaves(of).and_then(|all| all.first().map(|leaf| leaf.width));
         let words = words(MatchKind::Ternary, width.unwrap_or(1), wanted);
         Entry { map: self.value_sets[at], key: Key::Words(words, 0), value: vec![0; 4] }
+    }
+
+    /// What a program may tell the control plane, by the ids that code has for it.
+    pub fn digests(&self, made: &Elaborated) -> Vec<Digest> {
+        let all = self.digests.iter().zip(&made.objects);
+        let digest = |(data, object): (&Option<DigestData>, &PlacedObject)| {
+            let size = data.as_ref()?.size;
+            Some(Digest { name: map_name(&object.name), size })
+        };
+        all.filter_map(digest).collect()
     }
 
     /// What maps hold when a program is loaded: the entries that it gives, and default actions.

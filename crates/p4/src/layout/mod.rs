@@ -8,7 +8,11 @@
 //! ```text
 //! u32 action;              // its place in the table's list
 //! union { struct { … } }   // the arguments of that action
+//! u64 packets, bytes;      // if the table has a direct counter
+//! u64 meter[8];            // if it has a direct meter: `cells::MeterCell`
 //! ```
+//!
+//! Counters and meters are arrays of such cells.
 //!
 //! The key of a table depends on how it is compared:
 //! - all parts exact (a hash): the parts, the widest first, the last first among equals;
@@ -17,15 +21,16 @@
 //! - else (ternary): whole words of 64 bits, in the order of the program; a wide part is several, the
 //!   lowest first.
 
+mod cells;
 mod decode;
 mod entries;
 mod shape;
 
+use crate::cells::{Count, MeterCell};
 use crate::flat::NotCompiled;
-use crate::ir::{
-    Elaborated, Expression, MatchKind, PlacedObject, Program, TableId, Type, ValueSetId,
-};
-use crate::object::{MAX_KEY, Map, MapKind};
+use crate::ir::{Elaborated, MatchKind, PlacedObject, Program, TableId, Type, ValueSetId};
+use crate::model::Object;
+use crate::object::{MAX_DIGEST, MAX_DIGESTS, MAX_KEY, Map, MapKind};
 use crate::source::Span;
 
 pub use decode::{put_numbers, read_numbers};
@@ -105,6 +110,19 @@ pub struct TableMaps {
     pub actions: Vec<Vec<Vec<Leaf>>>,
     /// Bytes of a value.
     pub value_size: u32,
+    /// Where in a value its counter is ([`crate::cells::Count`]); none if entries are not counted.
+    pub counter: Option<u32>,
+    /// Where in a value its meter is ([`crate::cells::MeterCell`]).
+    pub meter: Option<u32>,
+}
+
+/// What tables keep for each entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Direct {
+    /// What it has counted.
+    pub counter: bool,
+    /// A meter.
+    pub meter: bool,
 }
 
 /// An object of others that is an array.
@@ -114,6 +132,17 @@ pub struct ArrayMap {
     pub map: u32,
     /// How an element lies.
     pub leaves: Vec<Leaf>,
+}
+
+/// A digest: what is handed to the helper.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DigestData {
+    /// Its id: its place among all.
+    pub id: u32,
+    /// How a value lies.
+    pub leaves: Vec<Leaf>,
+    /// Bytes of a value.
+    pub size: u32,
 }
 
 /// The maps of a program.
@@ -127,6 +156,8 @@ pub struct Maps {
     pub value_sets: Vec<u32>,
     /// Of each object, by its place.
     pub objects: Vec<Option<ArrayMap>>,
+    /// Of each object, by its place, what it hands over if it is a digest.
+    pub digests: Vec<Option<DigestData>>,
     /// Where headers wait while others take their place: one value, of the last map.
     pub scratch: Option<u32>,
 }
@@ -193,6 +224,8 @@ impl Maps {
         for object in &made.objects {
             let array = all.add_object(program, object)?;
             all.objects.push(array);
+            let digest = all.digest(program, object)?;
+            all.digests.push(digest);
         }
         let deparser = made.main.last().map(|at| made.blocks[*at].block);
         if let Some(id) = deparser.and_then(|id| program.blocks[id.index()].parameters.get(1)) {
@@ -248,7 +281,9 @@ impl Maps {
             }
             actions.push(open);
         }
-        let laid = TableMaps::of_shape(keys, actions).map_err(|why| {
+        let (counter, meter) = (table.direct_counter.is_some(), table.direct_meter.is_some());
+        let direct = Direct { counter, meter };
+        let laid = TableMaps::of_shape(keys, actions, direct).map_err(|why| {
             let span = match why {
                 NotLaid::Range { part, .. } => table.keys[part].expression.span,
                 NotLaid::Prefixes | NotLaid::Large => span,
@@ -260,7 +295,8 @@ impl Maps {
             let sizes = (laid.key_size, laid.value_size);
             laid.entries = Some(self.add(name, laid.kind(), sizes, table.size.max(1)));
         }
-        if !table.default_is_constant {
+        // What counts and meters for it needs a place, even if nobody changes what is done.
+        if !table.default_is_constant || counter || meter {
             let name = default_action_of(name);
             laid.default_action = Some(self.add(&name, MapKind::Array, (4, laid.value_size), 1));
         }
@@ -290,22 +326,50 @@ impl Maps {
         program: &Program,
         object: &PlacedObject,
     ) -> Result<Option<ArrayMap>, NotCompiled> {
-        let declared = &program.externs[object.of.index()].declared;
-        if &*declared.name != "Register" {
-            return Ok(None);
-        }
-        let size = object.arguments.first().and_then(Expression::constant);
-        let (Some(of), Some(crate::ir::Value::Integer(size))) = (object.types.first(), size) else {
-            return refuse(Span::default(), "a register of nothing");
-        };
-        let Some(mut leaves) = program.leaves(of) else {
-            let span = object.arguments[0].span;
-            return refuse(span, "a register cannot hold this");
+        let mut leaves = match program.model_object(object.of) {
+            Some(Object::Register) => {
+                let Some(of) = object.types.first() else {
+                    return refuse(Span::default(), "a register of nothing");
+                };
+                let Some(leaves) = program.leaves(of) else {
+                    let span = object.arguments[0].span;
+                    return refuse(span, "a register cannot hold this");
+                };
+                leaves
+            }
+            Some(Object::Counter) => vec![Leaf::new(64); Count::SIZE as usize / 8],
+            Some(Object::Meter) => vec![Leaf::new(64); MeterCell::SIZE as usize / 8],
+            _ => return Ok(None),
         };
         let value = lay_element(&mut leaves);
-        let count = u32::try_from(size).unwrap_or(u32::MAX).max(1);
+        let count = u32::try_from(object.elements()).unwrap_or(u32::MAX).max(1);
         let map = self.add(&object.name, MapKind::Array, (4, value), count);
+        if let Err(why) = self.maps[map as usize].check() {
+            let span = object.arguments.first().map_or(Span::default(), |size| size.span);
+            return refuse(span, &why.to_string());
+        }
         Ok(Some(ArrayMap { map, leaves }))
+    }
+
+    fn digest(
+        &mut self,
+        program: &Program,
+        object: &PlacedObject,
+    ) -> Result<Option<DigestData>, NotCompiled> {
+        if program.model_object(object.of) != Some(Object::Digest) {
+            return Ok(None);
+        }
+        let mut leaves = object.types.first().and_then(|of| program.leaves(of)).unwrap_or_default();
+        let size = lay_element(&mut leaves);
+        let id = self.digests.iter().flatten().count() as u32;
+        if size > MAX_DIGEST || id as usize >= MAX_DIGESTS {
+            let what = format!(
+                "`{}`: a program has {MAX_DIGESTS} digests of {MAX_DIGEST} bytes at most",
+                object.name
+            );
+            return refuse(object.span, &what);
+        }
+        Ok(Some(DigestData { id, leaves, size }))
     }
 }
 

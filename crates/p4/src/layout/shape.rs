@@ -1,7 +1,8 @@
 //! How a table lies in maps, by the widths of its parts alone: what a compiler knows, and who has
 //! nothing but p4info as well.
 
-use super::{Encoding, KeyPart, Leaf, TableMaps, lay, storage, words_of};
+use super::{Direct, Encoding, KeyPart, Leaf, TableMaps, lay, storage, words_of};
+use crate::cells::{Count, MeterCell};
 use crate::ir::MatchKind;
 use crate::object::{MAX_KEY, MapKind};
 
@@ -26,7 +27,7 @@ pub enum NotLaid {
 
 impl TableMaps {
     /// How a table lies, of parts of keys and of actions' arguments that have their widths and no
-    /// places yet. Which maps these are is left open.
+    /// places yet, and of what is kept for each entry. Which maps these are is left open.
     ///
     /// # Errors
     ///
@@ -34,6 +35,7 @@ impl TableMaps {
     pub fn of_shape(
         mut keys: Vec<KeyPart>,
         mut actions: Vec<Vec<Vec<Leaf>>>,
+        direct: Direct,
     ) -> Result<Self, NotLaid> {
         let arguments = || actions.iter().flatten().flatten();
         let fits = |all: &mut dyn Iterator<Item = &Leaf>| {
@@ -64,9 +66,31 @@ impl TableMaps {
             }
             behind = behind.max(at);
         }
-        let value_size = behind.next_multiple_of(most);
+        let mut value_size = behind.next_multiple_of(most);
+        let mut behind = |is_there: bool, bytes: u32| {
+            is_there.then(|| {
+                let at = value_size.next_multiple_of(8);
+                value_size = at + bytes;
+                at
+            })
+        };
+        let counter = behind(direct.counter, Count::SIZE);
+        let meter = behind(direct.meter, MeterCell::SIZE);
+        if value_size > MAX_KEY {
+            return Err(NotLaid::Large);
+        }
         let (entries, default_action) = (None, None);
-        Ok(Self { entries, default_action, encoding, keys, key_size, actions, value_size })
+        Ok(Self {
+            entries,
+            default_action,
+            encoding,
+            keys,
+            key_size,
+            actions,
+            value_size,
+            counter,
+            meter,
+        })
     }
 
     /// How entries are found.

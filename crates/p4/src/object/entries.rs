@@ -22,7 +22,7 @@ pub struct WordRange {
 }
 
 /// A key as a map has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
     /// Of an array, a hash or a trie.
     Bytes(Vec<u8>),

@@ -3,9 +3,11 @@
 //!
 //! `.text` has the function `entry(packet, struct standard_metadata *)`, and what it calls; `maps` has
 //! one definition of five 32-bit numbers for each map, which code refers to by relocations. Beside
-//! them, for who knows them: `kaido.entries` (what maps hold at first), `kaido.p4info` (P4Runtime's
-//! p4info), `kaido.vm` (the names of what it reads of the tenant's VM) and DWARF's line table.
+//! them, for who knows them: `kaido.entries` (what maps hold at first), `kaido.digests` (what code tells
+//! the control plane), `kaido.p4info` (P4Runtime's p4info), `kaido.vm` (the names of what it reads of the
+//! tenant's VM) and DWARF's line table.
 
+mod digests;
 mod entries;
 mod hash;
 mod instruction;
@@ -40,6 +42,12 @@ pub const MAX_MAP_BYTES: u64 = 1 << 30;
 pub const ENTRY: &str = "entry";
 /// The section of what maps hold at first.
 const ENTRIES: &str = "kaido.entries";
+/// The most digests of a program, and the most bytes of one.
+pub const MAX_DIGESTS: usize = 64;
+/// See [`MAX_DIGESTS`].
+pub const MAX_DIGEST: u32 = 256;
+/// The section of digests.
+const DIGESTS: &str = "kaido.digests";
 /// The section of p4info.
 const INFO: &str = "kaido.p4info";
 /// The section of keys: names, each behind the other with a zero byte between them.
@@ -63,8 +71,19 @@ pub struct Object {
     pub info: Vec<u8>,
     /// What it reads of its tenant's VM: names, by the numbers that its calls of `get_vm_info` have.
     pub keys: Vec<String>,
+    /// What it may tell the control plane, by the ids that code has for it.
+    pub digests: Vec<Digest>,
     /// Where its instructions come from.
     pub lines: Lines,
+}
+
+/// Values that a program has for the control plane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Digest {
+    /// Its name.
+    pub name: String,
+    /// Bytes of each.
+    pub size: u32,
 }
 
 /// Where instructions come from.
@@ -170,7 +189,7 @@ impl MapKind {
 }
 
 /// What a program may call, by the number that p4c's uBPF run time gives it.
-pub const HELPERS: [(i32, &str); 11] = [
+pub const HELPERS: [(i32, &str); 13] = [
     (1, "map_lookup"),
     (2, "map_update"),
     (3, "map_delete"),
@@ -182,7 +201,19 @@ pub const HELPERS: [(i32, &str); 11] = [
     (9, "packet_data"),
     (11, "truncate"),
     (GET_VM_INFO, "get_vm_info"),
+    (helper::METER, "meter"),
+    (helper::DIGEST, "digest"),
 ];
+
+/// Helpers that p4c's run time does not have.
+pub mod helper {
+    /// `uint32_t meter(void *cell, uint64_t units, uint32_t colour)`: the colour of a packet, by a cell
+    /// of [`crate::cells::MeterCell`].
+    pub const METER: i32 = 30;
+    /// `void digest(uint32_t id, void *data, uint32_t length)`: a value for the control plane, of one
+    /// of the object's digests.
+    pub const DIGEST: i32 = 31;
+}
 
 /// Why a file is no program that can be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,8 +9,8 @@ use ::object::{
 };
 
 use super::{
-    BadObject, ENTRIES, ENTRY, INFO, Instruction, KEYS, MAX_INSTRUCTIONS, MAX_MAPS, Map, MapKind,
-    Object, callee, entries, keys, lines, opcode, wide,
+    BadObject, DIGESTS, ENTRIES, ENTRY, INFO, Instruction, KEYS, MAX_INSTRUCTIONS, MAX_MAPS, Map,
+    MapKind, Object, callee, digests, entries, keys, lines, opcode, wide,
 };
 
 /// Bytes of a map's definition.
@@ -56,11 +56,12 @@ pub fn read(bytes: &[u8]) -> Result<Object, BadObject> {
         None => Ok(&[][..]),
     };
     let entries = entries::decode(section(ENTRIES)?, &maps)?;
+    let digests = digests::decode(section(DIGESTS)?)?;
     let info = section(INFO)?.to_vec();
     let keys = keys::decode(section(KEYS)?)?;
     let lines =
         lines::read(section(".debug_line")?, section(".debug_line_str")?, section(".debug_str")?);
-    Ok(Object { code, entry, functions, maps, entries, info, keys, lines })
+    Ok(Object { code, entry, functions, maps, entries, info, keys, digests, lines })
 }
 
 /// The maps, and which one is at which byte of their section.

@@ -3,8 +3,8 @@
 //! memory: that is enforced while it runs.
 
 use super::{
-    BadObject, FRAME, HELPERS, Instruction, MAX_INSTRUCTIONS, MAX_MAPS, Map, Object, callee,
-    opcode, wide,
+    BadObject, Digest, FRAME, HELPERS, Instruction, MAX_DIGESTS, MAX_INSTRUCTIONS, MAX_MAPS, Map,
+    Object, callee, opcode, wide,
 };
 
 /// Checks an object.
@@ -26,6 +26,11 @@ pub fn verify(object: &Object) -> Result<(), BadObject> {
         return Err(BadObject::TooMuch { what: "maps", count, most: MAX_MAPS });
     }
     object.maps.iter().try_for_each(Map::check)?;
+    if object.digests.len() > MAX_DIGESTS {
+        let count = object.digests.len();
+        return Err(BadObject::TooMuch { what: "digests", count, most: MAX_DIGESTS });
+    }
+    object.digests.iter().try_for_each(Digest::check)?;
     let starts = starts(code);
     if starts.get(object.entry) != Some(&true) {
         return Err(BadObject::Missing("instruction where `entry` begins"));

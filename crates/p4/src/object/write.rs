@@ -7,7 +7,10 @@ use ::object::{
     SymbolScope,
 };
 
-use super::{BadObject, ENTRIES, INFO, Instruction, KEYS, Object, entries, keys, lines, wide};
+use super::{
+    BadObject, DIGESTS, ENTRIES, INFO, Instruction, KEYS, Object, digests, entries, keys, lines,
+    wide,
+};
 
 /// The object as an ELF file.
 ///
@@ -66,6 +69,7 @@ pub fn write(program: &Object) -> Result<Vec<u8>, BadObject> {
     }
     let own = [
         (ENTRIES, entries::encode(&program.entries)),
+        (DIGESTS, digests::encode(&program.digests)),
         (INFO, program.info.clone()),
         (KEYS, keys::encode(&program.keys)),
     ];

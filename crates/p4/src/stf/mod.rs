@@ -5,15 +5,28 @@
 //! packet PORT HEX
 //! expect PORT HEX        # `*` is any digit, `$` at the end: nothing behind it
 //! add TABLE [PRIORITY] KEY:VALUE … ACTION(NAME:VALUE, …)
+//! add … ACTION(…) = NAME                     # the entry has a name for lines below
 //! setdefault TABLE ACTION(VALUE, …)
-//! publish KEY VALUE [age NANOSECONDS] [stale]     # of ours: what the tenant's VM says of itself
+//! check_counter COUNTER(INDEX) packets == 5  # or bytes; or !=, <, <=, >, >=
+//! check_counter COUNTER($NAME) …             # of an entry; $default: of what its table does by default
+//! wait                                       # for packets on their way: there are none
+//! ```
+//!
+//! and, which p4c's does not have,
+//!
+//! ```text
+//! set_meter METER(INDEX) CIR CBURST PIR PBURST   # in units a second, units; or of ($NAME)
+//! wait NANOSECONDS                           # the clock goes on, which stands still else
+//! publish KEY VALUE [age NANOSECONDS] [stale]     # what the tenant's VM says of itself
 //! withdraw KEY
+//! expect_digest DIGEST HEX                   # the next one; as on the wire, in whole bytes
 //! ```
 //!
 //! Numbers are decimal, `0x…` or `0b…`. A key's value may be `VALUE/BITS` (a prefix), `VALUE&&&MASK`,
 //! `FROM..TO`, or have `*` for digits that do not matter. What goes in and passes comes out where it
 //! came in.
 
+mod cells;
 mod parse;
 mod run;
 #[cfg(test)]
@@ -21,10 +34,11 @@ mod tests;
 
 use num_bigint::BigInt;
 
+use crate::cells::Rates;
 use crate::vm::Reading;
 
 pub use parse::parse;
-pub use run::{Failure, Runs, run};
+pub use run::{Cell, Failure, Runs, run};
 
 /// A line of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +66,24 @@ pub enum Command {
         keys: Vec<(Option<String>, KeyText)>,
         /// What it does.
         action: ActionText,
+        /// What lines below call it.
+        name: Option<String>,
     },
+    /// What a counter has to have counted.
+    CheckCounter {
+        /// The counter.
+        counter: String,
+        /// Which of its cells.
+        cell: CellText,
+        /// What is looked at, how it is compared, and with what; nothing: only whether it is there.
+        is: Option<(Counted, Comparison, u64)>,
+    },
+    /// A meter gets its rates.
+    SetMeter(String, CellText, Rates),
+    /// The clock goes on by so many nanoseconds.
+    Wait(u64),
+    /// The next digest of this name has to be this.
+    ExpectDigest(String, Pattern),
     /// What a table does where no entry is found.
     SetDefault(String, ActionText),
     /// What the tenant's VM says under a name; None: nothing any more.
@@ -75,6 +106,62 @@ impl Said {
     pub fn at(self, now_ns: u64) -> Reading {
         let fresh = Reading::fresh(self.value, self.age_ns, now_ns);
         if self.is_stale { fresh.stale() } else { fresh }
+    }
+}
+
+/// A cell of a counter or a meter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CellText {
+    /// By its index.
+    Index(u64),
+    /// Of the entry of this name.
+    Entry(String),
+    /// Of what a table does by default.
+    Default,
+}
+
+/// What of a counter is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// Packets.
+    Packets,
+    /// Bytes.
+    Bytes,
+}
+
+/// How a counter is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each says what it is")]
+pub enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    /// Those that there are, as they are written.
+    pub(crate) const ALL: [(&'static str, Self); 6] = [
+        ("==", Self::Equal),
+        ("!=", Self::NotEqual),
+        ("<=", Self::LessOrEqual),
+        (">=", Self::GreaterOrEqual),
+        ("<", Self::Less),
+        (">", Self::Greater),
+    ];
+
+    /// Whether it holds.
+    pub fn holds(self, one: u64, other: u64) -> bool {
+        match self {
+            Self::Equal => one == other,
+            Self::NotEqual => one != other,
+            Self::Less => one < other,
+            Self::LessOrEqual => one <= other,
+            Self::Greater => one > other,
+            Self::GreaterOrEqual => one >= other,
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! Reads tests.
 
 use num_bigint::BigInt;
-use num_traits::{Num, One};
+use num_traits::{Num, One, ToPrimitive};
 
-use super::{ActionText, BadLine, Command, KeyText, Line, Pattern, Said};
+use super::{
+    ActionText, BadLine, CellText, Command, Comparison, Counted, KeyText, Line, Pattern, Said,
+};
+use crate::cells::Rates;
 use crate::vm::is_name;
 
 /// Reads a test.
@@ -44,7 +47,22 @@ fn command(line: &str) -> Result<Command, String> {
         }
         "publish" => publish(rest),
         "withdraw" => Ok(Command::Publish(vm_key(rest)?, None)),
-        _ => Err(format!("`{word}` is none of packet, expect, add, setdefault, publish, withdraw")),
+        "check_counter" => check_counter(rest),
+        "set_meter" => set_meter(rest),
+        "wait" if rest.is_empty() => Ok(Command::Wait(0)),
+        "wait" => {
+            let time = rest.parse().map_err(|_| format!("`{rest}` is no time in nanoseconds"))?;
+            Ok(Command::Wait(time))
+        }
+        "expect_digest" => {
+            let (name, hex) =
+                rest.split_once(char::is_whitespace).ok_or("expected a digest and its value")?;
+            Ok(Command::ExpectDigest(name.to_owned(), pattern(hex)?))
+        }
+        _ => Err(format!(
+            "`{word}` is none of packet, expect, add, setdefault, check_counter, set_meter, wait, \
+             expect_digest, publish, withdraw"
+        )),
     }
 }
 
@@ -118,8 +136,53 @@ fn add(text: &str) -> Result<Command, String> {
         None => Ok((None, key(word)?)),
     });
     let keys = keys.collect::<Result<_, String>>()?;
+    let (arguments, entry) = match arguments.rsplit_once('=') {
+        Some((arguments, entry)) => (arguments, Some(entry.trim().to_owned())),
+        None => (arguments, None),
+    };
     let action = action_text(&format!("{name}({arguments}"))?;
-    Ok(Command::Add { table, priority, keys, action })
+    Ok(Command::Add { table, priority, keys, action, name: entry })
+}
+
+/// `NAME(CELL)`, and what is behind.
+fn cell(text: &str) -> Result<(String, CellText, &str), String> {
+    let (name, rest) = text.split_once('(').ok_or("expected a name and a cell: name(5)")?;
+    let (cell, rest) = rest.split_once(')').ok_or("`)` is missing")?;
+    let cell = match cell.trim().strip_prefix('$') {
+        Some("default") => CellText::Default,
+        Some(name) => CellText::Entry(name.to_owned()),
+        None => CellText::Index(amount(cell.trim())?),
+    };
+    Ok((name.trim().to_owned(), cell, rest.trim()))
+}
+
+fn amount(text: &str) -> Result<u64, String> {
+    number(text)?.to_u64().ok_or_else(|| format!("`{text}` is no number of 64 bits"))
+}
+
+fn check_counter(text: &str) -> Result<Command, String> {
+    let (counter, cell, rest) = cell(text)?;
+    if rest.is_empty() {
+        return Ok(Command::CheckCounter { counter, cell, is: None });
+    }
+    let (counted, rest) = match (rest.strip_prefix("packets"), rest.strip_prefix("bytes")) {
+        (Some(rest), _) => (Counted::Packets, rest.trim()),
+        (_, Some(rest)) => (Counted::Bytes, rest.trim()),
+        _ => return Err("expected `packets` or `bytes`".to_owned()),
+    };
+    let of = |(sign, how): &(&str, Comparison)| Some((*how, rest.strip_prefix(sign)?.trim()));
+    let found = Comparison::ALL.iter().find_map(of);
+    let (how, with) = found.ok_or("expected one of ==, !=, <, <=, >, >=")?;
+    Ok(Command::CheckCounter { counter, cell, is: Some((counted, how, amount(with)?)) })
+}
+
+fn set_meter(text: &str) -> Result<Command, String> {
+    let (meter, cell, rest) = cell(text)?;
+    let all = rest.split_whitespace().map(amount).collect::<Result<Vec<_>, _>>()?;
+    let [cir, cburst, pir, pburst] = all[..] else {
+        return Err("expected two rates: CIR CBURST PIR PBURST".to_owned());
+    };
+    Ok(Command::SetMeter(meter, cell, Rates { cir, cburst, pir, pburst }))
 }
 
 fn action_text(text: &str) -> Result<ActionText, String> {

@@ -4,8 +4,11 @@ use std::collections::{HashMap, VecDeque};
 
 use num_bigint::BigInt;
 
+use super::cells::{self, Names, Waiting};
 use super::parse::prefix_mask;
 use super::{ActionText, Command, KeyText, Line, Said};
+use crate::cells::{Count, Rates};
+pub use crate::interpret::Cell;
 use crate::interpret::tables::{Entry, Match};
 use crate::interpret::{Machine, Outcome, Verdict};
 use crate::ir::{
@@ -62,6 +65,26 @@ pub trait Runs {
         let _ = said;
         Err(format!("nothing here reads `{key}` of a VM"))
     }
+
+    /// What a counter, an object by its place, has counted.
+    ///
+    /// # Errors
+    ///
+    /// It has no such cell.
+    fn count(&mut self, at: usize, cell: Cell<'_>) -> Result<Count, String>;
+
+    /// Sets a meter, an object by its place.
+    ///
+    /// # Errors
+    ///
+    /// It has no such cell.
+    fn set_meter(&mut self, at: usize, cell: Cell<'_>, rates: Rates) -> Result<(), String>;
+
+    /// The clock goes on by so many nanoseconds.
+    fn wait(&mut self, time: u64);
+
+    /// Takes what digests were made of, oldest first: the object, and the value as on the wire.
+    fn digests(&mut self) -> Vec<(usize, Vec<u8>)>;
 }
 
 impl Runs for Machine<'_> {
@@ -95,12 +118,33 @@ impl Runs for Machine<'_> {
         };
         Ok(())
     }
+
+    fn count(&mut self, at: usize, cell: Cell<'_>) -> Result<Count, String> {
+        Machine::count(self, at, cell).ok_or_else(no_cell)
+    }
+
+    fn set_meter(&mut self, at: usize, cell: Cell<'_>, rates: Rates) -> Result<(), String> {
+        Machine::set_meter(self, at, cell, Some(rates)).ok_or_else(no_cell)
+    }
+
+    fn wait(&mut self, time: u64) {
+        self.now = self.now.saturating_add(time);
+    }
+
+    fn digests(&mut self) -> Vec<(usize, Vec<u8>)> {
+        std::mem::take(&mut self.digests)
+    }
+}
+
+fn no_cell() -> String {
+    "there is no such cell".to_owned()
 }
 
 /// Runs a test on a program as it is in the machine. All that is wrong with it.
 pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Failure> {
     let mut failures = Vec::new();
     let mut out: HashMap<u32, VecDeque<Vec<u8>>> = HashMap::new();
+    let (mut names, mut digests) = (Names::new(), Waiting::new());
     for Line { number, command } in lines {
         let result = match command {
             Command::Packet(port, packet) => send(machine, *port, packet, &mut out),
@@ -108,14 +152,35 @@ pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Fa
                 match out.get_mut(port).and_then(VecDeque::pop_front) {
                     None => Err(format!("nothing left by port {port}, expected {pattern}")),
                     Some(packet) if pattern.fits(&packet) => Ok(()),
-                    Some(packet) => Err(difference(*port, pattern, &packet)),
+                    Some(packet) => {
+                        let what = format!("another packet left by port {port}");
+                        Err(difference(&what, pattern, &packet))
+                    }
                 }
             }
-            Command::Add { table, priority, keys, action } => find_table(machine.made(), table)
-                .and_then(|at| {
+            Command::Add { table, priority, keys, action, name } => {
+                find_table(machine.made(), table).and_then(|at| {
                     let entry = entry(program, machine.made(), at, (*priority, keys), action)?;
+                    if let Some(name) = name {
+                        names.insert(name.clone(), (at, entry.clone()));
+                    }
                     machine.add(at, entry)
-                }),
+                })
+            }
+            Command::CheckCounter { counter, cell, is } => {
+                cells::check_counter(program, machine, &names, (counter, cell), *is)
+            }
+            Command::SetMeter(meter, cell, rates) => {
+                cells::set_meter(program, machine, &names, (meter, cell), *rates)
+            }
+            Command::Wait(time) => {
+                machine.wait(*time);
+                Ok(())
+            }
+            Command::ExpectDigest(digest, pattern) => {
+                digests.extend(machine.digests());
+                cells::expect_digest(program, machine, &mut digests, digest, pattern)
+            }
             Command::Publish(key, said) => machine.publish(key, *said),
             Command::SetDefault(table, action) => {
                 find_table(machine.made(), table).and_then(|at| {
@@ -162,7 +227,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Both packets, and marks where they differ.
-fn difference(port: u32, wanted: &super::Pattern, packet: &[u8]) -> String {
+pub(super) fn difference(what: &str, wanted: &super::Pattern, packet: &[u8]) -> String {
     let (wanted, found) = (wanted.to_string(), hex(packet));
     let mut others = found.chars();
     let marks: String = wanted
@@ -173,27 +238,32 @@ fn difference(port: u32, wanted: &super::Pattern, packet: &[u8]) -> String {
             _ => '^',
         })
         .collect();
-    format!(
-        "another packet left by port {port}\n  expected {wanted}\n  found    {found}\n           {marks}"
-    )
+    format!("{what}\n  expected {wanted}\n  found    {found}\n           {marks}")
 }
 
-/// The table of this name: whole, or its last parts; `_` may stand for dots.
+/// The table of this name.
 fn find_table(made: &Elaborated, name: &str) -> Result<usize, String> {
+    let all: Vec<_> = (0..).zip(&made.tables).map(|(at, (_, whole))| (at, &**whole)).collect();
+    find_named(&all, name, "table")
+}
+
+/// The place of what has this name: whole, or its last parts; `_` may stand for dots.
+pub(super) fn find_named(all: &[(usize, &str)], name: &str, what: &str) -> Result<usize, String> {
     let is = |whole: &str| {
         whole == name
             || whole.strip_suffix(name).is_some_and(|rest| rest.ends_with('.'))
             || whole.replace('.', "_") == name
     };
-    let mut found = (0..).zip(&made.tables).filter(|(_, (_, whole))| is(whole));
+    let mut found = all.iter().filter(|(_, whole)| is(whole));
     match (found.next(), found.next()) {
-        (Some((at, _)), None) => Ok(at),
+        (Some((at, _)), None) => Ok(*at),
         (Some(_), Some(_)) => {
-            Err(format!("there are several tables `{name}`: say more of its name"))
+            Err(format!("there are several {what}s `{name}`: say more of its name"))
         }
+        (None, _) if all.is_empty() => Err(format!("the program has no {what}s")),
         (None, _) => {
-            let all: Vec<_> = made.tables.iter().map(|(_, whole)| format!("`{whole}`")).collect();
-            Err(format!("there is no table `{name}`; there are {}", all.join(", ")))
+            let all: Vec<_> = all.iter().map(|(_, whole)| format!("`{whole}`")).collect();
+            Err(format!("there is no {what} `{name}`; there are {}", all.join(", ")))
         }
     }
 }

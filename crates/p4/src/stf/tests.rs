@@ -79,7 +79,15 @@ fn lines_are_read() {
         packet 1 00 ff
         expect 2 0* $
         add c.t 5 a.b:0x10/8 x:0b1* y:1..5 0x1&&&3 act(n:1, 0x2)  # behind
-        setdefault t drop()",
+        setdefault t drop()
+        add t x:1 drop() = one
+        check_counter c.n(3) packets >= 0x10
+        check_counter n ( $one )
+        check_counter n($default) bytes == 2
+        set_meter m(0) 1 2 3 4
+        wait
+        wait 1000
+        expect_digest c.d 0a*0",
     )
     .unwrap();
     let commands: Vec<_> = lines.into_iter().map(|line| (line.number, line.command)).collect();
@@ -100,6 +108,7 @@ fn lines_are_read() {
             name: "act".into(),
             arguments: vec![(Some("n".into()), number(1)), (None, number(2))],
         },
+        name: None,
     };
     assert_eq!(commands[2], (4, add));
     let action = ActionText { name: "drop".into(), arguments: vec![] };
@@ -115,6 +124,15 @@ fn lines_are_read() {
         ("add t x:1/b a()", "no prefix's length"),
         ("setdefault t", "expected a table and an action"),
         ("setdefault t a(1", "`)` is missing"),
+        ("check_counter c", "expected a name and a cell"),
+        ("check_counter c(1", "`)` is missing"),
+        ("check_counter c(x)", "`x` is no number"),
+        ("check_counter c(1) packet == 1", "expected `packets` or `bytes`"),
+        ("check_counter c(1) packets = 1", "expected one of =="),
+        ("check_counter c(1) packets == -1", "no number of 64 bits"),
+        ("set_meter c(1) 1 2 3", "CIR CBURST PIR PBURST"),
+        ("wait a bit", "no time in nanoseconds"),
+        ("expect_digest d", "expected a digest"),
     ] {
         let told = parse(line).unwrap_err().to_string();
         assert!(told.starts_with("line 1: ") && told.contains(why), "{line}: {told}");

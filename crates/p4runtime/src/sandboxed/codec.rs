@@ -6,7 +6,7 @@ use p4::ir::{MatchKind, Value};
 use p4::layout::{put_numbers, read_numbers, words};
 use p4::object;
 
-use super::layouts::{RegisterAt, SetAt, TableAt};
+use super::layouts::{DigestAt, RegisterAt, SetAt, TableAt};
 use crate::data::Data;
 use crate::device::{Call, Key, Match};
 use crate::types::Type;
@@ -127,6 +127,13 @@ impl SetAt {
         let wanted = matches.first().map_or(Wanted::Any, |one| wanted(one, self.width));
         let words = words(MatchKind::Ternary, self.width, &wanted);
         object::Entry { map: self.map, key: object::Key::Words(words, 0), value: vec![0; 4] }
+    }
+}
+
+impl DigestAt {
+    /// What a program has handed over. None if it is of another size.
+    pub(super) fn data(&self, bytes: &[u8]) -> Option<Data> {
+        rebuild(&self.of, &mut read_numbers(&self.leaves, bytes).iter())
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use p4::cells::{Count, MeterCell};
 use p4::ir;
 use p4::layout::{
-    Encoding, KeyPart, Leaf, TableMaps, default_action_of, lay_element, map_name, words_of,
+    Direct, Encoding, KeyPart, Leaf, TableMaps, default_action_of, lay_element, map_name, words_of,
 };
 use p4::object::{Map, MapKind, Object};
+use p4info::v1::meter_spec;
 
 use crate::device::Refused;
 use crate::pipeline::{self, MatchKind, Pipeline};
@@ -35,6 +37,23 @@ pub(super) struct RegisterAt {
     pub(super) size: u64,
 }
 
+/// A counter or a meter with an index.
+#[derive(Debug)]
+pub(super) struct ArrayAt {
+    pub(super) name: String,
+    pub(super) map: u32,
+    pub(super) size: u64,
+}
+
+/// A digest.
+#[derive(Debug, Clone)]
+pub(super) struct DigestAt {
+    /// Its id, for P4Runtime.
+    pub(super) id: u32,
+    pub(super) leaves: Vec<Leaf>,
+    pub(super) of: Type,
+}
+
 /// A value set.
 #[derive(Debug)]
 pub(super) struct SetAt {
@@ -44,11 +63,15 @@ pub(super) struct SetAt {
 }
 
 /// All that a control plane reaches, by its id.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Layouts {
     pub(super) tables: BTreeMap<u32, TableAt>,
     pub(super) registers: BTreeMap<u32, RegisterAt>,
     pub(super) sets: BTreeMap<u32, SetAt>,
+    pub(super) counters: BTreeMap<u32, ArrayAt>,
+    pub(super) meters: BTreeMap<u32, ArrayAt>,
+    /// By the ids that the program has for them.
+    pub(super) digests: BTreeMap<u32, DigestAt>,
 }
 
 fn invalid<T>(what: String) -> Result<T, Refused> {
@@ -63,15 +86,8 @@ impl Layouts {
             let arch = &pipeline.arch;
             return invalid(format!("its p4info is for the architecture `{arch}`, not for `ubpf`"));
         }
-        let arrays = pipeline.counters.values().map(|one| ("counter", &one.name));
-        let arrays = arrays.chain(pipeline.meters.values().map(|one| ("meter", &one.name)));
-        let digests = pipeline.digests.values().map(|one| ("digest", &one.name));
-        if let Some((kind, name)) = arrays.chain(digests).next() {
-            return Err(Refused::Unsupported(format!("{kind} `{name}`: `ubpf` has none")));
-        }
         let maps = Maps(&object.maps);
-        let mut all =
-            Self { tables: BTreeMap::new(), registers: BTreeMap::new(), sets: BTreeMap::new() };
+        let mut all = Self::default();
         for (id, table) in &pipeline.tables {
             all.tables.insert(*id, maps.table(pipeline, table)?);
         }
@@ -81,8 +97,48 @@ impl Layouts {
         for (id, set) in &pipeline.value_sets {
             all.sets.insert(*id, maps.set(set)?);
         }
+        for (id, counter) in &pipeline.counters {
+            all.counters.insert(*id, maps.array("counter", counter, Count::SIZE)?);
+        }
+        for (id, meter) in &pipeline.meters {
+            two_rates(&format!("meter `{}`", meter.name), meter.meter)?;
+            all.meters.insert(*id, maps.array("meter", meter, MeterCell::SIZE)?);
+        }
+        for (id, digest) in &pipeline.digests {
+            let (at, digest) = digest_at(object, *id, digest)?;
+            all.digests.insert(at, digest);
+        }
         Ok(all)
     }
+}
+
+fn two_rates(of: &str, kind: meter_spec::Type) -> Result<(), Refused> {
+    match kind {
+        meter_spec::Type::TwoRateThreeColor => Ok(()),
+        _ => Err(Refused::Unsupported(format!("{of}: meters have two rates and three colours"))),
+    }
+}
+
+/// A digest, and the id that the program has for it.
+fn digest_at(
+    object: &Object,
+    id: u32,
+    digest: &pipeline::Register,
+) -> Result<(u32, DigestAt), Refused> {
+    let of = format!("digest `{}`", digest.name);
+    let name = map_name(&digest.name);
+    let Some((at, found)) = (0..).zip(&object.digests).find(|(_, one)| one.name == name) else {
+        return invalid(format!("{of}: the program is not the one that p4info describes"));
+    };
+    let mut leaves = Vec::new();
+    if !flatten(&digest.of, &mut leaves) {
+        return Err(Refused::Unsupported(format!("{of}: digests of such a type")));
+    }
+    let (bytes, has) = (lay_element(&mut leaves), found.size);
+    if bytes != has {
+        return invalid(format!("{of}: the program has {has} bytes, by p4info it is {bytes}"));
+    }
+    Ok((at, DigestAt { id, leaves, of: digest.of.clone() }))
 }
 
 struct Maps<'o>(&'o [Map]);
@@ -120,10 +176,10 @@ impl Maps<'_> {
 
     fn table(&self, pipeline: &Pipeline, table: &pipeline::Table) -> Result<TableAt, Refused> {
         let of = format!("table `{}`", table.name);
-        if table.counter || table.meter.is_some() {
-            let what = format!("{of}: counters and meters of entries, which `ubpf` has not");
-            return Err(Refused::Unsupported(what));
+        if let Some(kind) = table.meter {
+            two_rates(&of, kind)?;
         }
+        let direct = Direct { counter: table.counter, meter: table.meter.is_some() };
         let key = |field: &pipeline::Field| KeyPart {
             matched: match field.kind {
                 MatchKind::Exact => ir::MatchKind::Exact,
@@ -139,19 +195,31 @@ impl Maps<'_> {
             params.iter().map(|param| vec![Leaf::new(param.width)]).collect()
         };
         let keys = table.fields.iter().map(key).collect();
-        let laid = TableMaps::of_shape(keys, table.order.iter().map(action).collect());
+        let laid = TableMaps::of_shape(keys, table.order.iter().map(action).collect(), direct);
         let mut at = laid.map_err(|why| Refused::Invalid(format!("{of}: {why}")))?;
         if !at.keys.is_empty() {
             let sizes = (at.key_size, at.value_size);
             at.entries = Some(self.fitting(&of, &map_name(&table.name), at.kind(), sizes)?.0);
         }
         let name = default_action_of(&table.name);
-        // What is constant needs no map; p4c makes one.
-        if table.constant_default.is_none() || self.find(&name).is_some() {
+        // What is constant needs no map, unless it is counted; p4c makes one.
+        let counts = direct.counter || direct.meter;
+        if counts || table.constant_default.is_none() || self.find(&name).is_some() {
             let sizes = (4, at.value_size);
             at.default_action = Some(self.fitting(&of, &name, MapKind::Array, sizes)?.0);
         }
         Ok(TableAt { name: table.name.clone(), at, actions: table.order.clone() })
+    }
+
+    fn array(&self, kind: &str, array: &pipeline::Array, cell: u32) -> Result<ArrayAt, Refused> {
+        let of = format!("{kind} `{}`", array.name);
+        let sizes = (4, cell);
+        let (map, found) = self.fitting(&of, &map_name(&array.name), MapKind::Array, sizes)?;
+        if u64::from(found.max_entries) < array.size {
+            let (has, wants) = (found.max_entries, array.size);
+            return invalid(format!("{of}: its map has {has} cells, by p4info it has {wants}"));
+        }
+        Ok(ArrayAt { name: array.name.clone(), map, size: array.size })
     }
 
     fn register(&self, register: &pipeline::Register) -> Result<RegisterAt, Refused> {

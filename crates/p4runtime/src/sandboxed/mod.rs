@@ -1,5 +1,6 @@
 //! A [`Device`] that runs compiled programs: tables are maps, and packets go through a [`Plane`].
 
+mod cells;
 mod codec;
 mod layouts;
 mod plane;
@@ -68,10 +69,6 @@ impl<R: Runner> Sandboxed<R> {
 
 fn no_program() -> Refused {
     Refused::Away("there is no program".to_owned())
-}
-
-fn no_counters<T>() -> Result<T, Refused> {
-    Err(Refused::Unsupported("counters and meters: `ubpf` has none".to_owned()))
 }
 
 /// The object of a program, and how it reads as one.
@@ -160,8 +157,15 @@ impl<R: Runner> Device for Sandboxed<R> {
             carry_over(old, before, &mut running, active.layouts.as_ref())?;
         }
         make(&active, &mut running, changes).map_err(|(_, why)| why)?;
+        if carry
+            && let (Some(old), Some(before)) = (&mut state.running, &self.active.layouts)
+            && let Some(after) = &active.layouts
+        {
+            cells::carry_direct(old, before, &mut running, after)?;
+        }
         state.running = Some(running);
         state.packet_in.clone_from(&active.packet_in);
+        state.digests = active.layouts.as_ref().map(|all| all.digests.clone()).unwrap_or_default();
         drop(state);
         self.active = active;
         Ok(())
@@ -188,12 +192,18 @@ impl<R: Runner> Device for Sandboxed<R> {
         changes.iter().map(one).collect()
     }
 
-    fn counters(&mut self, _: u32, _: Range<u64>) -> Result<Vec<Count>, Refused> {
-        no_counters()
+    fn counters(&mut self, counter: u32, cells: Range<u64>) -> Result<Vec<Count>, Refused> {
+        let none = || Refused::Invalid(format!("there is no counter {counter:#x}"));
+        let of = self.layouts()?.counters.get(&counter).ok_or_else(none)?;
+        let mut state = self.plane.lock();
+        of.counts(state.running.as_mut().ok_or_else(no_program)?, cells)
     }
 
-    fn direct_counters(&mut self, _: u32, _: &[Target]) -> Result<Vec<Count>, Refused> {
-        no_counters()
+    fn direct_counters(&mut self, table: u32, of: &[Target]) -> Result<Vec<Count>, Refused> {
+        let none = || Refused::Invalid(format!("there is no table {table:#x}"));
+        let table = self.layouts()?.tables.get(&table).ok_or_else(none)?;
+        let mut state = self.plane.lock();
+        table.counts(state.running.as_mut().ok_or_else(no_program)?, of)
     }
 
     fn registers(&mut self, register: u32, cells: Range<u64>) -> Result<Vec<Data>, Refused> {
@@ -252,7 +262,8 @@ fn named<'l>(layouts: &'l Layouts, change: &Change) -> &'l str {
         }
         Change::Register { id, .. } => layouts.registers.get(id).map_or("", |one| &one.name),
         Change::ValueSet { id, .. } => layouts.sets.get(id).map_or("", |one| &one.name),
-        Change::Counter { .. } | Change::Meter { .. } => "",
+        Change::Counter { id, .. } => layouts.counters.get(id).map_or("", |one| &one.name),
+        Change::Meter { id, .. } => layouts.meters.get(id).map_or("", |one| &one.name),
     }
 }
 
@@ -279,19 +290,27 @@ fn operations(
     let strange = || Refused::Invalid("the program has nothing like it".to_owned());
     let table = |id: &u32| layouts.tables.get(id).ok_or_else(strange);
     match change {
-        Change::Insert(entry) | Change::Modify(entry) => {
-            let put = table(&entry.table)?.entry(&entry.key, &entry.call).ok_or_else(strange)?;
+        Change::Insert(entry) => {
+            let of = table(&entry.table)?;
+            let mut put = of.entry(&entry.key, &entry.call).ok_or_else(strange)?;
+            of.begin(&mut put.value, &entry.direct);
             batch.push(Operation::Put(put));
+        }
+        Change::Modify(entry) => {
+            let of = table(&entry.table)?;
+            let put = of.entry(&entry.key, &entry.call).ok_or_else(strange)?;
+            of.change(put, &entry.direct, batch);
         }
         Change::Delete { table: id, key } => {
             let (map, key) = table(id)?.key(key).ok_or_else(strange)?;
             batch.push(Operation::Delete { map, key });
         }
-        Change::Default { table: id, call, .. } => {
+        Change::Default { table: id, call, direct } => {
             let unknown = || Refused::Invalid("nobody knows what the program itself says".into());
             let call = call.as_ref().or_else(|| active.defaults.get(id)).ok_or_else(unknown)?;
-            let put = table(id)?.default_entry(call).ok_or_else(strange)?;
-            batch.push(Operation::Put(put));
+            let of = table(id)?;
+            let put = of.default_entry(call).ok_or_else(strange)?;
+            of.change(put, direct, batch);
         }
         Change::Register { id, at, data } => {
             let register = layouts.registers.get(id).ok_or_else(strange)?;
@@ -308,10 +327,20 @@ fn operations(
             batch.push(Operation::Clear { map: set.map });
             batch.extend(members.iter().map(|one| Operation::Put(set.member(one))));
         }
-        Change::Counter { .. }
-        | Change::Meter { .. }
-        | Change::DirectCounter { .. }
-        | Change::DirectMeter { .. } => return no_counters(),
+        Change::Counter { id, at, count } => {
+            let counter = layouts.counters.get(id).ok_or_else(strange)?;
+            counter.set_count(*at, *count, batch);
+        }
+        Change::Meter { id, at, meter } => {
+            let of = layouts.meters.get(id).ok_or_else(strange)?;
+            of.set_meter(*at, *meter, batch);
+        }
+        Change::DirectCounter { table: id, of, count } => {
+            batch.push(table(id)?.set_count(of, *count).ok_or_else(strange)?);
+        }
+        Change::DirectMeter { table: id, of, meter } => {
+            batch.push(table(id)?.set_meter(of, *meter).ok_or_else(strange)?);
+        }
     }
     Ok(())
 }
@@ -334,7 +363,7 @@ fn array(running: &mut impl Running, map: u32, cells: Range<u64>) -> Result<Vec<
     Ok(values)
 }
 
-/// Registers that both programs have, with the same cells, keep what they hold.
+/// Registers and counters that both programs have, with the same cells, keep what they hold.
 fn carry_over(
     old: &mut impl Running,
     before: &Layouts,
@@ -347,13 +376,31 @@ fn carry_over(
                 == (&register.name, &register.of, register.size, register.bytes)
         });
         let Some(other) = same.filter(|other| other.bytes > 0) else { continue };
-        let values = array(old, register.map, 0..register.size)?;
-        let put = |(at, value): (u32, Vec<u8>)| {
-            let key = object::Key::Bytes(at.to_le_bytes().to_vec());
-            Operation::Put(object::Entry { map: other.map, key, value })
-        };
-        let batch: Vec<_> = (0..).zip(values).map(put).collect();
-        new.apply(&batch).map_err(|why| refused(&why, &register.name))?;
+        copy(old, (register.map, register.size), new, other.map, &register.name)?;
+    }
+    for (id, counter) in &before.counters {
+        let same = after
+            .and_then(|after| after.counters.get(id))
+            .filter(|other| (&other.name, other.size) == (&counter.name, counter.size));
+        let Some(other) = same else { continue };
+        copy(old, (counter.map, counter.size), new, other.map, &counter.name)?;
     }
     Ok(())
+}
+
+/// Copies the cells of an array.
+fn copy(
+    old: &mut impl Running,
+    (from, size): (u32, u64),
+    new: &mut impl Running,
+    to: u32,
+    name: &str,
+) -> Result<(), Refused> {
+    let values = array(old, from, 0..size)?;
+    let put = |(at, value): (u32, Vec<u8>)| {
+        let key = object::Key::Bytes(at.to_le_bytes().to_vec());
+        Operation::Put(object::Entry { map: to, key, value })
+    };
+    let batch: Vec<_> = (0..).zip(values).map(put).collect();
+    new.apply(&batch).map_err(|why| refused(&why, name))
 }

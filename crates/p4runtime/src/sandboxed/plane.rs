@@ -1,12 +1,14 @@
 //! Packets on their way through the program at work.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use p4::object::Object;
-use sandbox::{Instance, Limits, Maps, PacketBuffer, Program};
+use sandbox::{Digest, Instance, Limits, Maps, PacketBuffer, Program};
 use tokio::sync::mpsc;
 
+use super::layouts::DigestAt;
 use crate::device::{Event, Packet, Refused};
 use crate::pipeline::Param;
 use crate::values::{self, Bits};
@@ -31,6 +33,9 @@ pub trait Running: Maps + Send + 'static {
     ///
     /// The packet cannot be given to it.
     fn run(&mut self, port: u32, packet: &[u8], now: Duration) -> Result<Ran, Refused>;
+
+    /// Takes what it has for the control plane, oldest first.
+    fn digests(&mut self) -> Vec<Digest>;
 }
 
 /// What makes programs run.
@@ -107,6 +112,10 @@ impl Running for Instance {
         };
         Ok(Ran { verdict, clone: outcome.clone, packet: buffer.bytes().to_vec() })
     }
+
+    fn digests(&mut self) -> Vec<Digest> {
+        Self::digests(self)
+    }
 }
 
 /// What became of packets.
@@ -124,6 +133,10 @@ pub struct Counts {
     pub to_cpu: u64,
     /// For the control plane, which did not take them.
     pub lost: u64,
+    /// What programs had to tell the control plane.
+    pub digests: u64,
+    /// Of those, what it did not take.
+    pub lost_digests: u64,
 }
 
 /// A packet that leaves, and the port by which.
@@ -134,6 +147,8 @@ pub(super) struct State<R> {
     pub(super) running: Option<R>,
     /// What goes along with packets to the control plane.
     pub(super) packet_in: Vec<Param>,
+    /// What the program tells, by its ids.
+    pub(super) digests: BTreeMap<u32, DigestAt>,
     cpu_port: u32,
     events: mpsc::Sender<Event>,
     counts: Counts,
@@ -156,6 +171,7 @@ impl<R: Running> Plane<R> {
         let state = State {
             running: None,
             packet_in: Vec::new(),
+            digests: BTreeMap::new(),
             cpu_port,
             events,
             counts: Counts::default(),
@@ -205,8 +221,19 @@ impl<R: Running> State<R> {
     ) -> Result<Vec<Leaving>, Refused> {
         let none = || Refused::Away("there is no program".to_owned());
         let now = now.unwrap_or_else(|| self.began.elapsed());
-        let Ran { verdict, clone, packet } =
-            self.running.as_mut().ok_or_else(none)?.run(port, packet, now)?;
+        let running = self.running.as_mut().ok_or_else(none)?;
+        let Ran { verdict, clone, packet } = running.run(port, packet, now)?;
+        for digest in running.digests() {
+            self.counts.digests += 1;
+            let of = self.digests.get(&digest.id);
+            let data =
+                of.and_then(|of| Some(Event::Digest { id: of.id, data: of.data(&digest.data)? }));
+            // Half of the room is left to packets, however much a program tells.
+            let event = data.filter(|_| self.events.capacity() > WAITING / 2);
+            if event.is_none_or(|event| self.events.try_send(event).is_err()) {
+                self.counts.lost_digests += 1;
+            }
+        }
         let counts = &mut self.counts;
         let to = match verdict {
             Verdict::Pass => {

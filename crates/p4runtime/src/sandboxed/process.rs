@@ -7,7 +7,7 @@ use p4::object::{self, Key, Map, Object};
 use sandbox::process::{
     Answer, Arena, Config, Decision, Launcher, Packet, Reason, Sandbox, StartError,
 };
-use sandbox::{ControlError, Maps, Operation, Piece};
+use sandbox::{ControlError, Digest, Maps, Operation, Piece};
 
 use super::plane::{ROOM, Ran, Runner, Running, Verdict};
 use crate::device::Refused;
@@ -105,5 +105,18 @@ impl Running for Alone {
             Reason::Evicted => Verdict::Fault("it failed too often, and has no process".to_owned()),
         };
         Ok(Ran { verdict, clone, packet })
+    }
+
+    fn digests(&mut self) -> Vec<Digest> {
+        let mut all = Vec::new();
+        loop {
+            let some = self.sandbox.digests();
+            if some.is_empty() {
+                return all;
+            }
+            all.extend(some);
+            // Not all of them are taken at one look. No packet is on its way, so there is no answer.
+            self.sandbox.poll(&mut Vec::new());
+        }
     }
 }

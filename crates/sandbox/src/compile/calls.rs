@@ -74,6 +74,8 @@ fn helper_of(number: i32) -> Helper {
         8 => helper::<8>,
         11 => helper::<11>,
         GET_VM_INFO => helper::<GET_VM_INFO>,
+        p4::object::helper::METER => helper::<{ p4::object::helper::METER }>,
+        p4::object::helper::DIGEST => helper::<{ p4::object::helper::DIGEST }>,
         // What is not known is a fault.
         _ => helper::<0>,
     }

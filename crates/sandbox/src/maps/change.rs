@@ -48,6 +48,16 @@ impl MapRef<'_> {
                     _ => Undo::Put(key.clone(), value),
                 })
             }
+            Operation::Write { key, at, bytes, .. } => {
+                let mut value = self.value(key)?.ok_or(MapError::Absent)?.to_vec();
+                let before = value.clone();
+                let (start, wanted) = (*at as usize, value.len());
+                let given = start.saturating_add(bytes.len());
+                let part = value.get_mut(start..given);
+                part.ok_or(MapError::ValueSize { given, wanted })?.copy_from_slice(bytes);
+                self.put(&Entry { map: 0, key: key.clone(), value })?;
+                Ok(Undo::Put(key.clone(), before))
+            }
             Operation::Clear { .. } => {
                 let all = self.piece(0, 0, usize::MAX);
                 self.clear();

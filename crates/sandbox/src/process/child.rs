@@ -88,12 +88,13 @@ fn serve(channel: &mut Channel) -> io::Result<()> {
     let ready = Answer::Ready {
         maps: program.maps().to_vec(),
         keys: program.keys().to_vec(),
+        digests: program.digests().to_vec(),
         engine: program.engine(),
         code: program.code_size() as u64,
     };
     channel.send(&ready.encode())?;
     let spin = Duration::from_micros(u64::from(hello.spin_us));
-    Server { channel, rings, readings, frames, instance, spin }.run()
+    Server { channel, rings, readings, frames, instance, lost_digests: 0, spin }.run()
 }
 
 fn load(object: &[u8], limits: &Limits) -> Result<Program, String> {
@@ -117,6 +118,8 @@ struct Server<'c> {
     readings: Readings,
     frames: Frames,
     instance: Instance,
+    /// Digests that the instance had no room for, as they were told.
+    lost_digests: u64,
     spin: Duration,
 }
 
@@ -165,6 +168,13 @@ impl Server<'_> {
             let reply = self.packet(packet);
             self.rings.put(reply);
         }
+        // What one packet has said too much of.
+        let lost = self.instance.lost_digests();
+        let new = lost.wrapping_sub(self.lost_digests);
+        if new > 0 {
+            self.lost_digests = lost;
+            self.rings.lose_digests(u32::try_from(new).unwrap_or(u32::MAX));
+        }
         if self.rings.show() {
             ring();
         }
@@ -180,6 +190,7 @@ impl Server<'_> {
             unsafe { PacketBuffer::from_raw(memory, size, start as usize, length as usize) };
         let mut buffer = buffer.expect("the switch's packets lie in their frames");
         let outcome = self.instance.run(&mut buffer, port);
+        self.instance.take_digests(|id, data| self.rings.put_digest(id, data));
         let (verdict, port) = verdicts::number(outcome.verdict);
         Reply {
             slot,

@@ -1,7 +1,7 @@
 //! Numbers and bytes in messages, lowest byte first. Nothing that is read is believed: what is cut
 //! short or too long is none.
 
-use p4::object::{Entry, Key, Map, MapKind, WordRange};
+use p4::object::{Digest, Entry, Key, Map, MapKind, WordRange};
 
 use crate::control::Operation;
 use crate::maps::MapError;
@@ -70,6 +70,13 @@ impl Writer {
                 self.u8(2);
                 self.u32(*map);
             }
+            Operation::Write { map, key, at, bytes } => {
+                self.u8(3);
+                self.u32(*map);
+                self.key(key);
+                self.u32(*at);
+                self.bytes(bytes);
+            }
         }
     }
 
@@ -78,6 +85,11 @@ impl Writer {
         [map.kind.number(), map.key_size, map.value_size, map.max_entries]
             .into_iter()
             .for_each(|n| self.u32(n));
+    }
+
+    pub(super) fn digest(&mut self, digest: &Digest) {
+        self.bytes(digest.name.as_bytes());
+        self.u32(digest.size);
     }
 
     pub(super) fn map_error(&mut self, why: MapError) {
@@ -162,6 +174,12 @@ impl<'b> Reader<'b> {
             0 => Some(Operation::Put(self.entry()?)),
             1 => Some(Operation::Delete { map: self.u32()?, key: self.key()? }),
             2 => Some(Operation::Clear { map: self.u32()? }),
+            3 => Some(Operation::Write {
+                map: self.u32()?,
+                key: self.key()?,
+                at: self.u32()?,
+                bytes: self.bytes()?.to_vec(),
+            }),
             _ => None,
         }
     }
@@ -173,6 +191,12 @@ impl<'b> Reader<'b> {
         let (key_size, value_size, max_entries) = (self.u32()?, self.u32()?, self.u32()?);
         let map = Map { name, kind, key_size, value_size, max_entries };
         map.check().is_ok().then_some(map)
+    }
+
+    /// A digest that there can be.
+    pub(super) fn digest(&mut self) -> Option<Digest> {
+        let digest = Digest { name: self.text()?, size: self.u32()? };
+        digest.check().is_ok().then_some(digest)
     }
 
     pub(super) fn map_error(&mut self) -> Option<MapError> {

@@ -42,6 +42,12 @@ pub struct Counters {
     pub restarts: u64,
     /// Versions that took over.
     pub swaps: u64,
+    /// Digests, each of which was fetched or waits to be, unless it is one of those that follow.
+    pub digests: u64,
+    /// Digests beyond the rate that a program may have, and those that nobody fetched in time.
+    pub excess_digests: u64,
+    /// Digests that the process did not get rid of, as it says.
+    pub lost_digests: u64,
 }
 
 impl Counters {

@@ -33,7 +33,9 @@ fn liar() {
         value_size: 4,
         max_entries: 4,
     };
-    let ready = Said::Ready { maps: vec![map], keys: vec![], engine: Engine::Native, code: 0 };
+    let digests = vec![p4::object::Digest { name: "digest".to_owned(), size: 4 }];
+    let (maps, keys, engine) = (vec![map], vec![], Engine::Native);
+    let ready = Said::Ready { maps, keys, digests, engine, code: 0 };
     channel.send(&ready.encode()).unwrap();
     match lie.as_str() {
         "garbage" => garbage(&Mapping::new(&memory, Rings::bytes(hello.places)).unwrap()),
@@ -67,6 +69,12 @@ fn answer(lie: &str, mut rings: ProcessEnd) {
             clone_port: 0,
         };
         let is_now = slot == 5;
+        match lie {
+            "digest" if is_now => rings.put_digest(1, &[0; 4]),
+            "digest length" if is_now => rings.put_digest(0, &[0; 5]),
+            "digests" if is_now => rings.claim_digests(1000),
+            _ => rings.put_digest(0, &[1; 4]),
+        }
         rings.put(match lie {
             _ if !is_now => honest,
             "slot" => Reply { slot: slot + 1, ..honest },
@@ -156,6 +164,26 @@ fn liars_are_evicted_and_packets_answered_once() {
         assert!(status.last_failure.is_some_and(|why| why.contains(found)), "{lie}");
         assert_eq!((counters.lies, counters.lied, counters.passed), (1, 59, 5), "{lie}");
     }
+}
+
+/// What a process lies about digests ends it as well; packets whose verdicts it gave have them.
+#[test]
+fn lies_about_digests_evict() {
+    for lie in ["digest", "digest length", "digests"] {
+        let mut sandbox = sandbox(lie, Duration::from_secs(10));
+        round(&mut sandbox);
+        let (status, counters) = (sandbox.status(), sandbox.counters());
+        assert!(status.is_evicted, "{lie}: {status:?}");
+        assert!(status.last_failure.is_some_and(|why| why.contains("Digest")), "{lie}");
+        assert_eq!(counters.lies, 1, "{lie}");
+        let digests = sandbox.digests();
+        assert!(digests.len() <= FRAMES as usize, "{lie}: {digests:?}");
+        assert!(digests.iter().all(|one| (one.id, &*one.data) == (0, &[1; 4][..])), "{lie}");
+    }
+    // Who tells the truth goes on.
+    let mut honest = sandbox("nothing", Duration::from_secs(10));
+    round(&mut honest);
+    assert_eq!((honest.digests().len(), honest.counters().lies), (FRAMES as usize, 0));
 }
 
 #[test]

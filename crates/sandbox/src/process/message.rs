@@ -1,6 +1,6 @@
 //! What is said on the control socket: the switch asks, the process answers, one after the other.
 
-use p4::object::{Entry, Key, Map};
+use p4::object::{Digest, Entry, Key, Map};
 use p4::vm::{MAX_KEYS, is_name};
 
 use super::codec::{Reader, Writer};
@@ -53,6 +53,7 @@ pub(super) enum Answer {
         maps: Vec<Map>,
         /// What the program reads of its tenant's VM.
         keys: Vec<String>,
+        digests: Vec<Digest>,
         engine: Engine,
         code: u64,
     },
@@ -153,12 +154,14 @@ impl Answer {
                 to.u8(0);
                 to.u32(isolation.bits());
             }
-            Self::Ready { maps, keys, engine, code } => {
+            Self::Ready { maps, keys, digests, engine, code } => {
                 to.u8(1);
                 to.count(maps.len());
                 maps.iter().for_each(|map| to.map(map));
                 to.count(keys.len());
                 keys.iter().for_each(|key| to.bytes(key.as_bytes()));
+                to.count(digests.len());
+                digests.iter().for_each(|digest| to.digest(digest));
                 to.u8(u8::from(*engine == Engine::Native));
                 to.u64(*code);
             }
@@ -205,8 +208,9 @@ impl Answer {
                 if keys.len() > MAX_KEYS {
                     return None;
                 }
+                let digests = from.all(Reader::digest)?;
                 let engine = if from.u8()? == 1 { Engine::Native } else { Engine::Interpreter };
-                Self::Ready { maps, keys, engine, code: from.u64()? }
+                Self::Ready { maps, keys, digests, engine, code: from.u64()? }
             }
             2 => Self::Failed(from.text()?),
             3 => Self::Done,
@@ -260,6 +264,7 @@ mod tests {
             Operation::Put(entry.clone()),
             Operation::Delete { map: 1, key: key.clone() },
             Operation::Clear { map: 2 },
+            Operation::Write { map: 1, key: key.clone(), at: 3, bytes: vec![4, 5] },
         ];
         let hello = Hello { places: 1, frames: 2, frame_size: 3, spin_us: 4, memory: 5 };
         let requests = [
@@ -287,6 +292,7 @@ mod tests {
             Answer::Ready {
                 maps: vec![map],
                 keys: vec!["net.utilisation".to_owned()],
+                digests: vec![Digest { name: "d".to_owned(), size: 4 }],
                 engine: Engine::Native,
                 code: 7,
             },

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use p4::object::Map;
+use p4::object::{Digest, Map};
 
 use super::arena::Arena;
 use super::channel::Channel;
@@ -45,10 +45,18 @@ pub(super) struct Peer {
     pub(super) keys: Vec<String>,
     /// Keeps that up to date.
     _follower: Option<Arc<Follower>>,
+    pub(super) digests: Vec<Digest>,
     pub(super) engine: Engine,
     pub(super) isolation: Isolation,
     /// Packets for which the program did not come to an end.
     endless: u32,
+}
+
+/// What a process says of the program that it has loaded.
+struct Loaded {
+    maps: Vec<Map>,
+    keys: Vec<String>,
+    digests: Vec<Digest>,
 }
 
 /// A process that is killed and waited for when it is dropped.
@@ -106,13 +114,14 @@ impl Peer {
         };
         let files = [memory.as_raw_fd(), arena.file().as_raw_fd()];
         let said = greet(&mut channel, &hello, &files, config, object);
-        let (isolation, maps, keys, engine) = said.map_err(|why| match why {
+        let (isolation, loaded, engine) = said.map_err(|why| match why {
             // It may have ended: then that says more.
             StartError::NotReady(why) => {
                 process.ending().map_or(StartError::NotReady(why), StartError::Ended)
             }
             other => other,
         })?;
+        let Loaded { maps, keys, digests } = loaded;
         let follower = match vm.filter(|_| !keys.is_empty()) {
             Some(vm) => {
                 let readings = Readings::new(&memory).map_err(StartError::Memory)?;
@@ -127,6 +136,7 @@ impl Peer {
             bell,
             maps,
             keys,
+            digests,
             _follower: follower,
             engine,
             isolation,
@@ -198,7 +208,7 @@ fn greet(
     files: &[i32],
     config: &Config,
     object: &[u8],
-) -> Result<(Isolation, Vec<Map>, Vec<String>, Engine), StartError> {
+) -> Result<(Isolation, Loaded, Engine), StartError> {
     channel.send_with(&Request::Hello(*hello).encode(), files).map_err(StartError::NotReady)?;
     let isolation = match answer(channel)? {
         Answer::Isolated(isolation) => isolation,
@@ -207,7 +217,9 @@ fn greet(
     let load = Request::Load(config.limits, object.to_vec()).encode();
     channel.send(&load).map_err(StartError::NotReady)?;
     match answer(channel)? {
-        Answer::Ready { maps, keys, engine, .. } => Ok((isolation, maps, keys, engine)),
+        Answer::Ready { maps, keys, digests, engine, .. } => {
+            Ok((isolation, Loaded { maps, keys, digests }, engine))
+        }
         _ => Err(StartError::Nonsense),
     }
 }

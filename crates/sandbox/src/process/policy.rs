@@ -61,6 +61,8 @@ pub struct Config {
     pub limits: Limits,
     /// When a process is started again.
     pub back_off: BackOff,
+    /// Digests that a program may send: so many a second, and so many at once.
+    pub digests: (u32, u32),
     /// How long it may take to load a program.
     pub load_time: Duration,
     /// How long an answer on the control socket may take.
@@ -76,6 +78,7 @@ impl Default for Config {
             spin: Duration::from_micros(50),
             limits: Limits::default(),
             back_off: BackOff::default(),
+            digests: (10_000, 1000),
             load_time: Duration::from_secs(30),
             answer_time: Duration::from_secs(2),
         }

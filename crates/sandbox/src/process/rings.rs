@@ -1,21 +1,26 @@
 //! The two rings between a switch and a tenant's process, in memory that both can write.
 //!
 //! ```text
-//!    0  the switch's line: descriptors put (u32), messages sent (u32), bell (u32), "wake me" (u32)
-//!   64  the process's line: verdicts put (u32), "wake me" (u32)
-//! 4096  descriptors, 32 bytes each, then as many verdicts
+//!    0  the switch's line: descriptors put (u32), messages sent (u32), bell (u32), "wake me" (u32),
+//!       digests taken (u32)
+//!   64  the process's line: verdicts put (u32), "wake me" (u32), digests put (u32), digests lost (u32)
+//! 4096  descriptors, 32 bytes each, then as many verdicts, then 256 digests: id (u32), bytes (u32), and
+//!       256 bytes
 //! ```
 //!
 //! There are no more packets on their way than a ring has places, and each verdict is of one of them. So
 //! neither side has to be told how far the other one has read, and there is less to lie about. The switch
 //! keeps for itself what it has put and taken: of the process's line it reads the number of verdicts,
-//! once for each look.
+//! once for each look. Of digests there may be more than anybody takes: the process is told how many were
+//! taken, and keeps to itself what has no room.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use nix::errno::Errno;
+
+use p4::object::MAX_DIGEST;
 
 use super::memory::Mapping;
 
@@ -27,13 +32,23 @@ const MESSAGES: usize = 4;
 const BELL: usize = 8;
 /// Whether the switch sleeps.
 const SWITCH_SLEEPS: usize = 12;
+/// Digests taken: free-running.
+const DIGESTS_TAKEN: usize = 16;
 /// Verdicts put: free-running.
 const ANSWERED: usize = 64;
 /// Whether the process sleeps.
 const PROCESS_SLEEPS: usize = 68;
+/// Digests put: free-running.
+const DIGESTS_PUT: usize = 72;
+/// Digests that had no room, since the beginning.
+const DIGESTS_LOST: usize = 76;
 /// Where the descriptors begin. In front of them there is room ([`super::readings`]).
 pub(super) const ENTRIES: usize = 4096;
 const ENTRY: usize = 32;
+/// Digests that there is room for: a power of two.
+pub(super) const DIGESTS: u32 = 256;
+/// A digest's head, and its bytes, in words.
+const DIGEST_WORDS: usize = 1 + MAX_DIGEST as usize / 8;
 
 /// A packet on its way to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +92,11 @@ pub(super) struct Rings {
 impl Rings {
     /// Bytes of rings with so many places each.
     pub(super) fn bytes(places: u32) -> usize {
+        Self::digests(places) + DIGESTS as usize * DIGEST_WORDS * 8
+    }
+
+    /// Where digests begin.
+    fn digests(places: u32) -> usize {
         ENTRIES + 2 * ENTRY * places as usize
     }
 
@@ -99,6 +119,13 @@ impl Rings {
         unsafe { self.mapping.at(ENTRIES + at * ENTRY, ENTRY).cast().as_ref() }
     }
 
+    fn digest(&self, at: u32) -> &[AtomicU64; DIGEST_WORDS] {
+        let at = (at & (DIGESTS - 1)) as usize * DIGEST_WORDS * 8;
+        let memory = self.mapping.at(Self::digests(self.places) + at, DIGEST_WORDS * 8);
+        // SAFETY: as above.
+        unsafe { memory.cast().as_ref() }
+    }
+
     fn write(&self, at: u32, is_reply: bool, words: [u64; 4]) {
         for (cell, word) in self.entry(at, is_reply).iter().zip(words) {
             cell.store(word, Ordering::Relaxed);
@@ -118,11 +145,12 @@ pub(super) struct SwitchEnd {
     put: u32,
     shown: u32,
     taken: u32,
+    digests: u32,
 }
 
 impl SwitchEnd {
     pub(super) fn new(rings: Rings) -> Self {
-        Self { rings, put: 0, shown: 0, taken: 0 }
+        Self { rings, put: 0, shown: 0, taken: 0, digests: 0 }
     }
 
     /// Puts a descriptor into the ring; the process does not see it yet.
@@ -183,6 +211,36 @@ impl SwitchEnd {
         }
     }
 
+    /// The number of digests that there are; none if there cannot be so many.
+    pub(super) fn digests(&self) -> Option<u32> {
+        let all = self.rings.word(DIGESTS_PUT).load(Ordering::Acquire);
+        let new = all.wrapping_sub(self.digests);
+        (new <= DIGESTS).then_some(new)
+    }
+
+    /// The next digest, which is known to be there: its id, how many of its bytes count, and all of them.
+    /// Any numbers at all.
+    pub(super) fn take_digest(&mut self) -> (u32, u32, [u8; MAX_DIGEST as usize]) {
+        let [head, words @ ..] = self.rings.digest(self.digests);
+        let (id, length) = halves(head.load(Ordering::Relaxed));
+        let mut bytes = [0; MAX_DIGEST as usize];
+        for (eight, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *eight = word.load(Ordering::Relaxed).to_le_bytes();
+        }
+        self.digests = self.digests.wrapping_add(1);
+        (id, length, bytes)
+    }
+
+    /// Tells the process which digests were taken.
+    pub(super) fn took_digests(&self) {
+        self.rings.word(DIGESTS_TAKEN).store(self.digests, Ordering::Release);
+    }
+
+    /// The number of digests that had no room, as the process says.
+    pub(super) fn lost_digests(&self) -> u32 {
+        self.rings.word(DIGESTS_LOST).load(Ordering::Relaxed)
+    }
+
     /// Asks the process to wake us; false if there is a verdict already, and no need to sleep.
     pub(super) fn ask(&self) -> bool {
         self.rings.word(SWITCH_SLEEPS).store(1, Ordering::Relaxed);
@@ -198,11 +256,13 @@ pub(super) struct ProcessEnd {
     taken: u32,
     answered: u32,
     messages: u32,
+    digests: u32,
+    lost: u32,
 }
 
 impl ProcessEnd {
     pub(super) fn new(rings: Rings) -> Self {
-        Self { rings, taken: 0, answered: 0, messages: 0 }
+        Self { rings, taken: 0, answered: 0, messages: 0, digests: 0, lost: 0 }
     }
 
     /// The number of descriptors that there are.
@@ -235,8 +295,38 @@ impl ProcessEnd {
         self.answered = self.answered.wrapping_add(1);
     }
 
+    /// Puts a digest of at most 256 bytes into the ring, or counts it if there is no room. The switch
+    /// does not see it yet.
+    pub(super) fn put_digest(&mut self, id: u32, data: &[u8]) {
+        let taken = self.rings.word(DIGESTS_TAKEN).load(Ordering::Acquire);
+        if self.digests.wrapping_sub(taken) >= DIGESTS {
+            return self.lose_digests(1);
+        }
+        let [head, words @ ..] = self.rings.digest(self.digests);
+        head.store(join(id, data.len() as u32), Ordering::Relaxed);
+        for (word, part) in words.iter().zip(data.chunks(8)) {
+            let mut eight = [0; 8];
+            eight[..part.len()].copy_from_slice(part);
+            word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
+        }
+        self.digests = self.digests.wrapping_add(1);
+    }
+
+    /// Says that there are digests which there are not.
+    #[cfg(test)]
+    pub(super) fn claim_digests(&mut self, count: u32) {
+        self.digests = self.digests.wrapping_add(count);
+    }
+
+    /// Counts digests that had no room.
+    pub(super) fn lose_digests(&mut self, count: u32) {
+        self.lost = self.lost.wrapping_add(count);
+        self.rings.word(DIGESTS_LOST).store(self.lost, Ordering::Relaxed);
+    }
+
     /// Shows what has been put. True if the switch sleeps, and is to be woken.
     pub(super) fn show(&self) -> bool {
+        self.rings.word(DIGESTS_PUT).store(self.digests, Ordering::Release);
         self.rings.word(ANSWERED).store(self.answered, Ordering::Release);
         fence(Ordering::SeqCst);
         let sleeps = self.rings.word(SWITCH_SLEEPS);
@@ -343,6 +433,41 @@ mod tests {
         assert_eq!(switch.answered(), None, "not shown yet");
         switch.show();
         assert_eq!(switch.answered(), Some(1));
+    }
+
+    #[test]
+    fn digests_have_room_or_are_counted() {
+        let (mut switch, mut process) = ends(4);
+        process.put_digest(7, &[1, 2, 3]);
+        assert_eq!(switch.digests(), Some(0), "not shown yet");
+        process.show();
+        assert_eq!(switch.digests(), Some(1));
+        let (id, length, bytes) = switch.take_digest();
+        assert_eq!((id, length, &bytes[..4]), (7, 3, &[1, 2, 3, 0][..]));
+        switch.took_digests();
+        for round in 0..DIGESTS + 9 {
+            process.put_digest(round, &[0xab; MAX_DIGEST as usize]);
+        }
+        process.show();
+        assert_eq!((switch.digests(), switch.lost_digests()), (Some(DIGESTS), 9));
+        for round in 0..DIGESTS {
+            assert_eq!(switch.take_digest(), (round, MAX_DIGEST, [0xab; MAX_DIGEST as usize]));
+        }
+        process.put_digest(1, &[]);
+        assert_eq!(switch.lost_digests(), 10, "nobody has said that they were taken");
+        switch.took_digests();
+        process.put_digest(1, &[]);
+        process.show();
+        assert_eq!(switch.digests(), Some(1));
+    }
+
+    #[test]
+    fn more_digests_than_there_is_room_for_are_a_lie() {
+        let (switch, process) = ends(4);
+        process.rings.word(DIGESTS_PUT).store(DIGESTS + 1, Ordering::Release);
+        assert_eq!(switch.digests(), None);
+        process.rings.word(DIGESTS_PUT).store(u32::MAX, Ordering::Release);
+        assert_eq!(switch.digests(), None);
     }
 
     #[test]

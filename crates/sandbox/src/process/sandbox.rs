@@ -1,6 +1,7 @@
 //! A tenant's program in a process of its own.
 
 mod control;
+mod digests;
 mod failure;
 mod types;
 
@@ -27,6 +28,7 @@ use super::vm_feed::{self, VmFeed};
 use crate::outcome::FaultKind;
 use crate::program::Engine;
 
+use digests::Digests;
 pub use failure::Lie;
 pub use types::{Answer, Busy, Decision, Packet, Reason, Status};
 
@@ -65,6 +67,7 @@ pub struct Sandbox {
     failures: VecDeque<Instant>,
     pub(super) journal: Journal,
     pub(super) maps: Vec<Map>,
+    digests: Digests,
     pub(super) version: u64,
     /// Before this time, the process had something else to do: no packet was late.
     pub(super) busy_until: Instant,
@@ -110,6 +113,7 @@ impl Sandbox {
         Ok(Self {
             flights: Flights::new(arena.frames(), places),
             maps: peer.maps.clone(),
+            digests: Digests::new(&config, &peer.digests),
             engine: peer.engine,
             isolation: peer.isolation,
             launcher,
@@ -246,6 +250,9 @@ impl Sandbox {
                 return self.fail(Failure::Lied(lie));
             }
         }
+        if let Err(lie) = self.collect_digests() {
+            return self.fail(Failure::Lied(lie));
+        }
         if new == 0 {
             self.looks += 1;
             if self.looks >= LOOKS {
@@ -265,6 +272,8 @@ impl Sandbox {
     pub(super) fn take_over(&mut self, peer: Box<Peer>) {
         (self.engine, self.isolation) = (peer.engine, peer.isolation);
         self.maps.clone_from(&peer.maps);
+        self.digests.begin(&peer.digests);
+        self.digests.clear();
         self.version += 1;
         self.counters.swaps += 1;
         self.state = State::Running(peer);

@@ -1,5 +1,6 @@
 //! Programs on packets, with both engines.
 
+mod cells;
 mod guarded;
 mod labels;
 mod opcodes;

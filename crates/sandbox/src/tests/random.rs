@@ -54,7 +54,8 @@ fn compare(object: &Object, page: &mut Guarded) -> bool {
             assert!(instance.is_intact(), "{:?}", object.code);
             let (metadata, stack) = instance.left();
             let left = (metadata, stack.to_vec());
-            (outcome, memory, left, instance.printed(), entries(instance))
+            let told = (instance.digests(), instance.lost_digests());
+            (outcome, memory, left, instance.printed(), entries(instance), told)
         });
         let text = || object.code.iter().map(|one| format!("{one}\n")).collect::<String>();
         assert_eq!(results[0], results[1], "packet {at}\n{}", text());

@@ -1,5 +1,8 @@
 //! Programs made of random numbers.
 
+use p4::object::Digest;
+use p4::object::helper::{DIGEST, METER};
+
 use super::*;
 
 /// Numbers at which things change.
@@ -8,6 +11,11 @@ const NUMBERS: [i32; 20] =
 /// Places at the edges of what there is.
 const OFFSETS: [i16; 24] =
     [0, 1, 2, 4, 8, 12, 16, 20, 21, 23, 24, 30, 31, 32, 56, 57, 60, 63, 64, -1, -4, -8, -512, 512];
+
+fn digests() -> Vec<Digest> {
+    let digest = |size: u32| Digest { name: format!("of {size}"), size };
+    vec![digest(8), digest(256)]
+}
 
 /// A number taken apart.
 struct Bits(u64);
@@ -114,7 +122,7 @@ fn piece(word: u64) -> Vec<Instruction> {
         }
         // The key where an array's index is, so that something is found.
         12 => vec![one(0x62, 10, 0, -8 - 8 * bits.take(8) as i16, bits.take(4) as i32)],
-        13 => match bits.take(7) {
+        13 => match bits.take(9) {
             0 => vec![set(2, bits.take(40) as i32 - 20), helper(8), copy(6, 0)],
             1 => vec![set(2, bits.take(70) as i32 - 3), helper(11)],
             2 => {
@@ -124,7 +132,20 @@ fn piece(word: u64) -> Vec<Instruction> {
             // Keys and parts that there are, and others.
             4 => vec![set(1, bits.take(4) as i32), set(2, bits.take(4) as i32), helper(20)],
             // With whatever registers hold.
-            5 => vec![helper([1, 2, 3, 4, 6, 8, 11, 20][bits.take(8) as usize])],
+            5 => vec![helper([1, 2, 3, 4, 6, 8, 11, 20, METER, DIGEST][bits.take(10) as usize])],
+            // A meter in the frame, in a value or at the end of either.
+            6 => {
+                let (base, at) = [(10, -64), (10, -63), (8, 0), (6, 0)][bits.take(4) as usize];
+                let units = set(2, bits.take(100) as i32 - 2);
+                let colour = set(3, bits.take(4) as i32);
+                vec![copy(1, base), one(0x07, 1, 0, 0, at), units, colour, helper(METER)]
+            }
+            7 => {
+                let (id, length) = (bits.take(3) as i32, [8, 8, 256, 9][bits.take(4) as usize]);
+                let from = copy(2, [10, 8, 6][bits.take(3) as usize]);
+                let back = one(0x07, 2, 0, 0, -(bits.take(3) as i32 * 128));
+                vec![set(1, id), from, back, set(3, length), helper(DIGEST)]
+            }
             _ => vec![helper(9), copy(6, 0)],
         },
         // Pointers here and there.
@@ -178,6 +199,7 @@ pub(super) fn shaped(words: &[u64]) -> Object {
         }
     }
     let mut object = object(&code, &maps());
+    object.digests = digests();
     object.functions.insert(start, "called".to_owned());
     object
 }
@@ -231,7 +253,7 @@ pub(super) fn wild(words: &[u64]) -> Object {
                 1 => new.destination %= 10,
                 5 | 6 if opcode == opcode::CALL => {
                     new.source = bits.take(2) as u8;
-                    new.immediate = [1, 2, 3, 6, 8, 9, 11][bits.take(7) as usize];
+                    new.immediate = [1, 2, 3, 6, 8, 9, 11, METER, DIGEST][bits.take(9) as usize];
                 }
                 5 | 6 if !matches!(opcode >> 4, 1..=7 | 9..=13) => new.opcode = opcode::JUMP,
                 _ => {}
@@ -256,6 +278,7 @@ pub(super) fn wild(words: &[u64]) -> Object {
         }
     }
     let mut object = object(&code, &maps());
+    object.digests = digests();
     object.functions.extend((1..code.len()).map(|at| (at, "any".to_owned())));
     object
 }

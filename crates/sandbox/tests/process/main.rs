@@ -2,6 +2,7 @@
 
 mod common;
 mod control;
+mod digests;
 mod faults;
 mod isolation;
 mod kills;

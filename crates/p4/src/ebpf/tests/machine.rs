@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
+use crate::cells::{Colour, Count, MeterCell, Rates};
 use crate::ebpf::Compiled;
 use crate::interpret::tables::Entry as Written;
 use crate::interpret::{Outcome, Verdict};
 use crate::ir::{Elaborated, Value};
 use crate::layout::metadata;
-use crate::object::{Entry, Instruction, Key, MapKind, WordRange, callee, opcode, wide};
-use crate::stf::{Runs, Said};
+use crate::model::Object;
+use crate::object::{Entry, Instruction, Key, MapKind, WordRange, callee, helper, opcode, wide};
+use crate::stf::{Cell, Runs, Said};
 use crate::vm::Reading;
 
 /// Addresses: each kind of memory has its own range.
@@ -40,6 +42,8 @@ pub(super) struct Machine<'c> {
     pub now: u64,
     /// What the tenant's VM publishes.
     pub vm: HashMap<String, Reading>,
+    /// What the control plane was told: ids, and bytes.
+    told: Vec<(u32, Vec<u8>)>,
     packet: Vec<u8>,
     metadata: Vec<u8>,
     stack: Vec<u8>,
@@ -65,6 +69,7 @@ impl<'c> Machine<'c> {
             held: held.collect(),
             now: 0,
             vm: HashMap::new(),
+            told: Vec::new(),
             packet: Vec::new(),
             metadata: Vec::new(),
             stack: Vec::new(),
@@ -97,6 +102,27 @@ impl<'c> Machine<'c> {
                 held.values.push(entry.value.clone());
             }
         }
+    }
+
+    /// A cell's value, and where in it the cell is.
+    fn cell(
+        &mut self,
+        of: (usize, Object),
+        cell: Cell<'_>,
+    ) -> Result<(&mut Vec<u8>, usize), String> {
+        let place = self.compiled.maps.cell(&self.made, of, cell);
+        let (map, key, offset) = place.ok_or("no cell")?;
+        let held = &mut self.held[map as usize];
+        let at = match &key {
+            Key::Bytes(key) => held.bytes.get(key).copied(),
+            Key::Words(words, priority) => {
+                let is = |(other, high, _): &&(Vec<WordRange>, u32, usize)| {
+                    (other, high) == (words, priority)
+                };
+                held.words.iter().find(is).map(|(.., at)| *at)
+            }
+        };
+        Ok((&mut held.values[at.ok_or("no entry")?], offset as usize))
     }
 
     fn memory(&mut self, at: u64, size: usize) -> &mut [u8] {
@@ -163,7 +189,7 @@ impl<'c> Machine<'c> {
         found.map_or(0, |at| VALUES + place as u64 * MAP + at as u64 * width)
     }
 
-    fn call(&mut self, helper: i32, [a, b]: [u64; 2]) -> u64 {
+    fn call(&mut self, helper: i32, [a, b, c]: [u64; 3]) -> u64 {
         match helper {
             1 => self.look_up(a, b),
             5 => self.now,
@@ -198,6 +224,22 @@ impl<'c> Machine<'c> {
                     (2, Some(one)) => self.now.wrapping_sub(one.at_ns),
                     _ => panic!("part {b}"),
                 }
+            }
+            helper::METER => {
+                let now = self.now;
+                let bytes = self.memory(a, MeterCell::SIZE as usize);
+                let mut cell = MeterCell::from_bytes(bytes).unwrap();
+                assert!(c < 3, "no colour");
+                let colour = cell.execute(now, b, Colour::from_number(c));
+                bytes.copy_from_slice(&cell.to_bytes());
+                colour as u64
+            }
+            helper::DIGEST => {
+                let id = u32::try_from(a).unwrap();
+                assert_eq!(self.compiled.object.digests[id as usize].size as u64, c);
+                let bytes = self.memory(b, c as usize).to_vec();
+                self.told.push((id, bytes));
+                0
             }
             _ => panic!("helper {helper}"),
         }
@@ -268,7 +310,8 @@ impl<'c> Machine<'c> {
                         opcode::EXIT => return registers[0],
                         opcode::CALL => {
                             assert_eq!(source, callee::HELPER);
-                            registers[0] = self.call(immediate, [registers[1], registers[2]]);
+                            registers[0] =
+                                self.call(immediate, [registers[1], registers[2], registers[3]]);
                             registers[1..=5].fill(0xdead_beef);
                             continue;
                         }
@@ -345,8 +388,13 @@ impl Runs for Machine<'_> {
         action: usize,
         arguments: Vec<Value>,
     ) -> Result<(), String> {
-        let entry = self.compiled.maps.tables[at].default_entry(action, &arguments);
-        self.put(&entry.ok_or("constant")?, true);
+        let table = &self.compiled.maps.tables[at];
+        let mut entry = table.default_entry(action, &arguments).ok_or("constant")?;
+        // What is kept for it stays.
+        let kept = table.action_size() as usize;
+        let before = &self.held[entry.map as usize].values[0];
+        entry.value[kept..].copy_from_slice(&before[kept..]);
+        self.put(&entry, true);
         Ok(())
     }
 
@@ -356,5 +404,27 @@ impl Runs for Machine<'_> {
             None => self.vm.remove(key),
         };
         Ok(())
+    }
+
+    fn count(&mut self, at: usize, cell: Cell<'_>) -> Result<Count, String> {
+        let (value, offset) = self.cell((at, Object::DirectCounter), cell)?;
+        Ok(Count::from_bytes(&value[offset..]).unwrap())
+    }
+
+    fn set_meter(&mut self, at: usize, cell: Cell<'_>, rates: Rates) -> Result<(), String> {
+        let (value, offset) = self.cell((at, Object::DirectMeter), cell)?;
+        let bytes = MeterCell::set(Some(rates)).to_bytes();
+        value[offset..offset + bytes.len()].copy_from_slice(&bytes);
+        Ok(())
+    }
+
+    fn wait(&mut self, time: u64) {
+        self.now += time;
+    }
+
+    fn digests(&mut self) -> Vec<(usize, Vec<u8>)> {
+        let told = std::mem::take(&mut self.told);
+        let maps = &self.compiled.maps;
+        told.iter().map(|(id, bytes)| maps.digest_on_the_wire(*id, bytes).unwrap()).collect()
     }
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::interpret::{self, Outcome};
-use crate::stf::{Command, Line, Runs, Said};
+use crate::model::Object;
+use crate::stf::{Cell, Command, Line, Runs, Said};
 
 /// Packets in all, over all programs; `KAIDO_PACKETS` sets another number.
 const PACKETS: usize = 100_000;
@@ -90,7 +91,7 @@ fn compare(name: &str, program: &str, test: &str, count: usize) -> Result<(), St
     for line in stf::parse(test).unwrap() {
         match line.command {
             Command::Packet(_, packet) => packets.push(packet),
-            Command::Expect(..) => {}
+            Command::Expect(..) | Command::ExpectDigest(..) | Command::CheckCounter { .. } => {}
             command => {
                 let lines = [Line { number: line.number, command }];
                 stf::run(&checked.program, &mut plain, &lines);
@@ -109,6 +110,33 @@ fn compare(name: &str, program: &str, test: &str, count: usize) -> Result<(), St
         }
         if let Some(why) = difference(&mut plain, &mut machine, port, &packet) {
             return Err(format!("packet {at}: {why}"));
+        }
+        let (told, found) = (Runs::digests(&mut plain), machine.digests());
+        if told != found {
+            return Err(format!("packet {at}: digests {told:02x?} expected, {found:02x?} found"));
+        }
+    }
+    counts(&checked.program, &mut plain, &mut machine)
+}
+
+/// Whether all counters with indices, and those of what tables do by default, have counted the same.
+fn counts(
+    program: &crate::ir::Program,
+    plain: &mut interpret::Machine<'_>,
+    machine: &mut Machine<'_>,
+) -> Result<(), String> {
+    let made = made(program).unwrap();
+    for (at, object) in made.objects.iter().enumerate() {
+        let cells: Vec<_> = match program.model_object(object.of) {
+            Some(Object::Counter) => (0..object.elements()).map(Cell::Index).collect(),
+            Some(Object::DirectCounter) => vec![Cell::Default],
+            _ => continue,
+        };
+        for cell in cells {
+            let (expected, found) = (Runs::count(plain, at, cell), machine.count(at, cell));
+            if expected != found {
+                return Err(format!("`{}` {cell:?}: {expected:?}, {found:?}", object.name));
+            }
         }
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! What the model has: functions and objects (crates/p4/model/ubpf_model.p4).
+//! What the model has: functions and objects (crates/p4/model/ubpf_model.p4); what counts and meters is in
+//! [`super::cells`].
 
 use super::{Lower, Lowered, NotCompiled, part};
 use crate::flat::{Binary, Op, ValueId};
@@ -42,6 +43,17 @@ impl Lower<'_> {
                         let index = self.value(index)?;
                         let value = self.value(value)?;
                         self.write_register(at, &index, &value);
+                        Ok(Vec::new())
+                    }
+                    ("Counter" | "DirectCounter", "count", index) => {
+                        self.count_packet(at, index)?;
+                        Ok(Vec::new())
+                    }
+                    ("Meter" | "DirectMeter", "execute", given) => {
+                        Ok(vec![self.execute(at, given)?])
+                    }
+                    ("Digest", "pack", [data]) => {
+                        self.pack(at, data)?;
                         Ok(Vec::new())
                     }
                     (object, method, _) => {

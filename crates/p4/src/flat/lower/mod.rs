@@ -1,6 +1,7 @@
 //! Makes the flat form of a program. What each part does is what `interpret` does, word for word.
 
 mod calls;
+mod cells;
 mod deparser;
 mod expressions;
 mod externs;
@@ -104,6 +105,8 @@ struct Lower<'p> {
     emitted: Vec<deparser::Site>,
     /// The order of the blocks before the packet is written.
     order: HashMap<BlockId, usize>,
+    /// The table whose action is written, and the address of the entry's value.
+    entry: Option<(usize, ValueId)>,
 }
 
 /// A call whose code is being written.
@@ -153,6 +156,7 @@ pub fn lower(
         // A parser has no `exit`: the pipeline's is known when that begins.
         exit: reject,
         ways,
+        entry: None,
         reject,
         metadata: Vec::new(),
         length: ValueId(0),

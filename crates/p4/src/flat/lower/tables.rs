@@ -74,7 +74,7 @@ impl Lower<'_> {
             let one = self.build.constant(1);
             self.build.write(hit, one);
             if apart {
-                self.run_entry(id, maps, entry, behind)?;
+                self.run_entry(id, at, entry, behind)?;
             } else {
                 self.build.jump(run);
             }
@@ -95,7 +95,7 @@ impl Lower<'_> {
             self.build.jump(behind[*action]);
             self.build.continue_in(run);
             return if maps.entries.is_some() && !apart {
-                self.run_entry(id, maps, entry, behind)
+                self.run_entry(id, at, entry, behind)
             } else {
                 Ok(())
             };
@@ -107,18 +107,13 @@ impl Lower<'_> {
         self.build.write(entry, found);
         self.build.jump(run);
         self.build.continue_in(run);
-        self.run_entry(id, maps, entry, behind)
+        self.run_entry(id, at, entry, behind)
     }
 
     /// Runs the action of the entry whose address is in a slot.
-    fn run_entry(
-        &mut self,
-        id: TableId,
-        maps: &TableMaps,
-        entry: Slot,
-        behind: &[BlockId],
-    ) -> Lowered {
+    fn run_entry(&mut self, id: TableId, place: usize, entry: Slot, behind: &[BlockId]) -> Lowered {
         let table = &self.program.tables[id.index()];
+        let maps = &self.maps.tables[place];
         let base = self.build.read(entry);
         let action = self.build.op(Op::Load { base, offset: 0, size: 4, constant: true });
         for (at, one) in table.actions.iter().enumerate() {
@@ -139,7 +134,9 @@ impl Lower<'_> {
                 let of = self.type_of(*id);
                 values.push(self.load(base, leaves, &of, true));
             }
+            let outside = self.entry.replace((place, base));
             self.run_action(one.call.action, &one.call.arguments, &values)?;
+            self.entry = outside;
             self.build.jump(behind[at]);
             self.build.continue_in(next);
         }
@@ -207,7 +204,13 @@ impl Lower<'_> {
     }
 
     /// Stores a number as C has it.
-    fn store_leaf(&mut self, base: ValueId, leaf: &Leaf, offset: u32, value: &[ValueId]) {
+    pub(super) fn store_leaf(
+        &mut self,
+        base: ValueId,
+        leaf: &Leaf,
+        offset: u32,
+        value: &[ValueId],
+    ) {
         if leaf.width > 64 {
             self.store_wire(base, offset, value, leaf.width);
         } else if let [value] = value {
@@ -301,7 +304,11 @@ impl Lower<'_> {
     // ---- registers ----
 
     /// The address of an element in a slot, and the blocks where it is and where it is not.
-    fn element_address(&mut self, map: u32, index: &[ValueId]) -> (ValueId, BlockId, BlockId) {
+    pub(super) fn element_address(
+        &mut self,
+        map: u32,
+        index: &[ValueId],
+    ) -> (ValueId, BlockId, BlockId) {
         let (there, elsewhere) = (self.build.new_block(), self.build.new_block());
         let Some(lowest) = index.first().copied() else {
             self.build.jump(elsewhere);

@@ -1,7 +1,7 @@
 //! What is written is what is read.
 
 use p4::ir::MatchKind;
-use p4::layout::{KeyPart, Leaf, TableMaps};
+use p4::layout::{Direct, KeyPart, Leaf, TableMaps};
 use proptest::prelude::*;
 
 use crate::device::{Call, Key, Match};
@@ -73,7 +73,7 @@ proptest! {
         let keys = kinds.iter();
         let keys = keys.map(|(kind, width)| KeyPart { matched: *kind, leaf: Leaf::new(*width) });
         let arguments = actions.iter().map(|all| all.iter().map(leaf).collect());
-        let laid = TableMaps::of_shape(keys.collect(), arguments.collect());
+        let laid = TableMaps::of_shape(keys.collect(), arguments.collect(), Direct::default());
         prop_assume!(laid.is_ok());
         let at = TableMaps { entries: Some(1), default_action: Some(2), ..laid.unwrap() };
         let ids: Vec<u32> = (0..actions.len() as u32).map(|at| 0x0100_0000 | (7 + at)).collect();
@@ -107,7 +107,7 @@ proptest! {
     ) {
         let keys = kinds.iter();
         let keys = keys.map(|(kind, width)| KeyPart { matched: *kind, leaf: Leaf::new(*width) });
-        let laid = TableMaps::of_shape(keys.collect(), vec![vec![vec![Leaf::new(argument)]]]);
+        let laid = TableMaps::of_shape(keys.collect(), vec![vec![vec![Leaf::new(argument)]]], Direct::default());
         prop_assume!(laid.is_ok());
         let table = TableAt { name: "t".into(), at: laid.unwrap(), actions: vec![1] };
         let mut sized = key.clone();

@@ -1,21 +1,25 @@
 //! The programs of `crates/p4`: with entries put in as P4Runtime does, packets meet what they meet in
 //! the interpreter.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use num_bigint::BigInt;
+use p4::cells::{Count as Counted, Rates};
 use p4::interpret::tables::{Entry as Written, Match as Wanted};
 use p4::interpret::{Machine, Outcome, Verdict};
 use p4::ir::{Elaborated, Value};
-use p4::stf::Said;
+use p4::stf::{Cell, Said};
 
 use crate::Pipeline;
-use crate::device::{Call, Change, Device, Direct, Entry, Key, Match};
+use crate::data::Data;
+use crate::device::{Call, Change, Count, Device, Direct, Entry, Key, Match, Meter, Target};
 use crate::pipeline::{Field, MatchKind};
 use crate::sandboxed::Verdict as Came;
 use crate::sandboxed::{InProcess, Plane, Running, Sandboxed};
+use crate::types::Type;
 use crate::values::{self, Bits};
 
 struct Nothing;
@@ -34,6 +38,8 @@ struct Driven {
     plane: Plane<sandbox::Instance>,
     there: BTreeSet<(u32, Key)>,
     written: usize,
+    now: Duration,
+    told: Vec<(usize, Vec<u8>)>,
 }
 
 fn bits(value: &Value, width: u32) -> Bits {
@@ -98,7 +104,8 @@ impl Driven {
         assert!(there.len() <= given || given == 0);
         device.commit(prepared, &[], false).unwrap();
         let made = p4::ebpf::made(&program.program).unwrap();
-        Some(Self { made, pipeline, device, plane, there, written: 0 })
+        let (now, told) = (Duration::ZERO, Vec::new());
+        Some(Self { made, pipeline, device, plane, there, written: 0, now, told })
     }
 
     fn call(&self, table: u32, (action, arguments): &(usize, Vec<Value>)) -> Call {
@@ -115,10 +122,54 @@ impl Driven {
         *found.unwrap().0
     }
 
+    fn key(&self, table: u32, written: &Written) -> Key {
+        let of = &self.pipeline.tables[&table];
+        let matches = of.fields.iter().zip(&written.keys).map(|(field, one)| matched(field, one));
+        let matches = matches.collect();
+        let priority = if of.has_priorities() { written.priority as i32 } else { 0 };
+        Key { matches, priority }
+    }
+
+    /// The table and the entry that a cell belongs to, if it belongs to one.
+    fn target(&self, at: usize, cell: Cell<'_>) -> Option<(u32, Target)> {
+        let table = self.table(self.made.objects[at].table?);
+        Some((
+            table,
+            match cell {
+                Cell::Entry(entry) => Target::Entry(Arc::new(self.key(table, entry))),
+                _ => Target::Default,
+            },
+        ))
+    }
+
+    fn named<T>(&self, all: &BTreeMap<u32, T>, at: usize, name: impl Fn(&T) -> &str) -> u32 {
+        let wanted = &*self.made.objects[at].name;
+        *all.iter().find(|(_, one)| name(one) == wanted).unwrap().0
+    }
+
     fn apply(&mut self, change: Change) -> Result<(), String> {
         self.written += 1;
         self.device.apply(&[change], false).remove(0).map_err(|why| why.to_string())
     }
+}
+
+/// A value as on the wire, behind a number.
+fn wire(data: &Data, of: &Type, number: &mut BigInt, width: &mut u32) {
+    let (bits, more) = match (data, of) {
+        (Data::Members(all), Type::Struct(types) | Type::Tuple(types)) => {
+            return all.iter().zip(types).for_each(|(one, of)| wire(one, of, number, width));
+        }
+        (Data::Bool(is), _) => (BigInt::from(u8::from(*is)), 1),
+        (Data::Bits(bits), Type::Bits(field)) => {
+            (BigInt::from_bytes_be(num_bigint::Sign::Plus, bits), field.width)
+        }
+        (Data::Bits(bits), Type::Enum(width)) => {
+            (BigInt::from_bytes_be(num_bigint::Sign::Plus, bits), *width)
+        }
+        other => panic!("{other:?}"),
+    };
+    *number = (std::mem::take(number) << more) + bits;
+    *width += more;
 }
 
 impl p4::stf::Runs for Driven {
@@ -129,8 +180,17 @@ impl p4::stf::Runs for Driven {
     fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String> {
         let mut state = self.plane.lock();
         let running = state.running.as_mut().unwrap();
-        let ran = Running::run(running, port, packet, Default::default());
+        let ran = Running::run(running, port, packet, self.now);
         let ran = ran.map_err(|why| why.to_string())?;
+        for digest in Running::digests(running) {
+            let of = &state.digests[&digest.id];
+            let (mut number, mut width) = (BigInt::ZERO, 0);
+            wire(&of.data(&digest.data).unwrap(), &of.of, &mut number, &mut width);
+            let bytes = values::unsigned(&number.to_bytes_be().1, width).unwrap();
+            let name = &self.pipeline.digests[&of.id].name;
+            let at = self.made.objects.iter().position(|one| one.name == *name).unwrap();
+            self.told.push((at, bytes.to_vec()));
+        }
         let verdict = match ran.verdict {
             Came::Abort | Came::Fault(_) => Verdict::Abort,
             Came::Drop => Verdict::Drop,
@@ -142,11 +202,7 @@ impl p4::stf::Runs for Driven {
 
     fn add(&mut self, at: usize, written: Written) -> Result<(), String> {
         let table = self.table(at);
-        let of = &self.pipeline.tables[&table];
-        let matches = of.fields.iter().zip(&written.keys).map(|(field, one)| matched(field, one));
-        let matches = matches.collect();
-        let priority = if of.has_priorities() { written.priority as i32 } else { 0 };
-        let key = Key { matches, priority };
+        let key = self.key(table, &written);
         let call = self.call(table, &written.action);
         let (is_new, key) = (self.there.insert((table, key.clone())), Arc::new(key));
         let entry = Entry { table, key, call, direct: Direct::default() };
@@ -165,9 +221,44 @@ impl p4::stf::Runs for Driven {
     }
 
     fn publish(&mut self, key: &str, said: Option<Said>) -> Result<(), String> {
+        let now = u64::try_from(self.now.as_nanos()).unwrap();
         let mut state = self.plane.lock();
-        state.running.as_mut().unwrap().publish(key, said.map(|said| said.at(0)));
+        state.running.as_mut().unwrap().publish(key, said.map(|said| said.at(now)));
         Ok(())
+    }
+
+    fn count(&mut self, at: usize, cell: Cell<'_>) -> Result<Counted, String> {
+        let counts = match (self.target(at, cell), cell) {
+            (Some((table, target)), _) => self.device.direct_counters(table, &[target]),
+            (None, Cell::Index(index)) => {
+                let id = self.named(&self.pipeline.counters, at, |one| &one.name);
+                self.device.counters(id, index..index + 1)
+            }
+            _ => return Err("no cell".to_owned()),
+        };
+        let Count { packets, bytes } = counts.map_err(|why| why.to_string())?[0];
+        Ok(Counted { packets, bytes })
+    }
+
+    fn set_meter(&mut self, at: usize, cell: Cell<'_>, rates: Rates) -> Result<(), String> {
+        let Rates { cir, cburst, pir, pburst } = rates;
+        let meter = Some(Meter { cir, cburst, pir, pburst, eburst: 0 });
+        self.apply(match (self.target(at, cell), cell) {
+            (Some((table, of)), _) => Change::DirectMeter { table, of, meter },
+            (None, Cell::Index(index)) => {
+                let id = self.named(&self.pipeline.meters, at, |one| &one.name);
+                Change::Meter { id, at: Some(index), meter }
+            }
+            _ => return Err("no cell".to_owned()),
+        })
+    }
+
+    fn wait(&mut self, time: u64) {
+        self.now += Duration::from_nanos(time);
+    }
+
+    fn digests(&mut self) -> Vec<(usize, Vec<u8>)> {
+        std::mem::take(&mut self.told)
     }
 }
 

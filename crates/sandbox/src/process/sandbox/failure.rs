@@ -27,6 +27,8 @@ pub enum Lie {
     Length,
     /// A verdict that there is not.
     Verdict,
+    /// More digests than there is room for, or one that the program does not have.
+    Digest,
     /// An answer on the control socket that makes no sense.
     Answer,
 }
@@ -136,6 +138,7 @@ impl Sandbox {
                     self.engine = peer.engine;
                     self.isolation = peer.isolation;
                     self.maps.clone_from(&peer.maps);
+                    self.digests.begin(&peer.digests);
                     self.state = State::Running(Box::new(peer));
                 }
                 Ok(Err(why)) => self.fail(Failure::Start(why)),
@@ -157,7 +160,11 @@ fn tell(mut peer: Peer, mut told: Vec<Operation>, config: &Config) -> Result<Pee
             Ok(_) => return Err(StartError::Nonsense),
             // It came and went meanwhile: the new process has never had it.
             Err(ControlError::Operation { at, why: MapError::Absent })
-                if matches!(told.get(at), Some(Operation::Delete { .. })) && at < count =>
+                if at < count
+                    && matches!(
+                        told.get(at),
+                        Some(Operation::Delete { .. } | Operation::Write { .. })
+                    ) =>
             {
                 told.remove(at);
             }

@@ -1,0 +1,45 @@
+//! What counters and meters hold (`crates/p4/model/kaido.p4`), as it lies in maps: each cell is words of
+//! 64 bits, lowest byte first.
+
+mod meter;
+
+pub use meter::{Colour, MeterCell, Rates};
+
+/// What a counter has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes, as they came.
+    pub bytes: u64,
+}
+
+impl Count {
+    /// Bytes of a cell: packets, then bytes.
+    pub const SIZE: u32 = 16;
+
+    /// The cell.
+    pub fn to_bytes(self) -> [u8; Self::SIZE as usize] {
+        words([self.packets, self.bytes])
+    }
+
+    /// What a cell says; None if it is cut short.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let [packets, bytes] = of_words(bytes)?;
+        Some(Self { packets, bytes })
+    }
+}
+
+fn words<const WORDS: usize, const BYTES: usize>(of: [u64; WORDS]) -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    for (eight, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(of) {
+        *eight = word.to_le_bytes();
+    }
+    bytes
+}
+
+fn of_words<const WORDS: usize>(bytes: &[u8]) -> Option<[u64; WORDS]> {
+    let (all, _) = bytes.as_chunks::<8>();
+    let all: Vec<u64> = all.iter().take(WORDS).map(|word| u64::from_le_bytes(*word)).collect();
+    all.try_into().ok()
+}

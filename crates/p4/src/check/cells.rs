@@ -1,0 +1,67 @@
+//! What counters, meters, registers and digests are made for (`crates/p4/model/kaido.p4`).
+
+use super::{Checked, Checker, Place};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{ExternId, Type};
+use crate::model::Object;
+use crate::source::Span;
+
+/// The widest number that a counter has.
+const MAX_COUNT: u32 = 64;
+
+impl Checker<'_> {
+    /// An error unless the model's object may be made here, for these types.
+    pub(super) fn check_cells(&mut self, span: Span, id: ExternId, types: &[Type]) -> Checked<()> {
+        let Some(object) = self.program.model_object(id) else { return Ok(()) };
+        if object.is_direct() && self.place != Place::ControlLocals {
+            let told = Diagnostic::error(span, "this belongs in the control of its table");
+            let property = property(object);
+            return self.refuse(told.help(format!("there, `{property} = name;` is the table's")));
+        }
+        match (object, types) {
+            (Object::Counter | Object::DirectCounter, [counts, ..]) => {
+                let fits = match self.representation(counts) {
+                    Type::Bits { width, signed } => !signed && (1..=MAX_COUNT).contains(&width),
+                    _ => false,
+                };
+                if !fits {
+                    let what = self.describe(counts);
+                    let message = format!("a counter counts no {what}");
+                    let told = Diagnostic::error(span, message);
+                    return self.refuse(told.label(format!("expected bit<1> to bit<{MAX_COUNT}>")));
+                }
+            }
+            (Object::Digest, [data])
+                if self.program.leaves(data).is_none() || self.program.size_of(data).is_none() =>
+            {
+                let what = self.describe(data);
+                let told = Diagnostic::error(span, format!("a digest is of no {what}"));
+                return self.refuse(told.help("numbers, and structs of them, can be digests"));
+            }
+            _ => {}
+        }
+        let index = match object {
+            Object::Counter | Object::Register => types.get(1),
+            Object::Meter => types.first(),
+            _ => None,
+        };
+        match index {
+            Some(of) => match self.representation(of) {
+                Type::Bits { signed: false, .. } => Ok(()),
+                _ => {
+                    let what = self.describe(of);
+                    self.wrong(span, format!("an index is bit<…>, no {what}"))
+                }
+            },
+            None => Ok(()),
+        }
+    }
+}
+
+/// The property of the table that an object belongs to.
+pub(super) fn property(of: Object) -> &'static str {
+    match of {
+        Object::DirectMeter => "psa_direct_meter",
+        _ => "psa_direct_counter",
+    }
+}

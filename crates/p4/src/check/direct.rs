@@ -1,0 +1,150 @@
+//! Counters and meters that belong to a table: which one, and that nobody else uses them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::cells::property;
+use super::scope::Symbol;
+use super::{Checked, Checker, Place, Told};
+use crate::diagnostic::Diagnostic;
+use crate::ir::{ActionId, ExternId, InstanceId, InstanceKind, TableId};
+use crate::model::Object;
+use crate::source::Span;
+use crate::syntax::ast::{self, ExpressionKind as Kind};
+
+/// Who uses which counters and meters that belong to a table.
+#[derive(Default)]
+pub(super) struct Direct {
+    /// The table that each belongs to.
+    tables: BTreeMap<InstanceId, TableId>,
+    /// In the action that is looked at, and where.
+    here: BTreeMap<InstanceId, Span>,
+    /// In each action, and in those that it calls.
+    actions: Vec<BTreeMap<InstanceId, Span>>,
+}
+
+impl Direct {
+    pub(super) fn attach(&mut self, object: InstanceId, table: TableId) {
+        self.tables.insert(object, table);
+    }
+
+    /// An action begins.
+    pub(super) fn open_action(&mut self) {
+        self.here.clear();
+    }
+
+    /// It is the next of the program's.
+    pub(super) fn close_action(&mut self) {
+        self.actions.push(std::mem::take(&mut self.here));
+    }
+}
+
+impl Checker<'_> {
+    /// The object that a table's property names.
+    pub(super) fn direct_object(
+        &mut self,
+        written: &ast::Expression,
+        wanted: Object,
+    ) -> Checked<InstanceId> {
+        let symbol = match &written.kind {
+            Kind::Name(name) => self.find_text(name, written.span)?,
+            Kind::TopName(name) => self.top_symbol(name)?,
+            _ => Symbol::Unfinished,
+        };
+        let expected = match wanted {
+            Object::DirectMeter => "a `DirectMeter`",
+            _ => "a `DirectCounter`",
+        };
+        let id = match symbol {
+            Symbol::Instance(id) if self.object_of(id) == Some(wanted) => id,
+            Symbol::Wrong => return Err(Told),
+            _ => {
+                let told = Diagnostic::error(written.span, format!("this is not {expected}"));
+                return self.refuse(told.label(format!("expected the name of {expected}")));
+            }
+        };
+        if let Some(table) = self.direct.tables.get(&id) {
+            let table = self.program.tables[table.index()].declared.clone();
+            let message = format!("this belongs to the table `{}` already", table.name);
+            return self
+                .refuse(Diagnostic::error(written.span, message).related(table.span, "here"));
+        }
+        Ok(id)
+    }
+
+    fn object_of(&self, id: InstanceId) -> Option<Object> {
+        match &self.program.instances[id.index()].of {
+            InstanceKind::Extern(of, _) => self.program.model_object(*of),
+            InstanceKind::Block(_) => None,
+        }
+    }
+
+    /// A method of an object is called: of one that belongs to a table, only in actions.
+    pub(super) fn uses_direct(&mut self, id: InstanceId, of: ExternId, span: Span) -> Checked<()> {
+        if !self.program.model_object(of).is_some_and(Object::is_direct) {
+            return Ok(());
+        }
+        if self.place != Place::Action {
+            let name = self.program.instances[id.index()].declared.name.clone();
+            let message =
+                format!("`{name}` belongs to a table: it is used in that table's actions");
+            return self.wrong(span, message);
+        }
+        self.direct.here.entry(id).or_insert(span);
+        Ok(())
+    }
+
+    /// An action is called by another one, or by the control itself, which has no entry.
+    pub(super) fn calls_action(&mut self, id: ActionId, span: Span) -> Checked<()> {
+        let used = self.direct.actions.get(id.index()).cloned().unwrap_or_default();
+        if self.place == Place::Action {
+            for (object, at) in used {
+                self.direct.here.entry(object).or_insert(at);
+            }
+            return Ok(());
+        }
+        let Some((object, at)) = used.first_key_value() else { return Ok(()) };
+        let name = self.program.instances[object.index()].declared.name.clone();
+        let told = Diagnostic::error(span, "this action is run by its table only");
+        self.refuse(told.related(*at, format!("`{name}` belongs to a table, and is used here")))
+    }
+
+    /// At the end of a control: each object that belongs to a table has one, and is used by its actions
+    /// alone.
+    pub(super) fn check_direct(&mut self, tables: Range<usize>) -> Checked<()> {
+        for id in self.instances.clone() {
+            let object = self.object_of(id).filter(|object| object.is_direct());
+            if let Some(object) = object.filter(|_| !self.direct.tables.contains_key(&id)) {
+                let declared = self.program.instances[id.index()].declared.clone();
+                let message = format!("`{}` belongs to no table", declared.name);
+                let help =
+                    format!("`{} = {};` in a table says which", property(object), declared.name);
+                return self.refuse(Diagnostic::error(declared.span, message).help(help));
+            }
+        }
+        for at in tables {
+            let table = &self.program.tables[at];
+            for action in &table.actions {
+                let used = self.direct.actions.get(action.call.action.index());
+                let other = |(object, _): &(&InstanceId, &Span)| {
+                    self.direct.tables.get(object) != Some(&TableId(at as u32))
+                };
+                let Some((object, span)) = used.and_then(|used| used.iter().find(other)) else {
+                    continue;
+                };
+                let name = &self.program.instances[object.index()].declared.name;
+                let action = &self.program.actions[action.call.action.index()].declared.name;
+                let told = Diagnostic::error(
+                    table.declared.span,
+                    format!(
+                        "`{}` has no `{name}`, which its action `{action}` uses",
+                        table.declared.name
+                    ),
+                );
+                let told = told.related(*span, "used here, for the entry that was found");
+                return self.refuse(told);
+            }
+        }
+        Ok(())
+    }
+}

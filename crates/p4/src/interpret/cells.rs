@@ -1,0 +1,136 @@
+//! Counters, meters and digests (crates/p4/model/kaido.p4).
+
+use num_traits::ToPrimitive;
+
+use super::tables::{Direct, Entry};
+use super::{Done, Error, Machine, Run, Stop};
+use crate::cells::{Colour, Count, MeterCell, Rates};
+use crate::ir::{Expression, Value};
+use crate::model::Unit;
+
+/// Which cell of a counter or a meter is meant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell<'e> {
+    /// The one of this index.
+    Index(u64),
+    /// Of one that belongs to a table, the one of the entry with this key.
+    Entry(&'e Entry),
+    /// Of one that belongs to a table, the one of what it does by default.
+    Default,
+}
+
+impl Machine<'_> {
+    /// What a counter, an object by its place, has counted; None if it has no such cell.
+    pub fn count(&mut self, at: usize, cell: Cell<'_>) -> Option<Count> {
+        match self.made.objects.get(at)?.table {
+            Some(table) => self.direct(table, cell).map(|direct| direct.count),
+            None => match cell {
+                Cell::Index(index) if index < self.made.objects[at].elements() => {
+                    Some(self.counts.get(&(at, index)).copied().unwrap_or_default())
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// Sets a meter, an object by its place; without rates, nothing is too much. None if it has no such cell.
+    pub fn set_meter(&mut self, at: usize, cell: Cell<'_>, rates: Option<Rates>) -> Option<()> {
+        let meter = MeterCell::set(rates);
+        match (self.made.objects.get(at)?.table, cell) {
+            (Some(table), cell) => self.direct(table, cell)?.meter = meter,
+            (None, Cell::Index(index)) if index < self.made.objects[at].elements() => {
+                self.meters.insert((at, index), meter);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn direct(&mut self, table: usize, cell: Cell<'_>) -> Option<&mut Direct> {
+        match cell {
+            Cell::Index(_) => None,
+            Cell::Entry(entry) => self.tables.direct(table, Some(entry)),
+            Cell::Default => self.tables.direct(table, None),
+        }
+    }
+}
+
+impl Run<'_, '_> {
+    /// `counter.count(index)`, and `count()` of one that belongs to a table.
+    pub(super) fn count_packet(&mut self, at: usize, index: &[Expression]) -> Done<Value> {
+        let object = &self.machine.made.objects[at];
+        let (unit, mask) = (self.program.unit(object), self.program.count_mask(object));
+        let length = self.packet.len() as u64;
+        let Some(count) = self.counted(at, index)? else { return Ok(Value::Bool(false)) };
+        if unit != Unit::Bytes {
+            count.packets = count.packets.wrapping_add(1) & mask;
+        }
+        if unit != Unit::Packets {
+            count.bytes = count.bytes.wrapping_add(length) & mask;
+        }
+        Ok(Value::Bool(false))
+    }
+
+    fn counted(&mut self, at: usize, index: &[Expression]) -> Done<Option<&mut Count>> {
+        Ok(match index {
+            [] => Some(&mut self.of_entry()?.count),
+            [index, ..] => {
+                let key = self.cell(at, index)?;
+                key.map(|key| self.machine.counts.entry(key).or_default())
+            }
+        })
+    }
+
+    /// `meter.execute(index, color)`, and the others.
+    pub(super) fn execute(&mut self, at: usize, given: &[Expression]) -> Done<Value> {
+        let object = &self.machine.made.objects[at];
+        let units = match self.program.unit(object) {
+            Unit::Bytes => self.packet.len() as u64,
+            _ => 1,
+        };
+        let (index, colour) = match (object.table, given) {
+            (Some(_), [colour]) => (None, Some(colour)),
+            (Some(_), _) => (None, None),
+            (None, [index, rest @ ..]) => (Some(index), rest.first()),
+            (None, []) => return Err(Stop::Failed(Error::Internal)),
+        };
+        let key = index.map(|index| self.cell(at, index)).transpose()?;
+        let colour = match colour.map(|colour| self.value(colour)).transpose()? {
+            Some(Value::Member(colour)) => Colour::from_number(colour as u64),
+            _ => Colour::Green,
+        };
+        let now = self.machine.now;
+        let colour = match key {
+            None => self.of_entry()?.meter.execute(now, units, colour),
+            Some(None) => colour,
+            Some(Some(key)) => {
+                self.machine.meters.entry(key).or_default().execute(now, units, colour)
+            }
+        };
+        Ok(Value::Member(colour as usize))
+    }
+
+    /// `digest.pack(data)`
+    pub(super) fn pack(&mut self, at: usize, data: &Expression) -> Done<Value> {
+        let value = self.value(data)?;
+        let bytes = self.bytes(&value, &data.of);
+        self.machine.digests.push((at, bytes));
+        Ok(Value::Bool(false))
+    }
+
+    /// The cell of an index; None if there is none.
+    fn cell(&mut self, at: usize, index: &Expression) -> Done<Option<(usize, u64)>> {
+        let index = self.number(index)?.to_u64();
+        let count = self.machine.made.objects[at].elements();
+        Ok(index.filter(|index| *index < count).map(|index| (at, index)))
+    }
+
+    /// What is kept for the entry whose action runs.
+    fn of_entry(&mut self) -> Done<&mut Direct> {
+        match self.entry {
+            Some(entry) => Ok(self.machine.tables.direct_at(entry)),
+            // The checker lets only actions of its table use it.
+            None => Err(Stop::Failed(Error::Internal)),
+        }
+    }
+}

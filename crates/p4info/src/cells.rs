@@ -1,0 +1,117 @@
+//! Counters, meters, registers and digests.
+
+use num_traits::ToPrimitive;
+use p4::ir::{Elaborated, PlacedObject, Program};
+use p4::model::{Object, Unit};
+
+use crate::ids::{self, Ids};
+use crate::types::{Types, type_spec};
+use crate::{Error, v1};
+
+/// The objects of one kind, each with what is said of it.
+fn all<'m>(
+    program: &Program,
+    made: &'m Elaborated,
+    kind: Object,
+    high: u8,
+) -> Result<Vec<(&'m PlacedObject, v1::Preamble)>, Error> {
+    let objects = made.objects.iter();
+    let objects: Vec<_> =
+        objects.filter(|one| program.model_object(one.of) == Some(kind)).collect();
+    let said = objects.iter().map(|one| (&*one.name, &*one.annotations));
+    let mut ids = Ids::new(high, said)?;
+    let preamble = |one: &'m PlacedObject| (one, ids.preamble(&one.name, &one.annotations));
+    Ok(objects.into_iter().map(preamble).collect())
+}
+
+fn counter_spec(program: &Program, object: &PlacedObject) -> Option<v1::CounterSpec> {
+    use v1::counter_spec::Unit as Said;
+    let unit = match program.unit(object) {
+        Unit::Packets => Said::Packets,
+        Unit::Bytes => Said::Bytes,
+        Unit::Both => Said::Both,
+    };
+    Some(v1::CounterSpec { unit: unit.into() })
+}
+
+fn meter_spec(program: &Program, object: &PlacedObject) -> Option<v1::MeterSpec> {
+    use v1::meter_spec::{Type, Unit as Said};
+    let unit = match program.unit(object) {
+        Unit::Bytes => Said::Bytes,
+        _ => Said::Packets,
+    };
+    Some(v1::MeterSpec { unit: unit.into(), r#type: Type::TwoRateThreeColor.into() })
+}
+
+/// Describes counters and meters. Tables are there already, in the order of their places.
+pub(crate) fn counters_and_meters(
+    program: &Program,
+    made: &Elaborated,
+    info: &mut v1::P4Info,
+) -> Result<(), Error> {
+    // No program has more elements than a 32-bit number says.
+    let size = |object: &PlacedObject| object.elements() as i64;
+    for (object, preamble) in all(program, made, Object::Counter, ids::COUNTER)? {
+        info.counters.push(v1::Counter {
+            preamble: Some(preamble),
+            spec: counter_spec(program, object),
+            size: size(object),
+            ..Default::default()
+        });
+    }
+    for (object, preamble) in all(program, made, Object::Meter, ids::METER)? {
+        info.meters.push(v1::Meter {
+            preamble: Some(preamble),
+            spec: meter_spec(program, object),
+            size: size(object),
+            ..Default::default()
+        });
+    }
+    for (object, preamble) in all(program, made, Object::DirectCounter, ids::DIRECT_COUNTER)? {
+        let direct_table_id = attach(info, object, preamble.id);
+        let spec = counter_spec(program, object);
+        let direct = v1::DirectCounter { preamble: Some(preamble), spec, direct_table_id };
+        info.direct_counters.push(direct);
+    }
+    for (object, preamble) in all(program, made, Object::DirectMeter, ids::DIRECT_METER)? {
+        let direct_table_id = attach(info, object, preamble.id);
+        let spec = meter_spec(program, object);
+        info.direct_meters.push(v1::DirectMeter {
+            preamble: Some(preamble),
+            spec,
+            direct_table_id,
+        });
+    }
+    Ok(())
+}
+
+/// Says of a table that it has something. The table's id.
+fn attach(info: &mut v1::P4Info, object: &PlacedObject, id: u32) -> u32 {
+    let table = object.table.and_then(|at| info.tables.get_mut(at));
+    let Some(table) = table else { return 0 };
+    table.direct_resource_ids.push(id);
+    table.preamble.as_ref().map_or(0, |preamble| preamble.id)
+}
+
+pub(crate) fn registers_and_digests(
+    program: &Program,
+    made: &Elaborated,
+    info: &mut v1::P4Info,
+    types: &mut Types,
+) -> Result<(), Error> {
+    for (object, preamble) in all(program, made, Object::Register, ids::REGISTER)? {
+        info.registers.push(v1::Register {
+            preamble: Some(preamble),
+            type_spec: object.types.first().and_then(|of| type_spec(program, of, types)),
+            size: object.elements().to_i32().unwrap_or(i32::MAX),
+            ..Default::default()
+        });
+    }
+    for (object, preamble) in all(program, made, Object::Digest, ids::DIGEST)? {
+        info.digests.push(v1::Digest {
+            preamble: Some(preamble),
+            type_spec: object.types.first().and_then(|of| type_spec(program, of, types)),
+        });
+    }
+    Ok(())
+}

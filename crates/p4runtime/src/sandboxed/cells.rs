@@ -1,0 +1,218 @@
+//! Counters and meters, with indices and of entries, as maps have them.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use p4::cells::{Count as Cell, MeterCell, Rates};
+use p4::object::{self, Key};
+use sandbox::Operation;
+
+use super::layouts::{ArrayAt, Layouts, TableAt};
+use super::{AT_ONCE, Running, array, refused};
+use crate::device::{Count, Direct, Meter, Refused, Target};
+
+/// Entries that are looked up one by one, at most; more are read with all others.
+const FEW: usize = 64;
+
+fn count_bytes(count: Count) -> Vec<u8> {
+    let Count { packets, bytes } = count;
+    Cell { packets, bytes }.to_bytes().to_vec()
+}
+
+fn meter_bytes(meter: Option<Meter>) -> Vec<u8> {
+    // The service has checked that there is no excess burst: only meters of two rates are here.
+    let rates =
+        meter.map(|Meter { cir, cburst, pir, pburst, .. }| Rates { cir, cburst, pir, pburst });
+    MeterCell::set(rates).to_bytes().to_vec()
+}
+
+fn count_of(bytes: Option<&[u8]>) -> Option<Count> {
+    let Cell { packets, bytes } = Cell::from_bytes(bytes?)?;
+    Some(Count { packets, bytes })
+}
+
+impl ArrayAt {
+    /// Sets a cell, or all of them.
+    fn set(&self, at: Option<u64>, value: &[u8], batch: &mut Vec<Operation>) {
+        if at.is_none() && value.iter().all(|byte| *byte == 0) {
+            batch.push(Operation::Clear { map: self.map });
+            return;
+        }
+        let put = |at: u64| {
+            let key = Key::Bytes((at as u32).to_le_bytes().to_vec());
+            Operation::Put(object::Entry { map: self.map, key, value: value.to_vec() })
+        };
+        batch.extend(at.map_or(0..self.size, |at| at..at + 1).map(put));
+    }
+
+    /// Sets what a counter has counted.
+    pub(super) fn set_count(&self, at: Option<u64>, count: Count, batch: &mut Vec<Operation>) {
+        self.set(at, &count_bytes(count), batch);
+    }
+
+    /// Sets a meter's rates.
+    pub(super) fn set_meter(
+        &self,
+        at: Option<u64>,
+        meter: Option<Meter>,
+        batch: &mut Vec<Operation>,
+    ) {
+        self.set(at, &meter_bytes(meter), batch);
+    }
+
+    /// What cells of a counter have counted.
+    pub(super) fn counts(
+        &self,
+        running: &mut impl Running,
+        cells: Range<u64>,
+    ) -> Result<Vec<Count>, Refused> {
+        let values = array(running, self.map, cells)?;
+        values.iter().map(|value| count_of(Some(value)).ok_or_else(strange)).collect()
+    }
+}
+
+fn strange() -> Refused {
+    Refused::Invalid("the program has nothing like it".to_owned())
+}
+
+impl TableAt {
+    /// Where an entry, or what the table does by default, is.
+    fn target(&self, of: &Target) -> Option<(u32, Key)> {
+        match of {
+            Target::Entry(key) => self.key(key),
+            Target::Default => Some((self.at.default_action?, Key::Bytes(vec![0; 4]))),
+        }
+    }
+
+    /// Puts what a new entry has counted, and its meter, where they belong.
+    pub(super) fn begin(&self, value: &mut [u8], direct: &Direct) {
+        let mut put = |at: Option<u32>, bytes: &[u8]| {
+            let place = at.and_then(|at| value.get_mut(at as usize..at as usize + bytes.len()));
+            if let Some(place) = place {
+                place.copy_from_slice(bytes);
+            }
+        };
+        put(self.at.counter, &count_bytes(direct.count.unwrap_or_default()));
+        put(self.at.meter, &meter_bytes(direct.meter));
+    }
+
+    /// Lets an entry that is there do something else. What it has counted stays, unless it is set.
+    pub(super) fn change(&self, entry: object::Entry, direct: &Direct, batch: &mut Vec<Operation>) {
+        let kept = self.at.action_size() as usize;
+        if kept == entry.value.len() {
+            return batch.push(Operation::Put(entry));
+        }
+        let object::Entry { map, key, mut value } = entry;
+        value.truncate(kept);
+        let mut write = |at: u32, bytes: Vec<u8>| {
+            batch.push(Operation::Write { map, key: key.clone(), at, bytes });
+        };
+        write(0, value);
+        if let (Some(at), Some(count)) = (self.at.counter, direct.count) {
+            write(at, count_bytes(count));
+        }
+        if let Some(at) = self.at.meter {
+            write(at, meter_bytes(direct.meter));
+        }
+    }
+
+    /// Sets what an entry has counted. None if the table does not count.
+    pub(super) fn set_count(&self, of: &Target, count: Count) -> Option<Operation> {
+        let ((map, key), at) = (self.target(of)?, self.at.counter?);
+        Some(Operation::Write { map, key, at, bytes: count_bytes(count) })
+    }
+
+    /// Sets an entry's meter. None if the table has none.
+    pub(super) fn set_meter(&self, of: &Target, meter: Option<Meter>) -> Option<Operation> {
+        let ((map, key), at) = (self.target(of)?, self.at.meter?);
+        Some(Operation::Write { map, key, at, bytes: meter_bytes(meter) })
+    }
+
+    /// What entries have counted, in the same order.
+    pub(super) fn counts(
+        &self,
+        running: &mut impl Running,
+        of: &[Target],
+    ) -> Result<Vec<Count>, Refused> {
+        let at = self.at.counter.ok_or_else(strange)?;
+        let mut known = HashMap::new();
+        if of.len() > FEW
+            && let Some(map) = self.at.entries
+        {
+            each(running, map, |entry| {
+                let count = count_of(entry.value.get(at as usize..));
+                known.insert(entry.key, count);
+            })?;
+        }
+        let mut all = Vec::with_capacity(of.len());
+        for one in of {
+            let (map, key) = self.target(one).ok_or_else(strange)?;
+            let count = match known.get(&key).filter(|_| Some(map) == self.at.entries) {
+                Some(count) => *count,
+                None => {
+                    let value = running.get(map, &key).map_err(|why| refused(&why, &self.name))?;
+                    count_of(value.as_deref().and_then(|value| value.get(at as usize..)))
+                }
+            };
+            all.push(count.ok_or_else(strange)?);
+        }
+        Ok(all)
+    }
+}
+
+/// Does something with all entries of a map.
+fn each(
+    running: &mut impl Running,
+    map: u32,
+    mut with: impl FnMut(object::Entry),
+) -> Result<(), Refused> {
+    let mut from = Some(0);
+    while let Some(at) = from {
+        let piece = running.read(map, at, AT_ONCE).map_err(|why| refused(&why, ""))?;
+        piece.entries.into_iter().for_each(&mut with);
+        from = piece.next.filter(|next| *next > at);
+    }
+    Ok(())
+}
+
+/// What entries have counted that both programs have, by the same keys, stays.
+pub(super) fn carry_direct(
+    old: &mut impl Running,
+    before: &Layouts,
+    new: &mut impl Running,
+    after: &Layouts,
+) -> Result<(), Refused> {
+    for (id, table) in &before.tables {
+        let Some(other) = after.tables.get(id) else { continue };
+        let (Some(from), Some(to)) = (table.at.counter, other.at.counter) else { continue };
+        let same = (&table.name, &table.at.keys, table.at.encoding)
+            == (&other.name, &other.at.keys, other.at.encoding);
+        if !same {
+            continue;
+        }
+        let maps = [
+            table.at.entries.zip(other.at.entries),
+            table.at.default_action.zip(other.at.default_action),
+        ];
+        for (old_map, new_map) in maps.into_iter().flatten() {
+            let mut counted = HashMap::new();
+            each(old, old_map, |entry| {
+                let count = count_of(entry.value.get(from as usize..));
+                if let Some(count) = count.filter(|count| *count != Count::default()) {
+                    counted.insert(entry.key, count);
+                }
+            })?;
+            let mut batch = Vec::new();
+            each(new, new_map, |entry| {
+                if let Some(count) = counted.get(&entry.key) {
+                    let bytes = count_bytes(*count);
+                    batch.push(Operation::Write { map: new_map, key: entry.key, at: to, bytes });
+                }
+            })?;
+            for some in batch.chunks(AT_ONCE as usize) {
+                new.apply(some).map_err(|why| refused(&why, &table.name))?;
+            }
+        }
+    }
+    Ok(())
+}
