@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
 use capture::pcapng::{Interface, Writer, read};
@@ -17,11 +17,12 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::{folder, kaido, says};
 
 const FIREWALL: &str = include_str!("../../../p4/tests/programs/firewall.p4");
+const CUSTOMERS: &str = include_str!("../../../p4/tests/programs/police_customers.p4");
 const ROUTER: &str = include_str!("../../../p4/tests/programs/table_lpm.p4");
 
 /// Where `scripts/deps.sh --lint` puts it.
 const PYTHON: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
-const SESSION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/p4/firewall.py");
+const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/p4/");
 
 /// A program that runs until this is dropped.
 struct Running {
@@ -76,27 +77,44 @@ impl Drop for Running {
     }
 }
 
-#[test]
-fn p4runtime_shell_programs_a_running_firewall() {
+/// What somebody does with p4runtime-shell.
+fn session(name: &str, arguments: &[&str], folder: &Path) -> Output {
     assert!(
         Path::new(PYTHON).exists(),
         "{PYTHON} is not there: `scripts/deps.sh --lint` installs p4runtime-shell"
     );
-    let here = folder(&[("firewall.p4", FIREWALL), ("router.p4", ROUTER)]);
-    says(&kaido(&["compile", "router.p4"], here.path()), 0, &["router.o"]);
-    let running = Running::start(&["firewall.p4"], here.path());
-    let shell = Command::new("timeout")
-        .args(["120", PYTHON, SESSION, &running.address, "router.o"])
+    let script = format!("{SESSIONS}{name}");
+    Command::new("timeout")
+        .args(["120", PYTHON, &script])
+        .args(arguments)
         // Its generated code is older than what protobuf's faster implementations take.
         .env("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python")
         .env_remove("PYTHONPATH")
-        .current_dir(here.path())
+        .current_dir(folder)
         .output()
-        .expect("the shell runs");
+        .expect("the shell runs")
+}
+
+#[test]
+fn p4runtime_shell_programs_a_running_firewall() {
+    let here = folder(&[("firewall.p4", FIREWALL), ("router.p4", ROUTER)]);
+    says(&kaido(&["compile", "router.p4"], here.path()), 0, &["router.o"]);
+    let running = Running::start(&["firewall.p4"], here.path());
+    let shell = session("firewall.py", &[&running.address, "router.o"], here.path());
     says(&shell, 0, &["all well"]);
     let packets = running.end();
     assert!(packets["passed"].as_u64().expect("a number") > 20, "{packets}");
     assert_eq!(packets["to_control_plane"], packets["passed"], "{packets}");
+    assert_eq!(packets["faults"], 0, "{packets}");
+}
+
+#[test]
+fn p4runtime_shell_polices_customers() {
+    let here = folder(&[("customers.p4", CUSTOMERS)]);
+    let running = Running::start(&["customers.p4"], here.path());
+    let shell = session("customers.py", &[&running.address], here.path());
+    says(&shell, 0, &["all well"]);
+    let packets = running.end();
     assert_eq!(packets["faults"], 0, "{packets}");
 }
 

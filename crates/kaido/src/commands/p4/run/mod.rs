@@ -170,8 +170,9 @@ fn info_of_file(file: &Path) -> Result<P4Info, Failure> {
 
 /// Says what became of packets.
 fn ended(plane: &Plane<impl Running>, output: &Output) -> Done {
-    let Counts { passed, redirected, dropped, aborted, faults, cloned, to_cpu, lost } =
-        plane.counts();
+    let counts = plane.counts();
+    let Counts { passed, redirected, dropped, aborted, faults, cloned, to_cpu, lost, .. } = counts;
+    let (digests, lost_digests) = (counts.digests, counts.lost_digests);
     let fault = plane.last_fault();
     let packets = passed + redirected + dropped + aborted + faults;
     let said = json!({ "packets": {
@@ -185,6 +186,8 @@ fn ended(plane: &Plane<impl Running>, output: &Output) -> Done {
         "cloned": cloned,
         "to_control_plane": to_cpu,
         "lost_to_control_plane": lost,
+        "digests": digests,
+        "lost_digests": lost_digests,
     } });
     output.print(&said, |_: &Value| {
         let mut text = format!(
@@ -197,6 +200,8 @@ fn ended(plane: &Plane<impl Running>, output: &Output) -> Done {
             (cloned, "cloned"),
             (to_cpu, "for the control plane"),
             (lost, "of these lost"),
+            (digests, "digests"),
+            (lost_digests, "of these lost"),
         ];
         for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
             text.push_str(&format!(", {count} {what}"));
