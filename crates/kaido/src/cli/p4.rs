@@ -77,6 +77,11 @@ pub(crate) struct P4Run {
     /// in front sets what a table does where no entry is found)
     #[arg(long, value_name = "FILE")]
     pub(crate) entries: Option<PathBuf>,
+    /// Let the program's process take so many hundredths of a processor, and no more
+    ///
+    /// By a control group (cgroups(7)), where there are some and this user may make one.
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with = "pcap")]
+    pub(crate) cpu: Option<u32>,
     /// Run the packets of a capture (pcap, pcapng) through the program
     #[arg(long, value_name = "FILE")]
     pub(crate) pcap: Option<PathBuf>,

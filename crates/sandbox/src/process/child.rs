@@ -26,8 +26,6 @@ const BATCH: u32 = 32;
 const LOOK: Duration = Duration::from_secs(1);
 /// Looks for packets between two looks at the clock.
 const LOOKS: u32 = 64;
-/// Memory beside a program's: code, stack, what compiling takes.
-const OWN_MEMORY: u64 = 1 << 30;
 /// The control socket, and the bell that wakes the switch.
 const CONTROL: i32 = 0;
 const BELL: i32 = 1;
@@ -74,8 +72,7 @@ fn serve(channel: &mut Channel) -> io::Result<()> {
     let frames = Frames { memory: Mapping::new(&frames_file, size)?, count, size: frame_size };
     // What is mapped stays; and no file has an owner who would close it later, when that is forbidden.
     drop((rings_file, frames_file));
-    let room = hello.memory.saturating_add(frames.memory.size() as u64).saturating_add(OWN_MEMORY);
-    let isolation = isolate(room).map_err(other)?;
+    let isolation = isolate(hello.memory).map_err(other)?;
     channel.send(&Answer::Isolated(isolation).encode())?;
     let message = channel.receive()?;
     let Some(Request::Load(limits, object)) = Request::decode(&message) else {

@@ -16,7 +16,7 @@ use super::filter;
 pub struct Isolation(u32);
 
 /// The parts of it.
-const PARTS: [(Isolation, &str); 10] = [
+const PARTS: [(Isolation, &str); 12] = [
     (Isolation::USER, "user namespace"),
     (Isolation::NETWORK, "network namespace"),
     (Isolation::MOUNT, "mount namespace"),
@@ -27,6 +27,8 @@ const PARTS: [(Isolation, &str); 10] = [
     (Isolation::NOBODY, "another user than root"),
     (Isolation::NO_RIGHTS, "no capabilities"),
     (Isolation::CALLS, "system calls filtered"),
+    (Isolation::MEMORY, "memory limited by a control group"),
+    (Isolation::CPU, "processors limited by a control group"),
 ];
 
 impl Isolation {
@@ -50,6 +52,10 @@ impl Isolation {
     pub const NO_RIGHTS: Self = Self(1 << 8);
     /// System calls are filtered. Always there.
     pub const CALLS: Self = Self(1 << 9);
+    /// A control group limits its memory.
+    pub const MEMORY: Self = Self(1 << 10);
+    /// A control group limits its share of the processors.
+    pub const CPU: Self = Self(1 << 11);
 
     pub(super) fn bits(self) -> u32 {
         self.0
@@ -62,6 +68,13 @@ impl Isolation {
     /// Whether all of these are there.
     pub fn has(self, parts: Self) -> bool {
         self.0 & parts.0 == parts.0
+    }
+
+    /// With what its process cannot know of itself.
+    pub(super) fn in_group(self, memory: bool, cpu: bool) -> Self {
+        let part = |part: Self, is: bool| if is { part.0 } else { 0 };
+        let own = self.0 & !(Self::MEMORY.0 | Self::CPU.0);
+        Self(own | part(Self::MEMORY, memory) | part(Self::CPU, cpu))
     }
 
     fn note(&mut self, part: Self, done: Result<(), Errno>) {

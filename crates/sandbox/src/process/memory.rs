@@ -49,6 +49,7 @@ impl Mapping {
         Ok(Self { address: at.cast(), size })
     }
 
+    #[cfg(test)]
     pub(super) fn size(&self) -> usize {
         self.size
     }

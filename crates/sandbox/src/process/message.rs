@@ -18,7 +18,7 @@ pub(super) struct Hello {
     pub(super) frame_size: u32,
     /// How long to look for packets before it sleeps.
     pub(super) spin_us: u32,
-    /// The most bytes of memory, beside the frames.
+    /// The most bytes of memory, with all that it shares.
     pub(super) memory: u64,
 }
 

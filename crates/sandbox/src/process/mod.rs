@@ -29,6 +29,7 @@ mod counters;
 mod error;
 mod filter;
 mod flights;
+mod group;
 mod isolation;
 mod journal;
 #[cfg(test)]

@@ -13,6 +13,7 @@ use p4::object::{Digest, Map};
 use super::arena::Arena;
 use super::channel::Channel;
 use super::error::StartError;
+use super::group::{Group, Share};
 use super::isolation::Isolation;
 use super::memory::sealed;
 use super::message::{Answer, Hello, Request};
@@ -27,10 +28,10 @@ use crate::program::Engine;
 /// How long a process takes to end, at most, once its sockets are closed.
 const ENDING: Duration = Duration::from_millis(100);
 
+/// Memory beside a program's: code, stack, what compiling takes.
+const OWN_MEMORY: u64 = 1 << 30;
 /// Packets for which a program may not come to an end before others go first.
-const PATIENCE: u32 = 16;
-/// The priority of who goes last (`nice`).
-const LAST: i32 = 19;
+const PATIENCE: u32 = 4;
 
 /// A process that has loaded a program.
 #[derive(Debug)]
@@ -61,14 +62,18 @@ struct Loaded {
 
 /// A process that is killed and waited for when it is dropped.
 #[derive(Debug)]
-struct Process(Child);
+struct Process {
+    child: Child,
+    /// Removed behind it.
+    _group: Group,
+}
 
 impl Process {
     /// How it ended: its sockets are closed a moment before that can be known.
     fn ending(&mut self) -> Option<ExitStatus> {
         let begin = Instant::now();
         loop {
-            let ended = self.0.try_wait().ok().flatten();
+            let ended = self.child.try_wait().ok().flatten();
             if ended.is_some() || begin.elapsed() > ENDING {
                 return ended;
             }
@@ -80,8 +85,8 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // It may have ended; a process that is killed ends, stopped or not.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -102,7 +107,12 @@ impl Peer {
         let bell = EventFd::from_flags(flags).map_err(StartError::Memory)?;
         let its_bell = bell.as_fd().try_clone_to_owned().map_err(StartError::Spawn)?;
         let process = launcher.start(OwnedFd::from(its), its_bell).map_err(StartError::Spawn)?;
-        let mut process = Process(process);
+        let room = memory_of(config, arena);
+        let group = Group::new(Share { memory: room, cpu: config.cpu });
+        // What cannot be limited by a group has its own limits.
+        let is_in = group.take(process.id()).is_ok();
+        let in_group = (is_in && group.memory, is_in && group.cpu);
+        let mut process = Process { child: process, _group: group };
         let mut channel = Channel::new(mine);
         channel.until(Instant::now() + config.load_time);
         let hello = Hello {
@@ -110,7 +120,7 @@ impl Peer {
             frames: arena.frames(),
             frame_size: arena.frame_size(),
             spin_us: u32::try_from(config.spin.as_micros()).unwrap_or(u32::MAX),
-            memory: config.limits.memory,
+            memory: room,
         };
         let files = [memory.as_raw_fd(), arena.file().as_raw_fd()];
         let said = greet(&mut channel, &hello, &files, config, object);
@@ -139,7 +149,7 @@ impl Peer {
             digests,
             _follower: follower,
             engine,
-            isolation,
+            isolation: isolation.in_group(in_group.0, in_group.1),
             endless: 0,
         })
     }
@@ -149,9 +159,10 @@ impl Peer {
     pub(super) fn was_endless(&mut self) {
         self.endless = self.endless.saturating_add(1);
         if self.endless == PATIENCE {
-            let process = libc::id_t::from(self.process.0.id());
-            // SAFETY: setpriority touches no memory. If it fails, the process stays as it was.
-            unsafe { libc::setpriority(libc::PRIO_PROCESS, process, LAST) };
+            let process = self.process.child.id().cast_signed();
+            let none = libc::sched_param { sched_priority: 0 };
+            // SAFETY: it reads a number, which is there. If it fails, the process stays as it was.
+            unsafe { libc::sched_setscheduler(process, libc::SCHED_IDLE, &raw const none) };
         }
     }
 
@@ -184,11 +195,11 @@ impl Peer {
 
     /// How it ended, if it did.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
-        self.process.0.try_wait().ok().flatten()
+        self.process.child.try_wait().ok().flatten()
     }
 
     pub(super) fn id(&self) -> u32 {
-        self.process.0.id()
+        self.process.child.id()
     }
 
     pub(super) fn bell(&self) -> BorrowedFd<'_> {
@@ -200,6 +211,12 @@ impl Peer {
         // Nothing rung is an error here.
         let _ = self.bell.read();
     }
+}
+
+/// Bytes of memory that a process may have: maps, packets, and what it takes beside a program's.
+fn memory_of(config: &Config, arena: &Arena) -> u64 {
+    let packets = u64::from(arena.frames()) * u64::from(arena.frame_size());
+    config.limits.memory.saturating_add(packets).saturating_add(OWN_MEMORY)
 }
 
 fn greet(

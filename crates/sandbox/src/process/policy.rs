@@ -63,6 +63,9 @@ pub struct Config {
     pub back_off: BackOff,
     /// Digests that a program may send: so many a second, and so many at once.
     pub digests: (u32, u32),
+    /// Hundredths of a processor that the process may take, where there are control groups; None is all
+    /// that nobody else wants.
+    pub cpu: Option<u32>,
     /// How long it may take to load a program.
     pub load_time: Duration,
     /// How long an answer on the control socket may take.
@@ -79,6 +82,7 @@ impl Default for Config {
             limits: Limits::default(),
             back_off: BackOff::default(),
             digests: (10_000, 1000),
+            cpu: None,
             load_time: Duration::from_secs(30),
             answer_time: Duration::from_secs(2),
         }

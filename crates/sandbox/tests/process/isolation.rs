@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-use sandbox::process::Isolation;
+use sandbox::process::{Config, Isolation};
 
 use super::common::*;
 
@@ -52,6 +52,52 @@ fn root_the_process_has_two_files_and_its_own_namespaces() {
     assert!(said.isolation.has(Isolation::NO_FILES));
     let root = std::fs::read_dir(format!("/proc/{process}/root")).unwrap().count();
     assert_eq!(root, 0);
+}
+
+/// What a file of the process's groups holds, if there is one.
+fn of_group(process: u32, file: &str) -> Option<String> {
+    let read = |file: &str| std::fs::read_to_string(file).expect("procfs");
+    let (groups, mounts) = (read(&format!("/proc/{process}/cgroup")), read("/proc/self/mounts"));
+    let mounts: Vec<_> = mounts.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+    let paths = groups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+    let own = paths.filter(|path| path.contains("/kaido-"));
+    let files =
+        own.flat_map(|path| mounts.iter().map(move |mount| format!("{mount}{path}/{file}")));
+    files.filter_map(|file| std::fs::read_to_string(file).ok()).next()
+}
+
+#[test]
+fn root_groups_limit_memory_and_processors() {
+    let config = Config { cpu: Some(20), ..patient() };
+    let sandbox = sandbox(&pass(), config);
+    let said = sandbox.status();
+    let process = said.process.unwrap();
+    let number = |text: String| text.trim().parse::<u64>().unwrap();
+    if said.isolation.has(Isolation::MEMORY) {
+        let limit = of_group(process, "memory.max").or(of_group(process, "memory.limit_in_bytes"));
+        assert!((1 << 30..2 << 30).contains(&number(limit.unwrap())));
+    } else {
+        eprintln!("SKIPPED: this machine lets nobody make groups that limit memory");
+    }
+    if said.isolation.has(Isolation::CPU) {
+        let (two, one) = (of_group(process, "cpu.max"), of_group(process, "cpu.cfs_quota_us"));
+        let limit = two.map_or_else(|| number(one.unwrap()), |two| number(two[..4].to_owned()));
+        assert_eq!(limit, 2000);
+    } else {
+        eprintln!("SKIPPED: this machine lets nobody make groups that limit processors");
+    }
+    let groups = std::fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
+    let mine = format!("/kaido-{}-", std::process::id());
+    let own: Vec<_> = groups.lines().filter_map(|line| line.split(':').nth(2)).collect();
+    let own: Vec<_> = own.into_iter().filter(|path| path.contains(&mine)).collect();
+    drop(sandbox);
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    for mount in mounts.lines().filter_map(|line| line.split(' ').nth(1)) {
+        for path in &own {
+            let left = format!("{mount}{path}");
+            assert!(!std::path::Path::new(&left).exists(), "{left}");
+        }
+    }
 }
 
 /// Not a test: what `no_other_call_gets_through` runs in a process of its own.

@@ -46,7 +46,7 @@ pub(super) fn run(options: &P4Run, output: &Output) -> Done {
     // The program sees the times of a capture, which a process of its own does not know.
     match packets {
         Some(packets) => serve(InProcess::default(), loaded, packets, options, output),
-        None => serve(processes()?, loaded, Vec::new(), options, output),
+        None => serve(processes(options)?, loaded, Vec::new(), options, output),
     }
 }
 
@@ -60,11 +60,12 @@ struct Loaded {
 
 /// A process of its own for each program. Nobody waits long for packets here, and what a busy machine
 /// does late is no fault of the program's.
-fn processes() -> Result<Processes, Failure> {
+fn processes(options: &P4Run) -> Result<Processes, Failure> {
     let myself = std::env::current_exe().context("the command does not find itself");
     let program = myself.map_err(Failure::failed)?;
     let launcher = Launcher { program, arguments: vec!["sandbox".into()] };
-    let config = Config { deadline: Duration::from_secs(1), ..Config::default() };
+    let deadline = Duration::from_secs(1);
+    let config = Config { deadline, cpu: options.cpu, ..Config::default() };
     Ok(Processes { launcher, config })
 }
 
