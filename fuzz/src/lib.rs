@@ -129,3 +129,27 @@ pub fn p4_object(input: &[u8]) {
         assert_eq!(p4::object::read(&bytes).as_ref(), Ok(&object));
     }
 }
+
+/// Memory that a VM shares: refused in words, or values with names, whose ages can be asked for whatever
+/// times it says.
+pub fn vm_info(input: &[u8]) {
+    let said = match vminfo::parse(input) {
+        Ok(said) => said,
+        Err(why) => return assert!(!why.to_string().is_empty()),
+    };
+    assert!(said.entries.len() <= vminfo::layout::MAX_KEYS);
+    let mut ages = vminfo::Ages::default();
+    let before = vminfo::Publication { beat: said.beat.wrapping_sub(1), ..said.clone() };
+    for now_ns in [0, said.now_ns, u64::MAX] {
+        ages.hear(&before, now_ns);
+        ages.hear(&said, now_ns);
+        for entry in &said.entries {
+            assert!(vminfo::is_name(&entry.name));
+            let aged = ages.of(&said, &entry.name);
+            assert_eq!(aged.map(|one| one.value), entry.value);
+            let Some(aged) = aged else { continue };
+            assert!(!(said.ended && aged.is_fresh(now_ns)));
+            assert!(aged.age_ns(now_ns) >= said.now_ns.saturating_sub(entry.at_ns).min(1 << 62));
+        }
+    }
+}

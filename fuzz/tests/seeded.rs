@@ -111,6 +111,11 @@ fn p4_programs() {
 }
 
 #[test]
+fn vm_infos() {
+    check(kaido_fuzz::vm_info, &seeds("seeds/vm_info"), 1_000_000);
+}
+
+#[test]
 fn p4_objects() {
     check(kaido_fuzz::p4_object, &seeds("../crates/p4/tests/objects"), 100_000);
 }

@@ -13,7 +13,7 @@ const FLOORS: [&[&str]; 7] = [
     &["bpf", "netlink", "capture", "vminfo"],
     &["emulator", "import", "p4", "pathfinder"],
     &["api", "dataplane", "lab", "p4info", "sandbox", "store", "telemetry"],
-    &["node", "controller", "engine", "forwarder", "bench", "p4runtime", "supervisor"],
+    &["node", "controller", "engine", "forwarder", "bench", "p4runtime", "publisher", "supervisor"],
     &["kaido"],
 ];
 

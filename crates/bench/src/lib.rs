@@ -18,6 +18,7 @@ mod row;
 mod scenario;
 mod series;
 mod tap;
+pub mod vm_filter;
 
 use lab::Cancel;
 

@@ -230,6 +230,9 @@ pub(crate) struct BenchOptions {
     /// Of `emulator`, these parts alone
     #[arg(long, value_enum, value_name = "PART,...", value_delimiter = ',', requires = "name")]
     pub(crate) only: Vec<EmulatorPart>,
+    /// Of `vm-filter`, draw the figure there (SVG)
+    #[arg(long, value_name = "FILE", requires = "name")]
+    pub(crate) figure: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -264,6 +267,8 @@ pub(crate) enum BenchName {
     Emulator,
     /// What tenants' P4 programs take, beside the same in C
     P4,
+    /// The published experiment with a filter by what a VM says of itself; never run by itself
+    VmFilter,
     /// What SRv6 takes of a guest's instructions: see `make bench-guest`; never run by itself
     Instructions,
 }

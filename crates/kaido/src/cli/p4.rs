@@ -52,6 +52,20 @@ pub(crate) enum P4Command {
     /// Look at the tables of a running program, and write them, by P4Runtime
     #[command(subcommand)]
     Table(P4TableCommand),
+    /// In a VM: publish what it knows of itself to the P4 programs of its tenant
+    ///
+    /// Figures of its network, processors, memory and processes, and any key of the tenant's, in the
+    /// memory of an ivshmem device or in a file, until Ctrl-C. `kaido-publish` is this alone, small and
+    /// static, for VMs.
+    Publish(publisher::Options),
+    /// Show what a VM publishes: keys, values, units and ages
+    Published {
+        /// The file, on the host: what the ivshmem device's memory is, or what `--to` said
+        file: PathBuf,
+        /// Go on, once a second
+        #[arg(long)]
+        live: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -85,6 +99,12 @@ pub(crate) struct P4Run {
     /// Run the packets of a capture (pcap, pcapng) through the program
     #[arg(long, value_name = "FILE")]
     pub(crate) pcap: Option<PathBuf>,
+    /// What the tenant's VM publishes (`kaido p4 publish`): the file that it shares with this machine
+    ///
+    /// The program's keys have to be among what the VM publishes. Where it has not begun yet, nothing is
+    /// fresh until it does. With `--pcap` it is read once, before the first packet.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) vm_info: Option<PathBuf>,
     /// The port by which they come
     #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "pcap")]
     pub(crate) port: u32,

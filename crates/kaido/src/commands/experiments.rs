@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use bench::demo::Outcome;
 use bench::emulator::Part;
 use bench::{Context, Kind, Row, Scale};
@@ -16,6 +17,7 @@ use crate::cli::{BenchName, BenchOptions, DataplaneName, DemoOptions, EmulatorPa
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::cancellable;
+use crate::target::Target;
 
 pub(crate) fn demo(options: DemoOptions, output: &Output) -> Done {
     let scale = if options.full { Scale::Full } else { Scale::Tenth };
@@ -80,6 +82,15 @@ fn parts(options: &BenchOptions) -> Result<Vec<Part>, Failure> {
 
 pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
     let parts = parts(&options)?;
+    if options.figure.is_some() && options.name != Some(BenchName::VmFilter) {
+        let why = anyhow::anyhow!("`--figure` is for `kaido bench vm-filter`");
+        return Err(Failure::usage(why));
+    }
+    let figure = options
+        .figure
+        .as_deref()
+        .map(|file| Target::of(file).with_context(|| format!("cannot write {}", file.display())));
+    let figure = figure.transpose().map_err(Failure::failed)?;
     let bar = bar(output);
     let rows = with_context(output, &bar, |context| {
         let mut rows = Vec::new();
@@ -103,6 +114,13 @@ pub(crate) fn bench(options: BenchOptions, output: &Output) -> Done {
         }
         if matches!(options.name, Some(BenchName::P4) | None) {
             rows.extend(bench::programs::bench(context, options.quick)?);
+        }
+        if matches!(options.name, Some(BenchName::VmFilter)) {
+            let (found, svg) = bench::vm_filter::run(context)?;
+            if let Some(target) = figure {
+                target.write(svg.as_bytes()).context("the figure cannot be written")?;
+            }
+            rows.extend(found);
         }
         if matches!(options.name, Some(BenchName::Instructions)) {
             rows.extend(bench::dataplane::instructions(context)?);

@@ -1,6 +1,7 @@
 //! `kaido p4`, as people and scripts use it.
 
 mod running;
+mod vm;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

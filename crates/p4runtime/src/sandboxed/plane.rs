@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use p4::object::Object;
+use sandbox::process::VmFeed;
 use sandbox::{Digest, Instance, Limits, Maps, PacketBuffer, Program};
 use tokio::sync::mpsc;
 
@@ -78,10 +79,13 @@ pub struct Ran {
 }
 
 /// Runs programs in this process.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct InProcess {
     /// What a program may take.
     pub limits: Limits,
+    /// What the tenant's VM publishes. It is read when a program is loaded, and then stays: the times of
+    /// packets may be others than the machine's. Values that are fresh then are, whenever packets come.
+    pub vm: Option<VmFeed>,
 }
 
 impl Runner for InProcess {
@@ -90,7 +94,17 @@ impl Runner for InProcess {
     fn load(&mut self, object: &Object) -> Result<Instance, Refused> {
         let program = Program::load(object, &self.limits);
         let instance = program.and_then(|program| Instance::new(&program));
-        instance.map_err(|why| Refused::Invalid(why.to_string()))
+        let mut instance = instance.map_err(|why| Refused::Invalid(why.to_string()))?;
+        let keys = instance.program().keys().to_vec();
+        match &self.vm {
+            _ if keys.is_empty() => {}
+            None => return Err(Refused::Invalid(sandbox::process::no_feed(&keys))),
+            Some(feed) => {
+                feed.check(&keys).map_err(Refused::Invalid)?;
+                instance.vm_info().copy_from_slice(&feed.readings_at(&keys, Duration::ZERO));
+            }
+        }
+        Ok(instance)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use p4::object::{self, Key, Map, Object};
 use sandbox::process::{
-    Answer, Arena, Config, Decision, Launcher, Packet, Reason, Sandbox, StartError,
+    Answer, Arena, Config, Decision, Launcher, Packet, Reason, Sandbox, StartError, VmFeed,
 };
 use sandbox::{ControlError, Digest, Maps, Operation, Piece};
 
@@ -25,6 +25,8 @@ pub struct Processes {
     pub launcher: Launcher,
     /// How programs are run.
     pub config: Config,
+    /// What the tenant's VM publishes.
+    pub vm: Option<VmFeed>,
 }
 
 /// A program in a process of its own, which runs on one packet at a time.
@@ -42,8 +44,8 @@ impl Runner for Processes {
         let bytes = object::write(object).map_err(bad)?;
         let memory = |why| Refused::Away(format!("there is no memory for packets: {why}"));
         let arena = Arc::new(Arena::new(1, FRAME).map_err(memory)?);
-        let started =
-            Sandbox::start(self.launcher.clone(), self.config, Arc::clone(&arena), &bytes);
+        let (launcher, vm) = (self.launcher.clone(), self.vm.clone());
+        let started = Sandbox::start_with(launcher, self.config, Arc::clone(&arena), &bytes, vm);
         let sandbox = started.map_err(|why| match why {
             StartError::Refused(why) => Refused::Invalid(why),
             why => Refused::Away(why.to_string()),

@@ -1,7 +1,8 @@
 //! Reads what a tenant's VM publishes, for the tenant's processes.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use p4::vm::Reading;
@@ -21,6 +22,16 @@ struct Shared {
     state: Mutex<State>,
     /// Something was read, or was not there to be read.
     looked: Condvar,
+    thread: OnceLock<Thread>,
+}
+
+impl Drop for Shared {
+    /// The thread ends now, and not when it looks the next time.
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -66,10 +77,11 @@ impl VmFeed {
             path: path.to_owned(),
             state: Mutex::default(),
             looked: Condvar::new(),
+            thread: OnceLock::new(),
         });
         let weak = Arc::downgrade(&shared);
         let mut reader = Reader::new(path);
-        std::thread::spawn(move || {
+        let thread = std::thread::spawn(move || {
             while weak.strong_count() > 0 {
                 // Whatever a file system does here, nobody who holds the lock waits for it.
                 let read = reader.read();
@@ -79,6 +91,7 @@ impl VmFeed {
                 std::thread::park_timeout(every);
             }
         });
+        shared.thread.get_or_init(|| thread.thread().clone());
         Self(shared)
     }
 
@@ -103,6 +116,17 @@ impl VmFeed {
     /// The values of some keys now, on the clock of the machine. None: there is no value.
     pub fn readings(&self, keys: &[String]) -> Vec<Option<Reading>> {
         self.0.lock().readings(keys)
+    }
+
+    /// The same on another clock, on which it is this time now: those that are fresh stay so.
+    pub fn readings_at(&self, keys: &[String], now: Duration) -> Vec<Option<Reading>> {
+        let machine = vminfo::now_ns();
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let moved = |reading: Reading| {
+            let fresh = Reading::fresh(reading.value, reading.age_ns(machine), now);
+            if reading.is_fresh(machine) { fresh } else { fresh.stale() }
+        };
+        self.readings(keys).into_iter().map(|reading| reading.map(moved)).collect()
     }
 
     /// Whether a program can be loaded that reads these keys. Where the VM does not publish yet, or

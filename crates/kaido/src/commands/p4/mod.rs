@@ -2,6 +2,8 @@
 
 mod compile;
 mod explain;
+mod publish;
+mod published;
 mod run;
 mod table;
 mod test;
@@ -30,6 +32,8 @@ pub(crate) fn run(command: P4Command, output: &Output) -> Done {
         P4Command::Explain { program } => explain::run(&program, output),
         P4Command::Run(options) => run::run(&options, output),
         P4Command::Table(command) => table::run(command, output),
+        P4Command::Publish(options) => publish::run(&options, output),
+        P4Command::Published { file, live } => published::run(&file, live, output),
     }
 }
 

@@ -15,7 +15,7 @@ use p4runtime::{
     Counts, InProcess, Pipeline, Plane, Processes, Runner, Running, Sandboxed, Service,
 };
 use prost::Message;
-use sandbox::process::{Config, Launcher};
+use sandbox::process::{Config, Launcher, VmFeed};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -42,12 +42,48 @@ pub(super) fn run(options: &P4Run, output: &Output) -> Done {
         }
     };
     let packets = options.pcap.as_deref().map(packets::read).transpose()?;
-    let loaded = Loaded { program, info, pipeline, updates };
+    let (keys, vm) = vm_info(&program, options, output)?;
+    let loaded = Loaded { program, info, pipeline, updates, keys };
     // The program sees the times of a capture, which a process of its own does not know.
     match packets {
-        Some(packets) => serve(InProcess::default(), loaded, packets, options, output),
-        None => serve(processes(options)?, loaded, Vec::new(), options, output),
+        Some(packets) => {
+            let runner = InProcess { vm, ..InProcess::default() };
+            serve(runner, loaded, packets, options, output)
+        }
+        None => serve(processes(options, vm)?, loaded, Vec::new(), options, output),
     }
+}
+
+/// How often what a VM publishes is read.
+const READ_VM: Duration = Duration::from_millis(10);
+/// How long a VM's heartbeat is waited for before packets come: until then nothing is fresh.
+const HEAR_VM: Duration = Duration::from_secs(1);
+
+/// What a program reads of its tenant's VM, and where that publishes.
+fn vm_info(
+    program: &[u8],
+    options: &P4Run,
+    output: &Output,
+) -> Result<(Vec<String>, Option<VmFeed>), Failure> {
+    // What is wrong with an object is said where it is loaded.
+    let keys = p4::object::read(program).map(|object| object.keys).unwrap_or_default();
+    let Some(file) = &options.vm_info else {
+        if keys.is_empty() {
+            return Ok((keys, None));
+        }
+        let (name, keys) = (options.program.file.display(), keys.join(", "));
+        let why = anyhow!(
+            "{name}: the program reads {keys} of its tenant's VM: `--vm-info FILE` says where that \
+             publishes (`kaido p4 publish`)"
+        );
+        return Err(Failure::usage(why));
+    };
+    let vm = VmFeed::watch(file, READ_VM);
+    if !keys.is_empty() && !vm.listen(HEAR_VM) && !output.is_json() {
+        let why = vm.status().why.unwrap_or_else(|| "there is no sign of life".to_owned());
+        eprintln!("kaido: {}: {why}; nothing is fresh until there is", file.display());
+    }
+    Ok((keys, Some(vm)))
 }
 
 /// A program with what its tables have from the start.
@@ -56,17 +92,19 @@ struct Loaded {
     info: P4Info,
     pipeline: Pipeline,
     updates: Vec<Update>,
+    /// What it reads of its tenant's VM.
+    keys: Vec<String>,
 }
 
 /// A process of its own for each program. Nobody waits long for packets here, and what a busy machine
 /// does late is no fault of the program's.
-fn processes(options: &P4Run) -> Result<Processes, Failure> {
+fn processes(options: &P4Run, vm: Option<VmFeed>) -> Result<Processes, Failure> {
     let myself = std::env::current_exe().context("the command does not find itself");
     let program = myself.map_err(Failure::failed)?;
     let launcher = Launcher { program, arguments: vec!["sandbox".into()] };
     let deadline = Duration::from_secs(1);
     let config = Config { deadline, cpu: options.cpu, ..Config::default() };
-    Ok(Processes { launcher, config })
+    Ok(Processes { launcher, config, vm })
 }
 
 fn serve(
@@ -76,7 +114,7 @@ fn serve(
     options: &P4Run,
     output: &Output,
 ) -> Done {
-    let Loaded { program, info, pipeline, updates } = loaded;
+    let Loaded { program, info, pipeline, updates, keys } = loaded;
     block_on(async {
         let (device, plane) = Sandboxed::new(runner, options.cpu_port);
         let service = Service::new([(options.device_id, device)]).map_err(Failure::failed)?;
@@ -116,6 +154,8 @@ fn serve(
             "p4runtime": address,
             "device_id": device,
             "cpu_port": options.cpu_port,
+            "vm_info": options.vm_info,
+            "vm_keys": keys,
         });
         output.print(&said, |_| {
             let has = format!("{}, {}", counted(tables, "table"), counted(registers, "register"));
@@ -123,7 +163,13 @@ fn serve(
                 None => "without P4Runtime".to_owned(),
                 Some(address) => format!("P4Runtime at {address}, device {device}"),
             };
-            format!("{name} runs ({has}), {served}; Ctrl-C ends it")
+            let reads = match &options.vm_info {
+                Some(file) if !keys.is_empty() => {
+                    format!(", reads {} from {}", keys.join(", "), file.display())
+                }
+                _ => String::new(),
+            };
+            format!("{name} runs ({has}), {served}{reads}; Ctrl-C ends it")
         })?;
         match listener {
             None => asked_to_end().await,

@@ -1,0 +1,145 @@
+//! `kaido p4 published`: what a VM says of itself, as the host sees it.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use serde_json::{Value, json};
+use vminfo::{Ages, Publication, ReadError, Reader};
+
+use crate::failure::{Done, Failure};
+use crate::output::{CLEAR, Output, table};
+use crate::runtime::{block_on, nobody_watches};
+
+/// How long a heartbeat is waited for: without one nobody knows how old values are.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The time between two looks.
+const LOOK: Duration = Duration::from_millis(20);
+/// The time between two tables of `--live`.
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) fn run(file: &Path, live: bool, output: &Output) -> Done {
+    let mut watched = Watched { reader: Reader::new(file), ages: Ages::default(), said: None };
+    block_on(async {
+        let until = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            watched.look().map_err(|why| told(file, &why))?;
+            let is_known =
+                watched.is_alive() || watched.said.as_ref().is_some_and(|said| said.ended);
+            if is_known || tokio::time::Instant::now() >= until {
+                break;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        if !live {
+            return watched.print(file, output, "");
+        }
+        let clear = if std::io::IsTerminal::is_terminal(&std::io::stdout()) { CLEAR } else { "" };
+        let all = async {
+            loop {
+                watched.print(file, output, clear)?;
+                let next = tokio::time::Instant::now() + PAUSE;
+                while tokio::time::Instant::now() < next {
+                    tokio::time::sleep(LOOK).await;
+                    watched.look().map_err(|why| told(file, &why))?;
+                }
+            }
+        };
+        tokio::select! {
+            done = all => done,
+            () = nobody_watches() => Ok(()),
+        }
+    })??;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told(file: &Path, why: &ReadError) -> Failure {
+    Failure::usage(anyhow!("{}: {why}", file.display()))
+}
+
+/// A publication that is looked at again and again.
+struct Watched {
+    reader: Reader,
+    ages: Ages,
+    said: Option<Publication>,
+}
+
+impl Watched {
+    /// Looks; what is just being written is left as it was.
+    fn look(&mut self) -> Result<(), ReadError> {
+        match self.reader.read() {
+            Ok(said) => {
+                self.ages.hear(&said, vminfo::now_ns());
+                self.said = Some(said);
+                Ok(())
+            }
+            Err(ReadError::Torn) => Ok(()),
+            Err(why) => Err(why),
+        }
+    }
+
+    fn is_alive(&self) -> bool {
+        self.ages.silent_ns(0).is_some()
+    }
+
+    fn print(&self, file: &Path, output: &Output, clear: &str) -> Result<(), Failure> {
+        let now = vminfo::now_ns();
+        let Some(said) = &self.said else {
+            let why = anyhow!("{}: {}", file.display(), ReadError::Torn);
+            return Err(Failure::failed(why));
+        };
+        let state = match self.ages.silent_ns(now) {
+            _ if said.ended => "ended",
+            Some(_) => "publishes",
+            None => "silent",
+        };
+        let keys: Vec<Value> = said
+            .entries
+            .iter()
+            .map(|entry| {
+                let aged = self.ages.of(said, &entry.name);
+                // Of a writer that nobody has heard, ages mean nothing.
+                let age = aged.filter(|_| self.is_alive()).map(|one| one.age_ns(now));
+                json!({
+                    "key": entry.name,
+                    "value": entry.value,
+                    "unit": entry.unit.to_string(),
+                    "age_ns": age,
+                    "fresh": aged.is_some_and(|one| one.is_fresh(now)),
+                    "valid_ns": u64::try_from(entry.valid.as_nanos()).unwrap_or(u64::MAX),
+                })
+            })
+            .collect();
+        let json = json!({ "file": file, "state": state, "heartbeats": said.beat, "keys": keys });
+        output.print(&json, |_| {
+            let row = |key: &Value| {
+                let text = |of: &Value| match of {
+                    Value::Null => "-".to_owned(),
+                    Value::String(text) => text.clone(),
+                    other => other.to_string(),
+                };
+                let age = key["age_ns"].as_u64().map(|age| format!("{:.3} s", age as f64 / 1e9));
+                let fresh = if key["fresh"] == true { "fresh" } else { "stale" };
+                vec![
+                    text(&key["key"]),
+                    text(&key["value"]),
+                    text(&key["unit"]),
+                    age.unwrap_or_else(|| "-".to_owned()),
+                    fresh.to_owned(),
+                ]
+            };
+            let said = match state {
+                "ended" => "its writer has ended",
+                "silent" => "its writer gives no sign of life",
+                _ => "",
+            };
+            let header = ["KEY", "VALUE", "UNIT", "AGE", "IS"];
+            let rows = table(&header, keys.iter().map(row));
+            match said {
+                "" => format!("{clear}{rows}"),
+                said => format!("{clear}{rows}\n\n{}: {said}", file.display()),
+            }
+        })
+    }
+}

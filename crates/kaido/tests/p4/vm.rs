@@ -1,0 +1,158 @@
+//! What a VM publishes, from the VM to the tenant's program.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use capture::pcapng::{Interface, Writer};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use testkit::until;
+
+use super::{folder, kaido, says};
+
+const FILTER: &str = include_str!("../../../p4/tests/programs/vm_filter.p4");
+const FIGURE: &str = include_str!("../../../../docs/images/vm-filter.svg");
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// `kaido p4 publish` until this is dropped.
+struct Vm(Child);
+
+impl Vm {
+    fn start(folder: &Path, keys: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kaido"));
+        command.args(["p4", "publish", "--to", "vm", "--every", "5", "--only", "memory"]);
+        command.args(["--valid", "600000"]).args(keys.iter().flat_map(|key| ["--set", key]));
+        command.current_dir(folder).stdout(Stdio::null());
+        Self(command.spawn().expect("it starts"))
+    }
+
+    fn end(mut self) {
+        kill(Pid::from_raw(self.0.id() as i32), Signal::SIGINT).expect("it runs");
+        assert!(self.0.wait().expect("it ends").success());
+    }
+}
+
+impl Drop for Vm {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What `kaido p4 published` says, once something is published.
+fn published(folder: &Path) -> Value {
+    let said = || {
+        let output = kaido(&["published", "vm", "--json"], folder);
+        output.status.success().then(|| serde_json::from_slice(&output.stdout).expect("JSON"))
+    };
+    until(LIMIT, said, || "nothing is published".into())
+}
+
+#[test]
+fn what_a_vm_publishes_is_shown() {
+    let here = folder(&[]);
+    says(&kaido(&["published", "vm"], here.path()), 2, &["vm: cannot read it: No such file"]);
+    let vm = Vm::start(here.path(), &["app.queue=17"]);
+    let said = published(here.path());
+    assert_eq!(said["state"], "publishes", "{said}");
+    let keys = said["keys"].as_array().expect("keys");
+    let key = |name: &str| keys.iter().find(|key| key["key"] == name).expect("it is there");
+    assert_eq!(
+        (&key("app.queue")["value"], &key("app.queue")["fresh"]),
+        (&17.into(), &true.into())
+    );
+    assert_eq!(key("memory.total")["unit"], "bytes");
+    assert!(key("app.queue")["age_ns"].as_u64().expect("a number") < 60_000_000_000);
+    let shown = kaido(&["published", "vm"], here.path());
+    says(&shown, 0, &["KEY", "UNIT", "memory.utilisation", "per mille", "app.queue", "fresh"]);
+    vm.end();
+    says(&kaido(&["published", "vm"], here.path()), 0, &["stale", "vm: its writer has ended"]);
+    std::fs::write(here.path().join("other"), "something else, and long enough".repeat(9))
+        .expect("a capture");
+    let other = kaido(&["published", "other"], here.path());
+    says(&other, 2, &["other: it is nothing that `kaido p4 publish` has written"]);
+}
+
+/// A packet to each of both ports, in a capture.
+fn capture(folder: &Path) {
+    let interface = Interface { name: "in".into(), comment: String::new() };
+    let mut writer = Writer::begin(Vec::new(), &[interface], 0).expect("a capture");
+    for port in [8000_u16, 9000] {
+        let mut packet = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 28];
+        packet.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x13, 0x88]);
+        packet.extend(port.to_be_bytes());
+        packet.extend([0, 8, 0, 0]);
+        writer.packet(0, 1_000_000, &packet, "").expect("a capture");
+    }
+    std::fs::write(folder.join("in.pcapng"), writer.finish().expect("a capture"))
+        .expect("a capture");
+}
+
+#[test]
+fn a_program_is_run_with_what_its_vm_publishes() {
+    let here = folder(&[("filter.p4", FILTER)]);
+    capture(here.path());
+    let with = ["run", "filter.p4", "--pcap", "in.pcapng"];
+    let run = |more: &[&str]| kaido(&[&with[..], more].concat(), here.path());
+    let nothing = "filter.p4: the program reads net.utilisation, filter.on, filter.off of its";
+    says(&run(&[]), 2, &[nothing, "`--vm-info FILE` says where"]);
+    // The VM has not begun: the filter stays as it is, off.
+    let early = ["vm: cannot read it: No such file", "nothing is fresh until there is", "2 passed"];
+    says(&run(&["--vm-info", "vm"]), 0, &early);
+    let limits = ["filter.on=300", "filter.off=100"];
+    let vm = Vm::start(here.path(), &[&limits[..], &["net.utilisation=350"]].concat());
+    published(here.path());
+    says(&run(&["--vm-info", "vm"]), 0, &["1 passed, 0 redirected, 1 dropped"]);
+    vm.end();
+    let vm = Vm::start(here.path(), &[&limits[..], &["net.utilisation=250"]].concat());
+    until(LIMIT, || (published(here.path())["state"] == "publishes").then_some(()), String::new);
+    says(&run(&["--vm-info", "vm"]), 0, &["2 passed"]);
+    drop(vm);
+    let vm = Vm::start(here.path(), &["net.utilization=250"]);
+    until(LIMIT, || (published(here.path())["state"] == "publishes").then_some(()), String::new);
+    let why = "the program reads `net.utilisation`, which the VM does not publish in vm: it publishes \
+               `net.utilization`";
+    says(&run(&["--vm-info", "vm"]), 2, &[why]);
+    // In a process of its own as well.
+    let alone = ["run", "filter.p4", "--p4runtime", "none", "--vm-info", "vm"];
+    says(&kaido(&alone, here.path()), 2, &[why]);
+    drop(vm);
+    let mut bytes = std::fs::read(here.path().join("vm")).expect("a file");
+    bytes[8] = 2;
+    std::fs::write(here.path().join("vm"), bytes).expect("a file");
+    says(
+        &run(&["--vm-info", "vm"]),
+        2,
+        &["it has the layout of version 2, and version 1 is known"],
+    );
+}
+
+/// The filter goes on above 30 % and off below 10 %, and not between: `kaido bench vm-filter` looks at each
+/// step itself. Nothing in it is left to chance, so that the figure is the same each time.
+#[test]
+fn the_published_experiment_is_as_it_was_drawn() {
+    let here = folder(&[]);
+    let output = Command::new(env!("CARGO_BIN_EXE_kaido"))
+        .args(["bench", "vm-filter", "--figure", "vm-filter.svg", "--json"])
+        .current_dir(here.path())
+        .output()
+        .expect("the command runs");
+    says(&output, 0, &[]);
+    let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let number = |at: usize, what: &str| rows[at][what].as_f64().expect("a number");
+    assert_eq!(
+        (&rows[0]["name"], &rows[1]["name"]),
+        (&"vm-filter/on".into(), &"vm-filter/off".into())
+    );
+    assert!(number(0, "low") > 300.0 && number(0, "high") < 350.0, "{rows}");
+    assert!(number(1, "high") < 100.0 && number(1, "low") > 80.0, "{rows}");
+    let drawn = std::fs::read_to_string(here.path().join("vm-filter.svg")).expect("a figure");
+    assert!(
+        drawn == FIGURE,
+        "docs/images/vm-filter.svg is out of date: `kaido bench vm-filter --figure \
+         docs/images/vm-filter.svg` draws it"
+    );
+}

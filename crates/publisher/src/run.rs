@@ -1,0 +1,97 @@
+//! Publishes until it is told to end.
+
+use std::collections::HashMap;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use vminfo::Writer;
+
+use crate::error::Error;
+use crate::ivshmem;
+use crate::options::Options;
+use crate::sources::{self, Board};
+
+/// What is told when the first values are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begun {
+    /// Where it publishes.
+    pub file: PathBuf,
+    /// The keys that there are so far.
+    pub keys: Vec<String>,
+}
+
+/// Publishes until Ctrl-C, SIGTERM or SIGHUP: readers then see that it has ended. Has to be called when
+/// there is one thread, since others would take the signals.
+///
+/// # Errors
+///
+/// There is no memory to publish in, or somebody else publishes there.
+pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Error> {
+    // Before threads are made, which have the same mask.
+    let signals = signals().map_err(Error::Signals)?;
+    let file = match &options.to {
+        Some(file) => {
+            ivshmem::switch_on(file)?;
+            file.clone()
+        }
+        None => ivshmem::find(Path::new(ivshmem::DEVICES))?,
+    };
+    let mut writer = Writer::create(&file)?;
+    let mut sources = sources::all(options);
+    let mut places = HashMap::new();
+    let mut count = |writer: &mut Writer| {
+        let now = Instant::now();
+        let mut to = Board { writer: &mut *writer, places: &mut places, valid: options.valid() };
+        sources.iter_mut().for_each(|source| source.count(now, &mut to));
+        writer.beat();
+    };
+    let mut next = Instant::now();
+    let (mut rounds, mut begun) = (0, Some(begun));
+    loop {
+        count(&mut writer);
+        rounds += 1;
+        // Rates are there with the second look.
+        if rounds == 2
+            && let Some(begun) = begun.take()
+        {
+            let keys = writer.keys().iter().map(|key| key.name().to_owned()).collect();
+            begun(&Begun { file: file.clone(), keys });
+        }
+        next += options.period();
+        // What was missed is not made up for.
+        next = next.max(Instant::now());
+        if waited(&signals, next).map_err(Error::Signals)? {
+            return Ok(());
+        }
+    }
+}
+
+fn signals() -> Result<SignalFd, Errno> {
+    let mut set = SigSet::empty();
+    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().for_each(|one| set.add(one));
+    set.thread_block()?;
+    SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+}
+
+/// Waits until then; true if a signal came before.
+fn waited(signals: &SignalFd, until: Instant) -> Result<bool, Errno> {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        // Whole milliseconds: the last of them is waited for as well.
+        let left = left
+            .as_millis()
+            .saturating_add(u128::from(!left.subsec_nanos().is_multiple_of(1_000_000)));
+        let time = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], time) {
+            Ok(0) if Instant::now() >= until => return Ok(false),
+            Ok(0) | Err(Errno::EINTR) => {}
+            Ok(_) => return Ok(true),
+            Err(why) => return Err(why),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Where values come from.
+
+mod cpu;
+mod memory;
+mod network;
+mod own;
+mod processes;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use vminfo::{Key, Unit, WriteError, Writer};
+
+use crate::options::{Group, Options};
+
+/// Where the kernel says what it knows.
+pub(crate) const PROC: &str = "/proc";
+pub(crate) const SYS_NET: &str = "/sys/class/net";
+
+/// What comes from one place, counted again with each heartbeat.
+pub(crate) trait Source {
+    /// Counts, and says what it is. What cannot be counted is left out: then it grows old.
+    fn count(&mut self, now: Instant, to: &mut Board<'_>);
+}
+
+/// All that is asked for.
+pub(crate) fn all(options: &Options) -> Vec<Box<dyn Source>> {
+    let proc = Path::new(PROC);
+    let mut all: Vec<Box<dyn Source>> = Vec::new();
+    for group in [Group::Network, Group::Cpu, Group::Memory, Group::Processes] {
+        if !options.only.contains(&group) {
+            continue;
+        }
+        all.push(match group {
+            Group::Network => {
+                Box::new(network::Network::new(proc, Path::new(SYS_NET), options.speed))
+            }
+            Group::Cpu => Box::new(cpu::Cpu::new(proc)),
+            Group::Memory => Box::new(memory::Memory::new(proc)),
+            Group::Processes => Box::new(processes::Processes::new(proc)),
+        });
+    }
+    for name in &options.process {
+        all.push(Box::new(processes::Process::new(proc, name)));
+    }
+    all.extend(own::all(options));
+    all
+}
+
+/// Where values are put: keys are made when they are first said.
+pub(crate) struct Board<'w> {
+    pub(crate) writer: &'w mut Writer,
+    pub(crate) places: &'w mut HashMap<String, Option<usize>>,
+    pub(crate) valid: Duration,
+}
+
+impl Board<'_> {
+    /// Sets a value. A name that is none, and a key too many, is said once and left out.
+    pub(crate) fn set(&mut self, name: &str, unit: Unit, value: u64) {
+        if let Some(place) = self.places.get(name) {
+            if let Some(place) = place {
+                self.writer.set_value(*place, value);
+            }
+            return;
+        }
+        let added = Key::new(name, unit, self.valid)
+            .map_err(|why| why.to_string())
+            .and_then(|key| self.writer.add(key).map_err(|why: WriteError| why.to_string()));
+        let place = match added {
+            Ok(place) => {
+                self.writer.set_value(place, value);
+                Some(place)
+            }
+            Err(why) => {
+                eprintln!("kaido-publish: {why}");
+                None
+            }
+        };
+        self.places.insert(name.to_owned(), place);
+    }
+}
+
+/// Thousandths of a whole, at most all of it.
+fn per_mille(part: f64, whole: f64) -> u64 {
+    if whole > 0.0 { (part / whole * 1000.0).round().clamp(0.0, 1000.0) as u64 } else { 0 }
+}
+
+/// The first number of a text.
+fn first_number(text: &str) -> Option<u64> {
+    text.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use vminfo::{Publication, Reader};
+
+    use super::*;
+
+    /// A writer in a folder, whose publication can be read.
+    pub(crate) struct Bed {
+        folder: tempfile::TempDir,
+        writer: Writer,
+        places: HashMap<String, Option<usize>>,
+    }
+
+    impl Bed {
+        pub(crate) fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let writer = Writer::create(&folder.path().join("vm")).unwrap();
+            Self { folder, writer, places: HashMap::new() }
+        }
+
+        pub(crate) fn folder(&self) -> &Path {
+            self.folder.path()
+        }
+
+        pub(crate) fn count(&mut self, source: &mut dyn Source, now: Instant) -> Publication {
+            let valid = Duration::from_millis(300);
+            let mut to = Board { writer: &mut self.writer, places: &mut self.places, valid };
+            source.count(now, &mut to);
+            self.writer.beat();
+            Reader::new(&self.folder.path().join("vm")).read().unwrap()
+        }
+
+        /// What it says afterwards under these names.
+        pub(crate) fn values(
+            &mut self,
+            source: &mut dyn Source,
+            now: Instant,
+            names: &[&str],
+        ) -> Vec<Option<u64>> {
+            let said = self.count(source, now);
+            let value = |name: &&str| said.entries.iter().find(|one| one.name == **name)?.value;
+            names.iter().map(value).collect()
+        }
+    }
+
+    #[test]
+    fn shares_are_of_a_whole() {
+        assert_eq!(
+            [(1.0, 3.0), (3.0, 1.0), (0.0, 0.0), (-1.0, 1.0)].map(|(a, b)| per_mille(a, b)),
+            [333, 1000, 0, 0]
+        );
+        assert_eq!([" 12 x", "x", "", "-1"].map(first_number), [Some(12), None, None, None]);
+    }
+
+    #[test]
+    fn what_has_no_name_is_left_out() {
+        let mut bed = Bed::new();
+        struct Odd;
+        impl Source for Odd {
+            fn count(&mut self, _: Instant, to: &mut Board<'_>) {
+                to.set("two words", Unit::Number, 1);
+                to.set("right", Unit::Number, 2);
+            }
+        }
+        for _ in 0..2 {
+            let said = bed.count(&mut Odd, Instant::now());
+            let names: Vec<_> = said.entries.iter().map(|one| (&*one.name, one.value)).collect();
+            assert_eq!(names, [("right", Some(2))]);
+        }
+    }
+}

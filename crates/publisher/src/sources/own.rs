@@ -1,0 +1,188 @@
+//! What the tenant says: numbers that stay, files, commands, and lines.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use vminfo::Unit;
+
+use super::{Board, Source, first_number};
+use crate::options::{Named, Options};
+
+/// The most bytes of a file, of a line and of what a command prints that are looked at.
+const MOST: u64 = 4096;
+
+pub(super) fn all(options: &Options) -> Vec<Box<dyn Source>> {
+    let mut all: Vec<Box<dyn Source>> = Vec::new();
+    if !options.set.is_empty() {
+        all.push(Box::new(Fixed(options.set.clone())));
+    }
+    all.extend(options.file.iter().map(|one| Box::new(OfFile(one.clone())) as Box<dyn Source>));
+    for one in &options.command {
+        all.push(Box::new(Told::by_command(one, options.period())));
+    }
+    if options.stdin {
+        all.push(Box::new(Told::by_lines()));
+    }
+    all
+}
+
+/// Numbers that stay.
+struct Fixed(Vec<(String, u64)>);
+
+impl Source for Fixed {
+    fn count(&mut self, _: Instant, to: &mut Board<'_>) {
+        for (key, value) in &self.0 {
+            to.set(key, Unit::Number, *value);
+        }
+    }
+}
+
+/// The first number of a file.
+struct OfFile(Named);
+
+impl Source for OfFile {
+    fn count(&mut self, _: Instant, to: &mut Board<'_>) {
+        let mut text = String::new();
+        let read = std::fs::File::open(&self.0.from);
+        let read = read.and_then(|file| file.take(MOST).read_to_string(&mut text));
+        if let Some(value) = read.ok().and_then(|_| first_number(&text)) {
+            to.set(&self.0.key, Unit::Number, value);
+        }
+    }
+}
+
+/// What another thread says; each value once.
+struct Told(Arc<Mutex<Vec<(String, u64)>>>);
+
+impl Told {
+    fn tell(to: &Mutex<Vec<(String, u64)>>, key: &str, value: u64) {
+        let mut told = to.lock().unwrap_or_else(PoisonError::into_inner);
+        told.retain(|(other, _)| other != key);
+        told.push((key.to_owned(), value));
+    }
+
+    /// What a command prints, which may take its time. It ends with this process.
+    fn by_command(of: &Named, every: Duration) -> Self {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let (to, Named { key, from }) = (Arc::clone(&told), of.clone());
+        std::thread::spawn(move || {
+            loop {
+                let begin = Instant::now();
+                match printed(&from) {
+                    Ok(Some(value)) => Self::tell(&to, &key, value),
+                    // It grows old.
+                    Ok(None) => {}
+                    Err(why) => {
+                        eprintln!("kaido-publish: {key}: `{from}` cannot be run: {why}");
+                        return;
+                    }
+                }
+                while let Some(left) =
+                    every.checked_sub(begin.elapsed()).filter(|left| !left.is_zero())
+                {
+                    std::thread::park_timeout(left);
+                }
+            }
+        });
+        Self(told)
+    }
+
+    /// What lines of the standard input say.
+    fn by_lines() -> Self {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let to = Arc::clone(&told);
+        std::thread::spawn(move || {
+            let mut input = BufReader::new(std::io::stdin());
+            let mut line = Vec::new();
+            loop {
+                line.clear();
+                match (&mut input).take(MOST).read_until(b'\n', &mut line) {
+                    Ok(0) | Err(_) => return,
+                    Ok(_) => {}
+                }
+                let text = String::from_utf8_lossy(&line);
+                match said(&text) {
+                    Some((key, value)) => Self::tell(&to, key, value),
+                    None if text.trim().is_empty() => {}
+                    None => eprintln!("kaido-publish: `{}` is not `KEY NUMBER`", text.trim()),
+                }
+            }
+        });
+        Self(told)
+    }
+}
+
+impl Source for Told {
+    fn count(&mut self, _: Instant, to: &mut Board<'_>) {
+        let told = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for (key, value) in told {
+            to.set(&key, Unit::Number, value);
+        }
+    }
+}
+
+/// The first number that a command prints.
+fn printed(command: &str) -> std::io::Result<Option<u64>> {
+    let mut command = {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped());
+        shell.spawn()?
+    };
+    let mut text = Vec::new();
+    if let Some(output) = command.stdout.take() {
+        output.take(MOST).read_to_end(&mut text)?;
+    }
+    let status = command.wait()?;
+    Ok(first_number(&String::from_utf8_lossy(&text)).filter(|_| status.success()))
+}
+
+/// `KEY NUMBER`, or with `=` between them.
+fn said(line: &str) -> Option<(&str, u64)> {
+    let (key, value) = line.trim().split_once(['=', ' ', '\t'])?;
+    let value = value.trim().parse().ok()?;
+    vminfo::is_name(key).then_some((key, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sources::tests::Bed;
+
+    #[test]
+    fn lines_have_a_key_and_a_number() {
+        assert_eq!(said("a 5\n"), Some(("a", 5)));
+        assert_eq!(said(" app.queue=18446744073709551615"), Some(("app.queue", u64::MAX)));
+        for wrong in ["a", "a x", "a -1", "a 1.5", "two words 3", " =5", ""] {
+            assert_eq!(said(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn files_are_read_again_and_what_is_not_there_grows_old() {
+        let mut bed = Bed::new();
+        let file = bed.folder().join("depth");
+        let from = file.display().to_string();
+        let mut source = OfFile(Named { key: "depth".into(), from });
+        let now = Instant::now();
+        assert_eq!(bed.values(&mut source, now, &["depth"]), [None]);
+        std::fs::write(&file, "17 packets\n").unwrap();
+        let first = bed.count(&mut source, now);
+        assert_eq!(first.entries[0].value, Some(17));
+        std::fs::remove_file(&file).unwrap();
+        let second = bed.count(&mut source, now);
+        assert_eq!(
+            (second.entries[0].value, second.entries[0].at_ns),
+            (Some(17), first.entries[0].at_ns)
+        );
+    }
+
+    #[test]
+    fn commands_say_a_number() {
+        assert_eq!(printed("echo 12 apples").unwrap(), Some(12));
+        assert_eq!(printed("echo 12; exit 3").unwrap(), None, "what fails says nothing");
+        assert_eq!(printed("echo x").unwrap(), None);
+        assert_eq!(printed("yes 7").unwrap(), None, "it is not read to its end");
+    }
+}

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# `make test-publisher`: kaido-publish in a virtual machine, which has nothing else of Kaido's, publishes in
+# the memory of its ivshmem device, and the host reads it: values, signs of life, and the end.
+set -euo pipefail
+. "$(dirname "$0")/../env.sh"
+
+as_user scripts/guest/kernel.sh >/dev/null
+publisher=$(scripts/publisher.sh)
+as_user cargo build --quiet --package kaido
+kaido=$(realpath "$TARGET")/debug/kaido
+work=$(mktemp -d)
+guest=
+finish() {
+    if [ -n "$guest" ]; then
+        kill "$guest" 2>/dev/null || true
+        wait "$guest" 2>/dev/null || true
+    fi
+    rm -rf "$work"
+}
+trap finish EXIT
+
+# The guest finds its device by itself. Twenty seconds are enough for the host to see it.
+cat >"$work/job" <<JOB
+#!/bin/sh
+$publisher --every 100 --valid 60000 --set app.queue=17 &
+sleep 20
+kill -INT \$!
+wait \$!
+JOB
+chmod +x "$work/job"
+scripts/guest/image.sh "$work/image" "$work/job" "$publisher"
+scripts/guest/boot.sh "$work/image" 180 -smp 1 \
+    -object "memory-backend-file,id=vm,share=on,mem-path=$work/vm,size=1M" \
+    -device ivshmem-plain,memdev=vm >"$work/log" 2>&1 &
+guest=$!
+
+seen() { # STATE: whether the host sees the guest's values, and its writer so
+    "$kaido" p4 published --json "$work/vm" >"$work/seen" 2>"$work/why" &&
+        grep -q "\"state\": \"$1\"" "$work/seen" &&
+        tr -d ' \n' <"$work/seen" | grep -q '"key":"app.queue",[^}]*"value":17' &&
+        tr -d ' \n' <"$work/seen" | grep -q '"key":"memory.total",[^}]*"unit":"bytes","valid_ns":60000000000,"value":[1-9]'
+}
+fail() {
+    echo "error: $1" >&2
+    cat "$work/log" "$work/why" "$work/seen" >&2 2>/dev/null || true
+    echo "test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out"
+    exit 1
+}
+await() {
+    local tries
+    for tries in $(seq 200); do
+        ! seen "$1" || return 0
+        [ -d "/proc/$guest" ] || [ "$1" = ended ] || fail "the guest ended before the host saw that it $1"
+        read -rt 0.5 <> <(:) || true
+    done
+    fail "in $tries looks the host did not see that the guest $1"
+}
+await publishes
+tr -d ' \n' <"$work/seen" | grep -q '"fresh":true[^}]*"key":"app.queue"' || fail "what it publishes is stale"
+await ended
+status=0
+wait "$guest" || status=$?
+guest=
+[ "$status" = 0 ] || fail "the guest's job failed"
+echo "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out"
