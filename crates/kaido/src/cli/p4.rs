@@ -52,6 +52,16 @@ pub(crate) enum P4Command {
     /// Look at the tables of a running program, and write them, by P4Runtime
     #[command(subcommand)]
     Table(P4TableCommand),
+    /// Look at what a running program counts, and set it, by P4Runtime
+    #[command(subcommand)]
+    Counter(P4CounterCommand),
+    /// Look at the rates of a running program's meters, and set them, by P4Runtime
+    #[command(subcommand)]
+    Meter(P4MeterCommand),
+    /// Show what a running program tells its control plane, as it comes, by P4Runtime
+    ///
+    /// Takes the role of the primary meanwhile. Ends with Ctrl-C.
+    Digest(P4DigestOptions),
     /// In a VM: publish what it knows of itself to the P4 programs of its tenant
     ///
     /// Figures of its network, processors, memory and processes, and any key of the tenant's, in the
@@ -157,6 +167,100 @@ pub(crate) enum P4TableCommand {
         /// The action, as `set(port=3)`; what the program says if none is given
         action: Option<String>,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum P4CounterCommand {
+    /// List cells that have counted: by index, and of tables' entries
+    Ls {
+        #[command(flatten)]
+        device: P4Device,
+        /// The counter, or a table whose entries have one; the end of its name is enough
+        name: Option<String>,
+        /// List cells that have counted nothing as well
+        #[arg(long)]
+        all: bool,
+    },
+    /// Set what a cell has counted, or all cells: to zero if nothing else is said
+    Set {
+        #[command(flatten)]
+        cell: P4Cell,
+        /// To so many packets
+        #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+        packets: u64,
+        /// To so many bytes
+        #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+        bytes: u64,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum P4MeterCommand {
+    /// List cells that have rates: by index, and of tables' entries
+    Ls {
+        #[command(flatten)]
+        device: P4Device,
+        /// The meter, or a table whose entries have one; the end of its name is enough
+        name: Option<String>,
+        /// List cells without rates as well
+        #[arg(long)]
+        all: bool,
+    },
+    /// Set the rates of a cell, or of all cells
+    Set {
+        #[command(flatten)]
+        cell: P4Cell,
+        #[command(flatten)]
+        rates: P4Rates,
+    },
+    /// Take a cell's rates away, or those of all cells: nothing is too much then
+    Reset {
+        #[command(flatten)]
+        cell: P4Cell,
+    },
+}
+
+/// Cells of a counter or a meter.
+#[derive(Debug, Args)]
+pub(crate) struct P4Cell {
+    #[command(flatten)]
+    pub(crate) device: P4Writer,
+    /// The counter or meter, or a table whose entries have one; the end of its name is enough
+    pub(crate) name: String,
+    /// Its index (all cells without one); of a table, what an entry is compared with, or `default`
+    #[arg(value_name = "INDEX | FIELD=VALUE")]
+    pub(crate) words: Vec<String>,
+    /// The entry's priority
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) priority: Option<i32>,
+}
+
+/// Two rates (RFC 2698), in packets or bytes as the program says.
+#[derive(Debug, Args)]
+pub(crate) struct P4Rates {
+    /// The committed rate, a second
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) cir: u64,
+    /// The committed burst
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) cburst: u64,
+    /// The peak rate, a second; the committed one if none is given
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) pir: Option<u64>,
+    /// The peak burst; the committed one if none is given
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) pburst: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct P4DigestOptions {
+    #[command(flatten)]
+    pub(crate) device: P4Writer,
+    /// The digest, all of them if none is given; the end of its name is enough
+    pub(crate) digest: Option<String>,
+    /// End with so many values
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) count: Option<u64>,
 }
 
 /// A device on which a program runs.

@@ -1,5 +1,6 @@
 //! `kaido p4`, as people and scripts use it.
 
+mod cells;
 mod running;
 mod vm;
 

@@ -17,7 +17,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::{folder, kaido, says};
 
 const FIREWALL: &str = include_str!("../../../p4/tests/programs/firewall.p4");
-const CUSTOMERS: &str = include_str!("../../../p4/tests/programs/police_customers.p4");
+pub(super) const CUSTOMERS: &str = include_str!("../../../p4/tests/programs/police_customers.p4");
 const ROUTER: &str = include_str!("../../../p4/tests/programs/table_lpm.p4");
 
 /// Where `scripts/deps.sh --lint` puts it.
@@ -25,14 +25,14 @@ const PYTHON: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-s
 const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/p4/");
 
 /// A program that runs until this is dropped.
-struct Running {
+pub(super) struct Running {
     child: Child,
     said: StreamDeserializer<'static, IoRead<ChildStdout>, Value>,
     address: String,
 }
 
 impl Running {
-    fn start(arguments: &[&str], folder: &Path) -> Self {
+    pub(super) fn start(arguments: &[&str], folder: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_kaido"))
             .args(["p4", "run", "--p4runtime", "127.0.0.1:0", "--json"])
             .args(arguments)
@@ -53,15 +53,19 @@ impl Running {
         Self { child, said, address }
     }
 
-    fn table(&self, arguments: &[&str]) -> std::process::Output {
-        let mut all = vec!["table"];
-        all.extend(arguments);
+    fn table(&self, arguments: &[&str]) -> Output {
+        self.command(&[&["table"], arguments].concat())
+    }
+
+    /// A command that speaks with it.
+    pub(super) fn command(&self, arguments: &[&str]) -> Output {
+        let mut all = arguments.to_vec();
         all.extend(["--address", &self.address]);
         kaido(&all, Path::new("."))
     }
 
     /// Ends it, and gives what it says of packets.
-    fn end(mut self) -> Value {
+    pub(super) fn end(mut self) -> Value {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM).expect("it runs");
         let counts = self.said.next().expect("it says more").expect("JSON");
         assert!(self.child.wait().expect("it ends").success());

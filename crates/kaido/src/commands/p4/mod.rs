@@ -32,6 +32,9 @@ pub(crate) fn run(command: P4Command, output: &Output) -> Done {
         P4Command::Explain { program } => explain::run(&program, output),
         P4Command::Run(options) => run::run(&options, output),
         P4Command::Table(command) => table::run(command, output),
+        P4Command::Counter(command) => table::counter(command, output),
+        P4Command::Meter(command) => table::meter(command, output),
+        P4Command::Digest(options) => table::digest(&options, output),
         P4Command::Publish(options) => publish::run(&options, output),
         P4Command::Published { file, live } => published::run(&file, live, output),
     }

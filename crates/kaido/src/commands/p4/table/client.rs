@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use anyhow::anyhow;
+use p4info::v1::P4Info;
+use p4runtime::v1::entity::Entity;
 use p4runtime::v1::p4_runtime_client::P4RuntimeClient;
 use p4runtime::v1::{
     self, get_forwarding_pipeline_config_request::ResponseType, stream_message_request,
@@ -13,7 +15,7 @@ use prost::Message;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Channel;
-use tonic::{Code, Status};
+use tonic::{Code, Status, Streaming};
 
 use crate::cli::{P4Device, P4Writer};
 use crate::failure::Failure;
@@ -26,15 +28,20 @@ pub(super) struct Client {
     inner: P4RuntimeClient<Channel>,
     device: u64,
     pub(super) pipeline: Pipeline,
+    pub(super) info: P4Info,
+}
+
+/// What is wrong with the only update of a batch.
+fn of_update(status: &Status) -> Option<(Code, String)> {
+    let details = p4runtime::rpc::Status::decode(status.details()).ok()?;
+    let error = details.details.iter().find_map(|any| v1::Error::decode(&*any.value).ok())?;
+    Some((Code::from(error.canonical_code), error.message))
 }
 
 /// What a device answers, or that it does not.
 fn failure(status: &Status) -> Failure {
-    let of_update = p4runtime::rpc::Status::decode(status.details()).ok().and_then(|details| {
-        let error = details.details.iter().find_map(|any| v1::Error::decode(&*any.value).ok())?;
-        Some((Code::from(error.canonical_code), error.message))
-    });
-    let (code, text) = of_update.unwrap_or_else(|| (status.code(), status.message().to_owned()));
+    let whole = || (status.code(), status.message().to_owned());
+    let (code, text) = of_update(status).unwrap_or_else(whole);
     let error = anyhow!("{text}");
     match code {
         Code::InvalidArgument | Code::NotFound | Code::AlreadyExists | Code::OutOfRange => {
@@ -70,7 +77,7 @@ impl Client {
         let none = || Failure::failed(anyhow!("no program runs on device {}", to.device_id));
         let info = config.and_then(|config| config.p4info).ok_or_else(none)?;
         let pipeline = Pipeline::new(&info).map_err(Failure::failed)?;
-        Ok(Self { inner, device: to.device_id, pipeline })
+        Ok(Self { inner, device: to.device_id, pipeline, info })
     }
 
     /// All entries of a table, or of all tables if `table` is 0; default actions if asked for.
@@ -80,28 +87,41 @@ impl Client {
         is_default_action: bool,
     ) -> Result<Vec<v1::TableEntry>, Failure> {
         let entry = v1::TableEntry { table_id: table, is_default_action, ..Default::default() };
-        let entity = v1::Entity { entity: Some(v1::entity::Entity::TableEntry(entry)) };
+        let found = self.read(Entity::TableEntry(entry)).await?;
+        let entry = |entity| match entity {
+            Entity::TableEntry(entry) => Some(entry),
+            _ => None,
+        };
+        Ok(found.into_iter().filter_map(entry).collect())
+    }
+
+    /// All that an entity asks for.
+    pub(super) async fn read(&mut self, entity: Entity) -> Result<Vec<Entity>, Failure> {
+        let entity = v1::Entity { entity: Some(entity) };
         let (device_id, entities) = (self.device, vec![entity]);
         let request = v1::ReadRequest { device_id, entities, ..Default::default() };
         let answer = self.inner.read(request).await.map_err(|status| failure(&status))?;
         let mut stream = answer.into_inner();
         let mut all = Vec::new();
         while let Some(part) = stream.message().await.map_err(|status| failure(&status))? {
-            all.extend(part.entities.into_iter().filter_map(|entity| match entity.entity {
-                Some(v1::entity::Entity::TableEntry(entry)) => Some(entry),
-                _ => None,
-            }));
+            all.extend(part.entities.into_iter().filter_map(|entity| entity.entity));
         }
         Ok(all)
     }
 
-    /// Writes an entry, if nobody else is primary.
+    /// Writes an entity, if nobody else is primary.
     pub(super) async fn write(
         &mut self,
         writer: &P4Writer,
         kind: v1::update::Type,
-        entry: v1::TableEntry,
+        entity: Entity,
     ) -> Result<(), Failure> {
+        let primary = self.primary(writer).await?;
+        self.update(&primary, kind, entity).await.map_err(|status| failure(&status))
+    }
+
+    /// Becomes primary, if nobody else is.
+    pub(super) async fn primary(&mut self, writer: &P4Writer) -> Result<Primary, Failure> {
         let id = writer.election_id;
         let election =
             v1::Uint128 { high: (id >> 64) as u64, low: (id & u128::from(u64::MAX)) as u64 };
@@ -111,7 +131,6 @@ impl Client {
             ..Default::default()
         };
         let update = stream_message_request::Update::Arbitration(arbitration);
-        // As long as this one lives, so does the stream, and with it the role.
         let (out, requests) = mpsc::channel(1);
         let _ = out.send(v1::StreamMessageRequest { update: Some(update) }).await;
         let stream = self.inner.stream_channel(ReceiverStream::new(requests)).await;
@@ -138,16 +157,59 @@ impl Client {
                 highest.saturating_add(1)
             )));
         }
-        let entity = v1::Entity { entity: Some(v1::entity::Entity::TableEntry(entry)) };
+        Ok(Primary { election, out, stream })
+    }
+
+    /// Writes an entity, as the primary.
+    pub(super) async fn update(
+        &mut self,
+        primary: &Primary,
+        kind: v1::update::Type,
+        entity: Entity,
+    ) -> Result<(), Status> {
+        let entity = v1::Entity { entity: Some(entity) };
         let update = v1::Update { r#type: kind.into(), entity: Some(entity) };
         let request = v1::WriteRequest {
             device_id: self.device,
-            election_id: Some(election),
+            election_id: Some(primary.election),
             updates: vec![update],
             ..Default::default()
         };
-        self.inner.write(request).await.map_err(|status| failure(&status))?;
-        drop(out);
-        Ok(())
+        self.inner.write(request).await.map(drop)
+    }
+
+    /// What is wrong with a single update.
+    pub(super) fn code(status: &Status) -> Code {
+        of_update(status).map_or(status.code(), |(code, _)| code)
+    }
+
+    /// The same, to be told.
+    pub(super) fn failure(status: &Status) -> Failure {
+        failure(status)
+    }
+}
+
+/// The role of the primary: as long as this lives, so does the stream.
+pub(super) struct Primary {
+    election: v1::Uint128,
+    out: mpsc::Sender<v1::StreamMessageRequest>,
+    stream: Streaming<v1::StreamMessageResponse>,
+}
+
+impl Primary {
+    /// What the device tells next.
+    pub(super) async fn next(&mut self) -> Result<stream_message_response::Update, Failure> {
+        let over = || Failure::failed(anyhow!("the device ends the stream"));
+        loop {
+            let message = self.stream.message().await.map_err(|status| failure(&status))?;
+            if let Some(update) = message.ok_or_else(over)?.update {
+                return Ok(update);
+            }
+        }
+    }
+
+    /// Tells the device something. A device that is gone is told by what it does not say.
+    pub(super) async fn send(&self, update: stream_message_request::Update) {
+        let _ = self.out.send(v1::StreamMessageRequest { update: Some(update) }).await;
     }
 }

@@ -11,7 +11,7 @@ use super::value;
 type Wrong = String;
 
 /// The thing of this name: all of it, or an end of it that no other has.
-fn named<'a, T>(
+pub(super) fn named<'a, T>(
     all: impl Iterator<Item = (&'a str, T)>,
     name: &str,
     what: &str,
@@ -242,6 +242,16 @@ pub(super) fn shown_key(table: &Table, entry: &v1::TableEntry) -> Vec<(String, S
         Some((field.name.clone(), text))
     };
     entry.r#match.iter().filter_map(one).collect()
+}
+
+/// Which entry it is, in a line.
+pub(super) fn shown_which(table: &Table, entry: &v1::TableEntry) -> String {
+    if entry.is_default_action {
+        return "(default)".to_owned();
+    }
+    let key = shown_key(table, entry).into_iter().map(|(name, text)| format!("{name}={text}"));
+    let key: Vec<String> = key.collect();
+    if key.is_empty() { "(any)".to_owned() } else { key.join(" ") }
 }
 
 /// An entry's action, as it would be written.

@@ -1,6 +1,8 @@
 //! `kaido p4 table`: tables of running programs, by P4Runtime.
 
+mod cells;
 mod client;
+mod digests;
 mod entry;
 mod value;
 
@@ -8,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use p4runtime::Pipeline;
-use p4runtime::v1::{self, update::Type};
+use p4runtime::v1::{self, entity::Entity, update::Type};
 use serde_json::{Value, json};
 
 use crate::cli::{P4Device, P4Entry, P4TableCommand, P4Writer};
@@ -16,6 +18,9 @@ use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::block_on;
 use client::Client;
+
+pub(super) use cells::{counter, meter};
+pub(super) use digests::run as digest;
 
 pub(super) fn run(command: P4TableCommand, output: &Output) -> Done {
     match command {
@@ -64,14 +69,7 @@ fn ls(device: &P4Device, name: Option<&str>, output: &Output) -> Done {
     output.print(&said, |_| {
         let row = |one: &v1::TableEntry| {
             let of = pipeline.tables.get(&one.table_id)?;
-            let key: Vec<String> = match one.is_default_action {
-                true => vec!["(default)".to_owned()],
-                false => entry::shown_key(of, one)
-                    .into_iter()
-                    .map(|(name, text)| format!("{name}={text}"))
-                    .collect(),
-            };
-            let key = if key.is_empty() { "(any)".to_owned() } else { key.join(" ") };
+            let key = entry::shown_which(of, one);
             let priority = match one.priority {
                 0 => "-".to_owned(),
                 priority => priority.to_string(),
@@ -95,7 +93,7 @@ fn write(options: &P4Entry, kind: Type, done: &str, output: &Output) -> Done {
         let P4Entry { device, table, words, priority } = options;
         let one = entry::entry(&client.pipeline, table, words, *priority, acts).map_err(usage)?;
         let name = name_of(&client.pipeline, one.table_id);
-        client.write(device, kind, one).await?;
+        client.write(device, kind, Entity::TableEntry(one)).await?;
         Ok::<_, Failure>(name)
     })??;
     output.print(&json!({ "table": name, "done": done }), |_| format!("{name}: entry {done}"))?;
@@ -111,7 +109,7 @@ fn set_default(device: &P4Writer, name: &str, action: Option<&str>, output: &Out
         let mut client = Client::connect(&device.device).await?;
         let one = default_entry(&client.pipeline, name, action).map_err(usage)?;
         let id = one.table_id;
-        client.write(device, Type::Modify, one).await?;
+        client.write(device, Type::Modify, Entity::TableEntry(one)).await?;
         let now = client.entries(id, true).await?;
         let shown = now.first().map(|now| entry::shown_action(&client.pipeline, now));
         Ok::<_, Failure>((name_of(&client.pipeline, id), shown.unwrap_or_default()))
