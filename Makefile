@@ -1,10 +1,10 @@
 PREFIX ?= /usr/local
 KAIDO := $(or $(CARGO_TARGET_DIR),target)/release/kaido
 
-.PHONY: help deps build demo test test-guest fuzz soak bench bench-guest lint install
+.PHONY: help deps build demo publisher test test-publisher test-guest fuzz soak bench bench-guest lint install
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
 deps: ## install the packages and tools that are missing
 	@scripts/deps.sh --lint
@@ -18,6 +18,13 @@ demo: build ## run the path-control experiment; FULL=1 for the full rates, DATAP
 
 test: ## lint, then run every test, as root, and those of the guest
 	@scripts/test.sh
+
+publisher: ## build kaido-publish, static and small, for VMs
+	@scripts/publisher.sh
+
+test-publisher: ## run it in a virtual machine with an ivshmem device, and read it from outside
+	@scripts/deps.sh --lint
+	@scripts/guest/publish.sh
 
 test-guest: ## run the tests of what touches the kernel on Linux 6.1, in a virtual machine
 	@scripts/deps.sh --lint

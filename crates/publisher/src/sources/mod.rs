@@ -27,8 +27,12 @@ pub(crate) trait Source {
 /// All that is asked for.
 pub(crate) fn all(options: &Options) -> Vec<Box<dyn Source>> {
     let proc = Path::new(PROC);
-    let mut all: Vec<Box<dyn Source>> = Vec::new();
-    for group in [Group::Network, Group::Cpu, Group::Memory, Group::Processes] {
+    // What the tenant asks for by name has its places before a machine of many interfaces takes them.
+    let mut all = own::all(options);
+    for name in &options.process {
+        all.push(Box::new(processes::Process::new(proc, name)));
+    }
+    for group in [Group::Cpu, Group::Memory, Group::Processes, Group::Network] {
         if !options.only.contains(&group) {
             continue;
         }
@@ -41,10 +45,6 @@ pub(crate) fn all(options: &Options) -> Vec<Box<dyn Source>> {
             Group::Processes => Box::new(processes::Processes::new(proc)),
         });
     }
-    for name in &options.process {
-        all.push(Box::new(processes::Process::new(proc, name)));
-    }
-    all.extend(own::all(options));
     all
 }
 

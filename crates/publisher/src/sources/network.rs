@@ -1,6 +1,6 @@
 //! Interfaces: their rates since the last look, and how much of their speed that is.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -23,7 +23,7 @@ pub(super) struct Network {
     sys: PathBuf,
     /// Mbit/s of interfaces that say none.
     speed: u64,
-    before: Option<(Instant, HashMap<String, Counters>)>,
+    before: Option<(Instant, BTreeMap<String, Counters>)>,
 }
 
 impl Network {
@@ -90,7 +90,7 @@ impl Source for Network {
 }
 
 /// The counters of each interface but the loopback.
-fn read(text: &str) -> HashMap<String, Counters> {
+fn read(text: &str) -> BTreeMap<String, Counters> {
     let line = |line: &str| {
         let (name, rest) = line.split_once(':')?;
         let name = name.trim();
