@@ -30,7 +30,7 @@ mod cells;
 mod parse;
 mod run;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use num_bigint::BigInt;
 
@@ -38,6 +38,8 @@ use crate::cells::Rates;
 use crate::vm::Reading;
 
 pub use parse::parse;
+#[cfg(test)]
+pub(crate) use run::added;
 pub use run::{Cell, Failure, Runs, run};
 
 /// A line of a test.

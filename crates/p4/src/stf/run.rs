@@ -159,8 +159,8 @@ pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Fa
                 }
             }
             Command::Add { table, priority, keys, action, name } => {
-                find_table(machine.made(), table).and_then(|at| {
-                    let entry = entry(program, machine.made(), at, (*priority, keys), action)?;
+                let found = added(program, machine.made(), table, (*priority, keys), action);
+                found.and_then(|(at, entry)| {
                     if let Some(name) = name {
                         names.insert(name.clone(), (at, entry.clone()));
                     }
@@ -266,6 +266,18 @@ pub(super) fn find_named(all: &[(usize, &str)], name: &str, what: &str) -> Resul
             Err(format!("there is no {what} `{name}`; there are {}", all.join(", ")))
         }
     }
+}
+
+/// The entry that a line adds, and its table by its place.
+pub(crate) fn added(
+    program: &Program,
+    made: &Elaborated,
+    table: &str,
+    key: (Option<u32>, &[(Option<String>, KeyText)]),
+    action: &ActionText,
+) -> Result<(usize, Entry), String> {
+    let at = find_table(made, table)?;
+    Ok((at, entry(program, made, at, key, action)?))
 }
 
 fn entry(

@@ -33,6 +33,19 @@ fn programs_do_what_their_tests_say() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
+/// The packets of a test, and what the control plane does.
+pub(crate) fn parts(test: Vec<Line>) -> (Vec<Vec<u8>>, Vec<Line>) {
+    let (mut packets, mut lines) = (Vec::new(), Vec::new());
+    for line in test {
+        match line.command {
+            Command::Packet(_, packet) => packets.push(packet),
+            Command::Expect(..) | Command::ExpectDigest(..) | Command::CheckCounter { .. } => {}
+            _ => lines.push(line),
+        }
+    }
+    (packets, lines)
+}
+
 /// Damaged packets find an end, too, and so do those behind them.
 #[test]
 fn each_packet_comes_to_a_verdict() {
@@ -45,15 +58,8 @@ fn each_packet_comes_to_a_verdict() {
     for (name, program, test) in programs() {
         let checked = crate::check(&name, &program, &Nothing);
         let mut machine = Machine::new(&checked.program).expect("the program runs");
-        let mut packets = Vec::new();
-        for line in parse(&test).expect("a test") {
-            match line.command {
-                Command::Packet(_, packet) => packets.push(packet),
-                command => {
-                    run(&checked.program, &mut machine, &[Line { number: 1, command }]);
-                }
-            }
-        }
+        let (packets, lines) = parts(parse(&test).expect("a test"));
+        assert_eq!(run(&checked.program, &mut machine, &lines), [], "{name}");
         for _ in 0..100 {
             let mut packet = packets[below(packets.len())].clone();
             for _ in 0..below(4) {

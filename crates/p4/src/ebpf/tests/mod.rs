@@ -1,5 +1,6 @@
 //! Compiled programs do what the interpreter does.
 
+mod cells;
 mod expressions;
 mod machine;
 mod random;

@@ -1,9 +1,9 @@
 //! Random packets: compiled code and the interpreter never differ.
 
+use super::cells::Cells;
 use super::*;
 use crate::interpret::{self, Outcome};
-use crate::model::Object;
-use crate::stf::{Cell, Command, Line, Runs, Said};
+use crate::stf::{Runs, Said};
 
 /// Packets in all, over all programs; `KAIDO_PACKETS` sets another number.
 const PACKETS: usize = 100_000;
@@ -87,18 +87,10 @@ fn compare(name: &str, program: &str, test: &str, count: usize) -> Result<(), St
         .map_err(|why| why.render(&checked.sources, false))?;
     let mut plain = interpret::Machine::new(&checked.program).unwrap();
     let mut machine = Machine::new(&compiled, made(&checked.program).unwrap());
-    let mut packets = Vec::new();
-    for line in stf::parse(test).unwrap() {
-        match line.command {
-            Command::Packet(_, packet) => packets.push(packet),
-            Command::Expect(..) | Command::ExpectDigest(..) | Command::CheckCounter { .. } => {}
-            command => {
-                let lines = [Line { number: line.number, command }];
-                stf::run(&checked.program, &mut plain, &lines);
-                stf::run(&checked.program, &mut machine, &lines);
-            }
-        }
-    }
+    let (packets, lines) = stf::tests::parts(stf::parse(test).unwrap());
+    assert_eq!(stf::run(&checked.program, &mut plain, &lines), [], "{name}");
+    assert_eq!(stf::run(&checked.program, &mut machine, &lines), [], "{name}");
+    let cells = Cells::of(&checked.program, &lines);
     let mut random = Random(name.bytes().map(u64::from).sum());
     for at in 0..count {
         let packet = random.packet(&packets);
@@ -108,6 +100,9 @@ fn compare(name: &str, program: &str, test: &str, count: usize) -> Result<(), St
         if random.below(4) == 0 {
             random.publish(&compiled.object.keys, &mut plain, &mut machine);
         }
+        if random.below(8) == 0 {
+            cells.set_meter(&mut random, &mut plain, &mut machine);
+        }
         if let Some(why) = difference(&mut plain, &mut machine, port, &packet) {
             return Err(format!("packet {at}: {why}"));
         }
@@ -116,30 +111,7 @@ fn compare(name: &str, program: &str, test: &str, count: usize) -> Result<(), St
             return Err(format!("packet {at}: digests {told:02x?} expected, {found:02x?} found"));
         }
     }
-    counts(&checked.program, &mut plain, &mut machine)
-}
-
-/// Whether all counters with indices, and those of what tables do by default, have counted the same.
-fn counts(
-    program: &crate::ir::Program,
-    plain: &mut interpret::Machine<'_>,
-    machine: &mut Machine<'_>,
-) -> Result<(), String> {
-    let made = made(program).unwrap();
-    for (at, object) in made.objects.iter().enumerate() {
-        let cells: Vec<_> = match program.model_object(object.of) {
-            Some(Object::Counter) => (0..object.elements()).map(Cell::Index).collect(),
-            Some(Object::DirectCounter) => vec![Cell::Default],
-            _ => continue,
-        };
-        for cell in cells {
-            let (expected, found) = (Runs::count(plain, at, cell), machine.count(at, cell));
-            if expected != found {
-                return Err(format!("`{}` {cell:?}: {expected:?}, {found:?}", object.name));
-            }
-        }
-    }
-    Ok(())
+    cells.compare(&mut plain, &mut machine)
 }
 
 /// What both make of a packet, if it is not the same.
