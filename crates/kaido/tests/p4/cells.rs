@@ -10,7 +10,7 @@ use p4runtime::{InProcess, Sandboxed, Service};
 use serde_json::{Value, json};
 
 use super::running::{CUSTOMERS, Running};
-use super::{folder, says};
+use super::{folder, kaido, says};
 
 /// An IPv4 packet of 34 bytes, without anything in it.
 fn packet(source: [u8; 4]) -> Vec<u8> {
@@ -115,6 +115,13 @@ fn people_read_and_set_counters_and_meters() {
     }
     let packets = running.end();
     assert_eq!((&packets["digests"], &packets["faults"]), (&json!(1), &json!(0)), "{packets}");
+}
+
+#[test]
+fn digests_are_explained() {
+    let here = folder(&[("customers.p4", CUSTOMERS)]);
+    let explained = kaido(&["explain", "customers.p4"], here.path());
+    says(&explained, 0, &["DIGEST       BYTES\nc_strangers  8\n", "; meter", "; digest"]);
 }
 
 struct Nothing;

@@ -110,7 +110,10 @@ fn tables_are_told_again() {
     };
     let batch: Vec<_> = (0..3000).map(put).collect();
     sandbox.apply(&batch).unwrap();
-    sandbox.apply(&[Operation::Delete { map: 1, key: key(7) }]).unwrap();
+    // A part of an entry that was put in, and one of an array, which the program has by itself.
+    let part =
+        |map, number| Operation::Write { map, key: key(number), at: 6, bytes: vec![0xaa, 0xbb] };
+    sandbox.apply(&[Operation::Delete { map: 1, key: key(7) }, part(1, 8), part(0, 0)]).unwrap();
     signal(&sandbox, Signal::SIGKILL);
     until("another one is there", || {
         sandbox.poll(&mut Vec::new());
@@ -118,4 +121,6 @@ fn tables_are_told_again() {
     });
     assert_eq!(sandbox.get(1, &key(2999)).unwrap(), Some(vec![2999_u32 as u8; 8]));
     assert_eq!(sandbox.get(1, &key(7)).unwrap(), None);
+    assert_eq!(sandbox.get(1, &key(8)).unwrap(), Some(vec![8, 8, 8, 8, 8, 8, 0xaa, 0xbb]));
+    assert_eq!(sandbox.get(0, &key(0)).unwrap(), Some(vec![0, 0, 0, 0, 0, 0, 0xaa, 0xbb]));
 }

@@ -38,6 +38,10 @@ pub(super) fn run(program: &P4Program, output: &Output) -> Done {
             "value_bytes": map.value_size,
             "entries": map.max_entries,
         })).collect::<Vec<_>>(),
+        "digests": object.digests.iter().map(|digest| json!({
+            "name": digest.name,
+            "bytes": digest.size,
+        })).collect::<Vec<_>>(),
         "functions": object.functions.iter().map(|(at, name)| json!({ "name": name, "at": at })).collect::<Vec<_>>(),
         "instructions": instructions.collect::<Vec<_>>(),
         "lines": object.lines.rows.iter().map(|row| json!({
@@ -57,6 +61,12 @@ pub(super) fn run(program: &P4Program, output: &Output) -> Done {
         if !object.maps.is_empty() {
             let header = ["MAP", "KIND", "KEY BYTES", "VALUE BYTES", "ENTRIES"];
             text = table(&header, object.maps.iter().map(row)) + "\n\n";
+        }
+        if !object.digests.is_empty() {
+            let row =
+                |digest: &p4::object::Digest| vec![digest.name.clone(), digest.size.to_string()];
+            text += &table(&["DIGEST", "BYTES"], object.digests.iter().map(row));
+            text += "\n\n";
         }
         text + &listing(&object)
     })?;
