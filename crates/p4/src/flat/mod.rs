@@ -232,8 +232,17 @@ impl Op {
     /// The values that it is made of.
     pub fn operands(&self) -> Vec<ValueId> {
         let mut all = Vec::new();
-        self.clone().each_operand(|one| all.push(*one));
+        self.for_operands(|one| all.push(one));
         all
+    }
+
+    /// Looks at each value that it is made of.
+    pub(crate) fn for_operands(&self, mut with: impl FnMut(ValueId)) {
+        match self {
+            Self::Phi(all) | Self::Call(_, all) => all.iter().for_each(|one| with(*one)),
+            // The others are small.
+            other => other.clone().each_operand(|one| with(*one)),
+        }
     }
 
     /// Does something with each value that it is made of.

@@ -8,8 +8,11 @@ use super::{BlockId, End, Graph, Op, ValueId};
 
 /// The most values that meet in a block for it to be looked at.
 const MAX_PHIS: usize = 256;
-/// The most changes to a program.
+/// The most changes to a program: of a large one fewer, since each has all of it looked through.
 const MAX_CHANGES: usize = 8192;
+const MIN_CHANGES: usize = 512;
+/// The most values that are looked through for them.
+const MAX_LOOKS: usize = 32 << 20;
 
 /// A block that goes on later, and values that are used at its end.
 pub(super) type Outside = (BlockId, Vec<ValueId>);
@@ -35,43 +38,61 @@ enum Use {
     Outside,
 }
 
-/// Who uses which value.
-struct Uses(Vec<Vec<Use>>);
+/// Who uses which value: the users of one stand one behind the other.
+struct Uses {
+    /// Where those of each value begin; behind the last, where they end.
+    starts: Vec<u32>,
+    users: Vec<Use>,
+}
 
 impl Uses {
     fn of(graph: &Graph, outside: &[Outside]) -> Self {
-        let mut uses = Self(vec![Vec::new(); graph.nodes.len()]);
-        let mut note = |value: ValueId, by: Use| uses.0[value.index()].push(by);
+        let mut all: Vec<(ValueId, Use)> = Vec::with_capacity(graph.nodes.len());
         for at in graph.order() {
             let block = &graph.blocks[at.index()];
             for phi in &block.phis {
-                if let Op::Phi(all) = graph.op(*phi) {
-                    for (one, from) in all.iter().zip(&block.predecessors) {
-                        note(*one, Use::Meeting(at, *from));
-                    }
+                if let Op::Phi(values) = graph.op(*phi) {
+                    let each = values.iter().zip(&block.predecessors);
+                    all.extend(each.map(|(one, from)| (*one, Use::Meeting(at, *from))));
                 }
             }
             for id in &block.body {
-                for operand in graph.op(*id).operands() {
-                    note(operand, Use::In(at));
-                }
+                graph.op(*id).for_operands(|one| all.push((one, Use::In(at))));
             }
             let mut end = block.end;
-            end.each_operand(|one| note(*one, Use::In(at)));
+            end.each_operand(|one| all.push((*one, Use::In(at))));
         }
         for node in &graph.nodes {
             if let Op::Field { at, .. } = node.op {
-                note(at, Use::Floating);
+                all.push((at, Use::Floating));
             }
         }
-        for value in outside.iter().flat_map(|(_, values)| values) {
-            note(*value, Use::Outside);
+        let outside = outside.iter().flat_map(|(_, values)| values);
+        all.extend(outside.map(|value| (*value, Use::Outside)));
+
+        // Sorted by counting: a program has very many values.
+        let mut starts = vec![0; graph.nodes.len() + 1];
+        for (value, _) in &all {
+            starts[value.index() + 1] += 1;
         }
-        uses
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut next = starts.clone();
+        let mut users = vec![Use::Outside; all.len()];
+        for (value, by) in all {
+            let place = &mut next[value.index()];
+            users[*place as usize] = by;
+            *place += 1;
+        }
+        Self { starts, users }
     }
 
     fn by(&self, value: ValueId) -> &[Use] {
-        self.0.get(value.index()).map_or(&[], Vec::as_slice)
+        match self.starts.get(value.index()..value.index() + 2) {
+            Some(&[from, to]) => &self.users[from as usize..to as usize],
+            _ => &[],
+        }
     }
 }
 
@@ -80,7 +101,8 @@ impl Graph {
     /// to one of the blocks `to`. `outside` are blocks that go on later, and values that are used at
     /// their ends.
     pub(super) fn thread(&mut self, to: Option<&[BlockId]>, outside: &mut [Outside]) {
-        let mut left = MAX_CHANGES;
+        let most = MAX_LOOKS / self.nodes.len().max(1);
+        let mut left = most.clamp(MIN_CHANGES, MAX_CHANGES);
         loop {
             let instead = self.simplify();
             values_of(outside).for_each(|value| *value = instead.of(*value));

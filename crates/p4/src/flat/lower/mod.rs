@@ -50,7 +50,7 @@ type Lowered<T = ()> = Result<T, NotCompiled>;
 /// The most values of a program: more is one that doubles itself at each level.
 const MAX_VALUES: usize = 2_000_000;
 /// The same where what comes behind the parser is written out more than once.
-const MAX_VALUES_APART: usize = 200_000;
+const MAX_VALUES_APART: usize = 60_000;
 
 /// The slot of a field of the model's metadata, each of which is one number.
 fn part(std: Slot, field: usize) -> Slot {

@@ -74,8 +74,10 @@ impl Lower<'_> {
         if !apart || self.ways == Ways::Apart && ways.ends.len() <= MAX_ENDS {
             return Ok(ways.ends.into_iter().map(|(_, block)| block).collect());
         }
+        let before = ways.ends.len();
         let ends = self.meet(block, ways);
-        if ends.len() > MAX_ENDS {
+        // Without stacks it would be what was tried before.
+        if ends.len() > MAX_ENDS || ends.len() == before && self.ways == Ways::BySet {
             return self.refuse(block.declared.span, "packets have very many sets of headers");
         }
         Ok(ends)
