@@ -179,6 +179,37 @@ fn what_is_read_was_written_together_however_fast_it_changes() {
     });
 }
 
+/// What has nothing between two writes is given up after a number of looks, and the next reader has it.
+#[test]
+fn who_writes_without_end_is_not_waited_for() {
+    let bed = bed();
+    let writer = bed.writer(&["a"]);
+    let (done, file) = (AtomicBool::new(false), bed.file());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut sequence = 0_u64;
+            while !done.load(Ordering::Relaxed) {
+                sequence += 2;
+                file.write_all_at(&sequence.to_le_bytes(), header::SEQUENCE as u64).unwrap();
+            }
+        });
+        let (mut reader, begin) = (bed.reader(), Instant::now());
+        let (mut torn, mut reads) = (0, 0);
+        while torn == 0 {
+            reads += 1;
+            match reader.read() {
+                Ok(said) => assert_eq!(said.entries.len(), 1),
+                Err(ReadError::Torn) => torn += 1,
+                Err(why) => panic!("{why}"),
+            }
+            assert!(begin.elapsed() < Duration::from_secs(60), "{reads} reads, none torn");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(bed.reader().read().is_ok());
+    drop(writer);
+}
+
 #[test]
 fn a_file_that_is_cut_kills_nobody() {
     let bed = bed();

@@ -99,6 +99,9 @@ fn a_program_is_run_with_what_its_vm_publishes() {
     let run = |more: &[&str]| kaido(&[&with[..], more].concat(), here.path());
     let nothing = "filter.p4: the program reads net.utilisation, filter.on, filter.off of its";
     says(&run(&[]), 2, &[nothing, "`--vm-info FILE` says where"]);
+    let explained = kaido(&["explain", "filter.p4"], here.path());
+    let reads = "reads of its tenant's VM: net.utilisation, filter.on, filter.off";
+    says(&explained, 0, &[reads, "call helper 20  ; get_vm_info"]);
     // The VM has not begun: the filter stays as it is, off.
     let early = ["vm: cannot read it: No such file", "nothing is fresh until there is", "2 passed"];
     says(&run(&["--vm-info", "vm"]), 0, &early);

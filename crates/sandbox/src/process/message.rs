@@ -311,6 +311,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn keys_are_names_and_not_too_many() {
+        let ready = |keys: &[&str]| {
+            let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+            let ready = Answer::Ready {
+                maps: vec![],
+                keys,
+                digests: vec![],
+                engine: Engine::Native,
+                code: 7,
+            };
+            Answer::decode(&ready.encode())
+        };
+        assert!(ready(&["a", "b"]).is_some() && ready(&["a"; MAX_KEYS]).is_some());
+        assert_eq!((ready(&["two words"]), ready(&["a"; MAX_KEYS + 1])), (None, None));
+    }
+
     proptest! {
         #[test]
         fn no_bytes_are_too_strange(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {

@@ -42,6 +42,7 @@ pub(super) fn run(program: &P4Program, output: &Output) -> Done {
             "name": digest.name,
             "bytes": digest.size,
         })).collect::<Vec<_>>(),
+        "vm_keys": object.keys,
         "functions": object.functions.iter().map(|(at, name)| json!({ "name": name, "at": at })).collect::<Vec<_>>(),
         "instructions": instructions.collect::<Vec<_>>(),
         "lines": object.lines.rows.iter().map(|row| json!({
@@ -67,6 +68,9 @@ pub(super) fn run(program: &P4Program, output: &Output) -> Done {
                 |digest: &p4::object::Digest| vec![digest.name.clone(), digest.size.to_string()];
             text += &table(&["DIGEST", "BYTES"], object.digests.iter().map(row));
             text += "\n\n";
+        }
+        if !object.keys.is_empty() {
+            text += &format!("reads of its tenant's VM: {}\n\n", object.keys.join(", "));
         }
         text + &listing(&object)
     })?;
