@@ -77,7 +77,7 @@ impl Emit<'_> {
             self.value(*value);
         }
         match block.end {
-            End::Nothing => {}
+            End::Nothing => debug_assert!(false, "a way without an end"),
             End::Jump(to) => {
                 let moves = self.phi_moves(id, to);
                 self.moves(moves);

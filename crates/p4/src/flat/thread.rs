@@ -143,6 +143,8 @@ impl Graph {
             while let End::Jump(to) = self.blocks[block.index()].end {
                 let there = &self.blocks[to.index()];
                 let is_kept = is_last(outside, to) || self.barriers.contains(&block);
+                // What is written later stays a block of its own.
+                let is_kept = is_kept || there.end == End::Nothing;
                 if there.predecessors.len() != 1 || !there.phis.is_empty() || to == block || is_kept
                 {
                     break;

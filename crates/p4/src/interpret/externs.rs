@@ -62,7 +62,8 @@ impl Run<'_, '_> {
             ("csum_replace2" | "csum_replace4", [sum, old, new]) => {
                 let (sum, old, new) = (self.number(sum)?, self.number(old)?, self.number(new)?);
                 let word = |value: &BigInt| value.to_u64().unwrap_or_default();
-                let replaced = replaced_checksum(word(&sum) as u16, word(&old), word(&new));
+                let words = if name == "csum_replace2" { 1 } else { 2 };
+                let replaced = replaced_checksum(word(&sum) as u16, word(&old), word(&new), words);
                 return Ok(BigInt::from(replaced).into());
             }
             ("vm_info", [key, value]) => {
@@ -127,11 +128,11 @@ impl Run<'_, '_> {
     }
 }
 
-/// A checksum in which `old` has become `new` (RFC 1624, equation 3).
-fn replaced_checksum(sum: u16, old: u64, new: u64) -> u16 {
-    let words = |value: u64| [(value >> 16) as u16, value as u16];
+/// A checksum in which one word, or two, have changed (RFC 1624, equation 3).
+fn replaced_checksum(sum: u16, old: u64, new: u64, words: u32) -> u16 {
     let mut total = u32::from(!sum);
-    for (old, new) in words(old).into_iter().zip(words(new)) {
+    for at in 0..words {
+        let (old, new) = ((old >> (16 * at)) as u16, (new >> (16 * at)) as u16);
         total += u32::from(!old) + u32::from(new);
     }
     while total > 0xffff {
@@ -157,14 +158,14 @@ mod tests {
     #[test]
     fn checksums_follow_what_changes() {
         // RFC 1624, section 4: 0x5555 becomes 0x3285 under the checksum 0xdd2f.
-        assert_eq!(replaced_checksum(0xdd2f, 0x5555, 0x3285), 0x0000);
+        assert_eq!(replaced_checksum(0xdd2f, 0x5555, 0x3285, 1), 0x0000);
         let whole = |words: &[u16]| {
             let total: u32 = words.iter().map(|&word| u32::from(word)).sum();
             let folded = (total & 0xffff) + (total >> 16);
             !(((folded & 0xffff) + (folded >> 16)) as u16)
         };
         let (before, after) = ([0x4500, 0xc0a8, 0x0001], [0x4500, 0x0a00, 0x0102]);
-        assert_eq!(replaced_checksum(whole(&before), 0xc0a8_0001, 0x0a00_0102), whole(&after));
+        assert_eq!(replaced_checksum(whole(&before), 0xc0a8_0001, 0x0a00_0102, 2), whole(&after));
         assert_eq!(number_bytes(&BigInt::from(0x123), 20), [0, 1, 0x23]);
     }
 }
