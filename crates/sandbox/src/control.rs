@@ -44,6 +44,17 @@ impl Operation {
             Self::Delete { map, .. } | Self::Write { map, .. } | Self::Clear { map } => *map,
         }
     }
+
+    /// The same change to another map.
+    pub(crate) fn on(mut self, other: u32) -> Self {
+        match &mut self {
+            Self::Put(entry) => entry.map = other,
+            Self::Delete { map, .. } | Self::Write { map, .. } | Self::Clear { map } => {
+                *map = other
+            }
+        }
+        self
+    }
 }
 
 /// Some of a map's entries.

@@ -1,5 +1,6 @@
 //! What native code and helpers share while a program runs. Native code knows where its fields are.
 
+use std::mem::offset_of;
 use std::ptr::{self, NonNull};
 
 use p4::vm::Reading;
@@ -81,7 +82,18 @@ pub(crate) struct Metadata {
     pub(crate) clone_port: u32,
 }
 
-const _: () = assert!(size_of::<Metadata>() == METADATA_SIZE as usize);
+const _: () = {
+    use p4::layout::metadata as layout;
+    assert!(
+        size_of::<Metadata>() == METADATA_SIZE as usize && layout::SIZE == METADATA_SIZE as usize
+    );
+    assert!(offset_of!(Metadata, input_port) == layout::INPUT_PORT as usize);
+    assert!(offset_of!(Metadata, packet_length) == layout::PACKET_LENGTH as usize);
+    assert!(offset_of!(Metadata, output_action) == layout::OUTPUT_ACTION as usize);
+    assert!(offset_of!(Metadata, output_port) == layout::OUTPUT_PORT as usize);
+    assert!(offset_of!(Metadata, clone) == layout::CLONE as usize);
+    assert!(offset_of!(Metadata, clone_port) == layout::CLONE_PORT as usize);
+};
 
 #[derive(Debug)]
 #[repr(C, align(64))]

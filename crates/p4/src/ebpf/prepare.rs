@@ -49,7 +49,7 @@ fn make_arguments(graph: &mut Graph) {
 }
 
 /// Which values are operands of anything that is left.
-fn used(graph: &mut Graph) -> Vec<bool> {
+fn used(graph: &Graph) -> Vec<bool> {
     let mut used = vec![false; graph.nodes.len()];
     for block in &graph.blocks {
         for id in block.phis.iter().chain(&block.body) {

@@ -246,8 +246,7 @@ impl Builder {
     }
 
     /// Simplifies what there is so far, and leads ways past decisions: all, or those that may lead to the
-    /// blocks `to`.
-    /// Of the blocks `ends`, each goes on with its slots: no other is known behind it, and no value that
+    /// blocks `to`. Each of `ends` goes on with its slots: no other is known behind it, and no value that
     /// was read before.
     pub(super) fn settle(&mut self, ends: &[(BlockId, Vec<Slot>)], to: Option<&[BlockId]>) {
         let mut outside = Vec::with_capacity(ends.len());

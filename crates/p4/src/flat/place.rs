@@ -41,12 +41,13 @@ impl Graph {
             self.blocks[block.index()].end = end;
         }
         for block in &order {
-            let predecessors = self.blocks[block.index()].predecessors.clone();
+            let predecessors = self.blocks[block.index()].predecessors.iter();
+            let places_of: Vec<_> =
+                predecessors.map(|from| self.place_of(*from, &places)).collect();
             for phi in self.blocks[block.index()].phis.clone() {
                 let Op::Phi(mut all) = self.op(phi).clone() else { continue };
-                for (one, from) in all.iter_mut().zip(&predecessors) {
-                    let at = self.place_of(*from, &places);
-                    self.load(one, at, &mut places, None);
+                for (one, at) in all.iter_mut().zip(&places_of) {
+                    self.load(one, *at, &mut places, None);
                 }
                 self.nodes[phi.index()].op = Op::Phi(all);
             }

@@ -393,7 +393,8 @@ fn table_action(
         return Err(format!("`{whole}` has no action `{}`", text.name));
     };
     let how = &table.actions[place];
-    if if by_default { how.table_only } else { how.default_only } {
+    let is_refused = if by_default { how.table_only } else { how.default_only };
+    if is_refused {
         let only = if by_default { "an entry's" } else { "run by default" };
         return Err(format!("`{}` is only {only} in `{whole}`", text.name));
     }

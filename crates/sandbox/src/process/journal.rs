@@ -11,31 +11,18 @@ use crate::control::Operation;
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     operations: BTreeMap<u64, Operation>,
-    places: HashMap<(u32, KeyText), u64>,
+    places: HashMap<(u32, Key), u64>,
     /// Parts of entries that the program has by itself, which stay as they are beside them.
-    parts: HashMap<(u32, KeyText), Vec<u64>>,
+    parts: HashMap<(u32, Key), Vec<u64>>,
     next: u64,
-}
-
-/// A key as something that can be hashed.
-type KeyText = (Vec<u8>, Vec<(u64, u64, u64)>, u32);
-
-fn text(key: &Key) -> KeyText {
-    match key {
-        Key::Bytes(bytes) => (bytes.clone(), Vec::new(), 0),
-        Key::Words(words, priority) => {
-            let words = words.iter().map(|word| (word.mask, word.from, word.to)).collect();
-            (Vec::new(), words, *priority)
-        }
-    }
 }
 
 impl Journal {
     /// What has been done.
     pub(super) fn note(&mut self, operation: Operation) {
         let (map, key, is_put) = match &operation {
-            Operation::Put(entry) => (entry.map, text(&entry.key), true),
-            Operation::Delete { map, key } => (*map, text(key), false),
+            Operation::Put(entry) => (entry.map, entry.key.clone(), true),
+            Operation::Delete { map, key } => (*map, key.clone(), false),
             Operation::Write { .. } => return self.write(operation),
             Operation::Clear { map } => return self.clear(*map),
         };
@@ -45,7 +32,7 @@ impl Journal {
         let place = match before {
             // Another value; the entry stays where it is. Other keys may have several forms, of which
             // the last counts.
-            Some(at) if is_put && was_put && !key.1.is_empty() => at,
+            Some(at) if is_put && was_put && matches!(key, Key::Words(..)) => at,
             other => {
                 if let Some(at) = other {
                     self.operations.remove(&at);
@@ -67,7 +54,7 @@ impl Journal {
     /// A part of a value: of one that was said here, or of one that the program has by itself.
     fn write(&mut self, operation: Operation) {
         let Operation::Write { map, key, at, bytes } = &operation else { return };
-        let (name, from) = ((*map, text(key)), *at as usize);
+        let (name, from) = ((*map, key.clone()), *at as usize);
         if let Some(place) = self.places.get(&name)
             && let Some(Operation::Put(entry)) = self.operations.get_mut(place)
         {

@@ -33,6 +33,7 @@ pub use failure::Lie;
 pub use types::{Answer, Busy, Decision, Packet, Reason, Status};
 
 use failure::Failure;
+pub(super) use failure::told_again;
 
 /// Looks without a verdict between two looks whether the process has ended.
 const LOOKS: u32 = 256;
@@ -270,12 +271,17 @@ impl Sandbox {
 
     /// Another process takes the place of the one that there is, which ends.
     pub(super) fn take_over(&mut self, peer: Box<Peer>) {
-        (self.engine, self.isolation) = (peer.engine, peer.isolation);
-        self.maps.clone_from(&peer.maps);
-        self.digests.begin(&peer.digests);
+        self.adopt(peer);
         self.digests.clear();
         self.version += 1;
         self.counters.swaps += 1;
+    }
+
+    /// From now on packets go to this process.
+    fn adopt(&mut self, peer: Box<Peer>) {
+        (self.engine, self.isolation) = (peer.engine, peer.isolation);
+        self.maps.clone_from(&peer.maps);
+        self.digests.begin(&peer.digests);
         self.state = State::Running(peer);
     }
 

@@ -11,7 +11,7 @@ use super::journal::Journal;
 use super::message::{Answer, Request};
 use super::peer::Peer;
 use super::policy::Config;
-use super::sandbox::{Decision, Sandbox, State};
+use super::sandbox::{Decision, Sandbox, State, told_again};
 use super::spawn::Launcher;
 use super::verdicts::{self, Said};
 use super::vm_feed::{self, VmFeed};
@@ -146,15 +146,16 @@ impl Sandbox {
         let mut journal = Journal::default();
         match self.state {
             State::Evicted => return Err(StartError::Evicted),
-            State::Running(_) => {
-                for (new, map) in peer.maps.clone().iter().enumerate() {
-                    if let Some(old) = self.same(map).filter(|_| carries(map)) {
-                        self.carry(old, &mut peer, new as u32, &mut journal)?;
+            State::Running(_) | State::Waiting(_) | State::Starting(_) => {
+                for (new, map) in (0..).zip(peer.maps.clone()) {
+                    let Some(old) = self.same(&map).filter(|_| carries(&map)) else { continue };
+                    match self.state {
+                        State::Running(_) => self.carry(old, &mut peer, new, &mut journal)?,
+                        // Its tables went with the last process, but not what it had been told.
+                        _ => self.tell_again(old, &mut peer, new, &mut journal)?,
                     }
                 }
             }
-            // Its tables went with the last process.
-            State::Waiting(_) | State::Starting(_) => {}
         }
         if !changes.is_empty() {
             self.tell(&mut peer, changes.to_vec())?;
@@ -192,6 +193,20 @@ impl Sandbox {
             batch.drain(..).for_each(|operation| journal.note(operation));
             from = piece.next;
         }
+        Ok(())
+    }
+
+    fn tell_again(
+        &mut self,
+        old: u32,
+        peer: &mut Peer,
+        new: u32,
+        journal: &mut Journal,
+    ) -> Result<(), StartError> {
+        let told = self.journal.operations().filter(|one| one.map() == old);
+        let told: Vec<_> = told.map(|one| one.clone().on(new)).collect();
+        told_again(peer, told.clone(), &self.config)?;
+        told.into_iter().for_each(|operation| journal.note(operation));
         Ok(())
     }
 

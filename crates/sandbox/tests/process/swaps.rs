@@ -1,7 +1,9 @@
 //! New versions take over.
 
+use std::time::Duration;
+
 use p4::object::{Entry, Key};
-use sandbox::process::{Decision, Expected, SelfTest, StartError};
+use sandbox::process::{BackOff, Config, Decision, Expected, SelfTest, StartError};
 use sandbox::{Maps, Operation};
 
 use super::common::*;
@@ -93,4 +95,28 @@ fn maps_are_carried_by_choice() {
     let next = preparer.prepare(&counting(1), &SelfTest::default()).unwrap();
     sandbox.swap(next, &[], |map| map.name != "count").unwrap();
     assert_eq!(count(&mut sandbox), 0);
+}
+
+/// A new version takes over also where there is no process at the moment, with what the last was told.
+#[test]
+fn what_was_told_outlives_a_process_that_is_gone() {
+    let back_off = BackOff { first: Duration::from_secs(3600), ..BackOff::default() };
+    let mut sandbox = sandbox(&counting(0), Config { back_off, ..patient() });
+    let entry = Entry { map: 1, key: Key::Bytes(vec![1, 2, 3, 4]), value: vec![9; 8] };
+    let gone = Key::Bytes(vec![5; 4]);
+    let other = Operation::Put(Entry { key: gone.clone(), ..entry.clone() });
+    let delete = Operation::Delete { map: 1, key: gone.clone() };
+    sandbox.apply(&[Operation::Put(entry.clone()), other, delete]).unwrap();
+    let process = nix::unistd::Pid::from_raw(sandbox.status().process.unwrap().cast_signed());
+    nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGKILL).unwrap();
+    let mut traffic = Traffic::new();
+    until("the end", || {
+        traffic.step(&mut sandbox);
+        sandbox.status().process.is_none()
+    });
+    let ready = sandbox.preparer().prepare(&counting(1), &SelfTest::default()).unwrap();
+    assert_eq!(sandbox.swap(ready, &[], ALL).unwrap(), 2);
+    assert_eq!(sandbox.get(1, &entry.key).unwrap(), Some(entry.value));
+    assert_eq!(sandbox.get(1, &gone).unwrap(), None);
+    traffic.drain(&mut sandbox);
 }

@@ -12,12 +12,9 @@ use crate::cli::P4Program;
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 
-/// The largest object.
-const LARGEST_OBJECT: u64 = 16 << 20;
-
 pub(super) fn run(program: &P4Program, output: &Output) -> Done {
     let file = &program.file;
-    let bytes = crate::input::read_bytes(file, "program", LARGEST_OBJECT)?;
+    let bytes = crate::input::read_bytes(file, "program", super::LARGEST)?;
     // What is no program is told as an object, unless it is called one.
     let is_program = file.extension().is_some_and(|extension| extension == "p4");
     let object =

@@ -23,6 +23,9 @@ use crate::cli::{P4Command, P4Program};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, counted};
 
+/// The largest object, and the largest p4info and file of entries.
+const LARGEST: u64 = 64 << 20;
+
 pub(crate) fn run(command: P4Command, output: &Output) -> Done {
     match command {
         P4Command::Check { program } => check(&program, output),

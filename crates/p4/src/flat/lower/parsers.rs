@@ -1,8 +1,8 @@
 //! Parsers (P4_16 specification, section 13).
 //!
 //! A state is written out once for each way in which it can be reached with other stacks filled: so a
-//! stack that is extracted in a loop has its elements at known places. If ways are kept apart, it is so
-//! for each header.
+//! stack that is extracted in a loop has its elements at known places. If ways are kept apart
+//! (`Ways`), each header is at a known place.
 
 use std::collections::HashMap;
 

@@ -11,7 +11,8 @@ use crate::layout::{Encoding, Leaf, TableMaps, storage};
 pub(super) const MAP_LOOKUP: i32 = 1;
 
 impl Lower<'_> {
-    /// Applies a table: whether an entry was found, which is `asked` for or not.
+    /// Applies a table: whether an entry was found. Where that is `asked` for, ways with an entry and
+    /// without one are kept apart.
     pub(super) fn apply_table(&mut self, id: TableId, asked: bool) -> Lowered<ValueId> {
         let hit = self.slots(1);
         let after = self.build.new_block();

@@ -128,18 +128,18 @@ impl Sandbox {
                 std::thread::spawn(move || {
                     let peer = Peer::start(&launcher, &config, &arena, &object, vm.as_ref());
                     // Who asked may be gone: then the process goes as well.
-                    let _ = done.send(peer.and_then(|peer| tell(peer, told, &config)));
+                    let ready = peer.and_then(|mut peer| {
+                        told_again(&mut peer, told, &config)?;
+                        Ok(peer)
+                    });
+                    let _ = done.send(ready);
                 });
                 self.state = State::Starting(result);
             }
             State::Starting(result) => match result.try_recv() {
                 Ok(Ok(peer)) => {
                     self.counters.restarts += 1;
-                    self.engine = peer.engine;
-                    self.isolation = peer.isolation;
-                    self.maps.clone_from(&peer.maps);
-                    self.digests.begin(&peer.digests);
-                    self.state = State::Running(Box::new(peer));
+                    self.adopt(Box::new(peer));
                 }
                 Ok(Err(why)) => self.fail(Failure::Start(why)),
                 Err(TryRecvError::Disconnected) => self.fail(Failure::Start(StartError::Nonsense)),
@@ -151,7 +151,11 @@ impl Sandbox {
 }
 
 /// Tells a process what others before it were told.
-fn tell(mut peer: Peer, mut told: Vec<Operation>, config: &Config) -> Result<Peer, StartError> {
+pub(in crate::process) fn told_again(
+    peer: &mut Peer,
+    mut told: Vec<Operation>,
+    config: &Config,
+) -> Result<(), StartError> {
     while !told.is_empty() {
         let batch = told[..told.len().min(TOLD)].to_vec();
         let count = batch.len();
@@ -171,5 +175,5 @@ fn tell(mut peer: Peer, mut told: Vec<Operation>, config: &Config) -> Result<Pee
             Err(why) => return Err(StartError::Carry(why)),
         }
     }
-    Ok(peer)
+    Ok(())
 }

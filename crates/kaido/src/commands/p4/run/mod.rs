@@ -24,9 +24,6 @@ use crate::failure::{Done, Failure};
 use crate::output::{Output, counted};
 use crate::runtime::{asked_to_end, block_on};
 
-/// The largest object, and the largest p4info and file of entries.
-const LARGEST: u64 = 64 << 20;
-
 /// P4Runtime's own port.
 const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9559);
 
@@ -36,7 +33,7 @@ pub(super) fn run(options: &P4Run, output: &Output) -> Done {
     let updates = match &options.entries {
         None => Vec::new(),
         Some(file) => {
-            let text = crate::input::read(file, "list of entries", LARGEST)?;
+            let text = crate::input::read(file, "list of entries", super::LARGEST)?;
             let read = super::table::updates(&pipeline, &text);
             read.map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))?
         }
@@ -195,7 +192,7 @@ fn program(options: &P4Run, output: &Output) -> Result<(Vec<u8>, P4Info), Failur
         let info = given.map_or_else(|| super::control_plane(&checked, &options.program), Ok)?;
         return Ok((object, info));
     }
-    let bytes = crate::input::read_bytes(file, "program", LARGEST)?;
+    let bytes = crate::input::read_bytes(file, "program", super::LARGEST)?;
     let wrong = |why: String| Failure::usage(anyhow!("{}: {why}", file.display()));
     let object = p4::object::read(&bytes).map_err(|why| wrong(why.to_string()))?;
     let info = match given {
@@ -211,7 +208,7 @@ fn program(options: &P4Run, output: &Output) -> Result<(Vec<u8>, P4Info), Failur
 }
 
 fn info_of_file(file: &Path) -> Result<P4Info, Failure> {
-    let bytes = crate::input::read_bytes(file, "p4info", LARGEST)?;
+    let bytes = crate::input::read_bytes(file, "p4info", super::LARGEST)?;
     p4info::read(&bytes).map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))
 }
 
