@@ -148,12 +148,7 @@ impl Maps for Instance {
 
     fn read(&mut self, map: u32, from: u32, most: u32) -> Result<Piece, ControlError> {
         let store = self.map_at(map as usize)?;
-        let (from, most) = (from as usize, (most as usize).max(1));
-        let entries = store.piece(map, from, most);
-        let end = from.saturating_add(entries.len());
-        // A map has fewer entries than 2^32.
-        let next = (end < store.len()).then_some(end as u32);
-        Ok(Piece { entries, next })
+        Ok(store.piece(map, from, (most as usize).max(1)))
     }
 
     fn get(&mut self, map: u32, key: &Key) -> Result<Option<Vec<u8>>, ControlError> {

@@ -4,7 +4,7 @@ use p4::object::{Entry, Key};
 
 use super::control::{MapRef, rule};
 use super::{Entries, MapError, TernaryKey};
-use crate::control::Operation;
+use crate::control::{Operation, Piece};
 
 /// What takes a change back.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl MapRef<'_> {
                 Ok(Undo::Put(key.clone(), before))
             }
             Operation::Clear { .. } => {
-                let all = self.piece(0, 0, usize::MAX);
+                let all = self.piece(0, 0, usize::MAX).entries;
                 self.clear();
                 Ok(Undo::Fill(all))
             }
@@ -110,12 +110,34 @@ impl MapRef<'_> {
         Ok(entry.map(|entry| store.values.get(entry)))
     }
 
-    /// At most `most` entries from `from` on, as those of map `map`.
-    pub(crate) fn piece(&self, map: u32, from: usize, most: usize) -> Vec<Entry> {
-        let plain = self.entries().map(|(key, value)| (Key::Bytes(key), value));
-        let rules = self.rules().map(|(key, value)| (words(&key), value));
-        let all = plain.chain(rules).skip(from).take(most);
-        all.map(|(key, value)| Entry { map, key, value: value.to_vec() }).collect()
+    /// At most `most` entries from the place `from` on, as those of map `map`, and the place of the next.
+    pub(crate) fn piece(&self, map: u32, from: u32, most: usize) -> Piece {
+        let values = &self.0.values;
+        let bytes = |key: &[u8]| Key::Bytes(key.to_vec());
+        let all: Box<dyn Iterator<Item = (u32, Key, u32)> + '_> = match &self.0.entries {
+            Entries::Array(array) => {
+                Box::new((from..array.entries()).map(move |at| (at, bytes(&at.to_ne_bytes()), at)))
+            }
+            Entries::Hash(hash) => {
+                Box::new(hash.entries_from(from).map(move |(key, at)| (at, bytes(key), at)))
+            }
+            Entries::Lpm(lpm) => {
+                Box::new(lpm.entries_from(from).map(move |(key, at)| (at, bytes(key), at)))
+            }
+            Entries::Ternary(ternary) => {
+                let rules = (from..).zip(ternary.entries_from(from as usize));
+                Box::new(rules.map(|(place, (key, at))| (place, words(&key), at)))
+            }
+        };
+        let mut piece = Piece::default();
+        for (place, key, at) in all {
+            if piece.entries.len() == most {
+                piece.next = Some(place);
+                break;
+            }
+            piece.entries.push(Entry { map, key, value: values.get(at).to_vec() });
+        }
+        piece
     }
 
     fn take(&mut self, key: &Key) -> Result<(), MapError> {

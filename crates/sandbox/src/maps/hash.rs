@@ -112,7 +112,12 @@ impl Hash {
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&[u8], u32)> + '_ {
-        self.slots.iter().map(|entry| (self.key(entry), entry))
+        self.entries_from(0)
+    }
+
+    /// Those whose places are this one or behind it.
+    pub(crate) fn entries_from(&self, first: u32) -> impl Iterator<Item = (&[u8], u32)> + '_ {
+        self.slots.from(first).map(|entry| (self.key(entry), entry))
     }
 
     pub(crate) fn clear(&mut self) {

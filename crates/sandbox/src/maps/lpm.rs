@@ -113,7 +113,12 @@ impl Lpm {
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&[u8], u32)> + '_ {
-        self.table.entries()
+        self.entries_from(0)
+    }
+
+    /// Those whose places are this one or behind it.
+    pub(crate) fn entries_from(&self, first: u32) -> impl Iterator<Item = (&[u8], u32)> + '_ {
+        self.table.entries_from(first)
     }
 
     pub(crate) fn clear(&mut self) {

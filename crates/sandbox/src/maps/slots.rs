@@ -54,8 +54,10 @@ impl Slots {
         self.most
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.untouched).filter(|slot| self.taken[*slot as usize / 64] >> (slot % 64) & 1 == 1)
+    /// Places that are taken, from one on.
+    pub(crate) fn from(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
+        (first..self.untouched)
+            .filter(|slot| self.taken[*slot as usize / 64] >> (slot % 64) & 1 == 1)
     }
 
     pub(crate) fn clear(&mut self) {

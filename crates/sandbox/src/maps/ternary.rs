@@ -139,7 +139,15 @@ impl Ternary {
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = (TernaryKey, u32)> + '_ {
-        self.order.iter().enumerate().map(|(at, (priority, entry))| {
+        self.entries_from(0)
+    }
+
+    /// Those from a place in their order on.
+    pub(crate) fn entries_from(
+        &self,
+        first: usize,
+    ) -> impl Iterator<Item = (TernaryKey, u32)> + '_ {
+        self.order.iter().enumerate().skip(first).map(|(at, (priority, entry))| {
             (TernaryKey { words: self.rule(at).to_vec(), priority: *priority }, *entry)
         })
     }
