@@ -1,15 +1,11 @@
 //! What programs read of their tenant's VM: values under names, each with its time.
 
-/// The helper that reads a part of a value: `uint64_t get_vm_info(uint64_t key, uint64_t part)`. The key
-/// is a place in [`Object::keys`](crate::object::Object::keys).
-pub const GET_VM_INFO: i32 = 20;
-
 /// The most keys that a program reads.
 pub const MAX_KEYS: usize = 64;
 /// The most bytes of a key's name.
 pub const MAX_NAME: usize = 63;
 
-/// What [`GET_VM_INFO`] reads of a value.
+/// What [`GET_VM_INFO`](crate::object::helper::GET_VM_INFO) reads of a value.
 pub mod part {
     /// The value; 0 if there is none.
     pub const VALUE: u64 = 0;
@@ -53,7 +49,7 @@ impl Reading {
     }
 }
 
-/// What [`GET_VM_INFO`] gives; 0 of a part that there is not.
+/// What [`GET_VM_INFO`](crate::object::helper::GET_VM_INFO) gives; 0 of a part that there is not.
 pub fn get(reading: Option<Reading>, part: u64, now_ns: u64) -> u64 {
     match (reading, part) {
         (Some(reading), part::VALUE) => reading.value,

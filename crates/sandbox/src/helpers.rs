@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 use p4::cells::{Colour, MeterCell};
 use p4::object::{MAX_KEY, helper, lookup3};
-use p4::vm::{self, GET_VM_INFO};
+use p4::vm;
 
 use crate::address::PACKET;
 use crate::maps::MapError;
@@ -24,23 +24,23 @@ mod errno {
 }
 
 /// Calls the helper of this number, which has been verified to be there.
-pub(crate) fn call(state: &mut State, helper: i32, arguments: [u64; 5]) -> Answer {
+pub(crate) fn call(state: &mut State, number: i32, arguments: [u64; 5]) -> Answer {
     let [first, second, third, ..] = arguments;
-    match helper {
-        1 => map_lookup(state, first, second),
-        2 => map_update(state, first, second, third),
-        3 => map_delete(state, first, second),
-        4 => map_add(state, first),
-        5 => Ok(state.now),
-        6 => hash(state, first, second, third),
-        7 => {
+    match number {
+        helper::MAP_LOOKUP => map_lookup(state, first, second),
+        helper::MAP_UPDATE => map_update(state, first, second, third),
+        helper::MAP_DELETE => map_delete(state, first, second),
+        helper::MAP_ADD => map_add(state, first),
+        helper::TIME_GET_NS => Ok(state.now),
+        helper::HASH => hash(state, first, second, third),
+        helper::PRINTF => {
             state.printed += 1;
             Ok(0)
         }
-        8 => adjust_head(state, second),
-        9 => Ok(PACKET),
-        11 => truncate(state, second),
-        GET_VM_INFO => Ok(get_vm_info(state, first, second)),
+        helper::ADJUST_HEAD => adjust_head(state, second),
+        helper::PACKET_DATA => Ok(PACKET),
+        helper::TRUNCATE => truncate(state, second),
+        helper::GET_VM_INFO => Ok(get_vm_info(state, first, second)),
         helper::METER => meter(state, first, second, third),
         helper::DIGEST => digest(state, first, second, third),
         _ => Err(FaultKind::Bounds),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use p4::object::{FRAME, Instruction, callee, opcode, wide};
+use p4::object::{FRAME, Instruction, callee, helper, opcode, wide};
 
 use crate::flow::{Flow, target};
 
@@ -99,7 +99,6 @@ impl Kinds {
             register => registers[usize::from(register)],
         };
         let destination = usize::from(one.destination);
-        let from_register = one.opcode & 8 != 0;
         match one.opcode {
             opcode::LOAD_WIDE => {
                 registers[destination] = match one.source {
@@ -110,16 +109,16 @@ impl Kinds {
             // 64-bit moves, sums and differences keep what they point to.
             0xbf => registers[destination] = kind(one.source),
             0x07 | 0x17 => {}
-            0x0f | 0x1f if from_register => {
+            0x0f | 0x1f => {
                 registers[destination] = both(kind(one.destination), kind(one.source));
             }
             opcode::CALL => {
                 let answer = match (one.source, one.immediate) {
-                    (callee::HELPER, 1) => match registers[1] {
+                    (callee::HELPER, helper::MAP_LOOKUP) => match registers[1] {
                         Kind::Map(map) => Kind::Value(map),
                         _ => Kind::Mixed,
                     },
-                    (callee::HELPER, 8 | 9) => Kind::Packet,
+                    (callee::HELPER, helper::ADJUST_HEAD | helper::PACKET_DATA) => Kind::Packet,
                     _ => Kind::Number,
                 };
                 registers[..6].fill(Kind::Number);

@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 
 use crate::flat::{BlockId, Graph, Instead, Op, ValueId};
+use crate::object::helper;
 use crate::source::Span;
-
-/// Where the packet begins.
-const PACKET_DATA: i32 = 9;
 
 /// Makes a graph ready; its blocks in their order.
 pub(super) fn prepare(graph: &mut Graph) -> Vec<BlockId> {
@@ -34,7 +32,7 @@ fn make_arguments(graph: &mut Graph) {
         }
     }
     if let (true, Some(context)) = (needs_packet, made.get(&Op::Argument(0))) {
-        let id = graph.add(Op::Call(PACKET_DATA, vec![*context]), Span::default());
+        let id = graph.add(Op::Call(helper::PACKET_DATA, vec![*context]), Span::default());
         made.insert(Op::Packet, id);
         front.push(id);
     }

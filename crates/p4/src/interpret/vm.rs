@@ -7,10 +7,8 @@ use num_bigint::BigInt;
 use super::{Done, Error, Run, Stop};
 use crate::ir::arithmetic::{range, wrap};
 use crate::ir::{Expression, Type, Value};
+use crate::object::helper;
 use crate::vm;
-
-/// The time in nanoseconds.
-const TIME_GET_NS: i32 = 5;
 
 impl Run<'_, '_> {
     /// A key that is written out.
@@ -44,7 +42,7 @@ impl Run<'_, '_> {
             self.value(argument)?;
         }
         let answer = match number {
-            TIME_GET_NS => self.machine.now,
+            helper::TIME_GET_NS => self.machine.now,
             _ => return Err(Stop::Failed(Error::Extern(format!("helper {number}")))),
         };
         Ok(match self.program.representation(of) {

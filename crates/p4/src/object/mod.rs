@@ -10,6 +10,7 @@
 mod digests;
 mod entries;
 mod hash;
+pub mod helper;
 mod instruction;
 mod keys;
 mod lines;
@@ -20,8 +21,6 @@ mod verify;
 mod write;
 
 use std::collections::BTreeMap;
-
-use crate::vm::GET_VM_INFO;
 
 pub use entries::{Entry, Key, WordRange};
 pub use hash::lookup3;
@@ -190,30 +189,20 @@ impl MapKind {
 
 /// What a program may call, by the number that p4c's uBPF run time gives it.
 pub const HELPERS: [(i32, &str); 13] = [
-    (1, "map_lookup"),
-    (2, "map_update"),
-    (3, "map_delete"),
-    (4, "map_add"),
-    (5, "time_get_ns"),
-    (6, "hash"),
-    (7, "printf"),
-    (8, "adjust_head"),
-    (9, "packet_data"),
-    (11, "truncate"),
-    (GET_VM_INFO, "get_vm_info"),
+    (helper::MAP_LOOKUP, "map_lookup"),
+    (helper::MAP_UPDATE, "map_update"),
+    (helper::MAP_DELETE, "map_delete"),
+    (helper::MAP_ADD, "map_add"),
+    (helper::TIME_GET_NS, "time_get_ns"),
+    (helper::HASH, "hash"),
+    (helper::PRINTF, "printf"),
+    (helper::ADJUST_HEAD, "adjust_head"),
+    (helper::PACKET_DATA, "packet_data"),
+    (helper::TRUNCATE, "truncate"),
+    (helper::GET_VM_INFO, "get_vm_info"),
     (helper::METER, "meter"),
     (helper::DIGEST, "digest"),
 ];
-
-/// Helpers that p4c's run time does not have.
-pub mod helper {
-    /// `uint32_t meter(void *cell, uint64_t units, uint32_t colour)`: the colour of a packet, by a cell
-    /// of [`crate::cells::MeterCell`].
-    pub const METER: i32 = 30;
-    /// `void digest(uint32_t id, void *data, uint32_t length)`: a value for the control plane, of one
-    /// of the object's digests.
-    pub const DIGEST: i32 = 31;
-}
 
 /// Why a file is no program that can be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

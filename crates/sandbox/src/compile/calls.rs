@@ -8,8 +8,7 @@ use cranelift_codegen::ir::{
     AbiParam, InstBuilder, InstructionData, Opcode, Signature, Value, ValueDef, types,
 };
 use cranelift_module::Module;
-use p4::object::{Instruction, MapKind, callee};
-use p4::vm::GET_VM_INFO;
+use p4::object::{Instruction, MapKind, callee, helper as number};
 
 use super::shared;
 use super::translate::Translator;
@@ -63,19 +62,19 @@ unsafe extern "C" fn helper<const N: i32>(
 type Helper = unsafe extern "C" fn(*mut State, u64, u64, u64, u64, u64) -> u64;
 
 /// The helper of a number that was verified.
-fn helper_of(number: i32) -> Helper {
-    match number {
-        1 => helper::<1>,
-        2 => helper::<2>,
-        3 => helper::<3>,
-        4 => helper::<4>,
-        6 => helper::<6>,
-        7 => helper::<7>,
-        8 => helper::<8>,
-        11 => helper::<11>,
-        GET_VM_INFO => helper::<GET_VM_INFO>,
-        p4::object::helper::METER => helper::<{ p4::object::helper::METER }>,
-        p4::object::helper::DIGEST => helper::<{ p4::object::helper::DIGEST }>,
+fn helper_of(which: i32) -> Helper {
+    match which {
+        number::MAP_LOOKUP => helper::<{ number::MAP_LOOKUP }>,
+        number::MAP_UPDATE => helper::<{ number::MAP_UPDATE }>,
+        number::MAP_DELETE => helper::<{ number::MAP_DELETE }>,
+        number::MAP_ADD => helper::<{ number::MAP_ADD }>,
+        number::HASH => helper::<{ number::HASH }>,
+        number::PRINTF => helper::<{ number::PRINTF }>,
+        number::ADJUST_HEAD => helper::<{ number::ADJUST_HEAD }>,
+        number::TRUNCATE => helper::<{ number::TRUNCATE }>,
+        number::GET_VM_INFO => helper::<{ number::GET_VM_INFO }>,
+        number::METER => helper::<{ number::METER }>,
+        number::DIGEST => helper::<{ number::DIGEST }>,
         // What is not known is a fault.
         _ => helper::<0>,
     }
@@ -85,13 +84,13 @@ impl Translator<'_, '_> {
     pub(super) fn call(&mut self, one: Instruction) {
         let answer = match (one.source, one.immediate) {
             (callee::LOCAL, way) => self.call_local(target(self.at, i64::from(way))),
-            (_, 9) => self.number(PACKET as i64),
-            (_, 5) => self.field(offset_of!(State, now)),
-            (_, 1) => match self.known_array() {
+            (_, number::PACKET_DATA) => self.number(PACKET as i64),
+            (_, number::TIME_GET_NS) => self.field(offset_of!(State, now)),
+            (_, number::MAP_LOOKUP) => match self.known_array() {
                 Some(map) => self.array_lookup(map),
-                None => self.call_helper(1),
+                None => self.call_helper(number::MAP_LOOKUP),
             },
-            (_, number) => self.call_helper(number),
+            (_, other) => self.call_helper(other),
         };
         self.set(0, answer);
         let zero = self.number(0);

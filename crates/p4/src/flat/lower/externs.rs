@@ -5,12 +5,8 @@ use super::{Lower, Lowered, NotCompiled, part};
 use crate::flat::{Binary, Op, ValueId};
 use crate::ir::{Callee, Expression, ExternCall, Foreign};
 use crate::model::{action, field};
+use crate::object::helper;
 use crate::vm;
-
-/// The time in nanoseconds.
-const TIME_GET_NS: i32 = 5;
-/// lookup3 over bytes.
-const HASH: i32 = 6;
 
 impl Lower<'_> {
     pub(super) fn extern_call(
@@ -76,7 +72,7 @@ impl Lower<'_> {
             ("mark_to_drop", []) => self.mark(action::DROP),
             ("mark_to_pass", []) => self.mark(action::PASS),
             ("ubpf_time_get_ns", []) => {
-                let now = self.build.op(Op::Call(TIME_GET_NS, Vec::new()));
+                let now = self.build.op(Op::Call(helper::TIME_GET_NS, Vec::new()));
                 return Ok(vec![self.build.low(now, 48)]);
             }
             ("truncate", [length]) => {
@@ -145,7 +141,7 @@ impl Lower<'_> {
         let key = self.frame(bytes.div_ceil(8).max(1));
         self.store_wire(key, 0, &all, width);
         let length = self.build.constant(u64::from(bytes));
-        let hash = self.build.op(Op::Call(HASH, vec![key, length]));
+        let hash = self.build.op(Op::Call(helper::HASH, vec![key, length]));
         Ok(self.build.low(hash, 32))
     }
 

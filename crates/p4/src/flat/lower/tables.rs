@@ -6,9 +6,7 @@ use crate::flat::shape::limbs;
 use crate::flat::{Binary, BlockId, Op, ValueId};
 use crate::ir::{ActionId, Statement, TableId, Type, ValueSetId};
 use crate::layout::{Encoding, Leaf, TableMaps, storage};
-
-/// Looks a key up in a map: its address, or 0.
-pub(super) const MAP_LOOKUP: i32 = 1;
+use crate::object::helper;
 
 impl Lower<'_> {
     /// Applies a table: whether an entry was found. Where that is `asked` for, ways with an entry and
@@ -197,7 +195,7 @@ impl Lower<'_> {
 
     pub(super) fn call_lookup(&mut self, map: u32, key: ValueId) -> ValueId {
         let map = self.build.op(Op::Map(map));
-        self.build.op(Op::Call(MAP_LOOKUP, vec![map, key]))
+        self.build.op(Op::Call(helper::MAP_LOOKUP, vec![map, key]))
     }
 
     pub(super) fn store(&mut self, base: ValueId, offset: u32, size: u8, value: ValueId) {

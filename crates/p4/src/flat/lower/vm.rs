@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Lower, Lowered, NotCompiled};
 use crate::flat::{Compare, Op, ValueId};
 use crate::ir::{Expression, Type, Value};
+use crate::object::helper;
 use crate::source::Span;
 use crate::vm;
 
@@ -35,7 +36,7 @@ impl Lower<'_> {
 
     pub(super) fn get_vm_info(&mut self, key: u64, part: u64) -> ValueId {
         let arguments = vec![self.build.constant(key), self.build.constant(part)];
-        self.build.op(Op::Call(vm::GET_VM_INFO, arguments))
+        self.build.op(Op::Call(helper::GET_VM_INFO, arguments))
     }
 
     /// Puts the value of a key into a place, or the greatest one that fits there; whether it is fresh.

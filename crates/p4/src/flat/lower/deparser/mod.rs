@@ -14,12 +14,8 @@ use crate::flat::{Binary, BlockId, Compare, End, Op, ValueId};
 use crate::ir::{Expression, Type, VariableId};
 use crate::layout::metadata;
 use crate::model::{action, field};
+use crate::object::helper;
 use crate::source::Span;
-
-/// Grows the packet at its head, by a number that may be negative: where it begins then, or 0.
-const ADJUST_HEAD: i32 = 8;
-/// Cuts the packet to so many bytes.
-const TRUNCATE: i32 = 11;
 
 /// A packet that is to be written.
 pub(super) struct Writing {
@@ -199,7 +195,7 @@ impl Lower<'_> {
         self.build.branch(more, grow, after);
         self.build.continue_in(grow);
         let context = self.build.op(Op::Argument(0));
-        let found = self.build.op(Op::Call(ADJUST_HEAD, vec![context, more]));
+        let found = self.build.op(Op::Call(helper::ADJUST_HEAD, vec![context, more]));
         self.require(found);
         self.build.write(begin, found);
         self.build.jump(after);
@@ -215,7 +211,7 @@ impl Lower<'_> {
         self.build.branch(cuts, cut, after);
         self.build.continue_in(cut);
         let context = self.build.op(Op::Argument(0));
-        self.build.op(Op::Call(TRUNCATE, vec![context, most]));
+        self.build.op(Op::Call(helper::TRUNCATE, vec![context, most]));
         self.build.jump(after);
         self.build.continue_in(after);
     }
