@@ -48,12 +48,12 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Error> {
         let now = Instant::now();
         let mut to = Board { writer: &mut *writer, places: &mut places, valid: options.valid() };
         sources.iter_mut().for_each(|source| source.count(now, &mut to));
-        writer.beat();
+        writer.beat()
     };
     let mut next = Instant::now();
     let (mut rounds, mut begun) = (0, Some(begun));
     loop {
-        count(&mut writer);
+        count(&mut writer)?;
         rounds += 1;
         // Rates are there with the second look.
         if rounds == 2

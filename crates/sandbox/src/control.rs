@@ -86,6 +86,11 @@ pub enum ControlError {
     /// what it is given again.
     #[error("the program's process does not answer")]
     Gone,
+    /// The program's process has failed too often: there will be none.
+    #[error(
+        "the program failed too often and was given up: give it to the device again, or another"
+    )]
+    Evicted,
     /// More than can be said at once.
     #[error("{0} bytes are more than a process is told at once")]
     TooLarge(usize),

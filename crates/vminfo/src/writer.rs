@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -31,6 +31,15 @@ pub enum WriteError {
         /// How many bytes it has.
         found: u64,
     },
+    /// It has something else in it.
+    #[error(
+        "{} is something else, which would be lost: publish in a file of its own, or remove it first",
+        .0.display()
+    )]
+    Foreign(PathBuf),
+    /// Somebody has made it shorter.
+    #[error("somebody has cut {}", .0.display())]
+    Cut(PathBuf),
     /// Another writer is there.
     #[error("somebody else publishes in {}", .0.display())]
     Busy(PathBuf),
@@ -50,7 +59,16 @@ pub struct Writer {
     words: Vec<u64>,
     keys: Vec<Key>,
     /// Locked as long as this writes.
-    _file: File,
+    file: File,
+    path: PathBuf,
+}
+
+/// Whether a file begins with what is no publication. A device's memory cannot be read so, and is taken.
+fn is_foreign(file: &File) -> bool {
+    let mut begin = [0; 8];
+    let some = file.read_at(&mut begin, 0).unwrap_or(0);
+    let begin = &begin[..some];
+    begin != MAGIC && begin.iter().any(|byte| *byte != 0)
 }
 
 impl Writer {
@@ -59,7 +77,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// The file is not to be had, or somebody else writes there.
+    /// The file is not to be had, has something else in it, or somebody else writes there.
     pub fn create(path: &Path) -> Result<Self, WriteError> {
         let failed = |source| WriteError::File { path: path.to_owned(), source };
         let mut how = OpenOptions::new();
@@ -77,13 +95,22 @@ impl Writer {
         if !found.is_file() {
             return Err(failed(io::Error::other("it is no file")));
         }
+        if is_foreign(&file) {
+            return Err(WriteError::Foreign(path.to_owned()));
+        }
         if found.len() < SIZE as u64 {
             // A device's memory is as large as it is.
             file.set_len(SIZE as u64)
                 .map_err(|_| WriteError::Small { path: path.to_owned(), found: found.len() })?;
         }
         let memory = Mapping::new(&file).map_err(|why: Errno| failed(why.into()))?;
-        let mut writer = Self { memory, words: vec![0; HEADER / 8], keys: Vec::new(), _file: file };
+        let mut writer = Self {
+            memory,
+            words: vec![0; HEADER / 8],
+            keys: Vec::new(),
+            file,
+            path: path.to_owned(),
+        };
         writer.set(0, u64::from_le_bytes(MAGIC));
         writer.set(header::VERSION, u64::from(VERSION));
         writer.set(header::STATE, u64::from(state::RUNS));
@@ -146,17 +173,28 @@ impl Writer {
     }
 
     /// Publishes what was set, and gives a sign of life.
-    pub fn beat(&mut self) {
+    ///
+    /// # Errors
+    ///
+    /// The file has been cut.
+    pub fn beat(&mut self) -> Result<(), WriteError> {
+        // Writing behind a file's end would kill this process (SIGBUS). Who cuts it between this look and
+        // the next line still does.
+        if self.file.metadata().is_ok_and(|found| found.len() < SIZE as u64) {
+            return Err(WriteError::Cut(self.path.clone()));
+        }
         self.words[header::BEAT / 8] = self.words[header::BEAT / 8].wrapping_add(1);
         self.set(header::NOW, now_ns());
         self.memory.write(&self.words);
+        Ok(())
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
         self.set(header::STATE, u64::from(state::ENDED));
-        self.beat();
+        // Nobody is there to be told.
+        let _ = self.beat();
     }
 }
 

@@ -32,7 +32,7 @@ impl Bed {
         for name in names {
             writer.add(key(name)).expect("there is room");
         }
-        writer.beat();
+        writer.beat().expect("the file is whole");
         writer
     }
 
@@ -53,7 +53,7 @@ fn what_is_published_is_read() {
     let mut reader = bed.reader();
     let before = reader.read().unwrap();
     assert_eq!(before.entries[0].value, None, "nobody has said so yet");
-    writer.beat();
+    writer.beat().unwrap();
     let said = reader.read().unwrap();
     assert_eq!((said.generation, said.ended), (before.generation, false));
     assert_eq!(said.beat, before.beat + 1);
@@ -64,7 +64,7 @@ fn what_is_published_is_read() {
     assert_eq!((&*said.entries[1].name, said.entries[1].value), ("app.queue", None));
     // A key more is another schema.
     writer.add(key("late")).unwrap();
-    writer.beat();
+    writer.beat().unwrap();
     let later = reader.read().unwrap();
     assert_ne!(later.generation, said.generation);
     assert_eq!(later.entries.len(), 3);
@@ -82,7 +82,7 @@ fn there_is_one_writer_and_each_key_once() {
         writer.add(key(&format!("k{at}"))).unwrap();
     }
     assert!(matches!(writer.add(key("more")), Err(WriteError::Full(_))));
-    writer.beat();
+    writer.beat().unwrap();
     assert_eq!(bed.reader().read().unwrap().entries.len(), MAX_KEYS);
     drop(writer);
     // Another one takes over from one that ended, and from one that died while it wrote.
@@ -158,7 +158,7 @@ fn what_is_read_was_written_together_however_fast_it_changes() {
             while !done.load(Ordering::Relaxed) {
                 number += 1;
                 (0..MAX_KEYS).for_each(|place| writer.set_value(place, number));
-                writer.beat();
+                writer.beat().unwrap();
             }
         });
         let (mut whole, mut torn, mut last) = (0, 0, 0);
@@ -248,6 +248,28 @@ fn what_is_no_file_keeps_nobody_waiting() {
     let folder = bed.path.parent().unwrap();
     assert!(matches!(Reader::new(folder).read(), Err(ReadError::File(_))));
     assert!(matches!(Reader::new("/dev/zero".as_ref()).read(), Err(ReadError::File(_))));
+}
+
+#[test]
+fn what_is_something_else_is_not_written_over() {
+    let bed = bed();
+    std::fs::write(&bed.path, "notes").unwrap();
+    assert!(matches!(Writer::create(&bed.path), Err(WriteError::Foreign(_))));
+    assert_eq!(std::fs::read(&bed.path).unwrap(), b"notes");
+    std::fs::write(&bed.path, "").unwrap();
+    bed.writer(&[]);
+    // What was published before is published in again, also by another version.
+    bed.writer(&[]);
+}
+
+#[test]
+fn who_publishes_is_told_that_the_file_is_cut() {
+    let bed = bed();
+    let mut writer = bed.writer(&["a"]);
+    bed.file().set_len(0).unwrap();
+    assert!(matches!(writer.beat(), Err(WriteError::Cut(_))));
+    drop(writer);
+    assert_eq!(bed.file().metadata().unwrap().len(), 0);
 }
 
 proptest! {

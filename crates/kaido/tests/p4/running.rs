@@ -122,6 +122,29 @@ fn p4runtime_shell_polices_customers() {
     assert_eq!(packets["faults"], 0, "{packets}");
 }
 
+/// The process of the program that runs.
+fn process_of(run: &Running) -> Pid {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", run.child.id())).expect("it runs");
+    let children = tasks.map(|task| task.expect("a thread").path().join("children"));
+    let texts: String = children.filter_map(|file| std::fs::read_to_string(file).ok()).collect();
+    Pid::from_raw(texts.split_whitespace().next().expect("a process").parse().expect("a number"))
+}
+
+/// Another process comes in the place of one that is killed, and knows the tables.
+#[test]
+fn who_asks_has_an_answer_also_when_the_process_is_gone() {
+    let folder = folder(&[("customers.p4", CUSTOMERS)]);
+    let run = Running::start(&["customers.p4"], folder.path());
+    for _ in 0..2 {
+        kill(process_of(&run), Signal::SIGKILL).expect("it runs");
+        for what in ["counter", "table", "meter"] {
+            let output = run.command(&[what, "ls"]);
+            assert!(output.status.success(), "{what}: {output:?}");
+        }
+    }
+    run.end();
+}
+
 #[test]
 fn people_write_tables() {
     let here = folder(&[("firewall.p4", FIREWALL)]);

@@ -1,6 +1,7 @@
 //! Ways that meet in a block although what they know differs can be kept apart: the block is there once
 //! for those that know the same.
 
+use super::thread::MAX_WAYS;
 use super::{BlockId, End, Graph, Op, ValueId};
 
 /// The most blocks that one is parted into.
@@ -67,7 +68,7 @@ impl Graph {
             _ => here.body.contains(value),
         };
         here.end == End::Nothing
-            && here.predecessors.len() > 1
+            && (2..=MAX_WAYS).contains(&here.predecessors.len())
             && here.predecessors.iter().all(once)
             && !here.body.iter().any(|one| self.op(*one).acts())
             && !values.iter().any(is_made_here)

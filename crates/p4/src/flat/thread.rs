@@ -8,6 +8,8 @@ use super::{BlockId, End, Graph, Op, ValueId};
 
 /// The most values that meet in a block for it to be looked at.
 const MAX_PHIS: usize = 256;
+/// The most ways that meet in a block for it to be looked at: each is compared with each.
+pub(super) const MAX_WAYS: usize = 256;
 /// The most changes to a program: of a large one fewer, since each has all of it looked through.
 const MAX_CHANGES: usize = 8192;
 const MIN_CHANGES: usize = 512;
@@ -173,7 +175,7 @@ impl Graph {
         let End::Jump(to) = here.end else { return false };
         let way = self.blocks[to.index()].predecessors.iter().position(|one| *one == block);
         let Some(way) = way.filter(|_| {
-            here.predecessors.len() > 1
+            (2..=MAX_WAYS).contains(&here.predecessors.len())
                 && to != block
                 && here.phis.len() <= MAX_PHIS
                 && self.does_nothing(block, uses)
@@ -241,7 +243,7 @@ impl Graph {
             return false;
         };
         if !here.phis.contains(&left)
-            || here.predecessors.len() < 2
+            || !(2..=MAX_WAYS).contains(&here.predecessors.len())
             || here.phis.len() > MAX_PHIS
             || yes == no
             || yes == block

@@ -274,7 +274,7 @@ fn refused(why: &ControlError, name: &str) -> Refused {
         }
         ControlError::Operation { why, .. } => Refused::Invalid(format!("`{name}`: {why}")),
         ControlError::Map(why) => Refused::Invalid(why.to_string()),
-        ControlError::Gone => Refused::Away(why.to_string()),
+        ControlError::Gone | ControlError::Evicted => Refused::Away(why.to_string()),
         ControlError::TooLarge(_) => Refused::Full(why.to_string()),
     }
 }

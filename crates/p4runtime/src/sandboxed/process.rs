@@ -60,15 +60,43 @@ impl Maps for Alone {
     }
 
     fn apply(&mut self, batch: &[Operation]) -> Result<(), ControlError> {
-        self.sandbox.apply(batch)
+        self.ask(|sandbox| sandbox.apply(batch))
     }
 
     fn read(&mut self, map: u32, from: u32, most: u32) -> Result<Piece, ControlError> {
-        self.sandbox.read(map, from, most)
+        self.ask(|sandbox| sandbox.read(map, from, most))
     }
 
     fn get(&mut self, map: u32, key: &Key) -> Result<Option<Vec<u8>>, ControlError> {
-        self.sandbox.get(map, key)
+        self.ask(|sandbox| sandbox.get(map, key))
+    }
+}
+
+impl Alone {
+    /// Asks the process; if it is gone, the one that comes in its place.
+    fn ask<T>(
+        &mut self,
+        question: impl Fn(&mut Sandbox) -> Result<T, ControlError>,
+    ) -> Result<T, ControlError> {
+        match question(&mut self.sandbox) {
+            Err(ControlError::Gone) if self.comes_again() => question(&mut self.sandbox),
+            answer => answer,
+        }
+    }
+
+    /// Waits for a process. Nobody else looks after it while there are no packets.
+    fn comes_again(&mut self) -> bool {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let status = self.sandbox.status();
+            if status.process.is_some() || status.is_evicted || Instant::now() > until {
+                return status.process.is_some();
+            }
+            #[allow(clippy::disallowed_methods, reason = "a process comes when its time has come")]
+            std::thread::sleep(Duration::from_millis(1));
+            // No packet is on its way, so there is no answer.
+            self.sandbox.poll(&mut Vec::new());
+        }
     }
 }
 

@@ -119,7 +119,7 @@ pub(crate) mod tests {
             let valid = Duration::from_millis(300);
             let mut to = Board { writer: &mut self.writer, places: &mut self.places, valid };
             source.count(now, &mut to);
-            self.writer.beat();
+            self.writer.beat().unwrap();
             Reader::new(&self.folder.path().join("vm")).read().unwrap()
         }
 

@@ -5,11 +5,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// Groups are named by who made them, so that those of the dead are found.
 const PREFIX: &str = "kaido-";
 /// What a share of a processor is counted in, in microseconds.
 const PERIOD: u64 = 10_000;
+
+/// How long a process that has ended may be counted.
+const LEAVING: Duration = Duration::from_secs(1);
 
 /// What a process may take.
 #[derive(Debug, Clone, Copy)]
@@ -110,8 +114,14 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         for folder in &self.folders {
-            // What a process leaves here is nothing; the next one to be made removes what stays.
-            let _ = fs::remove_dir(folder);
+            // A process that has ended is counted for a moment longer. What stays all the same, the next
+            // group to be made removes.
+            let begin = Instant::now();
+            while fs::remove_dir(folder).is_err_and(|why| why.kind() == io::ErrorKind::ResourceBusy)
+                && begin.elapsed() < LEAVING
+            {
+                std::thread::yield_now();
+            }
         }
     }
 }

@@ -63,7 +63,7 @@ fn becomes_with(writer: &mut Writer, value: u64, sandbox: &mut Sandbox) {
     let wanted = Decision::Redirect(value as u32);
     until(&format!("{wanted:?}"), || {
         writer.set_value(0, value);
-        writer.beat();
+        writer.beat().expect("the file is whole");
         decision(sandbox) == wanted
     });
 }
@@ -88,14 +88,14 @@ fn a_program_sees_what_its_vm_publishes_and_is_told_when_it_is_stale() {
     }
     until("it is back", || {
         writer.set_value(1, 5);
-        writer.beat();
+        writer.beat().unwrap();
         decision(&mut sandbox) == Decision::Redirect(5)
     });
     drop(writer);
     // It begins without the key.
     let mut writer = bed.writer("other", LONG);
     until("the key is gone", || {
-        writer.beat();
+        writer.beat().unwrap();
         decision(&mut sandbox) == Decision::Drop
     });
     assert_eq!((sandbox.counters().policy, sandbox.counters().lies), (0, 0));
@@ -111,7 +111,7 @@ fn values_of_a_vm_that_is_silent_become_stale() {
     becomes(&mut sandbox, Decision::Drop);
     // Heartbeats alone make no value young.
     (0..50).for_each(|_| {
-        writer.beat();
+        writer.beat().unwrap();
         assert_eq!(decision(&mut sandbox), Decision::Drop);
     });
     becomes_with(&mut writer, 9, &mut sandbox);
@@ -169,7 +169,7 @@ fn processes_that_come_later_read_as_well() {
     writer.add(Key::new("new", Unit::Number, LONG).unwrap()).unwrap();
     writer.set_value(1, 6);
     until("it is published", || {
-        writer.beat();
+        writer.beat().unwrap();
         bed.feed.readings(&["new".to_owned()])[0].is_some()
     });
     let ready = sandbox.preparer().prepare(&by_vm("new"), &SelfTest::default()).unwrap();
@@ -181,7 +181,7 @@ fn processes_that_come_later_read_as_well() {
 fn what_the_vm_does_not_publish_is_told_at_load() {
     let bed = bed();
     let mut writer = bed.writer("net.utilisation", LONG);
-    writer.beat();
+    writer.beat().unwrap();
     let refused = |key: &str| match bed.start(&by_vm(key)).map(drop) {
         Err(StartError::Refused(why)) => why,
         other => panic!("{other:?}"),

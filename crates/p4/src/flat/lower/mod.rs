@@ -48,7 +48,7 @@ impl From<NotCompiled> for Diagnostic {
 type Lowered<T = ()> = Result<T, NotCompiled>;
 
 /// The most values of a program: more is one that doubles itself at each level.
-const MAX_VALUES: usize = 2_000_000;
+const MAX_VALUES: usize = 400_000;
 /// The same where what comes behind the parser is written out more than once.
 const MAX_VALUES_APART: usize = 60_000;
 

@@ -15,7 +15,11 @@ pub(in crate::process) const MOST: u32 = 1024;
 impl Sandbox {
     /// Asks the process. One that does not answer has to go.
     fn ask(&mut self, request: &Request) -> Result<Answer, ControlError> {
-        let State::Running(peer) = &mut self.state else { return Err(ControlError::Gone) };
+        let peer = match &mut self.state {
+            State::Running(peer) => peer,
+            State::Evicted => return Err(ControlError::Evicted),
+            _ => return Err(ControlError::Gone),
+        };
         let answer = peer.ask(request, Instant::now() + self.config.answer_time);
         self.busy_until = Instant::now();
         if matches!(answer, Err(ControlError::Gone)) {

@@ -39,6 +39,11 @@ pub(super) fn run(
     let target = match &options.out {
         None => None,
         Some(file) => {
+            if options.pcap.as_ref() == Some(file) {
+                let why =
+                    anyhow!("`{}` is the capture itself: give `--out` another", file.display());
+                return Err(Failure::usage(why));
+            }
             let cannot = || format!("cannot write {}", file.display());
             Some(Target::of(file).with_context(cannot).map_err(Failure::failed)?)
         }

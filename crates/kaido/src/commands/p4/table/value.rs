@@ -22,28 +22,27 @@ pub(super) fn prefix(length: u32, width: u32) -> BigUint {
 /// A value of so many bits.
 pub(super) fn parse(text: &str, width: u32) -> Result<BigUint, String> {
     let number =
-        number(text).ok_or_else(|| format!("`{text}` is no value: {}", expected(width)))?;
+        number(text, width).ok_or_else(|| format!("`{text}` is no value: {}", expected(width)))?;
     if number.bits() > u64::from(width) {
-        let written = if text.contains(['.', ':']) { "is too wide" } else { "does not fit" };
-        return Err(format!("`{text}` {written}: {}", expected(width)));
+        return Err(format!("`{text}` does not fit: {}", expected(width)));
     }
     Ok(number)
 }
 
-fn number(text: &str) -> Option<BigUint> {
+/// Addresses are those of their own width only: another would be a mistake.
+fn number(text: &str, width: u32) -> Option<BigUint> {
     match text {
         "true" => return Some(BigUint::from(1_u8)),
         "false" => return Some(BigUint::ZERO),
         _ => {}
     }
-    if let Ok(address) = text.parse::<Ipv4Addr>() {
-        return Some(u32::from(address).into());
-    }
-    if let Ok(address) = text.parse::<Ipv6Addr>() {
-        return Some(u128::from(address).into());
-    }
-    if text.contains(':') {
-        return hardware(text);
+    if text.contains(['.', ':']) {
+        return match width {
+            32 => text.parse::<Ipv4Addr>().ok().map(|address| u32::from(address).into()),
+            48 => hardware(text),
+            128 => text.parse::<Ipv6Addr>().ok().map(|address| u128::from(address).into()),
+            _ => None,
+        };
     }
     let (digits, radix) = match text.get(..2) {
         Some("0x" | "0X") => (&text[2..], 16),
@@ -132,7 +131,11 @@ mod tests {
         assert_eq!(show(&[0, 0, 1, 0], 32, "teid"), "256");
         for (text, width, why) in [
             ("256", 8, "0 to 255"),
-            ("10.0.0.1", 16, "too wide"),
+            ("10.0.0.1", 16, "no value"),
+            ("::1", 32, "also as 10.0.0.1"),
+            ("00:00:0a:00:00:01", 32, "also as 10.0.0.1"),
+            ("10.0.0.1", 48, "also as 02:"),
+            ("10.0.0.1", 128, "also as 2001:"),
             ("ten", 32, "also as 10.0.0.1"),
             ("0x", 8, "no value"),
             ("+1", 8, "no value"),
