@@ -94,7 +94,11 @@ fn hand_over(net: &mut Net, file: &str, to: &[&str], check: fn(&serde_json::Valu
     for load in loads {
         let count = load.finish();
         eprintln!("{count:?}");
-        assert!(count.sent > 500 && count.sent == count.received, "{count:?} {}", net.show());
+        // Where one was lost, if one was.
+        let links = [(&net.left, "port"), (&net.node, "l"), (&net.node, "r"), (&net.right, "port")];
+        let links = links.map(|(on, name)| show(on, &format!("-s -s link show dev {name}")));
+        let shown = || format!("{count:?} {}\n{}", net.show(), links.join("\n"));
+        assert!(count.sent > 500 && count.sent == count.received, "{}", shown());
     }
     // What XDP held is given back.
     assert_eq!(files.first(), files.last(), "{files:?}");
