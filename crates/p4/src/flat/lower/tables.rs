@@ -1,5 +1,6 @@
 //! Tables, value sets and registers: what is looked up in maps (P4_16 specification, section 14.2).
 
+use super::deparser::chunks;
 use super::{Lower, Lowered, Ways};
 use crate::flat::build::Slot;
 use crate::flat::shape::limbs;
@@ -221,16 +222,15 @@ impl Lower<'_> {
     pub(super) fn store_wire(&mut self, base: ValueId, offset: u32, value: &[ValueId], width: u32) {
         let mut at = offset;
         for limb in (0..limbs(width)).rev() {
-            let mut left = crate::flat::shape::limb_bits(width, limb).div_ceil(8);
-            while left > 0 {
-                let size = [8, 4, 2, 1].into_iter().find(|size| *size <= left).unwrap_or(1);
-                let down = u64::from((left - size) * 8);
+            let bytes = crate::flat::shape::limb_bits(width, limb).div_ceil(8);
+            for (first, size) in chunks(0, bytes) {
+                let behind = bytes - first - u32::from(size);
+                let down = u64::from(behind * 8);
                 let part = self.build.by(Binary::ShiftRight, value[limb as usize], down);
-                let swapped = self.build.op(Op::Swap(size as u8, part));
-                self.store(base, at, size as u8, swapped);
-                at += size;
-                left -= size;
+                let swapped = self.build.op(Op::Swap(size, part));
+                self.store(base, at + first, size, swapped);
             }
+            at += bytes;
         }
     }
 

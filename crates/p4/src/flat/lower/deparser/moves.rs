@@ -214,7 +214,7 @@ impl Lower<'_> {
 }
 
 /// Bytes as loads and stores of whole words, the largest first.
-pub(super) fn chunks(first: u32, count: u32) -> Vec<(u32, u8)> {
+pub(in crate::flat::lower) fn chunks(first: u32, count: u32) -> Vec<(u32, u8)> {
     let (mut at, mut left) = (first, count);
     let mut all = Vec::new();
     while left > 0 {
