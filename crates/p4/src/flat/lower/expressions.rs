@@ -134,12 +134,12 @@ impl Lower<'_> {
         let whole = self.value(stack)?;
         let width = self.width(&index.of);
         let index = self.value(index)?;
+        let index = self.build.resized(&index, width, false, width.max(64));
         let mut values = self.initial(of);
         let Type::Stack(_, size) = stack.of else { return Ok(values) };
         for at in 0..size as usize {
             let (_, range) = self.program.placed_part(&stack.of, at);
             let wanted = self.build.number(&at.into(), width.max(64));
-            let index = self.build.resized(&index, width, false, width.max(64));
             let is = self.build.equal(&index, &wanted);
             values =
                 self.build.choose(is, &whole[range.start as usize..range.end as usize], &values);

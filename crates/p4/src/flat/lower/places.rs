@@ -119,10 +119,10 @@ impl Lower<'_> {
         let alone = matches!(stack.choices[..], [(None, _)]) && index_width <= 64;
         let decides = index.first().copied().filter(|_| alone);
         let mut choices = Vec::new();
+        let width = index_width.max(64);
+        let index = self.build.resized(index, index_width, false, width);
         for at in 0..size as usize {
-            let wanted = self.build.number(&at.into(), index_width.max(64));
-            let index: Vec<_> = index.clone();
-            let index = self.build.resized(&index, index_width, false, index_width.max(64));
+            let wanted = self.build.number(&at.into(), width);
             let is = self.build.equal(&index, &wanted);
             let (_, range) = self.program.placed_part(&stack.of, at);
             match self.build.graph.constant(is) {
