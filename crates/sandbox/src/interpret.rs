@@ -1,7 +1,8 @@
 //! Runs programs one instruction after the other (RFC 9669): for machines that the compiler does not
 //! know, and as the measure of what it makes.
 
-use p4::object::{Instruction, callee, opcode, wide};
+use p4::object::opcode::{self, alu, class, test};
+use p4::object::{Instruction, callee, wide};
 
 use crate::address::{FRAME_SIZE, MAX_FRAMES, STACK, handle_of};
 use crate::flow::{Flow, target, width};
@@ -51,17 +52,26 @@ fn steps(
         let source = registers[usize::from(one.source)];
         let place = |base: u64| base.wrapping_add(one.offset as u64);
         match one.class() {
-            0 => {
+            class::LD => {
                 registers[destination] = match one.source {
                     wide::MAP => handle_of(one.immediate as usize),
                     _ => wide_number(flow, *at),
                 };
             }
-            1 => registers[destination] = load(state, place(source), size(one))?,
-            2 => store(state, place(registers[destination]), size(one), one.immediate as u64)?,
-            3 => store(state, place(registers[destination]), size(one), source)?,
-            4 | 7 => {
-                let other = if one.opcode & 8 == 0 { one.immediate as u64 } else { source };
+            class::LDX => {
+                registers[destination] = load(state, place(source), u64::from(one.bytes()))?
+            }
+            class::ST => store(
+                state,
+                place(registers[destination]),
+                u64::from(one.bytes()),
+                one.immediate as u64,
+            )?,
+            class::STX => {
+                store(state, place(registers[destination]), u64::from(one.bytes()), source)?
+            }
+            class::ALU | class::ALU64 => {
+                let other = if one.has_register() { source } else { one.immediate as u64 };
                 registers[destination] = arithmetic(one, registers[destination], other);
             }
             _ => match one.opcode {
@@ -95,7 +105,7 @@ fn steps(
                 }
                 opcode::JUMP | opcode::JUMP_LONG => {}
                 _ => {
-                    let other = if one.opcode & 8 == 0 { one.immediate as u64 } else { source };
+                    let other = if one.has_register() { source } else { one.immediate as u64 };
                     if !holds(one, registers[destination], other) {
                         *at = next;
                         continue;
@@ -116,11 +126,6 @@ pub(crate) fn wide_number(flow: &Flow, at: usize) -> u64 {
     high << 32 | low
 }
 
-/// Bytes that a load or a store moves.
-pub(crate) fn size(one: Instruction) -> u64 {
-    [4, 2, 1, 8][usize::from(one.opcode >> 3 & 3)]
-}
-
 fn load(state: &mut State, address: u64, size: u64) -> Result<u64, FaultKind> {
     let from = state.reach(address, size)?;
     let mut bytes = [0; 8];
@@ -139,9 +144,9 @@ fn store(state: &mut State, address: u64, size: u64, value: u64) -> Result<(), F
 
 /// RFC 9669, section 4.1 and 4.2.
 fn arithmetic(one: Instruction, left: u64, right: u64) -> u64 {
-    let operation = one.opcode & 0xf0;
-    if operation == 0xd0 {
-        let to_big = one.opcode & 8 != 0;
+    let operation = one.operation();
+    if operation == alu::END {
+        let to_big = one.has_register();
         return match (one.immediate, to_big) {
             (16, false) => u64::from(left as u16),
             (32, false) => u64::from(left as u32),
@@ -151,37 +156,37 @@ fn arithmetic(one: Instruction, left: u64, right: u64) -> u64 {
             (_, true) => left.swap_bytes(),
         };
     }
-    if one.class() == 7 {
+    if one.class() == class::ALU64 {
         return match operation {
-            0x00 => left.wrapping_add(right),
-            0x10 => left.wrapping_sub(right),
-            0x20 => left.wrapping_mul(right),
-            0x30 => left.checked_div(right).unwrap_or(0),
-            0x40 => left | right,
-            0x50 => left & right,
-            0x60 => left << (right & 63),
-            0x70 => left >> (right & 63),
-            0x80 => left.wrapping_neg(),
-            0x90 => left.checked_rem(right).unwrap_or(left),
-            0xa0 => left ^ right,
-            0xb0 => right,
+            alu::ADD => left.wrapping_add(right),
+            alu::SUB => left.wrapping_sub(right),
+            alu::MUL => left.wrapping_mul(right),
+            alu::DIV => left.checked_div(right).unwrap_or(0),
+            alu::OR => left | right,
+            alu::AND => left & right,
+            alu::LSH => left << (right & 63),
+            alu::RSH => left >> (right & 63),
+            alu::NEG => left.wrapping_neg(),
+            alu::MOD => left.checked_rem(right).unwrap_or(left),
+            alu::XOR => left ^ right,
+            alu::MOV => right,
             _ => (left as i64 >> (right & 63)) as u64,
         };
     }
     let (left, right) = (left as u32, right as u32);
     u64::from(match operation {
-        0x00 => left.wrapping_add(right),
-        0x10 => left.wrapping_sub(right),
-        0x20 => left.wrapping_mul(right),
-        0x30 => left.checked_div(right).unwrap_or(0),
-        0x40 => left | right,
-        0x50 => left & right,
-        0x60 => left << (right & 31),
-        0x70 => left >> (right & 31),
-        0x80 => left.wrapping_neg(),
-        0x90 => left.checked_rem(right).unwrap_or(left),
-        0xa0 => left ^ right,
-        0xb0 => right,
+        alu::ADD => left.wrapping_add(right),
+        alu::SUB => left.wrapping_sub(right),
+        alu::MUL => left.wrapping_mul(right),
+        alu::DIV => left.checked_div(right).unwrap_or(0),
+        alu::OR => left | right,
+        alu::AND => left & right,
+        alu::LSH => left << (right & 31),
+        alu::RSH => left >> (right & 31),
+        alu::NEG => left.wrapping_neg(),
+        alu::MOD => left.checked_rem(right).unwrap_or(left),
+        alu::XOR => left ^ right,
+        alu::MOV => right,
         _ => (left as i32 >> (right & 31)) as u32,
     })
 }
@@ -189,23 +194,23 @@ fn arithmetic(one: Instruction, left: u64, right: u64) -> u64 {
 /// Whether a jump is taken (section 4.3).
 fn holds(one: Instruction, left: u64, right: u64) -> bool {
     let (left, right, signed) = match one.class() {
-        5 => (left, right, (left as i64, right as i64)),
+        class::JMP => (left, right, (left as i64, right as i64)),
         _ => {
             let (left, right) = (left as u32, right as u32);
             (left.into(), right.into(), (i64::from(left as i32), i64::from(right as i32)))
         }
     };
-    match one.opcode & 0xf0 {
-        0x10 => left == right,
-        0x20 => left > right,
-        0x30 => left >= right,
-        0x40 => left & right != 0,
-        0x50 => left != right,
-        0x60 => signed.0 > signed.1,
-        0x70 => signed.0 >= signed.1,
-        0xa0 => left < right,
-        0xb0 => left <= right,
-        0xc0 => signed.0 < signed.1,
+    match one.operation() {
+        test::JEQ => left == right,
+        test::JGT => left > right,
+        test::JGE => left >= right,
+        test::JSET => left & right != 0,
+        test::JNE => left != right,
+        test::JSGT => signed.0 > signed.1,
+        test::JSGE => signed.0 >= signed.1,
+        test::JLT => left < right,
+        test::JLE => left <= right,
+        test::JSLT => signed.0 < signed.1,
         _ => signed.0 <= signed.1,
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use p4::object::{FRAME, Instruction, callee, helper, opcode, wide};
+use p4::object::opcode::{self, MEMORY, REGISTER, alu, class, size};
+use p4::object::{FRAME, Instruction, callee, helper, wide};
 
 use crate::flow::{Flow, target};
 
@@ -33,6 +34,15 @@ pub(crate) struct Kinds {
     /// What functions keep in their frames, by function and place.
     spilled: BTreeMap<(usize, i16), Kind>,
 }
+
+// What keeps addresses: 64 bits, moved, added to, and put into a frame.
+const MOVE: u8 = class::ALU64 | REGISTER | alu::MOV;
+const ADD: u8 = class::ALU64 | REGISTER | alu::ADD;
+const SUB: u8 = class::ALU64 | REGISTER | alu::SUB;
+const ADD_NUMBER: u8 = class::ALU64 | alu::ADD;
+const SUB_NUMBER: u8 = class::ALU64 | alu::SUB;
+const LOAD: u8 = class::LDX | MEMORY | size::DOUBLE;
+const STORE: u8 = class::STX | MEMORY | size::DOUBLE;
 
 /// The most blocks that are looked at: after that, what is known has to do.
 const MOST: usize = 1 << 18;
@@ -107,9 +117,9 @@ impl Kinds {
                 };
             }
             // 64-bit moves, sums and differences keep what they point to.
-            0xbf => registers[destination] = kind(one.source),
-            0x07 | 0x17 => {}
-            0x0f | 0x1f => {
+            MOVE => registers[destination] = kind(one.source),
+            ADD_NUMBER | SUB_NUMBER => {}
+            ADD | SUB => {
                 registers[destination] = both(kind(one.destination), kind(one.source));
             }
             opcode::CALL => {
@@ -124,16 +134,18 @@ impl Kinds {
                 registers[..6].fill(Kind::Number);
                 registers[0] = answer;
             }
-            0x79 if one.source == FRAME => {
+            LOAD if one.source == FRAME => {
                 let kept = self.spilled.get(&(function, one.offset));
                 registers[destination] = kept.copied().unwrap_or(Kind::Number);
             }
-            0x7b if one.destination == FRAME => {
+            STORE if one.destination == FRAME => {
                 let stored = kind(one.source);
                 let kept = self.spilled.entry((function, one.offset)).or_insert(stored);
                 *kept = both(*kept, stored);
             }
-            _ if matches!(one.class(), 1 | 4 | 7) => registers[destination] = Kind::Number,
+            _ if matches!(one.class(), class::LDX | class::ALU | class::ALU64) => {
+                registers[destination] = Kind::Number
+            }
             _ => {}
         }
     }

@@ -4,10 +4,13 @@ use std::collections::HashMap;
 
 use super::liveness::is_made_again;
 use super::moves::{Source, in_order};
-use super::opcodes::{code, instruction, memory, number, small, stored, two};
+use super::opcodes::{
+    MOVE, MOVE_32, TO_BIG, code, exchanged, instruction, memory, number, small, stored, test, two,
+};
 use super::registers::Place;
 use crate::flat::{Binary, BlockId, Compare, End, Graph, Op, ValueId};
-use crate::object::{FRAME, Instruction, callee, opcode, wide};
+use crate::object::opcode::{self, class};
+use crate::object::{FRAME, Instruction, callee, wide};
 use crate::source::Span;
 
 /// Holds what is on its way.
@@ -115,13 +118,13 @@ impl Emit<'_> {
                 if to == left || matches!(right, Side::Register(right) if right == to) {
                     // A side would be overwritten before it is compared.
                     self.compare(test, left, right, 2);
-                    self.push(number(0xb7, to, 0));
+                    self.push(number(MOVE, to, 0));
                     self.push(Instruction { offset: 1, ..instruction(opcode::JUMP) });
-                    self.push(number(0xb7, to, 1));
+                    self.push(number(MOVE, to, 1));
                 } else {
-                    self.push(number(0xb7, to, 1));
+                    self.push(number(MOVE, to, 1));
                     self.compare(test, left, right, 1);
-                    self.push(number(0xb7, to, 0));
+                    self.push(number(MOVE, to, 0));
                 }
                 self.keep(id, to);
             }
@@ -130,27 +133,27 @@ impl Emit<'_> {
                 let to = self.target(id);
                 self.load(to, of);
                 match size {
-                    1 => self.push(number(0x57, to, 0xff)),
-                    _ => self.push(number(0xdc, to, i32::from(size) * 8)),
+                    1 => self.push(number(code(Binary::And), to, 0xff)),
+                    _ => self.push(number(TO_BIG, to, i32::from(size) * 8)),
                 }
                 self.keep(id, to);
             }
             Op::Load { base, offset, size, .. } => {
                 let to = self.target(id);
                 let (base, offset) = self.address(base, offset, OTHER);
-                self.push(memory(0x61, size, to, base, offset));
+                self.push(memory(class::LDX, size, to, base, offset));
                 self.keep(id, to);
             }
             Op::Store { base, offset, size, value } => {
                 let (base, offset) = self.address(base, offset, OTHER);
                 match self.graph.constant(value).and_then(|value| stored(value, size)) {
                     Some(value) => {
-                        let plain = memory(0x62, size, base, 0, offset);
+                        let plain = memory(class::ST, size, base, 0, offset);
                         self.push(Instruction { immediate: value, ..plain });
                     }
                     None => {
                         let value = self.register(value, WAY);
-                        self.push(memory(0x63, size, base, value, offset));
+                        self.push(memory(class::STX, size, base, value, offset));
                     }
                 }
             }
@@ -186,35 +189,35 @@ impl Emit<'_> {
         if self.is_in(right, to) {
             if operator.commutes() {
                 let left = self.register(left, OTHER);
-                self.push(two(code(operator) | 8, to, left));
+                self.push(two(code(operator), to, left));
                 return self.keep(id, to);
             }
             // The right side would be overwritten.
             self.load(WAY, left);
             let right = self.register(right, OTHER);
-            self.push(two(code(operator) | 8, WAY, right));
+            self.push(two(code(operator), WAY, right));
             return self.keep(id, WAY);
         }
         self.load(to, left);
         let right = self.register(right, OTHER);
-        self.push(two(code(operator) | 8, to, right));
+        self.push(two(code(operator), to, right));
         self.keep(id, to);
     }
 
     /// An operation with a known number.
     fn by(&mut self, operator: Binary, to: u8, by: u64) {
         match (operator, small(by)) {
-            (Binary::And, _) if by == u64::from(u32::MAX) => self.push(two(0xbc, to, to)),
+            (Binary::And, _) if by == u64::from(u32::MAX) => self.push(two(MOVE_32, to, to)),
             (_, Some(by)) => self.push(number(code(operator), to, by)),
             // A mask of ones below: what is above is moved out and back.
             (Binary::And, None) if (by & by.wrapping_add(1)) == 0 => {
                 let above = by.leading_zeros() as i32;
-                self.push(number(0x67, to, above));
-                self.push(number(0x77, to, above));
+                self.push(number(code(Binary::ShiftLeft), to, above));
+                self.push(number(code(Binary::ShiftRight), to, above));
             }
             (_, None) => {
                 self.number(OTHER, by);
-                self.push(two(code(operator) | 8, to, OTHER));
+                self.push(two(code(operator), to, OTHER));
             }
         }
     }
@@ -225,7 +228,7 @@ impl Emit<'_> {
         self.load(to, no);
         let condition = self.register(condition, OTHER);
         let skip = self.code.instructions.len();
-        self.push(number(0x15, condition, 0));
+        self.push(number(test(Compare::Equal), condition, 0));
         self.load(to, yes);
         let skipped = self.code.instructions.len() - skip - 1;
         self.code.instructions[skip].offset = skipped as i16;
@@ -241,39 +244,23 @@ impl Emit<'_> {
     }
 
     /// Both sides of a comparison, the left in a register; and its opcode.
-    fn sides(&mut self, test: Compare, left: ValueId, right: ValueId) -> (u8, u8, Side) {
+    fn sides(&mut self, compare: Compare, left: ValueId, right: ValueId) -> (u8, u8, Side) {
         let known = |value: ValueId| self.graph.constant(value).and_then(small);
         if let (Some(left), None) = (known(left), known(right)) {
             // What is known stands on the right.
-            let test = match test {
-                Compare::Equal => 0x15,
-                Compare::NotEqual => 0x55,
-                Compare::Less => 0x25,
-                Compare::LessOrEqual => 0x35,
-                Compare::LessSigned => 0x65,
-                Compare::LessOrEqualSigned => 0x75,
-            };
-            return (test, self.register(right, WAY), Side::Number(left));
+            return (exchanged(compare), self.register(right, WAY), Side::Number(left));
         }
-        let test = match test {
-            Compare::Equal => 0x15,
-            Compare::NotEqual => 0x55,
-            Compare::Less => 0xa5,
-            Compare::LessOrEqual => 0xb5,
-            Compare::LessSigned => 0xc5,
-            Compare::LessOrEqualSigned => 0xd5,
-        };
         let right = match known(right) {
             Some(number) => Side::Number(number),
             None => Side::Register(self.register(right, OTHER)),
         };
-        (test, self.register(left, WAY), right)
+        (test(compare), self.register(left, WAY), right)
     }
 
     fn compare(&mut self, code: u8, left: u8, right: Side, offset: i16) {
         let plain = match right {
             Side::Number(right) => number(code, left, right),
-            Side::Register(right) => two(code | 8, left, right),
+            Side::Register(right) => two(code, left, right),
         };
         self.push(Instruction { offset, ..plain });
     }
@@ -337,7 +324,7 @@ impl Emit<'_> {
                     match self.graph.constant(value).and_then(small) {
                         Some(value) => {
                             let offset = self.offset(word);
-                            let plain = memory(0x62, 8, FRAME, 0, offset);
+                            let plain = memory(class::ST, 8, FRAME, 0, offset);
                             self.push(Instruction { immediate: value, ..plain });
                         }
                         None => {
@@ -402,8 +389,8 @@ impl Emit<'_> {
         match self.graph.op(value) {
             Op::Constant(number) => self.number(to, *number),
             Op::Frame => {
-                self.push(two(0xbf, to, FRAME));
-                self.push(number(0x07, to, -((self.frame * 8) as i32)));
+                self.push(two(MOVE, to, FRAME));
+                self.push(number(code(Binary::Add), to, -((self.frame * 8) as i32)));
             }
             Op::Map(map) => self.wide(to, wide::MAP, u64::from(*map)),
             Op::Undefined => {}
@@ -419,10 +406,10 @@ impl Emit<'_> {
     fn get(&mut self, to: u8, from: Place) {
         match from {
             Place::Register(from) if from == to => {}
-            Place::Register(from) => self.push(two(0xbf, to, from)),
+            Place::Register(from) => self.push(two(MOVE, to, from)),
             Place::Stack(word) => {
                 let offset = self.offset(word);
-                self.push(memory(0x61, 8, to, FRAME, offset));
+                self.push(memory(class::LDX, 8, to, FRAME, offset));
             }
         }
     }
@@ -430,10 +417,10 @@ impl Emit<'_> {
     fn put(&mut self, to: Place, from: u8) {
         match to {
             Place::Register(to) if to == from => {}
-            Place::Register(to) => self.push(two(0xbf, to, from)),
+            Place::Register(to) => self.push(two(MOVE, to, from)),
             Place::Stack(word) => {
                 let offset = self.offset(word);
-                self.push(memory(0x63, 8, FRAME, from, offset));
+                self.push(memory(class::STX, 8, FRAME, from, offset));
             }
         }
     }
@@ -445,10 +432,10 @@ impl Emit<'_> {
 
     fn number(&mut self, to: u8, value: u64) {
         match small(value) {
-            Some(small) => self.push(number(0xb7, to, small)),
+            Some(small) => self.push(number(MOVE, to, small)),
             // 32 bits, with zeros above.
             None if value <= u64::from(u32::MAX) => {
-                self.push(number(0xb4, to, value as u32 as i32));
+                self.push(number(MOVE_32, to, value as u32 as i32));
             }
             None => self.wide(to, wide::NUMBER, value),
         }

@@ -1,7 +1,8 @@
 //! Instructions from their parts.
 
-use crate::flat::{Binary, Size};
+use crate::flat::{Binary, Compare, Size};
 use crate::object::Instruction;
+use crate::object::opcode::{self, alu, class, size, test};
 
 /// The number as an instruction has it: 32 bits, whose sign is spread.
 pub(super) fn small(value: u64) -> Option<i32> {
@@ -16,21 +17,55 @@ pub(super) fn stored(value: u64, size: Size) -> Option<i32> {
     }
 }
 
-/// An operator's instruction, without what it works on.
+/// `=`, of 64 bits.
+pub(super) const MOVE: u8 = alu::MOV | class::ALU64;
+/// `=`, of the lowest 32 bits: above are zeros.
+pub(super) const MOVE_32: u8 = alu::MOV | class::ALU;
+/// The order of bytes in the network, of so many bits as the number says.
+pub(super) const TO_BIG: u8 = alu::END | opcode::REGISTER | class::ALU;
+
+/// An operator's instruction, of 64 bits, without what it works on.
 pub(super) fn code(operator: Binary) -> u8 {
-    match operator {
-        Binary::Add => 0x07,
-        Binary::Subtract => 0x17,
-        Binary::Multiply => 0x27,
-        Binary::Divide => 0x37,
-        Binary::Or => 0x47,
-        Binary::And => 0x57,
-        Binary::ShiftLeft => 0x67,
-        Binary::ShiftRight => 0x77,
-        Binary::Modulo => 0x97,
-        Binary::Xor => 0xa7,
-        Binary::ShiftRightSigned => 0xc7,
-    }
+    let operation = match operator {
+        Binary::Add => alu::ADD,
+        Binary::Subtract => alu::SUB,
+        Binary::Multiply => alu::MUL,
+        Binary::Divide => alu::DIV,
+        Binary::Or => alu::OR,
+        Binary::And => alu::AND,
+        Binary::ShiftLeft => alu::LSH,
+        Binary::ShiftRight => alu::RSH,
+        Binary::Modulo => alu::MOD,
+        Binary::Xor => alu::XOR,
+        Binary::ShiftRightSigned => alu::ARSH,
+    };
+    operation | class::ALU64
+}
+
+/// The instruction that jumps if a comparison holds.
+pub(super) fn test(compare: Compare) -> u8 {
+    let operation = match compare {
+        Compare::Equal => test::JEQ,
+        Compare::NotEqual => test::JNE,
+        Compare::Less => test::JLT,
+        Compare::LessOrEqual => test::JLE,
+        Compare::LessSigned => test::JSLT,
+        Compare::LessOrEqualSigned => test::JSLE,
+    };
+    operation | class::JMP
+}
+
+/// The same with its sides exchanged.
+pub(super) fn exchanged(compare: Compare) -> u8 {
+    let operation = match compare {
+        Compare::Equal => test::JEQ,
+        Compare::NotEqual => test::JNE,
+        Compare::Less => test::JGT,
+        Compare::LessOrEqual => test::JGE,
+        Compare::LessSigned => test::JSGT,
+        Compare::LessOrEqualSigned => test::JSGE,
+    };
+    operation | class::JMP
 }
 
 /// One of an opcode alone.
@@ -45,22 +80,24 @@ pub(super) fn number(opcode: u8, destination: u8, immediate: i32) -> Instruction
 
 /// One of two registers.
 pub(super) fn two(opcode: u8, destination: u8, source: u8) -> Instruction {
+    let opcode = opcode | opcode::REGISTER;
     Instruction { opcode, destination, source, ..Instruction::default() }
 }
 
 /// A load or a store of so many bytes.
 pub(super) fn memory(
-    opcode: u8,
+    class: u8,
     size: Size,
     destination: u8,
     source: u8,
     offset: i16,
 ) -> Instruction {
-    let width = match size {
-        1 => 0x10,
-        2 => 0x08,
-        4 => 0x00,
-        _ => 0x18,
+    let size = match size {
+        1 => size::BYTE,
+        2 => size::HALF,
+        4 => size::WORD,
+        _ => size::DOUBLE,
     };
-    Instruction { opcode: opcode | width, destination, source, offset, immediate: 0 }
+    let opcode = opcode::MEMORY | size | class;
+    Instruction { opcode, destination, source, offset, immediate: 0 }
 }

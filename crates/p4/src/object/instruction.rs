@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::opcode::{self, class, size};
+
 /// One instruction of 8 bytes. `lddw` takes two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Instruction {
@@ -15,20 +17,6 @@ pub struct Instruction {
     pub offset: i16,
     /// A number.
     pub immediate: i32,
-}
-
-/// Opcodes that are looked for by themselves.
-pub mod opcode {
-    /// `destination = immediate ll`: the next instruction has the upper half.
-    pub const LOAD_WIDE: u8 = 0x18;
-    /// A jump to `offset`.
-    pub const JUMP: u8 = 0x05;
-    /// A jump to `immediate`.
-    pub const JUMP_LONG: u8 = 0x06;
-    /// A call.
-    pub const CALL: u8 = 0x85;
-    /// The end of a function.
-    pub const EXIT: u8 = 0x95;
 }
 
 /// What a `lddw` loads, by its source register (section 5.4).
@@ -73,9 +61,29 @@ impl Instruction {
         [self.opcode, self.source << 4 | self.destination, o0, o1, i0, i1, i2, i3]
     }
 
-    /// Its class: the lowest three bits.
+    /// Its class, one of [`class`].
     pub fn class(self) -> u8 {
-        self.opcode & 7
+        self.opcode & class::MASK
+    }
+
+    /// What arithmetic does ([`opcode::alu`]), or what a jump compares ([`opcode::test`]).
+    pub fn operation(self) -> u8 {
+        self.opcode & 0xf0
+    }
+
+    /// Whether its second operand is a register; otherwise it is the number.
+    pub fn has_register(self) -> bool {
+        self.opcode & opcode::REGISTER != 0
+    }
+
+    /// Bytes that a load or a store moves.
+    pub fn bytes(self) -> u8 {
+        match self.opcode & size::MASK {
+            size::BYTE => 1,
+            size::HALF => 2,
+            size::WORD => 4,
+            _ => 8,
+        }
     }
 
     /// Whether it takes the place of two.
@@ -88,7 +96,7 @@ impl Instruction {
         match (self.opcode, self.class()) {
             (opcode::CALL | opcode::EXIT, _) => None,
             (opcode::JUMP_LONG, _) => Some(i64::from(self.immediate)),
-            (_, 5 | 6) => Some(i64::from(self.offset)),
+            (_, class::JMP | class::JMP32) => Some(i64::from(self.offset)),
             _ => None,
         }
     }
@@ -102,27 +110,27 @@ const COMPARE: [&str; 14] =
 impl fmt::Display for Instruction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { opcode, destination, source, offset, immediate } = *self;
-        let operand = |narrow: &str| match opcode & 8 {
-            0 => immediate.to_string(),
-            _ => format!("{narrow}{source}"),
+        let operand = |narrow: &str| match self.has_register() {
+            false => immediate.to_string(),
+            true => format!("{narrow}{source}"),
         };
-        let size = ["u32", "u16", "u8", "u64"][usize::from(opcode >> 3 & 3)];
-        let place = |register: u8| format!("*({size} *)(r{register} {offset:+})");
+        let bits = 8 * self.bytes();
+        let place = |register: u8| format!("*(u{bits} *)(r{register} {offset:+})");
         let code = usize::from(opcode >> 4);
         match self.class() {
-            0 if self.is_wide() && source == wide::MAP => {
+            class::LD if self.is_wide() && source == wide::MAP => {
                 write!(f, "r{destination} = map {immediate}")
             }
-            0 if self.is_wide() => write!(f, "r{destination} = {immediate:#x} ll"),
-            1 => write!(f, "r{destination} = {}", place(source)),
-            2 => write!(f, "{} = {immediate}", place(destination)),
-            3 => write!(f, "{} = r{source}", place(destination)),
-            class @ (4 | 7) => {
-                let register = if class == 7 { "r" } else { "w" };
+            class::LD if self.is_wide() => write!(f, "r{destination} = {immediate:#x} ll"),
+            class::LDX => write!(f, "r{destination} = {}", place(source)),
+            class::ST => write!(f, "{} = {immediate}", place(destination)),
+            class::STX => write!(f, "{} = r{source}", place(destination)),
+            class @ (class::ALU | class::ALU64) => {
+                let register = if class == class::ALU64 { "r" } else { "w" };
                 match ALU.get(code) {
                     Some(&"neg") => write!(f, "{register}{destination} = -{register}{destination}"),
                     Some(&"swap") => {
-                        let order = if opcode & 8 == 0 { "le" } else { "be" };
+                        let order = if self.has_register() { "be" } else { "le" };
                         write!(f, "r{destination} = {order}{immediate} r{destination}")
                     }
                     Some(operator) => {
@@ -131,14 +139,14 @@ impl fmt::Display for Instruction {
                     None => write!(f, "opcode {opcode:#04x}"),
                 }
             }
-            5 | 6 => match opcode {
+            class::JMP | class::JMP32 => match opcode {
                 opcode::EXIT => f.write_str("exit"),
                 opcode::CALL if source == callee::LOCAL => write!(f, "call {immediate:+}"),
                 opcode::CALL => write!(f, "call helper {immediate}"),
                 opcode::JUMP => write!(f, "goto {offset:+}"),
                 opcode::JUMP_LONG => write!(f, "goto {immediate:+}"),
                 _ => {
-                    let register = if self.class() == 5 { "r" } else { "w" };
+                    let register = if self.class() == class::JMP { "r" } else { "w" };
                     let operator = COMPARE.get(code).copied().unwrap_or("?");
                     let other = operand(register);
                     write!(f, "if {register}{destination} {operator} {other} goto {offset:+}")

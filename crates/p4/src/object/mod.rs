@@ -14,6 +14,7 @@ pub mod helper;
 mod instruction;
 mod keys;
 mod lines;
+pub mod opcode;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -24,7 +25,7 @@ use std::collections::BTreeMap;
 
 pub use entries::{Entry, Key, WordRange};
 pub use hash::lookup3;
-pub use instruction::{FRAME, Instruction, callee, opcode, wide};
+pub use instruction::{FRAME, Instruction, callee, wide};
 pub use read::read;
 pub use verify::verify;
 pub use write::write;

@@ -2,6 +2,7 @@
 //! each call to a helper that is there or a function. Not whether it comes to an end, or keeps to its
 //! memory: that is enforced while it runs.
 
+use super::opcode::{alu, class, size, test};
 use super::{
     BadObject, Digest, FRAME, HELPERS, Instruction, MAX_DIGESTS, MAX_INSTRUCTIONS, MAX_MAPS, Map,
     Object, callee, opcode, wide,
@@ -73,11 +74,11 @@ fn check(
     if destination > FRAME || source > FRAME {
         return Err("there are the registers r0 to r10".to_owned());
     }
-    let writes = matches!(instruction.class(), 0 | 1 | 4 | 7);
+    let writes = matches!(instruction.class(), class::LD | class::LDX | class::ALU | class::ALU64);
     if writes && destination == FRAME {
         return Err("nothing writes r10, the frame pointer".to_owned());
     }
-    if !is_known(opcode) {
+    if !is_known(instruction) {
         return Err("this instruction is not known, or not allowed".to_owned());
     }
     match opcode {
@@ -110,27 +111,34 @@ fn check(
     if let Some(way) = instruction.jump() {
         target(at, way, starts)?;
     }
-    let divides = matches!(opcode & 0xf0, 0x30 | 0x90) && matches!(opcode & 0x0f, 0x04 | 0x07);
-    if divides && immediate == 0 {
-        return Err("it divides by zero".to_owned());
-    }
-    let shifts =
-        matches!(opcode & 0xf0, 0x60 | 0x70 | 0xc0) && matches!(opcode & 0x0f, 0x04 | 0x07);
-    let width = if instruction.class() == 7 { 64 } else { 32 };
-    if shifts && !(0..width).contains(&immediate) {
-        return Err(format!("it shifts by {immediate}, of {width} bits"));
-    }
-    if matches!(instruction.class(), 4 | 7) && instruction.offset != 0 {
-        // Signed division and moves that extend the sign: others than those that are run.
-        return Err("arithmetic has no offset".to_owned());
-    }
-    let swaps = opcode & 0xf7 == 0xd4;
-    if swaps && !matches!(immediate, 16 | 32 | 64) {
-        return Err(format!("there is no order of {immediate} bits"));
+    if matches!(instruction.class(), class::ALU | class::ALU64) {
+        check_arithmetic(instruction)?;
     }
     let goes_on = !matches!(opcode, opcode::EXIT | opcode::JUMP | opcode::JUMP_LONG);
     if goes_on && at + 1 + usize::from(instruction.is_wide()) >= starts.len() {
         return Err("the code ends behind it, without `exit`".to_owned());
+    }
+    Ok(())
+}
+
+fn check_arithmetic(instruction: Instruction) -> Result<(), String> {
+    let Instruction { immediate, offset, .. } = instruction;
+    let operation = instruction.operation();
+    let by_number = !instruction.has_register();
+    if by_number && matches!(operation, alu::DIV | alu::MOD) && immediate == 0 {
+        return Err("it divides by zero".to_owned());
+    }
+    let shifts = by_number && matches!(operation, alu::LSH | alu::RSH | alu::ARSH);
+    let width = if instruction.class() == class::ALU64 { 64 } else { 32 };
+    if shifts && !(0..width).contains(&immediate) {
+        return Err(format!("it shifts by {immediate}, of {width} bits"));
+    }
+    if offset != 0 {
+        // Signed division and moves that extend the sign: others than those that are run.
+        return Err("arithmetic has no offset".to_owned());
+    }
+    if operation == alu::END && !matches!(immediate, 16 | 32 | 64) {
+        return Err(format!("there is no order of {immediate} bits"));
     }
     Ok(())
 }
@@ -163,18 +171,17 @@ fn helpers() -> String {
 
 /// Loads, stores, arithmetic and jumps (RFC 9669, section 3); no atomic operations, and no loads of
 /// the kernel's packets.
-fn is_known(code: u8) -> bool {
-    match code & 7 {
-        0 => code == opcode::LOAD_WIDE,
-        1..=3 => matches!(code & 0xe0, 0x60),
+fn is_known(one: Instruction) -> bool {
+    let is_test = matches!(one.operation(), test::JEQ..=test::JSGE | test::JLT..=test::JSLE);
+    match (one.class(), one.opcode) {
+        (class::LD, code) => code == opcode::LOAD_WIDE,
+        (class::LDX..=class::STX, code) => code & !(class::MASK | size::MASK) == opcode::MEMORY,
         // `neg` has no register to read; the order of bytes is an operation of 32 bits.
-        4 => code >> 4 <= 0xd && code != 0x8c,
-        7 => code >> 4 <= 0xc && code != 0x8f,
-        5 => match code {
-            opcode::JUMP | opcode::CALL | opcode::EXIT => true,
-            _ => matches!(code >> 4, 1..=7 | 0xa..=0xd),
-        },
-        6 => code == opcode::JUMP_LONG || matches!(code >> 4, 1..=7 | 0xa..=0xd),
-        _ => false,
+        (class::ALU | class::ALU64, _) if one.operation() == alu::NEG => !one.has_register(),
+        (class::ALU, _) => one.operation() <= alu::END,
+        (class::ALU64, _) => one.operation() <= alu::ARSH,
+        (class::JMP, opcode::JUMP | opcode::CALL | opcode::EXIT) => true,
+        (class::JMP32, opcode::JUMP_LONG) => true,
+        _ => is_test,
     }
 }

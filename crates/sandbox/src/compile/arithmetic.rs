@@ -2,6 +2,7 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+use p4::object::opcode::{alu, class, test};
 use p4::object::{Instruction, wide};
 
 use super::translate::Translator;
@@ -22,14 +23,14 @@ impl Translator<'_, '_> {
     fn operands(&mut self, one: Instruction, of: Type) -> (Value, Value) {
         let left = self.get(one.destination);
         let left = self.narrow(left, of);
-        let right = if one.opcode & 8 == 0 {
+        let right = if one.has_register() {
+            let right = self.get(one.source);
+            self.narrow(right, of)
+        } else {
             let number = i64::from(one.immediate);
             // A 32-bit number is its lower half.
             let number = if of == types::I32 { number & 0xffff_ffff } else { number };
             self.builder.ins().iconst(of, number)
-        } else {
-            let right = self.get(one.source);
-            self.narrow(right, of)
         };
         (left, right)
     }
@@ -47,12 +48,12 @@ impl Translator<'_, '_> {
     }
 
     pub(super) fn arithmetic(&mut self, one: Instruction) {
-        let result = match one.opcode & 0xf0 {
-            0xd0 => self.byte_order(one),
+        let result = match one.operation() {
+            alu::END => self.byte_order(one),
             _ => {
-                let of = if one.class() == 7 { types::I64 } else { types::I32 };
+                let of = if one.class() == class::ALU64 { types::I64 } else { types::I32 };
                 let (left, right) = self.operands(one, of);
-                self.operation(one.opcode & 0xf0, left, right, of)
+                self.operation(one.operation(), left, right, of)
             }
         };
         let result = self.widen(result);
@@ -61,22 +62,22 @@ impl Translator<'_, '_> {
 
     fn operation(&mut self, operation: u8, left: Value, right: Value, of: Type) -> Value {
         match operation {
-            0x30 | 0x90 => return self.division(operation == 0x30, left, right, of),
-            0xb0 => return right,
+            alu::DIV | alu::MOD => return self.division(operation == alu::DIV, left, right, of),
+            alu::MOV => return right,
             _ => {}
         }
         let ins = self.builder.ins();
         match operation {
-            0x00 => ins.iadd(left, right),
-            0x10 => ins.isub(left, right),
-            0x20 => ins.imul(left, right),
-            0x40 => ins.bor(left, right),
-            0x50 => ins.band(left, right),
+            alu::ADD => ins.iadd(left, right),
+            alu::SUB => ins.isub(left, right),
+            alu::MUL => ins.imul(left, right),
+            alu::OR => ins.bor(left, right),
+            alu::AND => ins.band(left, right),
             // Shifts take as many bits of the distance as the width has.
-            0x60 => ins.ishl(left, right),
-            0x70 => ins.ushr(left, right),
-            0x80 => ins.ineg(left),
-            0xa0 => ins.bxor(left, right),
+            alu::LSH => ins.ishl(left, right),
+            alu::RSH => ins.ushr(left, right),
+            alu::NEG => ins.ineg(left),
+            alu::XOR => ins.bxor(left, right),
             _ => ins.sshr(left, right),
         }
     }
@@ -106,26 +107,26 @@ impl Translator<'_, '_> {
             _ => types::I64,
         };
         let value = self.narrow(value, of);
-        if one.opcode & 8 == 0 { value } else { self.builder.ins().bswap(value) }
+        if one.has_register() { self.builder.ins().bswap(value) } else { value }
     }
 
     pub(super) fn condition(&mut self, one: Instruction) -> Value {
-        let of = if one.class() == 5 { types::I64 } else { types::I32 };
+        let of = if one.class() == class::JMP { types::I64 } else { types::I32 };
         let (left, right) = self.operands(one, of);
-        let compare = match one.opcode & 0xf0 {
-            0x10 => IntCC::Equal,
-            0x20 => IntCC::UnsignedGreaterThan,
-            0x30 => IntCC::UnsignedGreaterThanOrEqual,
-            0x40 => {
+        let compare = match one.operation() {
+            test::JEQ => IntCC::Equal,
+            test::JGT => IntCC::UnsignedGreaterThan,
+            test::JGE => IntCC::UnsignedGreaterThanOrEqual,
+            test::JSET => {
                 let both = self.builder.ins().band(left, right);
                 return self.builder.ins().icmp_imm(IntCC::NotEqual, both, 0);
             }
-            0x50 => IntCC::NotEqual,
-            0x60 => IntCC::SignedGreaterThan,
-            0x70 => IntCC::SignedGreaterThanOrEqual,
-            0xa0 => IntCC::UnsignedLessThan,
-            0xb0 => IntCC::UnsignedLessThanOrEqual,
-            0xc0 => IntCC::SignedLessThan,
+            test::JNE => IntCC::NotEqual,
+            test::JSGT => IntCC::SignedGreaterThan,
+            test::JSGE => IntCC::SignedGreaterThanOrEqual,
+            test::JLT => IntCC::UnsignedLessThan,
+            test::JLE => IntCC::UnsignedLessThanOrEqual,
+            test::JSLT => IntCC::SignedLessThan,
             _ => IntCC::SignedLessThanOrEqual,
         };
         self.builder.ins().icmp(compare, left, right)

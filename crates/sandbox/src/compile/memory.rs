@@ -7,12 +7,12 @@ use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{AliasRegion, InstBuilder, MemFlags, Type, Value, types};
+use p4::object::opcode::class;
 use p4::object::{FRAME, Instruction};
 
 use super::shared;
 use super::translate::Translator;
 use crate::address::{FRAME_SIZE, METADATA, METADATA_SIZE, PACKET, STACK, STACK_SIZE, values_of};
-use crate::interpret::size;
 use crate::kinds::Kind;
 use crate::maps::value_shift;
 use crate::outcome::FaultKind;
@@ -40,7 +40,7 @@ impl Translator<'_, '_> {
 
     pub(super) fn store(&mut self, one: Instruction) {
         let value = match one.class() {
-            2 => self.number(i64::from(one.immediate)),
+            class::ST => self.number(i64::from(one.immediate)),
             _ => self.get(one.source),
         };
         self.access(one, one.destination, Access::Store(of(one), value));
@@ -48,7 +48,7 @@ impl Translator<'_, '_> {
 
     /// An access relative to a register: what is loaded, or None.
     fn access(&mut self, one: Instruction, base: u8, access: Access) -> Option<Value> {
-        let (offset, size) = (i64::from(one.offset), size(one));
+        let (offset, size) = (i64::from(one.offset), u64::from(one.bytes()));
         if base == FRAME && -(FRAME_SIZE as i64) <= offset && offset + size as i64 <= 0 {
             // r10 is always the end of a frame.
             return self.perform(access, self.frame_place, i32::from(one.offset));
@@ -190,7 +190,7 @@ impl Translator<'_, '_> {
 }
 
 fn of(one: Instruction) -> Type {
-    match size(one) {
+    match one.bytes() {
         1 => types::I8,
         2 => types::I16,
         4 => types::I32,

@@ -7,7 +7,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, FuncRef, InstBuilder, Value, types};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use cranelift_module::Module;
-use p4::object::{FRAME, Instruction, opcode};
+use p4::object::opcode::{self, class};
+use p4::object::{FRAME, Instruction};
 
 use super::{Unit, shared};
 use crate::address::{STACK, STACK_SIZE};
@@ -129,10 +130,10 @@ impl<'t, 'p> Translator<'t, 'p> {
 
     fn instruction(&mut self, one: Instruction) {
         match one.class() {
-            0 => self.load_wide(one),
-            1 => self.load(one),
-            2 | 3 => self.store(one),
-            4 | 7 => self.arithmetic(one),
+            class::LD => self.load_wide(one),
+            class::LDX => self.load(one),
+            class::ST | class::STX => self.store(one),
+            class::ALU | class::ALU64 => self.arithmetic(one),
             _ => match one.opcode {
                 opcode::EXIT => {
                     let (answer, meter) = (self.get(0), self.builder.use_var(self.meter));
