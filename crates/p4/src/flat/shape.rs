@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::Size;
 use super::build::Slot;
 use crate::ir::{Program, RecordKind, Type};
 
@@ -28,6 +29,19 @@ pub(super) fn ones(width: u32) -> u64 {
 /// Bits of the limb at this place of a number that has `width`.
 pub(super) fn limb_bits(width: u32, at: u32) -> u32 {
     (width - at * 64).min(64)
+}
+
+/// Bytes as loads and stores of whole words, the largest first: where each is, and its size.
+pub(super) fn chunks(first: u32, count: u32) -> Vec<(u32, Size)> {
+    let (mut at, mut left) = (first, count);
+    let mut all = Vec::new();
+    while left > 0 {
+        let size = [8, 4, 2, 1].into_iter().find(|size| u32::from(*size) <= left).unwrap_or(1);
+        all.push((at, size));
+        at += u32::from(size);
+        left -= u32::from(size);
+    }
+    all
 }
 
 impl Program {

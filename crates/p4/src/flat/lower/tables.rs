@@ -1,9 +1,8 @@
 //! Tables, value sets and registers: what is looked up in maps (P4_16 specification, section 14.2).
 
-use super::deparser::chunks;
 use super::{Lower, Lowered, Ways};
 use crate::flat::build::Slot;
-use crate::flat::shape::limbs;
+use crate::flat::shape::{chunks, limb_bits, limbs};
 use crate::flat::{Binary, BlockId, Op, ValueId};
 use crate::ir::{ActionId, Statement, TableId, Type, ValueSetId};
 use crate::layout::{Encoding, Leaf, TableMaps, storage};
@@ -222,7 +221,7 @@ impl Lower<'_> {
     pub(super) fn store_wire(&mut self, base: ValueId, offset: u32, value: &[ValueId], width: u32) {
         let mut at = offset;
         for limb in (0..limbs(width)).rev() {
-            let bytes = crate::flat::shape::limb_bits(width, limb).div_ceil(8);
+            let bytes = limb_bits(width, limb).div_ceil(8);
             for (first, size) in chunks(0, bytes) {
                 let behind = bytes - first - u32::from(size);
                 let down = u64::from(behind * 8);
@@ -254,23 +253,17 @@ impl Lower<'_> {
         let mut limbs_of = Vec::with_capacity(limbs(leaf.width) as usize);
         let mut end = leaf.offset + leaf.width.div_ceil(8);
         for limb in 0..limbs(leaf.width) {
-            let bytes = crate::flat::shape::limb_bits(leaf.width, limb).div_ceil(8);
+            let bytes = limb_bits(leaf.width, limb).div_ceil(8);
             let mut value = self.build.constant(0);
-            let mut left = bytes;
-            let mut at = end - bytes;
-            while left > 0 {
-                let size = [8, 4, 2, 1].into_iter().find(|size| *size <= left).unwrap_or(1);
-                let op = Op::Load { base, offset: at as i16, size: size as u8, constant };
-                let part = self.build.op(op);
-                let part = self.build.op(Op::Swap(size as u8, part));
+            for (at, size) in chunks(end - bytes, bytes) {
+                let part = self.build.op(Op::Load { base, offset: at as i16, size, constant });
+                let part = self.build.op(Op::Swap(size, part));
                 let up = if size == 8 {
                     value
                 } else {
                     self.build.by(Binary::ShiftLeft, value, u64::from(size) * 8)
                 };
                 value = self.build.binary(Binary::Or, up, part);
-                at += size;
-                left -= size;
             }
             end -= bytes;
             limbs_of.push(value);

@@ -8,8 +8,6 @@ mod moves;
 mod parts;
 mod stores;
 
-pub(super) use moves::chunks;
-
 use super::{Lower, Lowered, part};
 use crate::flat::build::Slot;
 use crate::flat::{Binary, BlockId, Compare, End, Op, ValueId};

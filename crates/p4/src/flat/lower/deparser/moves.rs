@@ -4,6 +4,7 @@
 use super::parts::{Part, Varying};
 use super::{Lower, Lowered};
 use crate::flat::build::Slot;
+use crate::flat::shape::chunks;
 use crate::flat::{Binary, Compare, Op, ValueId};
 use crate::source::Span;
 
@@ -211,17 +212,4 @@ impl Lower<'_> {
         self.build.seal(head);
         self.build.continue_in(after);
     }
-}
-
-/// Bytes as loads and stores of whole words, the largest first.
-pub(in crate::flat::lower) fn chunks(first: u32, count: u32) -> Vec<(u32, u8)> {
-    let (mut at, mut left) = (first, count);
-    let mut all = Vec::new();
-    while left > 0 {
-        let size = [8_u32, 4, 2, 1].into_iter().find(|size| *size <= left).unwrap_or(1);
-        all.push((at, size as u8));
-        at += size;
-        left -= size;
-    }
-    all
 }

@@ -1,10 +1,10 @@
 //! Puts headers where they leave: what was taken along, and what may have changed.
 
 use super::Lower;
-use super::moves::{Held, Taken, chunks};
+use super::moves::{Held, Taken};
 use super::parts::{Part, Piece};
 use crate::flat::build::Slot;
-use crate::flat::shape::ones;
+use crate::flat::shape::{chunks, ones};
 use crate::flat::{Binary, Op, ValueId};
 
 impl Lower<'_> {
