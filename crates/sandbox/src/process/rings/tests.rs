@@ -1,0 +1,115 @@
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::*;
+use crate::process::memory::sealed;
+
+fn ends(places: u32) -> (SwitchEnd, ProcessEnd) {
+    let file = sealed("rings", Rings::bytes(places)).unwrap();
+    let rings = || Rings::new(&file, places).unwrap();
+    (SwitchEnd::new(rings()), ProcessEnd::new(rings()))
+}
+
+fn descriptor(slot: u32) -> Descriptor {
+    Descriptor { slot, generation: 2, start: 3, length: 4, port: 5 }
+}
+
+fn reply(slot: u32) -> Reply {
+    Reply {
+        slot,
+        generation: 2,
+        start: 3,
+        length: 4,
+        verdict: 5,
+        port: 6,
+        has_clone: 1,
+        clone_port: 7,
+    }
+}
+
+#[test]
+fn what_is_put_is_taken_once_it_is_shown() {
+    let (mut switch, mut process) = ends(4);
+    for round in 0..9 {
+        switch.put(descriptor(round));
+        assert_eq!(process.waiting(), 0);
+        switch.show();
+        assert_eq!(process.waiting(), 1);
+        assert_eq!(process.take(), descriptor(round));
+        process.put(reply(round));
+        assert_eq!(switch.answered(), Some(0));
+        assert!(!process.show());
+        assert_eq!(switch.answered(), Some(1));
+        assert_eq!(switch.take(), reply(round));
+    }
+}
+
+#[test]
+fn more_verdicts_than_packets_are_a_lie() {
+    let (mut switch, mut process) = ends(4);
+    process.put(reply(0));
+    process.show();
+    assert_eq!(switch.answered(), None);
+    switch.put(descriptor(0));
+    assert_eq!(switch.answered(), None, "not shown yet");
+    switch.show();
+    assert_eq!(switch.answered(), Some(1));
+}
+
+#[test]
+fn digests_have_room_or_are_counted() {
+    let (mut switch, mut process) = ends(4);
+    process.put_digest(7, &[1, 2, 3]);
+    assert_eq!(switch.digests(), Some(0), "not shown yet");
+    process.show();
+    assert_eq!(switch.digests(), Some(1));
+    let (id, length, bytes) = switch.take_digest();
+    assert_eq!((id, length, &bytes[..4]), (7, 3, &[1, 2, 3, 0][..]));
+    switch.took_digests();
+    for round in 0..DIGESTS + 9 {
+        process.put_digest(round, &[0xab; MAX_DIGEST as usize]);
+    }
+    process.show();
+    assert_eq!((switch.digests(), switch.lost_digests()), (Some(DIGESTS), 9));
+    for round in 0..DIGESTS {
+        assert_eq!(switch.take_digest(), (round, MAX_DIGEST, [0xab; MAX_DIGEST as usize]));
+    }
+    process.put_digest(1, &[]);
+    assert_eq!(switch.lost_digests(), 10, "nobody has said that they were taken");
+    switch.took_digests();
+    process.put_digest(1, &[]);
+    process.show();
+    assert_eq!(switch.digests(), Some(1));
+}
+
+#[test]
+fn more_digests_than_there_is_room_for_are_a_lie() {
+    let (switch, process) = ends(4);
+    process.rings.word(DIGESTS_PUT).store(DIGESTS + 1, Ordering::Release);
+    assert_eq!(switch.digests(), None);
+    process.rings.word(DIGESTS_PUT).store(u32::MAX, Ordering::Release);
+    assert_eq!(switch.digests(), None);
+}
+
+#[test]
+fn sleepers_are_woken() {
+    let (mut switch, mut process) = ends(4);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while process.waiting() == 0 {
+                process.sleep(Duration::from_secs(5));
+            }
+            process.take();
+            process.put(reply(0));
+            process.show()
+        });
+        switch.put(descriptor(0));
+        switch.show();
+        while switch.answered() == Some(0) {
+            std::hint::spin_loop();
+        }
+    });
+    assert!(!switch.ask(), "there is a verdict");
+    switch.take();
+    assert!(switch.ask());
+}
