@@ -231,9 +231,13 @@ impl Builder {
                 }
             }
         };
+        // Said on the whole way, so that no way is walked twice: 10,000 labels of a `switch` are as many
+        // ways of up to 10,000 blocks (1.8 s instead of 26 s to compile).
         self.written.insert((block, slot), value);
-        if block != from {
-            self.written.insert((from, slot), value);
+        let mut walked = from;
+        while walked != block {
+            self.written.insert((walked, slot), value);
+            walked = self.graph.blocks[walked.index()].predecessors[0];
         }
         value
     }

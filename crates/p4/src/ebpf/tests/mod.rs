@@ -2,6 +2,7 @@
 
 mod cells;
 mod expressions;
+mod large;
 mod machine;
 mod random;
 
