@@ -1,6 +1,6 @@
 //! `kaido p4 run` and `kaido p4 table`: a program at work, and who programs it.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 use p4runtime::v1::p4_runtime_client::P4RuntimeClient;
 use p4runtime::v1::{MasterArbitrationUpdate, StreamMessageRequest, Uint128};
 use p4runtime::v1::{stream_message_request, stream_message_response};
+use sandbox::process::BackOff;
 use serde_json::{Deserializer, StreamDeserializer, Value, de::IoRead};
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -142,6 +143,30 @@ fn who_asks_has_an_answer_also_when_the_process_is_gone() {
             assert!(output.status.success(), "{what}: {output:?}");
         }
     }
+    run.end();
+}
+
+/// Who runs a program is told of its process without asking, until it has ended too often.
+#[test]
+fn the_end_of_a_process_is_told() {
+    let here = folder(&[("router.p4", ROUTER)]);
+    let mut run = Running::start(&["router.p4"], here.path());
+    let mut told = BufReader::new(run.child.stderr.take().expect("it is a pipe")).lines();
+    let mut next = |part: &str| loop {
+        let line = told.next().expect("it says more").expect("text");
+        if line.contains(part) {
+            return line;
+        }
+    };
+    for _ in 1..BackOff::default().failures {
+        kill(process_of(&run), Signal::SIGKILL).expect("it runs");
+        assert!(next("runs it now").starts_with("kaido: router.p4: "));
+    }
+    kill(process_of(&run), Signal::SIGKILL).expect("it runs");
+    let line = next("it has no process any more");
+    assert!(line.contains("router.p4: the process ended: signal: 9 (SIGKILL)"), "{line}");
+    let output = run.command(&["table", "add", "t", "to=10.0.0.0/8", "via(port=3)"]);
+    says(&output, 1, &["failed too often"]);
     run.end();
 }
 

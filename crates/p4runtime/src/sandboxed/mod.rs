@@ -22,7 +22,9 @@ use crate::device::{
 };
 use crate::pipeline::{Param, Pipeline};
 use layouts::Layouts;
-pub use plane::{CPU_PORT, Counts, InProcess, Leaving, Plane, Ran, Runner, Running, Verdict};
+pub use plane::{
+    CPU_PORT, Counts, Health, InProcess, Leaving, Plane, Ran, Runner, Running, Verdict,
+};
 pub use process::{Alone, Processes};
 
 /// Entries that are read from a map at once.

@@ -37,6 +37,23 @@ pub trait Running: Maps + Send + 'static {
 
     /// Takes what it has for the control plane, oldest first.
     fn digests(&mut self) -> Vec<Digest>;
+
+    /// How what runs it is, now. To be asked now and then: a process that has ended is seen here, and
+    /// another is started in its place.
+    fn health(&mut self) -> Health;
+}
+
+/// How what runs a program is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Health {
+    /// The process that runs it, if it has one of its own.
+    pub process: Option<u32>,
+    /// Processes that ended, were too slow or lied.
+    pub failures: u64,
+    /// Whether it failed so often, or so badly, that no other process is started.
+    pub is_evicted: bool,
+    /// Why the last process had to go.
+    pub last_failure: Option<String>,
 }
 
 /// What makes programs run.
@@ -130,6 +147,11 @@ impl Running for Instance {
     fn digests(&mut self) -> Vec<Digest> {
         Self::digests(self)
     }
+
+    /// It has no process of its own, and cannot fail.
+    fn health(&mut self) -> Health {
+        Health::default()
+    }
 }
 
 /// What became of packets.
@@ -218,6 +240,11 @@ impl<R: Running> Plane<R> {
     /// What became of packets since the beginning.
     pub fn counts(&self) -> Counts {
         self.lock().counts
+    }
+
+    /// How the program at work is; none without one.
+    pub fn health(&self) -> Option<Health> {
+        self.lock().running.as_mut().map(Running::health)
     }
 
     /// Why there was no verdict the last time that there was none.

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use p4::object::{self, Key, Map, Object};
 use sandbox::process::{
-    Answer, Arena, Config, Decision, Launcher, Packet, Reason, Sandbox, StartError, VmFeed,
+    Answer, Arena, Config, Counters, Decision, Launcher, Packet, Reason, Sandbox, StartError,
+    Status, VmFeed,
 };
 use sandbox::{ControlError, Digest, Maps, Operation, Piece};
 
-use super::plane::{ROOM, Ran, Runner, Running, Verdict};
+use super::plane::{Health, ROOM, Ran, Runner, Running, Verdict};
 use crate::device::Refused;
 
 /// The bytes of a frame: the longest packet, and room around it.
@@ -94,8 +95,7 @@ impl Alone {
             }
             #[allow(clippy::disallowed_methods, reason = "a process comes when its time has come")]
             std::thread::sleep(Duration::from_millis(1));
-            // No packet is on its way, so there is no answer.
-            self.sandbox.poll(&mut Vec::new());
+            self.sandbox.look_after();
         }
     }
 }
@@ -148,5 +148,13 @@ impl Running for Alone {
             // Not all of them are taken at one look. No packet is on its way, so there is no answer.
             self.sandbox.poll(&mut Vec::new());
         }
+    }
+
+    fn health(&mut self) -> Health {
+        self.sandbox.look_after();
+        let Status { process, is_evicted, last_failure, .. } = self.sandbox.status();
+        let Counters { slow_processes, crashed_processes, lies, .. } = self.sandbox.counters();
+        let failures = slow_processes + crashed_processes + lies;
+        Health { process, failures, is_evicted, last_failure }
     }
 }

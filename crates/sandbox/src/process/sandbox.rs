@@ -238,6 +238,13 @@ impl Sandbox {
         }
     }
 
+    /// Looks whether the process is still there, and starts another when it is time. `poll` does as much
+    /// now and then; this is for who has no packets to poll for.
+    pub fn look_after(&mut self) {
+        self.check_end();
+        self.revive();
+    }
+
     /// Takes the verdicts that there are.
     pub(super) fn collect(&mut self) {
         let State::Running(peer) = &mut self.state else { return };

@@ -1,5 +1,6 @@
 //! `kaido p4 run`: a program at work, with P4Runtime beside it.
 
+mod health;
 mod packets;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -169,13 +170,17 @@ fn serve(
             format!("{name} runs ({has}), {served}{reads}; Ctrl-C ends it")
         })?;
         match listener {
-            None => asked_to_end().await,
+            None => tokio::select! {
+                () = asked_to_end() => {}
+                () = health::watch(plane.clone(), &name) => {}
+            },
             // Streams stay open as long as clients like: they are not waited for.
             Some(listener) => tokio::select! {
                 done = p4runtime::serve(service, listener, std::future::pending()) => {
                     done.map_err(Failure::failed)?;
                 }
                 () = asked_to_end() => {}
+                () = health::watch(plane.clone(), &name) => {}
             },
         }
         ended(&plane, output)
