@@ -34,6 +34,19 @@ fn cut(key: &[u8], length: u32, to: &mut [u8]) {
     }
 }
 
+/// A prefix with zeros behind it: the one form of several that means the same. What is no prefix stays as
+/// it is.
+pub(crate) fn canonical_prefix(key: &[u8]) -> Vec<u8> {
+    let mut canonical = key.to_vec();
+    if let Some((length, bytes)) = key.split_first_chunk::<LENGTH>() {
+        let length = u32::from_ne_bytes(*length);
+        if length as usize <= bytes.len() * 8 {
+            cut(key, length, &mut canonical);
+        }
+    }
+    canonical
+}
+
 impl Lpm {
     pub(crate) fn new(key_size: usize, most: u32) -> Self {
         let bits = (key_size - LENGTH) as u32 * 8;

@@ -25,6 +25,7 @@ use ternary::Ternary;
 use values::Values;
 
 pub use control::MapRef;
+pub(crate) use lpm::canonical_prefix;
 pub use ternary::TernaryKey;
 
 /// Why a map cannot do something.

@@ -1,60 +1,98 @@
 //! What the control plane has done to a program's maps: a process that is started anew is told again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use p4::object::Key;
+use p4::object::{Key, Map, MapKind};
 
 use crate::control::Operation;
+use crate::maps::canonical_prefix;
+
+/// An entry: its map, and its key in one form of several.
+type Name = (u32, Key);
 
 /// The last word on each entry, in the order in which entries came: entries of a ternary map with one
-/// priority are tried in it.
+/// priority are tried in it. Of an entry that came and went there is no word, unless the program has it
+/// from the beginning.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     operations: BTreeMap<u64, Operation>,
-    places: HashMap<(u32, Key), u64>,
+    places: HashMap<Name, u64>,
     /// Parts of entries that the program has by itself, which stay as they are beside them.
-    parts: HashMap<(u32, Key), Vec<u64>>,
+    parts: HashMap<Name, Vec<u64>>,
     next: u64,
+    /// The maps whose keys are prefixes.
+    prefixes: HashSet<u32>,
+    /// What the program has from the beginning, but for maps that were cleared.
+    own: HashSet<Name>,
 }
 
 impl Journal {
+    /// Nothing has been done yet to the maps of a program.
+    pub(super) fn new(maps: &[Map], object: &[u8]) -> Self {
+        let is_lpm = |(at, map): (u32, &Map)| (map.kind == MapKind::LpmTrie).then_some(at);
+        let prefixes = (0..).zip(maps).filter_map(is_lpm).collect();
+        let mut journal = Self { prefixes, ..Self::default() };
+        // A process has read it already.
+        let entries = p4::object::read(object).map(|object| object.entries).unwrap_or_default();
+        journal.own = entries.iter().map(|entry| journal.name(entry.map, &entry.key)).collect();
+        journal
+    }
+
+    fn name(&self, map: u32, key: &Key) -> Name {
+        match key {
+            Key::Bytes(key) if self.prefixes.contains(&map) => {
+                (map, Key::Bytes(canonical_prefix(key)))
+            }
+            key => (map, key.clone()),
+        }
+    }
+
     /// What has been done.
     pub(super) fn note(&mut self, operation: Operation) {
-        let (map, key, is_put) = match &operation {
-            Operation::Put(entry) => (entry.map, entry.key.clone(), true),
-            Operation::Delete { map, key } => (*map, key.clone(), false),
-            Operation::Write { .. } => return self.write(operation),
-            Operation::Clear { map } => return self.clear(*map),
-        };
-        let before = self.places.get(&(map, key.clone())).copied();
-        let was_put =
-            before.is_some_and(|at| matches!(self.operations.get(&at), Some(Operation::Put(_))));
-        let place = match before {
-            // Another value; the entry stays where it is. Other keys may have several forms, of which
-            // the last counts.
-            Some(at) if is_put && was_put && matches!(key, Key::Words(..)) => at,
-            other => {
-                if let Some(at) = other {
-                    self.operations.remove(&at);
-                }
-                self.next += 1;
-                self.next
-            }
-        };
-        if is_put && place == self.next {
-            // All of the value is said anew.
-            for part in self.parts.remove(&(map, key.clone())).unwrap_or_default() {
-                self.operations.remove(&part);
-            }
+        match &operation {
+            Operation::Put(entry) => self.put(self.name(entry.map, &entry.key), operation),
+            Operation::Delete { map, key } => self.delete(self.name(*map, key), operation),
+            Operation::Write { .. } => self.write(operation),
+            Operation::Clear { map } => self.clear(*map),
         }
-        self.operations.insert(place, operation);
-        self.places.insert((map, key), place);
+    }
+
+    fn put(&mut self, name: Name, operation: Operation) {
+        let before = self.places.get(&name).and_then(|place| self.operations.get_mut(place));
+        if let Some(before @ Operation::Put(_)) = before {
+            // Another value; the entry stays where it is.
+            *before = operation;
+            return;
+        }
+        self.forget(&name);
+        self.last(name, operation);
+    }
+
+    fn delete(&mut self, name: Name, operation: Operation) {
+        self.forget(&name);
+        if self.own.contains(&name) {
+            self.last(name, operation);
+        }
+    }
+
+    /// Whatever has been said of an entry.
+    fn forget(&mut self, name: &Name) {
+        let parts = self.parts.remove(name).unwrap_or_default();
+        for place in parts.into_iter().chain(self.places.remove(name)) {
+            self.operations.remove(&place);
+        }
+    }
+
+    fn last(&mut self, name: Name, operation: Operation) {
+        self.next += 1;
+        self.operations.insert(self.next, operation);
+        self.places.insert(name, self.next);
     }
 
     /// A part of a value: of one that was said here, or of one that the program has by itself.
     fn write(&mut self, operation: Operation) {
         let Operation::Write { map, key, at, bytes } = &operation else { return };
-        let (name, from) = ((*map, key.clone()), *at as usize);
+        let (name, from) = (self.name(*map, key), *at as usize);
         if let Some(place) = self.places.get(&name)
             && let Some(Operation::Put(entry)) = self.operations.get_mut(place)
         {
@@ -85,6 +123,7 @@ impl Journal {
         self.operations.retain(|_, operation| operation.map() != map);
         self.places.retain(|(of, _), _| *of != map);
         self.parts.retain(|(of, _), _| *of != map);
+        self.own.retain(|(of, _)| *of != map);
         self.next += 1;
         self.operations.insert(self.next, Operation::Clear { map });
     }
@@ -108,6 +147,8 @@ mod tests {
         };
         let delete = |map, key: u8| Operation::Delete { map, key: Key::Bytes(vec![key]) };
         let mut journal = Journal::default();
+        // The program has it from the beginning.
+        journal.own.insert((0, Key::Bytes(vec![2])));
         let all = [put(0, 1, 1), put(0, 2, 2), put(0, 1, 3), put(1, 1, 1), delete(0, 2)];
         all.into_iter().for_each(|operation| journal.note(operation));
         let left: Vec<_> = journal.operations().cloned().collect();
@@ -118,6 +159,84 @@ mod tests {
         journal.note(put(0, 5, 5));
         let left: Vec<_> = journal.operations().cloned().collect();
         assert_eq!(left, [put(1, 1, 1), Operation::Clear { map: 0 }, put(0, 5, 5)]);
+    }
+
+    /// A program with a table of prefixes and one of exact keys, each of which has an entry.
+    fn program() -> (Vec<Map>, Vec<u8>) {
+        let map = |name: &str, kind| Map {
+            name: name.to_owned(),
+            kind,
+            key_size: 8,
+            value_size: 1,
+            max_entries: 1 << 20,
+        };
+        let maps = vec![map("prefixes", MapKind::LpmTrie), map("exact", MapKind::Hash)];
+        let entry = |map, key| Entry { map, key, value: vec![7] };
+        let exit = p4::object::Instruction {
+            opcode: p4::object::opcode::EXIT,
+            ..p4::object::Instruction::default()
+        };
+        let object = p4::object::Object {
+            code: vec![exit],
+            functions: [(0, p4::object::ENTRY.to_owned())].into(),
+            maps: maps.clone(),
+            entries: vec![entry(0, prefix(8, [10, 9, 9, 9])), entry(1, exact(10))],
+            ..p4::object::Object::default()
+        };
+        (maps, p4::object::write(&object).unwrap())
+    }
+
+    fn prefix(length: u32, address: [u8; 4]) -> Key {
+        Key::Bytes([length.to_ne_bytes(), address].concat())
+    }
+
+    fn exact(number: u64) -> Key {
+        Key::Bytes(number.to_ne_bytes().to_vec())
+    }
+
+    fn put(map: u32, key: Key) -> Operation {
+        Operation::Put(Entry { map, key, value: vec![1] })
+    }
+
+    #[test]
+    fn what_came_and_went_is_forgotten() {
+        let (maps, object) = program();
+        let mut journal = Journal::new(&maps, &object);
+        for number in 0..500_000_u32 {
+            let key = prefix(32, number.to_be_bytes());
+            journal.note(put(0, key.clone()));
+            journal.note(Operation::Delete { map: 0, key });
+            let key = exact(number.into());
+            journal.note(put(1, key.clone()));
+            journal.note(Operation::Write { map: 1, key: key.clone(), at: 0, bytes: vec![2] });
+            journal.note(Operation::Delete { map: 1, key });
+        }
+        let left: Vec<_> = journal.operations().cloned().collect();
+        assert_eq!(left, [Operation::Delete { map: 1, key: exact(10) }], "the program's own");
+        assert_eq!((journal.places.len(), journal.parts.len()), (1, 0));
+    }
+
+    #[test]
+    fn what_the_program_has_stays_deleted() {
+        let (maps, object) = program();
+        let mut journal = Journal::new(&maps, &object);
+        let told = |journal: &Journal| journal.operations().cloned().collect::<Vec<_>>();
+        let gone = [
+            Operation::Delete { map: 0, key: prefix(8, [10, 0, 0, 0]) },
+            Operation::Delete { map: 1, key: exact(10) },
+        ];
+        journal.note(Operation::Write { map: 1, key: exact(10), at: 0, bytes: vec![2] });
+        gone.iter().cloned().for_each(|delete| journal.note(delete));
+        assert_eq!(told(&journal), gone);
+        journal.note(put(0, prefix(8, [10, 1, 2, 3])));
+        journal.note(put(0, prefix(8, [10, 0, 0, 0])));
+        assert_eq!(told(&journal), [gone[1].clone(), put(0, prefix(8, [10, 0, 0, 0]))]);
+        journal.note(Operation::Delete { map: 0, key: prefix(8, [10, 3, 2, 1]) });
+        assert_eq!(journal.operations().count(), 2, "one prefix has many forms");
+        journal.note(Operation::Clear { map: 0 });
+        journal.note(put(0, prefix(8, [10, 0, 0, 0])));
+        journal.note(Operation::Delete { map: 0, key: prefix(8, [10, 0, 0, 0]) });
+        assert_eq!(told(&journal), [gone[1].clone(), Operation::Clear { map: 0 }]);
     }
 
     #[test]

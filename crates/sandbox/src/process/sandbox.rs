@@ -113,6 +113,7 @@ impl Sandbox {
         vm_feed::check(vm.as_ref(), &peer.keys)?;
         Ok(Self {
             flights: Flights::new(arena.frames(), places),
+            journal: Journal::new(&peer.maps, object),
             maps: peer.maps.clone(),
             digests: Digests::new(&config, &peer.digests),
             engine: peer.engine,
@@ -126,7 +127,6 @@ impl Sandbox {
             ready: VecDeque::new(),
             counters: Counters::default(),
             failures: VecDeque::new(),
-            journal: Journal::default(),
             version: 1,
             busy_until: Instant::now(),
             looks: 0,

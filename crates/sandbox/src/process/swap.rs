@@ -143,7 +143,7 @@ impl Sandbox {
         while self.flying() > 0 && matches!(self.state, State::Running(_)) {
             self.collect();
         }
-        let mut journal = Journal::default();
+        let mut journal = Journal::new(&peer.maps, &object);
         match self.state {
             State::Evicted => return Err(StartError::Evicted),
             State::Running(_) | State::Waiting(_) | State::Starting(_) => {
