@@ -26,6 +26,7 @@ pub mod syntax;
 #[cfg(test)]
 mod test_programs;
 pub mod vm;
+mod words;
 
 pub use preprocessor::Includes;
 
@@ -49,7 +50,7 @@ pub fn parse(name: &str, text: &str, includes: &dyn Includes) -> Parsed {
     let mut parsed = Parsed::default();
     let (sources, diagnostics) = (&mut parsed.sources, &mut parsed.diagnostics);
     let tokens = preprocessor::preprocess(name, text, includes, sources, diagnostics);
-    parsed.program = syntax::parse(&tokens, diagnostics);
+    parsed.program = syntax::parse(&tokens, sources, diagnostics);
     parsed
 }
 

@@ -56,7 +56,8 @@ impl Checker<'_> {
         }
         if given.len() > parameters.len() {
             let told = Diagnostic::error(span, "there are too many arguments");
-            return self.refuse(told.label(format!("expected {}", listed(parameters))));
+            let label = format!("expected {}, not {}", listed(parameters), given.len());
+            return self.refuse(told.label(label));
         }
         let mut by_name = HashMap::new();
         for argument in given {
@@ -206,7 +207,8 @@ pub(super) fn is_generic(of: &Type) -> bool {
     }
 }
 
-fn listed(parameters: &[Parameter]) -> String {
+/// What a call has to hand over.
+pub(super) fn listed(parameters: &[Parameter]) -> String {
     if parameters.is_empty() {
         return "none".into();
     }

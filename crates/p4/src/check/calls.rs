@@ -3,13 +3,14 @@
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
+use super::arguments::listed;
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, Told};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{
     ActionCall, ActionId, BlockBody, BlockId, Callee, Expression, ExpressionKind, ExternCall,
-    ExternFunctionId, FunctionId, Instance, InstanceId, InstanceKind, Prototype, RecordKind,
-    StatementKind, TableId, Type, Value,
+    ExternFunctionId, FunctionId, Instance, InstanceId, InstanceKind, Parameter, Prototype,
+    RecordKind, StatementKind, TableId, Type, Value,
 };
 use crate::source::Span;
 use crate::syntax::ast::{self, ExpressionKind as Kind};
@@ -88,7 +89,10 @@ impl Checker<'_> {
                     |id: &&FunctionId| Self::may_take(&parameters(self, **id), call.arguments);
                 match all.iter().find(fits) {
                     Some(id) => *id,
-                    None => return self.no_overload(name, call.span),
+                    None => {
+                        let all: Vec<_> = all.iter().map(|id| parameters(self, *id)).collect();
+                        return self.no_overload(name, call.span, &all);
+                    }
                 }
             }
         };
@@ -99,8 +103,10 @@ impl Checker<'_> {
         Ok(Expression { span: call.span, of, kind: ExpressionKind::Call(chosen, arguments) })
     }
 
-    fn no_overload<T>(&mut self, name: &str, span: Span) -> Checked<T> {
-        self.wrong(span, format!("no `{name}` takes these arguments"))
+    fn no_overload<T>(&mut self, name: &str, span: Span, all: &[Vec<Parameter>]) -> Checked<T> {
+        let told = Diagnostic::error(span, format!("no `{name}` takes these arguments"));
+        let all: Vec<_> = all.iter().map(|one| listed(one)).collect();
+        self.refuse(told.help(format!("it takes {}", all.join("; or "))))
     }
 
     fn extern_call(
@@ -120,7 +126,11 @@ impl Checker<'_> {
                 };
                 match all.iter().find(fits) {
                     Some(id) => *id,
-                    None => return self.no_overload(name, call.span),
+                    None => {
+                        let all: Vec<_> =
+                            all.iter().map(|id| function(self, *id).parameters).collect();
+                        return self.no_overload(name, call.span, &all);
+                    }
                 }
             }
         };

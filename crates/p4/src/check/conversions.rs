@@ -35,6 +35,8 @@ impl Checker<'_> {
             told = told.help(format!("a cast says what is meant: ({})…", wanted.trim_matches('`')));
         } else if matches!((&from.of, to), (Type::Bits { width: 1, .. }, Type::Bool)) {
             told = told.help("compare it with 1");
+        } else if matches!((&from.of, to), (Type::Bits { .. }, Type::Bool)) {
+            told = told.help("compare it: `… != 0`");
         }
         self.refuse(told)
     }

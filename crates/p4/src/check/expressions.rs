@@ -134,7 +134,7 @@ impl Checker<'_> {
         let what = self.describe(of);
         let mut told = Diagnostic::error(name.span, format!("{what} has no `{}`", name.text));
         let known: Vec<_> = known.collect();
-        if let Some(similar) = super::scope::closest(&name.text, known.iter().cloned()) {
+        if let Some(similar) = crate::words::closest(&name.text, known.iter().cloned()) {
             told = told.help(format!("it has `{similar}`"));
         } else if !known.is_empty() && known.len() <= 12 {
             let all: Vec<_> = known.iter().map(|one| format!("`{one}`")).collect();

@@ -2,6 +2,7 @@
 
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, constant};
+use crate::diagnostic::Diagnostic;
 use crate::ir::{Expression, ExpressionKind, Type, Value};
 use crate::source::Span;
 use crate::syntax::ast::{self, ExpressionKind as Kind};
@@ -35,6 +36,10 @@ impl Checker<'_> {
                 Ok(self.field(span, of, at, to))
             }
             None => {
+                if self.is_header(&of.of) && &*name.text == "isValid" {
+                    let told = Diagnostic::error(name.span, "`isValid` is called");
+                    return self.refuse(told.help("write `isValid()`"));
+                }
                 let known: Vec<_> =
                     fields.iter().map(|field| field.declared.name.clone()).collect();
                 self.no_member(name, &of.of.clone(), known.into_iter())
@@ -56,10 +61,12 @@ impl Checker<'_> {
     }
 
     fn enum_member(&mut self, span: Span, of: &Type, name: &ast::Name) -> Checked<Expression> {
-        let members = match of {
-            Type::Enum(id) => self.program.enums[id.index()].members.clone(),
-            _ => Vec::new(),
+        let Type::Enum(id) = of else {
+            let what = self.describe(of);
+            let told = Diagnostic::error(span, format!("{what} is a type, and has no values"));
+            return self.refuse(told.help("write the name of a parameter or a variable of it"));
         };
+        let members = self.program.enums[id.index()].members.clone();
         match members.iter().position(|(member, _)| *member == name.text) {
             Some(at) => {
                 let value = match &members[at].1 {

@@ -10,6 +10,7 @@ mod cells;
 mod conversions;
 mod declarations;
 mod direct;
+mod elsewhere;
 mod expressions;
 mod functions;
 mod instances;
@@ -31,6 +32,9 @@ mod types;
 mod unassigned;
 mod vm;
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{
     BlockId, Declared, Expression, ExpressionKind, InstanceId, Program, Type, Value, Variable,
@@ -51,6 +55,7 @@ type Checked<T> = Result<T, Told>;
 /// Makes a program of its syntax.
 pub(crate) fn check(syntax: &ast::Program, problems: &mut Diagnostics) -> Program {
     let mut checker = Checker::new(problems);
+    checker.declared = elsewhere::declared(syntax);
     for declaration in &syntax.declarations {
         checker.top_declaration(declaration);
     }
@@ -104,6 +109,8 @@ struct Checker<'c> {
     depths: Depths,
     block_types: Vec<BlockType>,
     packages: Vec<Package>,
+    /// Where a package is made that is not called `main`.
+    other_main: Option<Span>,
     place: Place,
     /// What the function around it gives.
     returns: Type,
@@ -111,6 +118,8 @@ struct Checker<'c> {
     /// What is made in the parser or control around it.
     instances: Vec<InstanceId>,
     direct: direct::Direct,
+    /// Where names are declared, also where they mean nothing yet.
+    declared: HashMap<Arc<str>, Span>,
 }
 
 impl<'c> Checker<'c> {
@@ -126,11 +135,13 @@ impl<'c> Checker<'c> {
             depths: Depths::default(),
             block_types: Vec::new(),
             packages: Vec::new(),
+            other_main: None,
             place: Place::Top,
             returns: Type::Void,
             loops: 0,
             instances: Vec::new(),
             direct: direct::Direct::default(),
+            declared: HashMap::new(),
         }
     }
 

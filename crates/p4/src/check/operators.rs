@@ -37,7 +37,11 @@ impl Checker<'_> {
     fn not_for<T>(&mut self, span: Span, value: &Expression) -> Checked<T> {
         let what = self.describe(&value.of);
         let told = Diagnostic::error(span, format!("this operator is not for {what}"));
-        self.refuse(told)
+        self.refuse(if value.of.is_bits() {
+            told.help("`~` turns bits around, and `… == 0` compares")
+        } else {
+            told
+        })
     }
 
     pub(super) fn binary_of(

@@ -8,6 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::{BlockBody, BlockId, Declared, Made, Main, NotMade, Parameter, Type};
 use crate::source::Span;
 use crate::syntax::ast::{self, TypeKind};
+use crate::words::MAIN;
 
 /// `parser name<…>(…);` or `control name<…>(…);`
 pub(super) struct BlockType {
@@ -118,6 +119,8 @@ impl Checker<'_> {
                 package: package.declared.name,
                 arguments: made,
             });
+        } else {
+            self.other_main = Some(written.name.span);
         }
         Ok(())
     }
@@ -173,6 +176,12 @@ impl Checker<'_> {
             return;
         }
         if let Some(main) = &self.program.main {
+            if &*main.package != "ubpf" {
+                let message = format!("`{}` is no package of this model", main.package);
+                let told = Diagnostic::error(main.span, message);
+                self.problems.add(told.help(format!("write {MAIN}")));
+                return;
+            }
             let Err(why) = self.program.elaborate() else { return };
             let (span, help) = match &why {
                 NotMade::NoMain | NotMade::TooMany => {
@@ -186,8 +195,11 @@ impl Checker<'_> {
             self.problems.add(Diagnostic::error(span, why.to_string()).help(help));
             return;
         }
-        let told = Diagnostic::error(Span::default(), "the program has no `main`");
-        let help = "say what it is made of: `ubpf(parse(), pipeline(), deparser()) main;`";
-        self.problems.add(told.help(help));
+        let span = self.other_main.unwrap_or_default();
+        let told = Diagnostic::error(span, "the program has no `main`");
+        self.problems.add(match self.other_main {
+            Some(_) => told.label("expected `main`"),
+            None => told.help(format!("say what it is made of: {MAIN}")),
+        });
     }
 }

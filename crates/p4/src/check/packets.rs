@@ -24,14 +24,25 @@ impl Checker<'_> {
                 let kind = ExpressionKind::PacketLength;
                 Ok(Called::Value(Expression { span: call.span, of: Type::bit(32), kind }))
             }
-            ("extract" | "lookahead" | "advance" | "length", _) => {
-                self.wrong(call.span, format!("no `{}` takes these arguments", name.text))
-            }
+            ("extract" | "lookahead" | "advance" | "length", _) => self.other_arguments(name, call),
             _ => {
                 let names = ["extract", "lookahead", "advance", "length"].map(Into::into);
                 self.no_packet_method(name, "packet_in", &names)
             }
         }
+    }
+
+    /// Tells what a method takes that has other arguments.
+    fn other_arguments<T>(&mut self, name: &ast::Name, call: Call<'_>) -> Checked<T> {
+        let message = format!("no `{}` takes these arguments", name.text);
+        let told = Diagnostic::error(call.span, message);
+        self.refuse(told.help(match &*name.text {
+            "extract" => "write `extract(header)`, or `extract(header, bits)` with a varbit field",
+            "lookahead" => "write `lookahead<TYPE>()`",
+            "advance" => "write `advance(bits)`",
+            "emit" => "write `emit(header)`, once for each header",
+            _ => "write `length()`",
+        }))
     }
 
     fn no_packet_method<T>(
@@ -118,6 +129,9 @@ impl Checker<'_> {
     ) -> Checked<Called> {
         let ("emit", [ast::Argument { value: Some(value), .. }]) = (&*name.text, call.arguments)
         else {
+            if &*name.text == "emit" {
+                return self.other_arguments(name, call);
+            }
             return self.no_packet_method(name, "packet_out", &["emit".into()]);
         };
         self.require(call.span, Place::Apply, "`emit` belongs in a deparser's `apply`")?;

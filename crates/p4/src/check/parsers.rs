@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::scope::{Symbol, closest};
+use super::scope::Symbol;
 use super::{Checked, Checker, Place, Told, declared};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Block, BlockBody, State, StateId, Target, Transition, Type, ValueSet, ValueSetId};
@@ -124,7 +124,8 @@ impl Checker<'_> {
             return Ok(*target);
         }
         let mut told = Diagnostic::error(name.span, format!("there is no state `{}`", name.text));
-        if let Some(similar) = closest(&name.text, ids.keys().map(|&one| one.into())) {
+        if let Some(similar) = crate::words::closest(&name.text, ids.keys().map(|&one| one.into()))
+        {
             told = told.help(format!("there is `{similar}`"));
         }
         self.refuse(told)

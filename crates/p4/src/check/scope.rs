@@ -108,39 +108,6 @@ impl Scopes {
     /// The known name that is most like one that is not known.
     pub(super) fn similar(&self, name: &str) -> Option<Arc<str>> {
         let known = self.open.iter().rev().flat_map(HashMap::keys);
-        closest(name, known.cloned())
-    }
-}
-
-/// The one of these that is most like `name`, if any is likely to be meant.
-pub(super) fn closest(name: &str, known: impl Iterator<Item = Arc<str>>) -> Option<Arc<str>> {
-    // To compare takes the product of the lengths.
-    let length = |name: &str| Some(name.chars().take(65).count()).filter(|&long| long <= 64);
-    let long = length(name)?;
-    let far = (long / 3).max(1);
-    let near = known.filter_map(|one| {
-        length(&one).filter(|other| other.abs_diff(long) <= far)?;
-        let distance = strsim::damerau_levenshtein(name, &one);
-        (distance <= far).then_some((distance, one))
-    });
-    near.min().map(|(_, one)| one)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_most_like_a_name_is_found() {
-        let found = |name: &str, known: &[&str]| {
-            closest(name, known.iter().map(|&one| one.into())).map(|one| one.to_string())
-        };
-        assert_eq!(found("haeder", &["heads", "header", "x"]).as_deref(), Some("header"));
-        assert_eq!(found("x", &["y", "xyz"]).as_deref(), Some("y"));
-        assert_eq!(found("header", &["head_of_it", "h"]), None);
-        // Nobody compares long ones: it would take memory without end.
-        let long = "a".repeat(300_000);
-        assert_eq!(found(&long, &[&long, "a"]), None);
-        assert_eq!(found("a", &[&long]), None);
+        crate::words::closest(name, known.cloned())
     }
 }

@@ -282,7 +282,12 @@ impl Checker<'_> {
         let of = self.type_of(of)?;
         if matches!(of, Type::Extern(..)) || !is_of_packets(&of) {
             let what = self.describe(&of);
-            return self.wrong(written.name.span, format!("a variable is no {what}"));
+            let told = Diagnostic::error(written.name.span, format!("a variable is no {what}"));
+            return self.refuse(if of == Type::Integer {
+                told.help("say how many bits it has: `bit<32>`, or `int<32>` with a sign")
+            } else {
+                told
+            });
         }
         let value = match value {
             Some(value) => Some(self.expression_as(value, &of)?),

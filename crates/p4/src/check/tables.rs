@@ -14,9 +14,22 @@ use crate::ir::{
 use crate::model::Object;
 use crate::source::Span;
 use crate::syntax::ast::{self, Direction, ExpressionKind as Kind, PropertyValue};
+use crate::words::closest_word;
 
 /// As many entries as a table has that does not say its size.
 const SIZE: u32 = 1024;
+/// What a table may have.
+const PROPERTIES: [&str; 9] = [
+    "key",
+    "actions",
+    "default_action",
+    "entries",
+    "size",
+    "largest_priority_wins",
+    "priority_delta",
+    "psa_direct_counter",
+    "psa_direct_meter",
+];
 /// The most entries that a table may have.
 const MAX_SIZE: u32 = 1 << 24;
 /// The highest priority that an entry may have.
@@ -122,9 +135,17 @@ impl Checker<'_> {
                     if counts { &mut parts.direct_counter } else { &mut parts.direct_meter };
                 *place = object;
             }
-            (name, _) => return self.unsupported(span, &format!("the property `{name}`")),
+            (name, _) => return self.no_property(name, span),
         }
         Ok(())
+    }
+
+    fn no_property(&mut self, name: &str, span: Span) -> Checked<()> {
+        let Some(near) = closest_word(name, &PROPERTIES) else {
+            return self.unsupported(span, &format!("the property `{name}`"));
+        };
+        let told = Diagnostic::error(span, format!("a table has no property `{name}`"));
+        self.refuse(told.help(format!("it has `{near}`")))
     }
 
     // ---- keys ----
@@ -156,6 +177,11 @@ impl Checker<'_> {
     fn match_kind(&mut self, written: &ast::Name) -> Checked<MatchKind> {
         if !self.program.match_kinds.contains(&written.text) {
             let known = self.program.match_kinds.clone();
+            if matches!(&*written.text, "exact" | "lpm" | "ternary" | "range" | "optional") {
+                let message = format!("`{}` is not declared", written.text);
+                let help = "`#include <ubpf_model.p4>` at the beginning declares it";
+                return self.refuse(Diagnostic::error(written.span, message).help(help));
+            }
             return self.no_member(written, &Type::MatchKind, known.into_iter());
         }
         Ok(match &*written.text {

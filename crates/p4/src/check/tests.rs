@@ -1,6 +1,7 @@
 //! What programs mean, and what is said of those that mean nothing.
 
 mod cells;
+mod meant;
 
 use crate::Checked;
 use crate::interpret::{Error, Machine};
@@ -373,7 +374,13 @@ fn programs_are_made_for_their_model() {
     refuses(&with("ubpf(prs(), dprs(), c()) main;", good), "`dprs` is no `pipeline`");
     refuses(&with("ubpf(c(), c(), dprs()) main;", good), "`c` is not a parser");
     refuses(&with("ubpf(prs(), c, dprs()) main;", good), "`c()` makes one");
-    refuses(&with("V1Switch(prs(), c(), dprs()) main;", good), "`V1Switch` is not declared");
+    let other = with("V1Switch(prs(), c(), dprs()) main;", good);
+    refuses(&other, "`V1Switch` is not declared");
+    refuses(&other, "this model's package is `ubpf(parse(), pipeline(), deparser()) main;`");
+    refuses(&with("ubpf(prs(), c(), dprs()) Main;", good), "expected `main`");
+    let own = "control part(inout headers h); package own(part p);";
+    let good = format!("{good} control o(inout headers h) {{ apply {{ }} }}");
+    refuses(&with(&format!("{own} own(o()) main;"), &good), "`own` is no package of this model");
     let other = "struct more { } control c(inout headers hdr, inout more meta, inout standard_metadata std) { apply { } }";
     refuses(&with(MAIN, other), "this is inout `more`, not inout `meta_t`");
     let wrong_way =

@@ -101,7 +101,13 @@ impl<'c> Checker<'c> {
                 if !self.is_header(&of) && !matches!(of, Type::Parameter(_)) {
                     let what = self.describe(&of);
                     let wrong = Diagnostic::error(element.span, "only headers can be stacked");
-                    return self.refuse(wrong.label(format!("this is {what}")));
+                    let wrong = wrong.label(format!("this is {what}"));
+                    return self.refuse(if of.is_bits() {
+                        wrong
+                            .help("`bit<8>` has eight bits, and a `Register` keeps values by index")
+                    } else {
+                        wrong
+                    });
                 }
                 let size = self.known_size(size, "a stack's size", 1..=MAX_STACK)?;
                 Type::Stack(Arc::new(of), size)
@@ -157,15 +163,20 @@ impl<'c> Checker<'c> {
         if let Some(symbol) = self.scopes.find(name) {
             return Ok(symbol.clone());
         }
-        let mut unknown = Diagnostic::error(span, format!("`{name}` is not declared"));
-        if let Some(similar) = self.scopes.similar(name) {
-            unknown = unknown.help(format!("`{similar}` is"));
-        } else if matches!(name, "packet_in" | "packet_out" | "NoAction" | "standard_metadata") {
-            unknown = unknown.help("`#include <ubpf_model.p4>` at the beginning declares it");
-        } else if matches!(name, "Counter" | "DirectCounter" | "Meter" | "DirectMeter" | "Digest") {
-            unknown = unknown.help("`#include <kaido.p4>` at the beginning declares it");
+        let unknown = Diagnostic::error(span, format!("`{name}` is not declared"));
+        if let Some(&elsewhere) = self.declared.get(name) {
+            let (why, help) = if elsewhere.start > span.start {
+                ("it is declared here, below", "a name is known from its declaration on")
+            } else {
+                ("it is declared here, within", "hand it over as a parameter")
+            };
+            return self.refuse(unknown.related(elsewhere, why).help(help));
         }
-        self.refuse(unknown)
+        let similar = self.scopes.similar(name).map(|similar| format!("`{similar}` is"));
+        self.refuse(match similar.or_else(|| crate::words::meant(name)) {
+            Some(help) => unknown.help(help),
+            None => unknown,
+        })
     }
 
     pub(super) fn calls_itself<T>(&mut self, name: &ast::Name) -> Checked<T> {

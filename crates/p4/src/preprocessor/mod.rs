@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lexer::{Kind, Token, tokens};
 use crate::source::{MAX_BYTES, Sources, Span};
+use crate::words::closest_word;
 use macros::Macro;
 
 /// Where included files come from.
@@ -27,6 +28,11 @@ pub trait Includes {
 
 /// What diagnostics call the file of [`Includes::defines`].
 const DEFINES: &str = "<defines>";
+
+const DIRECTIVES: [&str; 13] = [
+    "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "else", "endif", "error",
+    "warning", "line", "pragma",
+];
 
 /// How deep files may include each other.
 const MAX_DEPTH: usize = 64;
@@ -176,10 +182,13 @@ impl Preprocessor<'_> {
             other => {
                 let unknown =
                     Diagnostic::error(word.span, format!("there is no directive `#{other}`"));
-                self.problems.add(unknown.help(
-                    "directives are #include, #define, #undef, #if, #ifdef, #ifndef, #elif, \
-                     #else, #endif, #error, #warning, #line and #pragma",
-                ));
+                self.problems.add(unknown.help(match closest_word(other, &DIRECTIVES) {
+                    Some(near) => format!("`#{near}` is one"),
+                    None => format!(
+                        "a comment begins with `//`; directives are #{}",
+                        DIRECTIVES.join(", #")
+                    ),
+                }));
             }
         }
     }
@@ -223,16 +232,18 @@ impl Preprocessor<'_> {
             )
         } else {
             let odd = Diagnostic::error(place, "this is no file's name");
-            return self.problems.add(odd.help("write \"NAME\" or <NAME>"));
+            return self.problems.add(odd.help("write \"NAME\" or <NAME>, and nothing behind it"));
         };
         if self.depth == MAX_DEPTH {
             let message = format!("files include each other more than {MAX_DEPTH} deep");
             return self.error(place, message);
         }
         self.flush();
-        let found = match crate::model::text(&name) {
-            Some(text) if system => Ok((format!("<{name}>"), text.to_owned())),
-            _ => self.includes.read(&name, from, system),
+        let of_model = || Some((format!("<{name}>"), crate::model::text(&name)?.to_owned()));
+        // A file in quotes is looked for beside this one first.
+        let found = match of_model().filter(|_| system) {
+            Some(found) => Ok(found),
+            None => self.includes.read(&name, from, system).or_else(|why| of_model().ok_or(why)),
         };
         match found {
             Ok((name, text)) => {
@@ -240,7 +251,13 @@ impl Preprocessor<'_> {
                 self.file(&name, &text, place);
                 self.depth -= 1;
             }
-            Err(why) => self.error(place, format!("cannot include {name}: {why}")),
+            Err(why) => {
+                let told = Diagnostic::error(place, format!("cannot include {name}: {why}"));
+                self.problems.add(match crate::words::meant_file(&name) {
+                    Some(help) => told.help(help),
+                    None => told,
+                });
+            }
         }
     }
 

@@ -48,6 +48,16 @@ fn macros_are_replaced() {
 }
 
 #[test]
+fn the_models_files_are_there_in_quotes_too() {
+    let all = run("#include \"vm.p4\"", &[]);
+    assert!(all.0.contains("vm_info") && all.1.is_empty(), "{all:?}");
+    // A file of the program's own goes before.
+    let own = run("#include \"vm.p4\"", &[("vm.p4", "own")]);
+    assert_eq!(own, ("own".to_owned(), Vec::new()));
+    says("#include <v1model.p4>", "1: cannot include v1model.p4: there is no such file");
+}
+
+#[test]
 fn no_macro_is_replaced_within_itself() {
     gives("#define A A B\nA", "A B");
     gives("#define A B\n#define B A\nA B", "A B");

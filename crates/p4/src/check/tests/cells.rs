@@ -87,7 +87,7 @@ fn what_a_table_has_is_its_actions_own() {
         (
             "table u { actions = { plain; } psa_direct_meters = m; }",
             "t.apply(); u.apply();",
-            "the property `psa_direct_meters`: kaido does not support",
+            "it has `psa_direct_meter`",
         ),
         (
             "DirectMeter(PSA_MeterType_t.BYTES) other;",

@@ -14,6 +14,7 @@ impl Parser<'_> {
             return Ok(None);
         }
         let annotations = self.annotations()?;
+        self.check_word()?;
         let word = &*self.next().text;
         let declared = match word {
             "const" => self.constant(annotations)?,
@@ -155,6 +156,7 @@ impl Parser<'_> {
         let type_parameters = self.type_parameters()?;
         let fields = self.members(|parser| {
             let annotations = parser.annotations()?;
+            parser.check_word()?;
             let of = parser.parse_type()?;
             let name = parser.name("a field's name")?;
             parser.expect(";")?;

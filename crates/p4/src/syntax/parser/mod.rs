@@ -6,6 +6,7 @@
 
 mod declarations;
 mod expressions;
+mod hints;
 mod objects;
 mod statements;
 mod tables;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use super::ast::{Argument, Name, Program};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lexer::{Kind, Token};
-use crate::source::Span;
+use crate::source::{Sources, Span};
 
 /// How deep anything may be nested: the compiler's stack has an end.
 const MAX_NESTING: usize = 100;
@@ -77,10 +78,13 @@ pub(super) struct Told;
 type Parsed<T> = Result<T, Told>;
 
 /// Makes a program of tokens, of which the last one is [`Kind::End`].
-pub(crate) fn parse(tokens: &[Token], problems: &mut Diagnostics) -> Program {
+pub(crate) fn parse(tokens: &[Token], sources: &Sources, problems: &mut Diagnostics) -> Program {
     let mut parser = Parser {
         tokens,
+        sources,
         at: 0,
+        begun: 0,
+        unclosed: None,
         problems,
         nesting: 0,
         height: 0,
@@ -92,6 +96,7 @@ pub(crate) fn parse(tokens: &[Token], problems: &mut Diagnostics) -> Program {
     let mut program = Program::default();
     while parser.next().kind != Kind::End {
         let from = parser.at;
+        parser.begun = from;
         match parser.top_declaration() {
             Ok(Some(declaration)) => program.declarations.push(declaration),
             Ok(None) => {}
@@ -103,7 +108,12 @@ pub(crate) fn parse(tokens: &[Token], problems: &mut Diagnostics) -> Program {
 
 struct Parser<'p> {
     tokens: &'p [Token],
+    sources: &'p Sources,
     at: usize,
+    /// Where the statement or the declaration begins that is being read.
+    begun: usize,
+    /// The token in front of which a brace is missing, as was told.
+    unclosed: Option<usize>,
     problems: &'p mut Diagnostics,
     nesting: usize,
     /// How high the tree of the last expression is, and the highest of those beside it.
@@ -165,11 +175,16 @@ impl<'p> Parser<'p> {
             return Ok(self.advance().span);
         }
         // What ends something is missed behind it, not at what comes next.
-        if matches!(text, ";" | ")" | "]" | "}" | ">") && self.at > 0 && self.next().begins_line {
+        let is_behind = self.next().begins_line || text == ";" && self.at("}");
+        if matches!(text, ";" | ")" | "]" | "}" | ">") && self.at > 0 && is_behind {
             let end = self.last_span().end;
             let behind = Span { start: end.saturating_sub(1), end };
             let missing = Diagnostic::error(behind, format!("`{text}` is missing"));
-            self.problems.add(missing.label(format!("expected `{text}` behind this")));
+            let missing = missing.label(format!("expected `{text}` behind this"));
+            self.problems.add(match self.hint(&format!("`{text}`")) {
+                Some(help) => missing.help(help),
+                None => missing,
+            });
             return Err(Told);
         }
         Err(self.unexpected(&format!("`{text}`")))
@@ -182,7 +197,11 @@ impl<'p> Parser<'p> {
             Kind::End => "the program ends here".to_owned(),
             _ => format!("`{}` was not expected here", next.text),
         };
-        self.problems.add(Diagnostic::error(next.span, found).label(format!("expected {wanted}")));
+        let told = Diagnostic::error(next.span, found).label(format!("expected {wanted}"));
+        self.problems.add(match self.hint(wanted) {
+            Some(help) => told.help(help),
+            None => told,
+        });
         Told
     }
 
@@ -199,7 +218,11 @@ impl<'p> Parser<'p> {
         if next.kind == Kind::Word {
             let message = format!("`{}` is a word of the language, and no name", next.text);
             let told = Diagnostic::error(next.span, message).label(format!("expected {what}"));
-            self.problems.add(told.help(format!("call it `{}_`", next.text)));
+            let help = self.hint(what).or_else(|| Self::other_name(&next.text, what));
+            self.problems.add(match help {
+                Some(help) => told.help(help),
+                None => told,
+            });
             return Err(Told);
         }
         Err(self.unexpected(what))
@@ -289,18 +312,29 @@ impl<'p> Parser<'p> {
     }
 
     /// Parts in braces. One that is wrong is told, and left out.
-    fn members<T>(&mut self, mut part: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+    fn members<T>(&mut self, part: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        self.braced(false, part)
+    }
+
+    /// The same; `holds_more`: tables, actions and states may stand there.
+    fn braced<T>(
+        &mut self,
+        holds_more: bool,
+        mut part: impl FnMut(&mut Self) -> Parsed<T>,
+    ) -> Parsed<Vec<T>> {
+        let open = self.at;
         self.expect("{")?;
         self.nested(|parser| {
             let mut found = Vec::new();
-            while !parser.at("}") && parser.next().kind != Kind::End {
+            while parser.goes_on(open, holds_more) {
                 let from = parser.at;
+                parser.begun = from;
                 match part(parser) {
                     Ok(member) => found.push(member),
                     Err(Told) => parser.skip(from),
                 }
             }
-            parser.expect("}")?;
+            parser.take("}");
             Ok(found)
         })
     }

@@ -29,8 +29,9 @@ impl Parser<'_> {
         }
         let constructor = if self.at("(") { self.parameters()? } else { Vec::new() };
         let (mut locals, mut states) = (Vec::new(), Vec::new());
-        self.members(|parser| {
+        self.braced(true, |parser| {
             let annotations = parser.annotations()?;
+            parser.check_word()?;
             if parser.at("state") {
                 states.push(parser.state(annotations)?);
                 return Ok(());
@@ -130,8 +131,14 @@ impl Parser<'_> {
         }
         let constructor = if self.at("(") { self.parameters()? } else { Vec::new() };
         let (mut locals, mut apply) = (Vec::new(), None);
-        self.members(|parser| {
+        let told = self.problems.len();
+        self.braced(true, |parser| {
             let annotations = parser.annotations()?;
+            if parser.statements_outside()? {
+                apply.get_or_insert_default();
+                return Ok(());
+            }
+            parser.check_word()?;
             match &*parser.next().text {
                 "apply" if parser.look(1).is("{") => {
                     let span = parser.advance().span;
@@ -148,7 +155,8 @@ impl Parser<'_> {
             }
             Ok(())
         })?;
-        if apply.is_none() {
+        // What is wrong within may be the `apply` itself.
+        if apply.is_none() && self.problems.len() == told {
             let missing = Diagnostic::error(name.span, format!("`{}` has no `apply`", name.text));
             self.problems.add(missing.help("write `apply { }` at its end"));
         }

@@ -72,6 +72,7 @@ impl Parser<'_> {
             }
             "const" => self.declaration_within(Vec::new()),
             _ => {
+                self.check_word()?;
                 if let Some(declared) =
                     self.attempt(|parser| parser.variable_or_instance(Vec::new()))
                 {
@@ -168,7 +169,16 @@ impl Parser<'_> {
             return self.unexpected("`=`, or `;` behind a call");
         }
         let told = Diagnostic::error(value.span, "this value is not used");
-        self.problems.add(told.label("expected an assignment or a call"));
+        let told = told.label("expected an assignment or a call");
+        self.problems.add(match &value.kind {
+            ExpressionKind::Name(name) if matches!(&**name, "accept" | "reject") => {
+                told.help(format!("write `transition {name};`"))
+            }
+            ExpressionKind::Name(name) => told.help(format!(
+                "`{name}.apply();` applies a table or a control, and `{name}();` calls an action"
+            )),
+            _ => told,
+        });
         Told
     }
 

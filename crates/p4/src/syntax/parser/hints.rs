@@ -1,0 +1,220 @@
+//! What is said of words and marks that other languages have, and of brackets that are left open.
+
+use super::{KEYWORDS, Parsed, Parser, Told};
+use crate::diagnostic::Diagnostic;
+use crate::lexer::{Kind, Token};
+use crate::words;
+
+/// What statements and declarations of other languages begin with.
+const OTHERS: [(&[&str], &str); 8] = [
+    (&["elif", "elseif", "elsif"], "write `else if`"),
+    (&["while", "do"], "a loop has an end: `for (bit<8> i = 0; i < 4; i += 1) { … }`"),
+    (&["goto"], "a parser goes on with `transition STATE;`"),
+    (&["import", "include", "using"], "write `#include <ubpf_model.p4>`"),
+    (&["header_type"], "write `header NAME { … }`"),
+    (
+        &["function", "func", "fn", "def", "void"],
+        "write `TYPE NAME(…) { … }` or `action NAME(…) { … }`",
+    ),
+    (&["case"], "a case has no word in front: `1: { … }`"),
+    (&["select"], "write `transition select(…) { … }`"),
+];
+
+/// What begins at the top only.
+const AT_TOP: [&str; 9] = [
+    "control",
+    "enum",
+    "extern",
+    "header",
+    "header_union",
+    "package",
+    "parser",
+    "struct",
+    "typedef",
+];
+
+/// What begins a declaration.
+const DECLARATIONS: [&str; 14] = [
+    "action",
+    "apply",
+    "const",
+    "control",
+    "enum",
+    "extern",
+    "header",
+    "header_union",
+    "package",
+    "parser",
+    "state",
+    "struct",
+    "table",
+    "typedef",
+];
+
+/// What begins a statement, and nothing else.
+const STATEMENTS: [&str; 6] = ["if", "switch", "for", "return", "exit", "{"];
+
+impl Parser<'_> {
+    /// What to do about what was not expected.
+    pub(super) fn hint(&self, wanted: &str) -> Option<String> {
+        let back = |count| self.at.checked_sub(count).map_or("", |at| &*self.tokens[at].text);
+        let is_number = |count: usize| {
+            self.at.checked_sub(count).is_some_and(|at| self.tokens[at].kind == Kind::Integer)
+        };
+        let (next, ahead) = (&*self.next().text, &*self.look(1).text);
+        let mark = match (back(1), next) {
+            (_, "=") if ahead == ">" => "`>=` is greater or equal",
+            ("=", ">") => "`>=` is greater or equal",
+            (_, "=") if ahead == "<" => "`<=` is less or equal",
+            ("=", "<") => "`<=` is less or equal",
+            (_, "=") if wanted == "`)`" => "`==` compares",
+            ("<", ">") => "`!=` compares",
+            ("-", ">") => "a field stands behind a dot: `header.field`",
+            ("++", ";" | ")") | (_, "++") => "`x += 1` adds one",
+            ("-", ";" | ")") if back(2) == "-" => "`x -= 1` takes one away",
+            (_, "and") => "write `&&`",
+            (_, "or") => "write `||`",
+            ("not", _) => "write `!`",
+            (".", _) if is_number(2) && self.next().kind == Kind::Integer => {
+                "an address is a number: 10.0.0.1 is 0x0a000001"
+            }
+            (_, ":") if is_number(1) && self.look(1).kind == Kind::Integer => {
+                "an address is a number: 02:00:00:00:00:01 is 0x020000000001"
+            }
+            (_, "-") if self.at > 0 && Self::is_name(&self.tokens[self.at - 1]) => {
+                "names have letters, digits and `_`"
+            }
+            (_, word) if wanted == "a type" && AT_TOP.contains(&word) => {
+                "this is declared at the top, outside of all braces"
+            }
+            (_, "bit" | "int" | "varbit") if ahead != "<" => "a type has its width: `bit<8>`",
+            _ => return self.other_word(),
+        };
+        Some(mark.to_owned())
+    }
+
+    /// What to do about the word that what is being read begins with.
+    fn other_word(&self) -> Option<String> {
+        let first = self.tokens.get(self.begun)?;
+        let found = OTHERS.iter().find(|(words, _)| words.iter().any(|word| first.is(word)));
+        found.map(|(_, help)| (*help).to_owned())
+    }
+
+    /// Tells of a word in front of a declaration, or of a type's name, that is nearly one of the
+    /// language.
+    pub(super) fn check_word(&mut self) -> Parsed<()> {
+        let (next, second, third) = (self.next(), self.look(1), self.look(2));
+        let is_known = DECLARATIONS.contains(&&*next.text) || self.types.contains(&next.text);
+        if !Self::is_name(next) || is_known {
+            return Ok(());
+        }
+        let begins_body = ["{", "(", "<"].iter().any(|mark| third.is(mark));
+        let (what, help) = if Self::is_name(second) && begins_body || second.is("{") {
+            let near = words::closest_word(&next.text, &DECLARATIONS);
+            let other = self.other_word();
+            match near.map(|near| format!("`{near}` is one")).or(other) {
+                Some(help) => ("no word of the language", help),
+                None => return Ok(()),
+            }
+        } else if second.is("<") && third.kind == Kind::Integer {
+            match words::meant_type(&next.text) {
+                Some(of) => ("no type", format!("write `{}<{}>`", &of[..3], third.text)),
+                None => return Ok(()),
+            }
+        } else {
+            return Ok(());
+        };
+        let told = Diagnostic::error(next.span, format!("`{}` is {what}", next.text));
+        self.problems.add(told.help(help));
+        Err(Told)
+    }
+
+    /// Reads statements that stand in a control beside its `apply`, and says where they belong.
+    pub(super) fn statements_outside(&mut self) -> Parsed<bool> {
+        if !STATEMENTS.iter().any(|word| self.at(word)) {
+            return Ok(false);
+        }
+        let told = Diagnostic::error(self.next().span, "a statement stands in `apply`");
+        self.problems.add(told.help("write `apply { … }` around it"));
+        while !self.at("}") && self.next().kind != Kind::End {
+            self.statement()?;
+        }
+        Ok(true)
+    }
+
+    // ---- braces ----
+
+    /// Whether what is in braces goes on: the brace that ends it is missing where something begins
+    /// that cannot stand there. `holds_more`: tables, actions and states may stand there.
+    pub(super) fn goes_on(&mut self, open: usize, holds_more: bool) -> bool {
+        if self.at("}") {
+            return false;
+        }
+        let next = self.next();
+        let name = || self.look(1).kind == Kind::Word;
+        let is_other = match &*next.text {
+            _ if next.kind == Kind::End => true,
+            _ if !next.begins_line => false,
+            word if AT_TOP.contains(&word) => name() && !self.is_deeper(open),
+            "action" | "table" => !holds_more && name(),
+            "state" => !holds_more && name() && self.look(2).is("{"),
+            "apply" => !holds_more && self.look(1).is("{"),
+            _ => false,
+        };
+        if is_other && self.unclosed != Some(self.at) {
+            // One brace that is missing is missed by all that is around it.
+            self.unclosed = Some(self.at);
+            let brace = self.tokens[self.left_open(open)].span;
+            let why = if next.kind == Kind::End {
+                "the program ends here"
+            } else {
+                "expected `}` in front of this"
+            };
+            let told = Diagnostic::error(brace, "this `{` has no `}`");
+            self.problems.add(told.label("opened here").related(next.span, why));
+        }
+        !is_other
+    }
+
+    /// Whether the next line is set farther in than the one that opens the brace.
+    fn is_deeper(&self, open: usize) -> bool {
+        let line = self.tokens[..=open].iter().rfind(|token| token.begins_line);
+        line.is_some_and(|line| self.column(self.next()) > self.column(line))
+    }
+
+    /// The brace that is probably the one without its end: the first one within that another line's
+    /// end closes, by how far lines are set in.
+    fn left_open(&self, open: usize) -> usize {
+        let first = self.tokens[..=open].iter().rposition(|token| token.begins_line).unwrap_or(0);
+        let mut column = 0;
+        let mut braces = Vec::new();
+        for (at, token) in self.tokens[..self.at].iter().enumerate().skip(first) {
+            if token.begins_line {
+                column = self.column(token);
+            }
+            if token.is("{") && at >= open {
+                braces.push((at, column));
+            } else if token.is("}")
+                && let Some((opened, before)) = braces.pop()
+                && token.begins_line
+                && column < before
+            {
+                return opened;
+            }
+        }
+        open
+    }
+
+    /// How far a token is from the beginning of its line.
+    fn column(&self, token: &Token) -> usize {
+        let Some(file) = self.sources.file_of(token.span) else { return 0 };
+        let start = (token.span.start - file.start) as usize;
+        let before = file.text.as_bytes().get(..start).unwrap_or_default();
+        before.iter().rev().take_while(|&&byte| byte != b'\n').count()
+    }
+
+    /// What to call a thing whose name is a word of the language.
+    pub(super) fn other_name(word: &str, wanted: &str) -> Option<String> {
+        (KEYWORDS.contains(&word) && wanted.ends_with("name")).then(|| format!("call it `{word}_`"))
+    }
+}

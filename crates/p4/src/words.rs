@@ -1,0 +1,198 @@
+//! Words that people write who come from other models and languages, and those that may be meant.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use crate::model;
+
+/// How a program of this model ends.
+pub(crate) const MAIN: &str = "`ubpf(parse(), pipeline(), deparser()) main;`";
+
+/// The one of these that is most like `name`, if any is likely to be meant.
+pub(crate) fn closest(name: &str, known: impl Iterator<Item = Arc<str>>) -> Option<Arc<str>> {
+    // To compare takes the product of the lengths.
+    let length = |name: &str| Some(name.chars().take(65).count()).filter(|&long| long <= 64);
+    let long = length(name)?;
+    let far = (long / 3).max(1);
+    let near = known.filter_map(|one| {
+        length(&one).filter(|other| other.abs_diff(long) <= far)?;
+        let distance = strsim::damerau_levenshtein(name, &one);
+        (distance <= far).then_some((distance, one))
+    });
+    near.min().map(|(_, one)| one)
+}
+
+/// The one of these words that is most like `name`.
+pub(crate) fn closest_word(name: &str, known: &[&str]) -> Option<Arc<str>> {
+    closest(name, known.iter().map(|&one| one.into()))
+}
+
+/// The type that is meant by a name that other languages, or fingers in a hurry, have for it.
+pub(crate) fn meant_type(name: &str) -> Option<String> {
+    let plain = name.trim_end_matches("_t");
+    let digits = plain.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let width = if digits.is_empty() { "8" } else { digits };
+    let known = width.len() <= 4 && width.bytes().all(|byte| byte.is_ascii_digit());
+    Some(match plain[..plain.len() - digits.len()].to_ascii_lowercase().as_str() {
+        "bits" | "bit" | "uint" | "u" if known && (!digits.is_empty() || name.len() > 1) => {
+            format!("bit<{width}>")
+        }
+        "int" | "ints" | "i" | "s" if known && !digits.is_empty() => format!("int<{width}>"),
+        "byte" | "char" | "uchar" => "bit<8>".to_owned(),
+        "short" | "ushort" => "bit<16>".to_owned(),
+        "unsigned" | "long" | "ulong" | "var" | "let" | "auto" => "bit<32>".to_owned(),
+        "boolean" => "bool".to_owned(),
+        "standard_metadata" if plain != name => plain.to_owned(),
+        _ => return None,
+    })
+}
+
+/// What this model has for what others have by these names.
+const OTHERS: [(&[&str], &str); 14] = [
+    (
+        &["V1Switch", "xdp", "ebpfFilter", "PSA_Switch", "PNA_NIC", "Switch", "Pipeline"],
+        "this model's package is `ubpf(parse(), pipeline(), deparser()) main;`",
+    ),
+    (
+        &["drop", "drop_packet", "ingress_drop", "egress_drop", "XDP_DROP"],
+        "`mark_to_drop();` drops a packet",
+    ),
+    (&["pass", "accept", "XDP_PASS"], "`mark_to_pass();` lets a packet pass"),
+    (
+        &["send_to_port", "output", "forward", "multicast", "XDP_REDIRECT"],
+        "of `standard_metadata`, `output_action = ubpf_action.REDIRECT` and `output_port` say where a packet leaves",
+    ),
+    (
+        &["clone", "clone3", "clone_preserving_field_list", "mirror_packet"],
+        "of `standard_metadata`, `clone = true` and `clone_port` say where a copy leaves",
+    ),
+    (&["counter", "CounterArray"], "`Counter` of `#include <kaido.p4>` counts"),
+    (
+        &["direct_counter"],
+        "`DirectCounter` of `#include <kaido.p4>` counts for each entry of a table",
+    ),
+    (&["meter"], "`Meter` of `#include <kaido.p4>` measures"),
+    (
+        &["direct_meter"],
+        "`DirectMeter` of `#include <kaido.p4>` measures for each entry of a table",
+    ),
+    (&["digest"], "`Digest` of `#include <kaido.p4>` tells the control plane"),
+    (
+        &["array_table", "hash_table", "register"],
+        "`Register<VALUE, INDEX>(size)` keeps values; tables need no other size than `size = 1024;`",
+    ),
+    (
+        &["ingress_timestamp", "ingress_global_timestamp", "get_time"],
+        "`ubpf_time_get_ns()` is the time in nanoseconds",
+    ),
+    (
+        &["log_msg", "print", "printf", "assert", "assume"],
+        "a program prints nothing: `Counter` and `Digest` of `#include <kaido.p4>` tell what it does, and `kaido p4 test` tries it",
+    ),
+    (
+        &["verify_checksum", "update_checksum", "Checksum", "Checksum16", "InternetChecksum"],
+        "`csum_replace2` and `csum_replace4` change a checksum where one word has changed",
+    ),
+];
+
+/// What to do about a name that is not declared, if anybody knows it.
+pub(crate) fn meant(name: &str) -> Option<String> {
+    let others = |name: &str| {
+        let found = OTHERS.iter().find(|(names, _)| names.contains(&name));
+        found.map(|(_, help)| (*help).to_owned())
+    };
+    let of_model = model_file(name);
+    of_model
+        .map(|file| format!("`#include <{file}>` at the beginning declares it"))
+        .or_else(|| others(name))
+        .or_else(|| match name.to_ascii_lowercase().as_str() {
+            word @ ("true" | "false") => Some(format!("write `{word}`")),
+            "null" | "nil" | "none" => Some("there is no such value: numbers begin with 0".into()),
+            _ => None,
+        })
+        .or_else(|| meant_type(name).map(|of| format!("write `{of}`")))
+}
+
+/// The file of the model that declares the name.
+fn model_file(name: &str) -> Option<&'static str> {
+    static DECLARED: LazyLock<HashMap<Arc<str>, &'static str>> = LazyLock::new(|| {
+        let mut all = HashMap::new();
+        // Each includes those in front of it that it needs.
+        for file in ["ubpf_model.p4", "vm.p4", "kaido.p4"] {
+            let parsed = crate::parse(file, model::text(file).unwrap_or_default(), &model::Alone);
+            for one in parsed.program.declarations {
+                all.entry(one.name.text).or_insert(file);
+            }
+        }
+        all
+    });
+    DECLARED.get(name).copied()
+}
+
+/// Files of other models, by what they begin with.
+const OTHER_MODELS: [&str; 9] =
+    ["v1model", "psa", "pna", "tna", "t2na", "xdp_model", "ebpf_model", "dash", "dpdk"];
+
+/// What to do about a file that cannot be included.
+pub(crate) fn meant_file(name: &str) -> Option<String> {
+    let stem = name.rsplit('/').next()?.strip_suffix(".p4")?;
+    if OTHER_MODELS.contains(&stem) {
+        return Some(format!(
+            "this model is not here: `#include <ubpf_model.p4>` has `packet_in`, `mark_to_drop()`, `Register` and \
+             {MAIN}, and `#include <kaido.p4>` has counters, meters and digests"
+        ));
+    }
+    let begins = model::names().find(|one| stem.len() > 1 && one.starts_with(stem));
+    let near = begins.map(Into::into).or_else(|| closest(name, model::names().map(Into::into)))?;
+    Some(format!("`#include <{near}>` is there"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_most_like_a_name_is_found() {
+        let found =
+            |name: &str, known: &[&str]| closest_word(name, known).map(|one| one.to_string());
+        assert_eq!(found("haeder", &["heads", "header", "x"]).as_deref(), Some("header"));
+        assert_eq!(found("x", &["y", "xyz"]).as_deref(), Some("y"));
+        assert_eq!(found("header", &["head_of_it", "h"]), None);
+        // Nobody compares long ones: it would take memory without end.
+        let long = "a".repeat(300_000);
+        assert_eq!(found(&long, &[&long, "a"]), None);
+        assert_eq!(found("a", &[&long]), None);
+    }
+
+    #[test]
+    fn what_others_call_it_is_known() {
+        for (name, wanted) in [
+            ("bits", Some("write `bit<8>`")),
+            ("bit16", Some("write `bit<16>`")),
+            ("uint8_t", Some("write `bit<8>`")),
+            ("u32", Some("write `bit<32>`")),
+            ("int16_t", Some("write `int<16>`")),
+            ("boolean", Some("write `bool`")),
+            ("standard_metadata_t", Some("write `standard_metadata`")),
+            ("True", Some("write `true`")),
+            ("vm_info", Some("`#include <vm.p4>` at the beginning declares it")),
+            ("Counter", Some("`#include <kaido.p4>` at the beginning declares it")),
+            ("mark_to_drop", Some("`#include <ubpf_model.p4>` at the beginning declares it")),
+            ("drop", Some("`mark_to_drop();` drops a packet")),
+            (
+                "V1Switch",
+                Some("this model's package is `ubpf(parse(), pipeline(), deparser()) main;`"),
+            ),
+            ("u", None),
+            ("s", None),
+            ("route", None),
+        ] {
+            assert_eq!(meant(name).as_deref(), wanted, "{name}");
+        }
+        assert!(meant_file("v1model.p4").is_some_and(|help| help.contains("<ubpf_model.p4>")));
+        for near in ["ubpf.p4", "ubpf_modle.p4"] {
+            assert_eq!(meant_file(near).as_deref(), Some("`#include <ubpf_model.p4>` is there"));
+        }
+        assert_eq!(meant_file("parts.p4"), None);
+    }
+}
