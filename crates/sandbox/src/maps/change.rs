@@ -3,7 +3,7 @@
 use p4::object::{Entry, Key};
 
 use super::control::{MapRef, rule};
-use super::{Entries, MapError, TernaryKey};
+use super::{Entries, MapError, Ternary, TernaryKey};
 use crate::control::{Operation, Piece};
 
 /// What takes a change back.
@@ -13,8 +13,8 @@ pub(crate) enum Undo {
     Delete(Key),
     /// The entry had this value.
     Put(Key, Vec<u8>),
-    /// The entry of a ternary map was at this place.
-    PutAt(usize, TernaryKey, Vec<u8>),
+    /// The entries of a ternary map came then.
+    PutBack(Vec<(u64, TernaryKey, Vec<u8>)>),
     /// All that there was.
     Fill(Vec<Entry>),
 }
@@ -38,12 +38,12 @@ impl MapRef<'_> {
             }
             Operation::Delete { key, .. } => {
                 let before = self.value(key)?.map(<[u8]>::to_vec);
-                let place = self.place(key);
+                let came = self.came(key);
                 self.take(key)?;
                 let value = before.ok_or(MapError::Absent)?;
-                Ok(match (key, place) {
-                    (Key::Words(words, priority), Some(at)) => {
-                        Undo::PutAt(at, rule(words, *priority), value)
+                Ok(match (key, came) {
+                    (Key::Words(words, priority), Some(came)) => {
+                        Undo::PutBack(vec![(came, rule(words, *priority), value)])
                     }
                     _ => Undo::Put(key.clone(), value),
                 })
@@ -59,9 +59,12 @@ impl MapRef<'_> {
                 Ok(Undo::Put(key.clone(), before))
             }
             Operation::Clear { .. } => {
-                let all = self.piece(0, 0, usize::MAX).entries;
+                let undo = match &self.0.entries {
+                    Entries::Ternary(ternary) => Undo::PutBack(self.all(ternary)),
+                    _ => Undo::Fill(self.piece(0, 0, usize::MAX).entries),
+                };
                 self.clear();
-                Ok(Undo::Fill(all))
+                Ok(undo)
             }
         }
     }
@@ -71,7 +74,9 @@ impl MapRef<'_> {
         let done = match step {
             Undo::Delete(key) => self.take(&key),
             Undo::Put(key, value) => self.put(&Entry { map: 0, key, value }),
-            Undo::PutAt(at, key, value) => self.put_at(at, &key, &value),
+            Undo::PutBack(all) => {
+                all.iter().try_for_each(|(came, key, value)| self.put_back(*came, key, value))
+            }
             Undo::Fill(all) => {
                 self.clear();
                 all.iter().try_for_each(|entry| self.put(entry))
@@ -147,19 +152,26 @@ impl MapRef<'_> {
         }
     }
 
-    /// Where an entry of a ternary map is among the others.
-    fn place(&self, key: &Key) -> Option<usize> {
+    /// When an entry of a ternary map came.
+    fn came(&self, key: &Key) -> Option<u64> {
         match (key, &self.0.entries) {
             (Key::Words(words, priority), Entries::Ternary(ternary)) => {
-                ternary.position(&rule(words, *priority))
+                ternary.came(&rule(words, *priority))
             }
             _ => None,
         }
     }
 
-    fn put_at(&mut self, at: usize, key: &TernaryKey, value: &[u8]) -> Result<(), MapError> {
+    /// All entries of a ternary map, and when they came.
+    fn all(&self, ternary: &Ternary) -> Vec<(u64, TernaryKey, Vec<u8>)> {
+        let value = |entry| self.0.values.get(entry).to_vec();
+        let all = ternary.entries();
+        all.filter_map(|(key, entry)| Some((ternary.came(&key)?, key, value(entry)))).collect()
+    }
+
+    fn put_back(&mut self, came: u64, key: &TernaryKey, value: &[u8]) -> Result<(), MapError> {
         let Entries::Ternary(ternary) = &mut self.0.entries else { return Err(MapError::Kind) };
-        let entry = ternary.insert_at(at, key)?;
+        let entry = ternary.put_back(came, key)?;
         self.0.values.set(entry, value);
         Ok(())
     }

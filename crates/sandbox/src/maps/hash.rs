@@ -48,7 +48,8 @@ impl Hash {
         hasher.finish()
     }
 
-    fn key(&self, entry: u32) -> &[u8] {
+    /// The key of an entry that is there.
+    pub(super) fn key(&self, entry: u32) -> &[u8] {
         &self.keys[entry as usize * self.key_size..][..self.key_size]
     }
 

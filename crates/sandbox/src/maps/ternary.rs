@@ -1,10 +1,15 @@
-//! Ternary keys and ranges: entries that fit many keys, the first of which wins. Entries stand in the
-//! order in which they are tried, one after the other in memory; many of them have an index.
+//! Ternary keys and ranges: entries that fit many keys, the first of which wins. The control plane finds an
+//! entry by its key in a hash table, and their order in a tree; packets are looked up in a list of them in
+//! that order, one after the other in memory, which is made anew when something has changed. Many of them
+//! have an index.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use p4::object::WordRange;
 
 use super::MapError;
-use super::slots::Slots;
+use super::hash::Hash;
 use super::tuples::Tuples;
 
 /// The key of an entry of a ternary map.
@@ -19,14 +24,27 @@ pub struct TernaryKey {
 /// Entries of keys of one size.
 #[derive(Debug)]
 pub(crate) struct Ternary {
-    /// Each entry's words, in the order in which entries are tried.
-    rules: Vec<WordRange>,
-    /// Each entry's priority, and where its value is; in the same order.
-    order: Vec<(i64, u32)>,
+    /// The entries that there are, and where their values are: by their words and priority, as bytes.
+    known: Hash,
+    /// When each of them came.
+    came: Vec<u64>,
+    /// When the next one comes.
+    now: u64,
+    /// The order in which they are tried: by priority, then as they came.
+    order: BTreeMap<(Reverse<i64>, u64), u32>,
     /// Words of a key.
     words: usize,
-    slots: Slots,
     /// Entries that were put in or taken away make it void.
+    list: Option<List>,
+}
+
+/// What packets are looked up in.
+#[derive(Debug)]
+struct List {
+    /// Each entry's words, in the order in which entries are tried.
+    rules: Vec<WordRange>,
+    /// Where each entry's value is, in the same order.
+    entries: Vec<u32>,
     index: Option<Tuples>,
 }
 
@@ -38,26 +56,37 @@ pub(super) fn fits(rule: &[WordRange], key: &[u8]) -> bool {
     })
 }
 
+/// A key as bytes: its words, and its priority behind them.
+fn bytes_of(key: &TernaryKey) -> Vec<u8> {
+    let words = key.words.iter().flat_map(|word| [word.mask, word.from, word.to]);
+    words.flat_map(u64::to_ne_bytes).chain(key.priority.to_ne_bytes()).collect()
+}
+
+/// The same, back again, but for the priority.
+fn words_of(bytes: &[u8]) -> impl Iterator<Item = WordRange> + '_ {
+    bytes.as_chunks::<8>().0.as_chunks::<3>().0.iter().map(|word| {
+        let [mask, from, to] = word.map(u64::from_ne_bytes);
+        WordRange { mask, from, to }
+    })
+}
+
 impl Ternary {
     pub(crate) fn needed(key_size: u32, most: u32) -> u64 {
         let word = size_of::<WordRange>() as u64;
-        // All words are in the list or in a table of the index once more.
-        u64::from(most) * (2 * u64::from(key_size / 8) * word + 64)
+        // All words are in the hash table, in the list, and in the list or a table of the index once more.
+        let entry = 3 * u64::from(key_size / 8) * word + 96;
+        u64::from(most) * entry + Hash::overhead(most)
     }
 
     pub(crate) fn new(key_size: usize, most: u32) -> Self {
         let words = key_size / 8;
-        Self {
-            rules: Vec::with_capacity(words * most as usize),
-            order: Vec::with_capacity(most as usize),
-            words,
-            slots: Slots::new(most),
-            index: None,
-        }
+        let known = Hash::new(words * size_of::<WordRange>() + size_of::<i64>(), most);
+        let came = vec![0; most as usize];
+        Self { known, came, now: 0, order: BTreeMap::new(), words, list: None }
     }
 
     pub(crate) fn cost(&self) -> u64 {
-        match &self.index {
+        match self.list.as_ref().and_then(|list| list.index.as_ref()) {
             Some(index) => index.cost(),
             // A word that does not fit is about three instructions.
             None => self.order.len() as u64 * 3,
@@ -65,17 +94,25 @@ impl Ternary {
     }
 
     pub(crate) fn find(&self, key: &[u8]) -> Option<u32> {
-        let at = match &self.index {
-            Some(index) => index.find(key),
-            None => self.rules.chunks_exact(self.words).position(|rule| fits(rule, key)),
+        let Some(list) = &self.list else {
+            let mut entries = self.entries();
+            return entries.find(|(rule, _)| fits(&rule.words, key)).map(|(_, entry)| entry);
         };
-        at.map(|at| self.order[at].1)
+        let at = match &list.index {
+            Some(index) => index.find(key),
+            None => list.rules.chunks_exact(self.words).position(|rule| fits(rule, key)),
+        };
+        at.map(|at| list.entries[at])
     }
 
-    /// Makes the index anew if it is void.
+    /// Makes what packets are looked up in anew if it is void.
     pub(crate) fn settle(&mut self) {
-        if self.index.is_none() {
-            self.index = Tuples::new(&self.rules, self.words);
+        if self.list.is_none() {
+            let entries: Vec<u32> = self.order.values().copied().collect();
+            let mut rules = Vec::with_capacity(entries.len() * self.words);
+            rules.extend(entries.iter().flat_map(|entry| words_of(self.known.key(*entry))));
+            let index = Tuples::new(&rules, self.words);
+            self.list = Some(List { rules, entries, index });
         }
     }
 
@@ -90,20 +127,14 @@ impl Ternary {
         }
     }
 
-    pub(super) fn position(&self, key: &TernaryKey) -> Option<usize> {
-        let start = self.order.partition_point(|(priority, _)| *priority > key.priority);
-        let equal =
-            self.order[start..].iter().take_while(|(priority, _)| *priority == key.priority);
-        (start..start + equal.count()).find(|at| self.rule(*at) == key.words)
-    }
-
-    fn rule(&self, at: usize) -> &[WordRange] {
-        &self.rules[at * self.words..][..self.words]
-    }
-
     /// The entry of this very key and priority.
     pub(crate) fn entry(&self, key: &TernaryKey) -> Option<u32> {
-        self.position(key).map(|at| self.order[at].1)
+        self.known.find(&bytes_of(key))
+    }
+
+    /// When the entry of this very key and priority came.
+    pub(super) fn came(&self, key: &TernaryKey) -> Option<u64> {
+        self.entry(key).map(|entry| self.came[entry as usize])
     }
 
     pub(crate) fn insert(&mut self, key: &TernaryKey) -> Result<u32, MapError> {
@@ -111,26 +142,26 @@ impl Ternary {
         if let Some(entry) = self.entry(key) {
             return Ok(entry);
         }
-        self.insert_at(self.order.partition_point(|(priority, _)| *priority >= key.priority), key)
+        let entry = self.put_back(self.now, key)?;
+        self.now += 1;
+        Ok(entry)
     }
 
-    /// Puts an entry that is not there where it was before.
-    pub(super) fn insert_at(&mut self, at: usize, key: &TernaryKey) -> Result<u32, MapError> {
-        let entry = self.slots.take().ok_or(MapError::Full(self.slots.most()))?;
-        self.index = None;
-        self.order.insert(at, (key.priority, entry));
-        let place = at * self.words;
-        self.rules.splice(place..place, key.words.iter().copied());
+    /// Puts an entry that is not there among the others as if it had come then.
+    pub(super) fn put_back(&mut self, came: u64, key: &TernaryKey) -> Result<u32, MapError> {
+        let entry = self.known.make(&bytes_of(key))?;
+        self.list = None;
+        self.came[entry as usize] = came;
+        self.order.insert((Reverse(key.priority), came), entry);
         Ok(entry)
     }
 
     pub(crate) fn remove(&mut self, key: &TernaryKey) -> Result<(), MapError> {
         self.check(key)?;
-        let at = self.position(key).ok_or(MapError::Absent)?;
-        self.index = None;
-        let (_, entry) = self.order.remove(at);
-        self.rules.drain(at * self.words..(at + 1) * self.words);
-        self.slots.give(entry);
+        let came = self.came(key).ok_or(MapError::Absent)?;
+        self.known.remove(&bytes_of(key))?;
+        self.list = None;
+        self.order.remove(&(Reverse(key.priority), came));
         Ok(())
     }
 
@@ -147,16 +178,16 @@ impl Ternary {
         &self,
         first: usize,
     ) -> impl Iterator<Item = (TernaryKey, u32)> + '_ {
-        self.order.iter().enumerate().skip(first).map(|(at, (priority, entry))| {
-            (TernaryKey { words: self.rule(at).to_vec(), priority: *priority }, *entry)
+        self.order.iter().skip(first).map(|((priority, _), entry)| {
+            let words = words_of(self.known.key(*entry)).collect();
+            (TernaryKey { words, priority: priority.0 }, *entry)
         })
     }
 
     pub(crate) fn clear(&mut self) {
-        self.rules.clear();
+        self.known.clear();
         self.order.clear();
-        self.slots.clear();
-        self.index = None;
+        self.list = None;
     }
 }
 
@@ -208,6 +239,29 @@ mod tests {
         assert!(matches!(map.insert(&key(&[], 0)), Err(MapError::KeySize { given: 0, wanted: 8 })));
         map.insert(&key(&[exact(1)], 0)).unwrap();
         assert_eq!(map.insert(&key(&[exact(2)], 0)), Err(MapError::Full(1)));
+    }
+
+    /// Entries that differ in their keys alone, or in their priorities alone: neither takes longer the
+    /// more there are.
+    #[test]
+    fn many_entries_come_and_go() {
+        const MANY: u32 = 50_000;
+        let by_key = |at: u32| key(&[exact(at.into())], 5);
+        let by_priority = |at: u32| key(&[exact(7)], at.into());
+        let mut map = Ternary::new(8, 2 * MANY);
+        for at in 0..MANY {
+            map.insert(&by_key(at)).unwrap();
+            map.insert(&by_priority(at + 6)).unwrap();
+        }
+        map.settle();
+        assert_eq!(find(&map, &[7]), map.entry(&by_priority(MANY + 5)));
+        assert_eq!(find(&map, &[8]), map.entry(&by_key(8)));
+        for at in 0..MANY {
+            map.remove(&by_priority(at + 6)).unwrap();
+        }
+        map.settle();
+        assert_eq!(find(&map, &[7]), map.entry(&by_key(7)));
+        assert_eq!(map.len(), MANY as usize);
     }
 
     use proptest::prelude::*;
