@@ -12,6 +12,13 @@ use crate::source::Span;
 /// A part of a variable that is one number.
 pub(super) type Slot = u32;
 
+/// Blocks between two of a way at which is said what a slot holds.
+const STEP: usize = 16;
+
+/// The most values that meet where ways do, those of each way counted: the largest program of the tests
+/// has 109,379.
+const MAX_MEETING: usize = 1 << 19;
+
 /// A graph as it grows.
 pub(super) struct Builder {
     pub(super) graph: Graph,
@@ -27,6 +34,8 @@ pub(super) struct Builder {
     waiting: HashMap<BlockId, Vec<(Slot, ValueId)>>,
     /// Values that turned out to be others.
     instead: Instead,
+    /// Values that meet somewhere, those of each way counted.
+    meeting: usize,
     /// Pure operations that there are already; those that float are everybody's.
     known: HashMap<(Option<BlockId>, Op), ValueId>,
 }
@@ -41,6 +50,7 @@ impl Builder {
             sealed: Vec::new(),
             waiting: HashMap::new(),
             instead: Instead::default(),
+            meeting: 0,
             known: HashMap::new(),
         };
         builder.block = builder.new_block();
@@ -224,6 +234,8 @@ impl Builder {
             match self.graph.blocks[block.index()].predecessors[..] {
                 [] => break self.constant(0),
                 [one] => block = one,
+                // Not right any more, but it will not be asked for: see `is_too_wide`.
+                _ if self.is_too_wide() => break self.constant(0),
                 _ => {
                     let phi = self.phi(block);
                     open.push((block, slot, phi));
@@ -231,12 +243,16 @@ impl Builder {
                 }
             }
         };
-        // Said on the whole way, so that no way is walked twice: 10,000 labels of a `switch` are as many
-        // ways of up to 10,000 blocks (1.8 s instead of 26 s to compile).
         self.written.insert((block, slot), value);
-        let mut walked = from;
+        // Said at steps of a long way, so that none is walked twice: 10,000 labels of a `switch` are as
+        // many ways of up to 10,000 blocks (1.8 s instead of 26 s to compile). At each block, it would
+        // take more memory than the program.
+        let (mut walked, mut steps) = (from, 0);
         while walked != block {
-            self.written.insert((walked, slot), value);
+            if steps % STEP == 0 {
+                self.written.insert((walked, slot), value);
+            }
+            steps += 1;
             walked = self.graph.blocks[walked.index()].predecessors[0];
         }
         value
@@ -303,6 +319,7 @@ impl Builder {
         let mut made = Vec::new();
         while let Some((block, slot, phi)) = open.pop() {
             let predecessors = self.graph.blocks[block.index()].predecessors.clone();
+            self.meeting += predecessors.len();
             let mut all = Vec::with_capacity(predecessors.len());
             for from in predecessors {
                 all.push(self.look(from, slot, &mut open));
@@ -326,6 +343,11 @@ impl Builder {
             }
             self.graph.nodes[phi.index()].op = Op::Phi(all);
         }
+    }
+
+    /// Whether so much meets that the graph is not right any more: the program has to be refused.
+    pub(super) fn is_too_wide(&self) -> bool {
+        self.meeting > MAX_MEETING
     }
 
     /// What a value has turned out to be.

@@ -68,3 +68,15 @@ fn long_programs_are_compiled() {
         assert!(count > least && count < 2 * least, "{name}: {count}");
     }
 }
+
+#[test]
+fn wide_programs_are_refused() {
+    let fields: String = (0..1000).map(|at| format!("bit<32> f{at};")).collect();
+    let ends = |at| format!("if (hdr.h.a == {at}) {{ hdr.h.f{at} = 1; exit; }}");
+    let ends: String = (0..1000).map(ends).collect();
+    let text = program(START, "", &ends).replace("bit<32> b;", &fields);
+    let checked = crate::check("wide", &text, &Nothing);
+    let Err(why) = compile(&checked.program, &checked.sources) else { panic!("it has code") };
+    let said = why.render(&checked.sources, false);
+    assert!(said.contains("too many ways meet here"), "{said}");
+}

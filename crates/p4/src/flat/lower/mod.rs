@@ -164,6 +164,7 @@ pub fn lower(
         build,
     };
     lower.whole()?;
+    lower.goes_on(lower.build.span)?;
     let mut graph = lower.build.finish();
     graph.optimise();
     Ok(graph)
@@ -287,6 +288,13 @@ impl Lower<'_> {
                 span,
                 what: "the program is too large when every call is written out".to_owned(),
                 help: Some("this is where it went too far".to_owned()),
+            });
+        }
+        if self.build.is_too_wide() {
+            return Err(NotCompiled {
+                span,
+                what: "too many ways meet here, each with too many variables".to_owned(),
+                help: Some("fewer `exit`, `return` and labels, or fewer fields".to_owned()),
             });
         }
         Ok(())
