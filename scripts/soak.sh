@@ -44,6 +44,12 @@ random_programs() {
         random_programs
 }
 
+# What processes of tenants say by chance, in the rings and on the control socket.
+random_liars() {
+    KAIDO_LIARS=10000 as_user cargo test --release --package kaido-sandbox -- --nocapture \
+        lies_by_chance
+}
+
 # Compiled P4 and the interpreter of its language, packet by packet.
 random_p4() {
     KAIDO_PACKETS=10000000 as_user cargo test --release --package kaido-p4 --lib -- --nocapture \
@@ -82,6 +88,7 @@ function_chain() {
     section "500 kills of up, 500 of down" kills
     section "10,000,000 random packets, kernel and XDP" random_packets
     section "10,000,000 random programs, native code and interpreter" random_programs
+    section "10,000 processes that lie by chance" random_liars
     section "10,000,000 random packets through compiled P4 and the interpreter" random_p4
     section "2,000,000,000 packets while everything changes" changing_stream
     section "An hour and 100 GB through a filter, NAT and a queue" function_chain

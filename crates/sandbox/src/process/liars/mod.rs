@@ -1,5 +1,7 @@
 //! Processes that lie: tests.
 
+mod chance;
+
 use std::os::fd::FromRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use super::rings::{Descriptor, ProcessEnd, Reply, Rings};
 use super::*;
 use crate::control::Maps;
 use crate::program::Engine;
+use chance::Chance;
 
 const FRAMES: u32 = 64;
 
@@ -44,6 +47,11 @@ fn liar() {
             channel.send(&[0xff; 99]).unwrap();
         }
         "silence" => drop(channel.receive()),
+        "chance" => {
+            let seed = std::env::var("KAIDO_SEED").unwrap().parse().unwrap();
+            let rings = Rings::new(&memory, hello.places).unwrap();
+            Chance::new(seed).lie(&mut ProcessEnd::new(rings), &mut channel);
+        }
         lie => answer(lie, ProcessEnd::new(Rings::new(&memory, hello.places).unwrap())),
     }
     // Until it is killed.
@@ -110,11 +118,11 @@ fn garbage(memory: &Mapping) {
     }
 }
 
-fn sandbox(lie: &str, deadline: Duration) -> Sandbox {
+fn sandbox(lie: &str, seed: u64, deadline: Duration) -> Sandbox {
     let this = std::env::current_exe().unwrap();
     // What libtest prints must not go to the bell.
     let script = format!(
-        "KAIDO_LIE='{lie}' exec '{}' --exact process::liars::liar --ignored >/dev/null",
+        "KAIDO_LIE='{lie}' KAIDO_SEED={seed} exec '{}' --exact process::liars::liar --ignored >/dev/null",
         this.display()
     );
     let launcher =
@@ -154,7 +162,7 @@ fn liars_are_evicted_and_packets_answered_once() {
         ("clone", "Verdict"),
     ];
     for (lie, found) in lies {
-        let mut sandbox = sandbox(lie, Duration::from_secs(10));
+        let mut sandbox = sandbox(lie, 0, Duration::from_secs(10));
         let answers = round(&mut sandbox);
         assert!(answers[..5].iter().all(|answer| answer.reason == Reason::Program), "{lie}");
         assert!(answers[5..].iter().all(|answer| answer.reason == Reason::Lied), "{lie}");
@@ -170,7 +178,7 @@ fn liars_are_evicted_and_packets_answered_once() {
 #[test]
 fn lies_about_digests_evict() {
     for lie in ["digest", "digest length", "digests"] {
-        let mut sandbox = sandbox(lie, Duration::from_secs(10));
+        let mut sandbox = sandbox(lie, 0, Duration::from_secs(10));
         round(&mut sandbox);
         let (status, counters) = (sandbox.status(), sandbox.counters());
         assert!(status.is_evicted, "{lie}: {status:?}");
@@ -181,14 +189,14 @@ fn lies_about_digests_evict() {
         assert!(digests.iter().all(|one| (one.id, &*one.data) == (0, &[1; 4][..])), "{lie}");
     }
     // Who tells the truth goes on.
-    let mut honest = sandbox("nothing", Duration::from_secs(10));
+    let mut honest = sandbox("nothing", 0, Duration::from_secs(10));
     round(&mut honest);
     assert_eq!((honest.digests().len(), honest.counters().lies), (FRAMES as usize, 0));
 }
 
 #[test]
 fn too_many_verdicts_are_a_lie() {
-    let mut sandbox = sandbox("more", Duration::from_secs(10));
+    let mut sandbox = sandbox("more", 0, Duration::from_secs(10));
     let answers = round(&mut sandbox);
     assert_eq!(sandbox.counters().lies, 1, "{answers:?}");
     assert!(sandbox.status().is_evicted);
@@ -197,7 +205,7 @@ fn too_many_verdicts_are_a_lie() {
 #[test]
 fn garbage_in_the_rings_evicts() {
     for _ in 0..5 {
-        let mut sandbox = sandbox("garbage", Duration::from_secs(1));
+        let mut sandbox = sandbox("garbage", 0, Duration::from_secs(1));
         // By chance a first look may find no verdicts at all.
         for _ in 0..9 {
             round(&mut sandbox);
@@ -212,7 +220,7 @@ fn garbage_in_the_rings_evicts() {
 
 #[test]
 fn nonsense_on_the_control_socket_evicts() {
-    let mut liar = sandbox("control", Duration::from_secs(10));
+    let mut liar = sandbox("control", 0, Duration::from_secs(10));
     assert!(liar.get(0, &p4::object::Key::Bytes(vec![0; 4])).is_err());
     assert!(liar.status().process.is_none());
     round(&mut liar);
@@ -220,7 +228,7 @@ fn nonsense_on_the_control_socket_evicts() {
 
 #[test]
 fn who_says_nothing_is_replaced() {
-    let mut liar = sandbox("silence", Duration::from_millis(50));
+    let mut liar = sandbox("silence", 0, Duration::from_millis(50));
     let answers = round(&mut liar);
     assert!(answers.iter().all(|answer| answer.reason == Reason::Deadline), "{answers:?}");
     assert_eq!(liar.counters().slow_processes, 1);

@@ -1,0 +1,197 @@
+//! Processes that lie by chance: whatever they say, each packet has one answer, which lies in its frame.
+//! `KAIDO_LIARS` says how many there are, `KAIDO_SEED` repeats one.
+
+use p4::object::{Entry, Key, WordRange};
+
+use super::*;
+use crate::control::{ControlError, Operation, Piece};
+use crate::maps::MapError;
+
+/// What decides, the same for the same seed: SplitMix64.
+pub(super) struct Chance(u64);
+
+impl Chance {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below the bound.
+    fn below(&mut self, bound: usize) -> usize {
+        (self.bits() % bound as u64) as usize
+    }
+
+    fn one_in(&mut self, bound: usize) -> bool {
+        self.below(bound) == 0
+    }
+
+    /// A number that is one off, at an end, or any.
+    fn near(&mut self, number: u32) -> u32 {
+        match self.below(6) {
+            0 => number.wrapping_add(1),
+            1 => number.wrapping_sub(1),
+            2 => 0,
+            3 => u32::MAX,
+            4 => 1 << self.below(32),
+            _ => self.bits() as u32,
+        }
+    }
+
+    /// Answers packets and questions until it is killed.
+    pub(super) fn lie(&mut self, rings: &mut ProcessEnd, channel: &mut Channel) {
+        // Some hardly ever lie, others always do.
+        let honesty = 1 << self.below(12);
+        loop {
+            if rings.has_message() {
+                rings.took_message();
+                let Ok(request) = channel.receive() else { return };
+                let answer = self.answer(&request);
+                if channel.send(&answer).is_err() {
+                    return;
+                }
+            }
+            let batch = rings.waiting().min(FRAMES);
+            for _ in 0..batch {
+                let packet = rings.take();
+                self.verdict(packet, honesty, rings);
+            }
+            if batch == 0 {
+                std::thread::yield_now();
+            } else if !self.one_in(honesty * 4) {
+                rings.show();
+            }
+        }
+    }
+
+    fn verdict(&mut self, packet: Descriptor, honesty: usize, rings: &mut ProcessEnd) {
+        let Descriptor { slot, generation, start, length, .. } = packet;
+        let honest = Reply {
+            slot,
+            generation,
+            start,
+            length,
+            verdict: [0, 1, 2, 3, 17, 18][self.below(6)],
+            port: self.bits() as u32,
+            has_clone: self.below(2) as u32,
+            clone_port: self.bits() as u32,
+        };
+        if !self.one_in(honesty) {
+            rings.put_digest(0, &[1; 4]);
+            return rings.put(honest);
+        }
+        let mut reply = honest;
+        match self.below(9) {
+            0 => reply.slot = self.near(slot),
+            1 => reply.generation = self.near(generation),
+            2 => reply.start = self.near(start),
+            3 => reply.length = self.near(length),
+            4 => reply.verdict = self.near(reply.verdict),
+            5 => reply.has_clone = self.near(reply.has_clone),
+            6 => {
+                let (id, bytes) = (self.near(0), self.below(257));
+                rings.put_digest(id, &vec![3; bytes]);
+            }
+            7 => rings.claim_digests(self.near(0)),
+            _ => (0..self.below(200)).for_each(|_| rings.put(honest)),
+        }
+        if !self.one_in(9) {
+            rings.put(reply);
+        }
+    }
+
+    /// An answer to whatever was asked, with a byte or two that are others, or not as long.
+    fn answer(&mut self, request: &[u8]) -> Vec<u8> {
+        let word = WordRange { mask: 7, from: 1, to: 2 };
+        let entry = Entry { map: 0, key: Key::Words(vec![word], 9), value: vec![1; 4] };
+        let entry = match self.one_in(2) {
+            true => entry,
+            false => Entry { key: Key::Bytes(vec![0; 4]), ..entry },
+        };
+        let right = match Request::decode(request) {
+            Some(Request::Apply(_)) => Said::Done,
+            Some(Request::Read { .. }) => Said::Piece(Piece { entries: vec![entry], next: None }),
+            _ => Said::Value(Some(vec![7; 4])),
+        };
+        let any = [
+            right.clone(),
+            Said::Done,
+            Said::Value(None),
+            Said::Piece(Piece { entries: Vec::new(), next: Some(0) }),
+            Said::Refused { at: self.near(0), why: MapError::KeySize { given: 1, wanted: 2 } },
+            Said::Failed("no".to_owned()),
+        ];
+        let said = if self.one_in(3) { any[self.below(any.len())].clone() } else { right };
+        let mut bytes = said.encode();
+        if self.one_in(3) {
+            for _ in 0..=self.below(2) {
+                let at = self.below(bytes.len());
+                bytes[at] = self.near(u32::from(bytes[at])) as u8;
+            }
+            let end = if self.one_in(4) { self.below(bytes.len()) } else { bytes.len() };
+            bytes.truncate(end);
+        }
+        bytes
+    }
+}
+
+/// Asks about tables, as control planes do.
+fn ask(sandbox: &mut Sandbox, chance: &mut Chance) -> Result<(), ControlError> {
+    let key = Key::Bytes(vec![0; 4]);
+    match chance.below(3) {
+        0 => {
+            let value = sandbox.get(0, &key)?;
+            assert!(value.is_none_or(|value| value.len() == 4));
+        }
+        1 => {
+            let piece = sandbox.read(0, 0, 4)?;
+            let fits = |entry: &Entry| entry.map == 0 && entry.value.len() == 4;
+            assert!(piece.entries.len() <= 4 && piece.entries.iter().all(fits), "{piece:?}");
+        }
+        _ => {
+            let entry = Entry { map: 0, key, value: vec![1; 4] };
+            sandbox.apply(&[Operation::Put(entry)])?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn lies_by_chance_are_seen_or_harmless() {
+    let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
+    let liars = number("KAIDO_LIARS").unwrap_or(300);
+    let seeds = number("KAIDO_SEED").map_or(0..liars, |seed| seed..seed + 1);
+    let (count, mut lies, mut honest) = (seeds.end - seeds.start, 0, 0);
+    for seed in seeds {
+        let mut sandbox = sandbox("chance", seed, Duration::from_millis(50));
+        let mut chance = Chance::new(!seed);
+        let mut asked = Vec::new();
+        for _ in 0..8 {
+            for answer in round(&mut sandbox) {
+                let end = answer.start.checked_add(answer.length);
+                assert!(end.is_some_and(|end| end <= 2048), "seed {seed}: {answer:?}");
+                let is_policy = answer.reason != Reason::Program;
+                assert!(!is_policy || answer.decision == Decision::Drop, "seed {seed}: {answer:?}");
+            }
+            asked.push(ask(&mut sandbox, &mut chance).is_ok());
+            let digests = sandbox.digests();
+            let known = digests.iter().all(|one| one.id == 0 && one.data.len() == 4);
+            assert!(known, "seed {seed}: {digests:?}");
+            if sandbox.status().process.is_none() {
+                break;
+            }
+        }
+        let counters = sandbox.counters();
+        let outcomes = counters.passed + counters.dropped + counters.redirected + counters.policy;
+        assert_eq!(outcomes, counters.submitted, "seed {seed}: {counters:?}");
+        lies += counters.lies;
+        honest += counters.passed;
+    }
+    println!("{count} liars: {lies} seen to lie, {honest} packets passed");
+    assert!(count < 20 || (lies > count / 2 && honest > count), "{lies} lies of {count}");
+}
