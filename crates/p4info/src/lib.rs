@@ -2,26 +2,21 @@
 //! same program has the same ids in every run.
 #![forbid(unsafe_code)]
 
+mod actions;
 mod cells;
 mod ids;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod types;
 
-use std::collections::BTreeMap;
-
-use num_traits::ToPrimitive;
-use p4::ir::{
-    ActionId, BlockBody, Declared, Elaborated, MatchKind, NotMade, PlacedBlock, Program, Type,
-    control_plane_name,
-};
-use p4::syntax::ast::{Annotation, Direction};
+use p4::ir::{NotMade, Program};
+use p4::syntax::ast::Annotation;
 use prost::Message;
 use prost_reflect::text_format::FormatOptions;
 use prost_reflect::{DescriptorPool, DynamicMessage};
 
-use ids::Ids;
-use types::{Types, bits, named};
+use types::Types;
 
 /// The types of `proto/p4/config/v1/p4info.proto`.
 #[expect(missing_docs, clippy::pedantic, reason = "generated; documented in proto/")]
@@ -58,57 +53,9 @@ pub fn info(program: &Program) -> Result<v1::P4Info, Error> {
         ..v1::P4Info::default()
     };
     let mut types = Types::default();
-    let actions = actions(program, &made);
-    let said = |(name, id): (_, &ActionId)| -> (_, &[Annotation]) {
-        (String::as_str(name), &program.actions[id.index()].declared.annotations)
-    };
-    let mut action_ids = Ids::new(ids::ACTION, actions.iter().map(said))?;
-    for (name, id) in &actions {
-        let declared = &program.actions[id.index()].declared;
-        let params = params(program, *id, &mut types);
-        let preamble = action_ids.preamble(name, &declared.annotations);
-        info.actions.push(v1::Action { preamble: Some(preamble), params });
-    }
-    let said = made.tables.iter().map(|(id, name)| -> (_, &[Annotation]) {
-        (&**name, &program.tables[id.index()].declared.annotations)
-    });
-    let mut table_ids = Ids::new(ids::TABLE, said)?;
-    for (at, (id, name)) in made.tables.iter().enumerate() {
-        let table = &program.tables[id.index()];
-        let preamble = table_ids.preamble(name, &table.declared.annotations);
-        let around = made.blocks.iter().find(|block| block.tables.get(id) == Some(&at));
-        let action_id = |id: ActionId| {
-            let name = around.map(|around| action_name(program, around, id));
-            name.and_then(|name| action_ids.of(&name)).unwrap_or_default()
-        };
-        let scope = |action: &p4::ir::TableAction| match (action.table_only, action.default_only) {
-            (true, _) => v1::action_ref::Scope::TableOnly,
-            (_, true) => v1::action_ref::Scope::DefaultOnly,
-            _ => v1::action_ref::Scope::TableAndDefault,
-        };
-        let reference = |action: &p4::ir::TableAction| v1::ActionRef {
-            id: action_id(action.call.action),
-            scope: scope(action).into(),
-            ..Default::default()
-        };
-        let default = table.actions.get(table.default_action.0);
-        let default = default.map_or(0, |action| action_id(action.call.action));
-        let field = |(id, key): (u32, &p4::ir::Key)| {
-            let of = &key.expression.of;
-            match_field(program, id, &key.name, key.matched, of, &key.annotations, &mut types)
-        };
-        info.tables.push(v1::Table {
-            preamble: Some(preamble),
-            match_fields: (1..).zip(&table.keys).map(field).collect(),
-            action_refs: table.actions.iter().map(reference).collect(),
-            const_default_action_id: if table.default_is_constant { default } else { 0 },
-            size: i64::from(table.size),
-            is_const_table: table.entries_are_constant,
-            has_initial_entries: !table.entries.is_empty(),
-            ..Default::default()
-        });
-    }
-    value_sets(program, &made, &mut info, &mut types)?;
+    let actions = actions::actions(program, &made, &mut info, &mut types)?;
+    tables::tables(program, &made, &actions, &mut info, &mut types)?;
+    tables::value_sets(program, &made, &mut info, &mut types)?;
     cells::counters_and_meters(program, &made, &mut info)?;
     cells::registers_and_digests(program, &made, &mut info, &mut types)?;
     set_aliases(&mut info);
@@ -164,116 +111,6 @@ pub enum Unreadable {
 pub fn binary(info: &v1::P4Info) -> Vec<u8> {
     info.encode_to_vec()
 }
-
-// ---- actions ----
-
-/// The actions of all tables, by the names that the control plane knows.
-fn actions(program: &Program, made: &Elaborated) -> BTreeMap<String, ActionId> {
-    let mut all = BTreeMap::new();
-    for block in &made.blocks {
-        let mut tables: Vec<_> = block.tables.keys().collect();
-        tables.sort();
-        for table in tables {
-            for action in &program.tables[table.index()].actions {
-                all.insert(action_name(program, block, action.call.action), action.call.action);
-            }
-        }
-    }
-    all
-}
-
-/// The name of an action: of its control if that declares it, of the top if not.
-fn action_name(program: &Program, block: &PlacedBlock, id: ActionId) -> String {
-    let declared = &program.actions[id.index()].declared;
-    match &program.blocks[block.block.index()].body {
-        BlockBody::Control { actions, .. } if actions.contains(&id) => {
-            control_plane_name(declared, &block.name)
-        }
-        _ => control_plane_name(declared, ""),
-    }
-}
-
-fn params(program: &Program, id: ActionId, types: &mut Types) -> Vec<v1::action::Param> {
-    let parameters = program.actions[id.index()].parameters.iter();
-    let variables = parameters.map(|one| &program.variables[one.index()]);
-    let open = variables.filter(|one| one.direction == Some(Direction::None));
-    let mut all = Vec::new();
-    for (id, variable) in (1..).zip(open) {
-        let Declared { name, annotations, .. } = &variable.declared;
-        all.push(v1::action::Param {
-            id: ids::given(annotations).unwrap_or(id),
-            name: name.to_string(),
-            annotations: texts(annotations),
-            bitwidth: bits(program, &variable.of),
-            type_name: named(program, &variable.of, types),
-            ..Default::default()
-        });
-    }
-    all
-}
-
-// ---- keys ----
-
-fn match_field(
-    program: &Program,
-    id: u32,
-    name: &str,
-    kind: MatchKind,
-    of: &Type,
-    annotations: &[Annotation],
-    types: &mut Types,
-) -> v1::MatchField {
-    use v1::match_field::{Match, MatchType};
-    let kind = match kind {
-        MatchKind::Exact => MatchType::Exact,
-        MatchKind::Lpm => MatchType::Lpm,
-        MatchKind::Ternary => MatchType::Ternary,
-        MatchKind::Range => MatchType::Range,
-        MatchKind::Optional => MatchType::Optional,
-    };
-    v1::MatchField {
-        id: ids::given(annotations).unwrap_or(id),
-        name: name.to_owned(),
-        annotations: texts(annotations),
-        bitwidth: bits(program, of),
-        type_name: named(program, of, types),
-        r#match: Some(Match::MatchType(kind.into())),
-        ..Default::default()
-    }
-}
-
-fn value_sets(
-    program: &Program,
-    made: &Elaborated,
-    info: &mut v1::P4Info,
-    types: &mut Types,
-) -> Result<(), Error> {
-    let said = made.value_sets.iter().map(|(id, name)| -> (_, &[Annotation]) {
-        (&**name, &program.value_sets[id.index()].declared.annotations)
-    });
-    let mut ids = Ids::new(ids::VALUE_SET, said)?;
-    for (id, name) in &made.value_sets {
-        let set = &program.value_sets[id.index()];
-        let fields: Vec<(String, Type)> = match &set.of {
-            Type::Record(of) => {
-                let fields = program.records[of.index()].fields.iter();
-                fields.map(|field| (field.declared.name.to_string(), field.of.clone())).collect()
-            }
-            of => vec![(String::new(), of.clone())],
-        };
-        let field = |(id, (name, of)): (u32, &(String, Type))| {
-            match_field(program, id, name, MatchKind::Exact, of, &[], types)
-        };
-        info.value_sets.push(v1::ValueSet {
-            preamble: Some(ids.preamble(name, &set.declared.annotations)),
-            r#match: (1..).zip(&fields).map(field).collect(),
-            size: set.size.to_i32().unwrap_or(i32::MAX),
-        });
-    }
-    Ok(())
-}
-
-// ---- names ----
 
 /// `@name("…")` and the others as a program writes them.
 fn texts(annotations: &[Annotation]) -> Vec<String> {

@@ -1,26 +1,27 @@
 //! A [`Device`] that runs compiled programs: tables are maps, and packets go through a [`Plane`].
 
 mod cells;
+mod changes;
 mod codec;
+mod initial;
 mod layouts;
 mod plane;
 mod process;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use p4::object::{self, Object};
 use sandbox::{ControlError, MapError, Operation};
 use tokio::sync::mpsc;
 
 use crate::data::Data;
-use crate::device::{
-    Call, Change, Count, Device, Direct, Entry, Event, Initial, Packet, Refused, Target,
-};
+use crate::device::{Call, Change, Count, Device, Event, Initial, Packet, Refused, Target};
 use crate::pipeline::{Param, Pipeline};
+use changes::make;
+use initial::initial;
 use layouts::Layouts;
 pub use plane::{
     CPU_PORT, Counts, Health, InProcess, Leaving, Plane, Ran, Runner, Running, Verdict,
@@ -79,35 +80,6 @@ fn read(program: &[u8]) -> Result<Object, Refused> {
     let object = object::read(program).map_err(bad)?;
     object::verify(&object).map_err(bad)?;
     Ok(object)
-}
-
-/// What a program's tables have from the start; of entries with the same key the first one counts,
-/// as in maps. What P4Runtime cannot say is left out.
-fn initial(pipeline: &Pipeline, layouts: &Layouts, object: &Object) -> Initial {
-    let mut all = Initial::default();
-    let mut there = BTreeSet::new();
-    for entry in &object.entries {
-        for (id, table) in &layouts.tables {
-            let Some(call) = Some(&entry.value).and_then(|value| {
-                let is = [table.at.entries, table.at.default_action].contains(&Some(entry.map));
-                is.then(|| table.read_call(value)).flatten()
-            }) else {
-                continue;
-            };
-            if table.at.default_action == Some(entry.map) {
-                all.defaults.retain(|(other, _)| other != id);
-                all.defaults.push((*id, call));
-            } else if let Some(key) = table.read_key(&entry.key) {
-                let key = Arc::new(key);
-                if there.insert((*id, Arc::clone(&key))) {
-                    let constant = pipeline.tables.get(id).is_some_and(|table| table.constant);
-                    let direct = Direct::default();
-                    all.entries.push((Entry { table: *id, key, call, direct }, constant));
-                }
-            }
-        }
-    }
-    all
 }
 
 impl<R: Runner> Device for Sandboxed<R> {
@@ -228,47 +200,6 @@ impl<R: Runner> Device for Sandboxed<R> {
     }
 }
 
-/// Makes all changes between two packets, or none of them. Says which one cannot be made, and why.
-fn make(
-    active: &Active,
-    running: &mut impl Running,
-    changes: &[Change],
-) -> Result<(), (usize, Refused)> {
-    let layouts = active.layouts.as_ref().ok_or_else(|| (0, no_program()))?;
-    let mut batch = Vec::with_capacity(changes.len());
-    let mut of = Vec::with_capacity(changes.len());
-    for (at, change) in changes.iter().enumerate() {
-        operations(active, layouts, change, &mut batch).map_err(|why| (at, why))?;
-        of.resize(batch.len(), at);
-    }
-    running.apply(&batch).map_err(|why| {
-        let at = match &why {
-            ControlError::Operation { at, .. } => of.get(*at).copied().unwrap_or_default(),
-            _ => 0,
-        };
-        let name = changes.get(at).map_or("", |change| named(layouts, change));
-        (at, refused(&why, name))
-    })
-}
-
-/// What a change is about.
-fn named<'l>(layouts: &'l Layouts, change: &Change) -> &'l str {
-    match change {
-        Change::Insert(Entry { table, .. })
-        | Change::Modify(Entry { table, .. })
-        | Change::Delete { table, .. }
-        | Change::Default { table, .. }
-        | Change::DirectCounter { table, .. }
-        | Change::DirectMeter { table, .. } => {
-            layouts.tables.get(table).map_or("", |one| &one.name)
-        }
-        Change::Register { id, .. } => layouts.registers.get(id).map_or("", |one| &one.name),
-        Change::ValueSet { id, .. } => layouts.sets.get(id).map_or("", |one| &one.name),
-        Change::Counter { id, .. } => layouts.counters.get(id).map_or("", |one| &one.name),
-        Change::Meter { id, .. } => layouts.meters.get(id).map_or("", |one| &one.name),
-    }
-}
-
 fn refused(why: &ControlError, name: &str) -> Refused {
     match why {
         ControlError::Operation { why: MapError::Full(most), .. } => {
@@ -279,72 +210,6 @@ fn refused(why: &ControlError, name: &str) -> Refused {
         ControlError::Gone | ControlError::Evicted => Refused::Away(why.to_string()),
         ControlError::TooLarge(_) => Refused::Full(why.to_string()),
     }
-}
-
-/// What a change does to maps.
-fn operations(
-    active: &Active,
-    layouts: &Layouts,
-    change: &Change,
-    batch: &mut Vec<Operation>,
-) -> Result<(), Refused> {
-    // The service asks for nothing that p4info does not say.
-    let strange = || Refused::Invalid("the program has nothing like it".to_owned());
-    let table = |id: &u32| layouts.tables.get(id).ok_or_else(strange);
-    match change {
-        Change::Insert(entry) => {
-            let of = table(&entry.table)?;
-            let mut put = of.entry(&entry.key, &entry.call).ok_or_else(strange)?;
-            of.begin(&mut put.value, &entry.direct);
-            batch.push(Operation::Put(put));
-        }
-        Change::Modify(entry) => {
-            let of = table(&entry.table)?;
-            let put = of.entry(&entry.key, &entry.call).ok_or_else(strange)?;
-            of.change(put, &entry.direct, batch);
-        }
-        Change::Delete { table: id, key } => {
-            let (map, key) = table(id)?.key(key).ok_or_else(strange)?;
-            batch.push(Operation::Delete { map, key });
-        }
-        Change::Default { table: id, call, direct } => {
-            let unknown = || Refused::Invalid("nobody knows what the program itself says".into());
-            let call = call.as_ref().or_else(|| active.defaults.get(id)).ok_or_else(unknown)?;
-            let of = table(id)?;
-            let put = of.default_entry(call).ok_or_else(strange)?;
-            of.change(put, direct, batch);
-        }
-        Change::Register { id, at, data } => {
-            let register = layouts.registers.get(id).ok_or_else(strange)?;
-            let value = register.value(data).ok_or_else(strange)?;
-            let all = at.map_or(0..register.size, |at| at..at + 1);
-            let put = |at: u64| {
-                let key = object::Key::Bytes((at as u32).to_le_bytes().to_vec());
-                Operation::Put(object::Entry { map: register.map, key, value: value.clone() })
-            };
-            batch.extend(all.map(put));
-        }
-        Change::ValueSet { id, members } => {
-            let set = layouts.sets.get(id).ok_or_else(strange)?;
-            batch.push(Operation::Clear { map: set.map });
-            batch.extend(members.iter().map(|one| Operation::Put(set.member(one))));
-        }
-        Change::Counter { id, at, count } => {
-            let counter = layouts.counters.get(id).ok_or_else(strange)?;
-            counter.set_count(*at, *count, batch);
-        }
-        Change::Meter { id, at, meter } => {
-            let of = layouts.meters.get(id).ok_or_else(strange)?;
-            of.set_meter(*at, *meter, batch);
-        }
-        Change::DirectCounter { table: id, of, count } => {
-            batch.push(table(id)?.set_count(of, *count).ok_or_else(strange)?);
-        }
-        Change::DirectMeter { table: id, of, meter } => {
-            batch.push(table(id)?.set_meter(of, *meter).ok_or_else(strange)?);
-        }
-    }
-    Ok(())
 }
 
 /// Cells of an array.

@@ -1,0 +1,49 @@
+//! What a program's tables have from the start.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use p4::object::Object;
+
+use super::layouts::{Layouts, TableAt};
+use crate::device::{Direct, Entry, Initial};
+use crate::pipeline::Pipeline;
+
+/// Where what is in a map belongs.
+struct Of<'l> {
+    id: u32,
+    table: &'l TableAt,
+    /// It is what the table does by default.
+    is_default: bool,
+}
+
+/// What a program's tables have from the start; of entries with the same key the first one counts,
+/// as in maps. What P4Runtime cannot say is left out.
+pub(super) fn initial(pipeline: &Pipeline, layouts: &Layouts, object: &Object) -> Initial {
+    let mut of_map: BTreeMap<u32, Vec<Of<'_>>> = BTreeMap::new();
+    for (id, table) in &layouts.tables {
+        for (map, is_default) in [(table.at.default_action, true), (table.at.entries, false)] {
+            let Some(map) = map else { continue };
+            of_map.entry(map).or_default().push(Of { id: *id, table, is_default });
+        }
+    }
+    let mut entries = Vec::new();
+    let mut defaults = BTreeMap::new();
+    let mut there = BTreeSet::new();
+    for entry in &object.entries {
+        for Of { id, table, is_default } in of_map.get(&entry.map).into_iter().flatten() {
+            let Some(call) = table.read_call(&entry.value) else { continue };
+            if *is_default {
+                defaults.insert(*id, call);
+            } else if let Some(key) = table.read_key(&entry.key) {
+                let key = Arc::new(key);
+                if there.insert((*id, Arc::clone(&key))) {
+                    let constant = pipeline.tables.get(id).is_some_and(|table| table.constant);
+                    let direct = Direct::default();
+                    entries.push((Entry { table: *id, key, call, direct }, constant));
+                }
+            }
+        }
+    }
+    Initial { entries, defaults: defaults.into_iter().collect() }
+}
