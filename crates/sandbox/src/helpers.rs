@@ -4,7 +4,7 @@
 use std::mem::MaybeUninit;
 
 use p4::cells::{Colour, MeterCell};
-use p4::object::{MAX_KEY, helper, lookup3};
+use p4::object::{MAX_DIGEST, MAX_KEY, helper, lookup3_of};
 use p4::vm;
 
 use crate::address::PACKET;
@@ -14,6 +14,8 @@ use crate::state::State;
 
 /// What a helper answers, or the limit that was broken.
 type Answer = Result<u64, FaultKind>;
+
+const _: () = assert!(MAX_DIGEST <= MAX_KEY);
 
 /// Numbers for what a map cannot do, as a program sees them: those of Linux' errno, negative.
 mod errno {
@@ -47,19 +49,19 @@ pub(crate) fn call(state: &mut State, number: i32, arguments: [u64; 5]) -> Answe
     }
 }
 
-/// A key's bytes, copied: whoever else has the packet's memory may write it at any time, and a key that
-/// changes between two looks would be one that no map has seen.
-struct Key([MaybeUninit<u8>; MAX_KEY as usize]);
+/// A key's or a digest's bytes, copied: whoever else has the packet's memory may write it at any time, and
+/// a key that changes between two looks would be one that no map has seen.
+struct Copied([MaybeUninit<u8>; MAX_KEY as usize]);
 
-impl Key {
+impl Copied {
     fn new() -> Self {
         Self([MaybeUninit::uninit(); MAX_KEY as usize])
     }
 
-    /// The key at an address; no map has longer ones than there is room for.
+    /// What is at an address; no map has longer keys than there is room for, and no digest is longer.
     fn read(&mut self, state: &mut State, address: u64, size: usize) -> Result<&[u8], FaultKind> {
         let from = state.reach(address, size as u64)?;
-        assert!(size <= self.0.len(), "verified: keys have at most {MAX_KEY} bytes");
+        assert!(size <= self.0.len(), "verified: it has at most {MAX_KEY} bytes");
         let to = self.0.as_mut_ptr().cast::<u8>();
         // SAFETY: `reach` says that so many bytes are there, and there is room for them; what is read
         // afterwards has just been written.
@@ -82,7 +84,7 @@ fn map_lookup(state: &mut State, map: u64, key: u64) -> Answer {
     let store = state.map(map)?;
     let (size, cost) = (store.key_size, store.cost());
     state.pay(cost)?;
-    let mut copy = Key::new();
+    let mut copy = Copied::new();
     let key = copy.read(state, key, size)?;
     let store = state.map(map)?;
     Ok(match store.find(key) {
@@ -96,7 +98,7 @@ fn map_update(state: &mut State, map: u64, key: u64, value: u64) -> Answer {
     let store = state.map(map)?;
     let (size, value_size, cost) = (store.key_size, store.values.size(), store.cost());
     state.pay(cost + value_size as u64 / 8)?;
-    let mut copy = Key::new();
+    let mut copy = Copied::new();
     let key = copy.read(state, key, size)?;
     let value = state.reach(value, value_size as u64)?;
     let store = state.map(map)?;
@@ -116,7 +118,7 @@ fn map_delete(state: &mut State, map: u64, key: u64) -> Answer {
     let store = state.map(map)?;
     let (size, cost) = (store.key_size, store.cost());
     state.pay(cost)?;
-    let mut copy = Key::new();
+    let mut copy = Copied::new();
     let key = copy.read(state, key, size)?;
     Ok(state.map(map)?.remove(key).map_or_else(number, |()| 0))
 }
@@ -141,9 +143,12 @@ fn number(why: MapError) -> u64 {
 fn hash(state: &mut State, bytes: u64, length: u64, _seed: u64) -> Answer {
     state.pay(length / 4)?;
     let bytes = state.reach(bytes, length)?;
-    // SAFETY: `reach` says that so many bytes are there; nothing is written as long as the slice lives.
-    let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr(), length as usize) };
-    Ok(u64::from(lookup3(bytes)))
+    // Whoever else has the packet's memory may write it meanwhile: there is no reference to it.
+    let read = |at: usize, part: &mut [u8]| {
+        // SAFETY: `reach` says that so many bytes are there, and no part goes beyond the length.
+        unsafe { bytes.add(at).as_ptr().copy_to(part.as_mut_ptr(), part.len()) };
+    };
+    Ok(u64::from(lookup3_of(length as usize, read)))
 }
 
 /// `void *adjust_head(context, int32_t by)`: puts `by` zeros in front of the packet (an encapsulation),
@@ -206,10 +211,8 @@ fn digest(state: &mut State, id: u64, data: u64, length: u64) -> Answer {
         return Err(FaultKind::Bounds);
     }
     state.pay(8 + length / 8)?;
-    let data = state.reach(data, length)?;
-    // SAFETY: `reach` says that so many bytes are there; they are copied, and the queue is none of a
-    // program's regions.
-    let data = unsafe { std::slice::from_raw_parts(data.as_ptr(), length as usize) };
+    let mut copy = Copied::new();
+    let data = copy.read(state, data, length as usize)?;
     state.digests.push(id as u32, data);
     Ok(0)
 }

@@ -51,10 +51,13 @@ impl<'m> PacketBuffer<'m> {
         })
     }
 
-    /// The packet's bytes.
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: start + length <= size, and the memory is there as long as the buffer.
-        unsafe { std::slice::from_raw_parts(self.data(), self.length as usize) }
+    /// A copy of the packet's bytes: others may write where they are.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.len()];
+        // SAFETY: start + length <= size, the memory is there as long as the buffer, and the copy is no
+        // part of it.
+        unsafe { self.data().copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) };
+        bytes
     }
 
     /// Where in its memory the packet begins.
@@ -137,12 +140,12 @@ mod tests {
         let mut memory = *b"..abcd....";
         let mut packet = PacketBuffer::new(&mut memory, 2, 4).unwrap();
         assert!(packet.adjust_head(2));
-        assert_eq!((packet.start(), packet.bytes()), (0, &b"\0\0abcd"[..]));
+        assert_eq!((packet.start(), &packet.bytes()[..]), (0, &b"\0\0abcd"[..]));
         assert!(packet.adjust_head(4));
-        assert_eq!((packet.start(), packet.bytes()), (0, &b"\0\0\0\0\0\0abcd"[..]));
+        assert_eq!((packet.start(), &packet.bytes()[..]), (0, &b"\0\0\0\0\0\0abcd"[..]));
         assert!(!packet.adjust_head(1));
         assert!(packet.adjust_head(-7));
-        assert_eq!((packet.start(), packet.bytes()), (7, &b"bcd"[..]));
+        assert_eq!((packet.start(), &packet.bytes()[..]), (7, &b"bcd"[..]));
         assert!(!packet.adjust_head(-4));
         assert!(!packet.adjust_head(i32::MIN));
         assert!(!packet.adjust_head(i32::MAX));

@@ -80,7 +80,7 @@ impl p4::stf::Runs for Tested<'_> {
             Verdict::Pass => interpret::Verdict::Pass,
             Verdict::Redirect(port) => interpret::Verdict::Redirect(port),
         };
-        Ok(Outcome { verdict, clone: outcome.clone, packet: buffer.bytes().to_vec() })
+        Ok(Outcome { verdict, clone: outcome.clone, packet: buffer.bytes() })
     }
 
     fn add(&mut self, at: usize, entry: Entry) -> Result<(), String> {

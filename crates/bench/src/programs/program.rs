@@ -88,7 +88,7 @@ impl Side {
         let buffer = PacketBuffer::new(frame, HEADROOM, packet.len());
         let mut buffer = buffer.context("the packet has room")?;
         let outcome = self.instance.run(&mut buffer, port);
-        Ok((outcome, buffer.bytes().to_vec()))
+        Ok((outcome, buffer.bytes()))
     }
 
     /// The time that `count` packets take, one behind the other.

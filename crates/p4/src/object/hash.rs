@@ -2,21 +2,26 @@
 
 /// Bob Jenkins' lookup3 (hashlittle, from 0), which p4c's run time calls `hash`.
 pub fn lookup3(bytes: &[u8]) -> u32 {
-    let mut state = [0xdead_beef_u32.wrapping_add(bytes.len() as u32); 3];
-    if bytes.is_empty() {
+    lookup3_of(bytes.len(), |at, part| part.copy_from_slice(&bytes[at..][..part.len()]))
+}
+
+/// The same of bytes that nobody may have a reference to: they are asked for part by part, each by where
+/// it begins.
+pub fn lookup3_of(length: usize, mut read: impl FnMut(usize, &mut [u8])) -> u32 {
+    let mut state = [0xdead_beef_u32.wrapping_add(length as u32); 3];
+    if length == 0 {
         return state[2];
     }
-    let mut rest = bytes;
-    let add = |state: &mut [u32; 3], part: &[u8]| {
-        let mut padded = [0_u8; 12];
-        padded[..part.len()].copy_from_slice(part);
-        for (word, four) in state.iter_mut().zip(padded.chunks_exact(4)) {
-            let four = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
-            *word = word.wrapping_add(four);
+    let mut add = |state: &mut [u32; 3], at: usize| {
+        let mut part = [0_u8; 12];
+        read(at, &mut part[..(length - at).min(12)]);
+        for (word, four) in state.iter_mut().zip(part.as_chunks::<4>().0) {
+            *word = word.wrapping_add(u32::from_le_bytes(*four));
         }
     };
-    while rest.len() > 12 {
-        add(&mut state, &rest[..12]);
+    let mut at = 0;
+    while length - at > 12 {
+        add(&mut state, at);
         let [mut a, mut b, mut c] = state;
         for (one, two, three, by) in
             [(0, 2, 1, 4), (1, 0, 2, 6), (2, 1, 0, 8), (0, 2, 1, 16), (1, 0, 2, 19), (2, 1, 0, 4)]
@@ -27,9 +32,9 @@ pub fn lookup3(bytes: &[u8]) -> u32 {
             [a, b, c] = words;
         }
         state = [a, b, c];
-        rest = &rest[12..];
+        at += 12;
     }
-    add(&mut state, rest);
+    add(&mut state, at);
     let [mut a, mut b, mut c] = state;
     c = (c ^ b).wrapping_sub(b.rotate_left(14));
     a = (a ^ c).wrapping_sub(c.rotate_left(11));

@@ -24,7 +24,7 @@ mod write;
 use std::collections::BTreeMap;
 
 pub use entries::{Entry, Key, WordRange};
-pub use hash::lookup3;
+pub use hash::{lookup3, lookup3_of};
 pub use instruction::{FRAME, Instruction, callee, wide};
 pub use read::read;
 pub use verify::verify;

@@ -141,7 +141,7 @@ impl Running for Instance {
             sandbox::Verdict::Redirect(port) => Verdict::Redirect(port),
             sandbox::Verdict::Fault(fault) => Verdict::Fault(fault.to_string()),
         };
-        Ok(Ran { verdict, clone: outcome.clone, packet: buffer.bytes().to_vec() })
+        Ok(Ran { verdict, clone: outcome.clone, packet: buffer.bytes() })
     }
 
     fn digests(&mut self) -> Vec<Digest> {

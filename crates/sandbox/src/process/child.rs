@@ -247,7 +247,7 @@ impl Server<'_> {
         };
         let Outcome { verdict, clone, .. } = fresh.run(&mut buffer, port);
         let (verdict, port) = verdicts::number(verdict);
-        Answer::Tested { verdict, port, clone, packet: buffer.bytes().to_vec() }
+        Answer::Tested { verdict, port, clone, packet: buffer.bytes() }
     }
 }
 

@@ -96,7 +96,7 @@ fn a_packet_without_headroom_is_moved() {
         let mut memory = [&plain[..], &[0xee; 4]].concat();
         let mut buffer = PacketBuffer::new(&mut memory, 0, plain.len()).unwrap();
         assert_eq!(instance.run(&mut buffer, 0).verdict, Verdict::Redirect(5));
-        assert_eq!((buffer.start(), buffer.bytes()), (0, &packet(&LABELLED, [192, 9, 9, 9])[..]));
+        assert_eq!((buffer.start(), buffer.bytes()), (0, packet(&LABELLED, [192, 9, 9, 9])));
         // And one that has room on neither side is a fault.
         let mut memory = plain.clone();
         let mut buffer = PacketBuffer::new(&mut memory, 0, plain.len()).unwrap();

@@ -81,7 +81,7 @@ pub(super) fn run(instances: &mut [Instance; 2], packet: &[u8]) -> (Outcome, Vec
         memory[16..][..packet.len()].copy_from_slice(packet);
         let mut buffer = PacketBuffer::new(&mut memory, 16, packet.len()).unwrap();
         let outcome = instance.run(&mut buffer, 3);
-        let bytes = buffer.bytes().to_vec();
+        let bytes = buffer.bytes();
         (outcome, bytes)
     });
     assert_eq!(results[0], results[1], "native code, and the interpreter");
