@@ -6,6 +6,7 @@ mod deparser;
 mod expressions;
 mod externs;
 mod numbers;
+mod packet;
 mod parsers;
 mod places;
 mod statements;
