@@ -2,6 +2,7 @@
 
 use super::places::Place;
 use super::{Call, Lower, Lowered};
+use crate::flat::build::Slot;
 use crate::flat::{BlockId, ValueId};
 use crate::ir::{ActionId, BlockBody, Expression, FunctionId, InstanceId, Type, VariableId};
 use crate::syntax::ast::Direction;
@@ -79,6 +80,25 @@ impl Lower<'_> {
         }
     }
 
+    /// What is called: it goes on behind it when it returns. Functions say where their value goes.
+    fn called(
+        &mut self,
+        back: &[(Place, VariableId)],
+        function: Option<Slot>,
+        body: impl FnOnce(&mut Self) -> Lowered,
+    ) -> Lowered {
+        let after = self.build.new_block();
+        let (returned, is_function) = (function.unwrap_or_default(), function.is_some());
+        self.calls.push(Call { after, returned, back: back.to_vec(), is_function });
+        let loops = std::mem::take(&mut self.loops);
+        body(self)?;
+        self.loops = loops;
+        self.calls.pop();
+        self.build.jump(after);
+        self.build.continue_in(after);
+        Ok(())
+    }
+
     pub(super) fn call_function(
         &mut self,
         id: FunctionId,
@@ -88,14 +108,8 @@ impl Lower<'_> {
         let back = self.hand_in(&function.parameters, arguments)?;
         let count = self.program.slots(&function.returns);
         let returned = self.slots(count);
-        let after = self.build.new_block();
-        self.calls.push(Call { after, returned, back: back.clone(), is_function: true });
-        let loops = std::mem::take(&mut self.loops);
-        self.all(&function.body)?;
-        self.loops = loops;
-        self.calls.pop();
-        self.build.jump(after);
-        self.build.continue_in(after);
+        let body = |lower: &mut Self| lower.all(&function.body);
+        self.called(&back, Some(returned), body)?;
         self.hand_back(&back);
         Ok(self.read_all(returned, count))
     }
@@ -116,14 +130,7 @@ impl Lower<'_> {
         for (id, value) in action.parameters[arguments.len()..].iter().zip(entry) {
             self.write_all(self.variable(*id), value);
         }
-        let after = self.build.new_block();
-        self.calls.push(Call { after, returned: 0, back: back.clone(), is_function: false });
-        let loops = std::mem::take(&mut self.loops);
-        self.all(&action.body)?;
-        self.loops = loops;
-        self.calls.pop();
-        self.build.jump(after);
-        self.build.continue_in(after);
+        self.called(&back, None, |lower| lower.all(&action.body))?;
         self.hand_back(&back);
         Ok(())
     }
@@ -148,14 +155,7 @@ impl Lower<'_> {
                 self.metadata.push(*id);
             }
         }
-        let after = self.build.new_block();
-        self.calls.push(Call { after, returned: 0, back: back.clone(), is_function: false });
-        let loops = std::mem::take(&mut self.loops);
-        self.block(at)?;
-        self.loops = loops;
-        self.calls.pop();
-        self.build.jump(after);
-        self.build.continue_in(after);
+        self.called(&back, None, |lower| lower.block(at))?;
         self.metadata.truncate(known);
         self.hand_back(&back);
         Ok(())
