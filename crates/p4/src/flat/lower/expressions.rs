@@ -14,8 +14,7 @@ impl Lower<'_> {
         Ok(match &of.kind {
             K::Constant(value) => self.constant(value, &of.of),
             K::ConstructorParameter(at) => {
-                let given = self.made.blocks[self.around].constructor.get(*at).cloned();
-                match given {
+                match self.made.blocks[self.around].constructor.get(*at).cloned() {
                     Some(given) => self.value(&given)?,
                     None => return self.refuse(of.span, "this was not given"),
                 }
@@ -45,49 +44,15 @@ impl Lower<'_> {
                 let value = self.value(inner)?;
                 self.build.slice(&value, *low, high - low + 1)
             }
-            K::Unary(operator, inner) => {
-                let value = self.value(inner)?;
-                let width = self.width(&inner.of);
-                match operator {
-                    Unary::Not => vec![self.build.not(value[0])],
-                    Unary::Complement => self.build.complement(&value, width),
-                    Unary::Minus => self.build.negated(&value, width),
-                    Unary::Plus => value,
-                }
-            }
+            K::Unary(operator, inner) => self.unary(*operator, inner)?,
             K::Binary(Binary::LogicalAnd | Binary::LogicalOr, ..) => vec![self.truth(of)?],
             K::Binary(operator, left, right) => self.binary(of, *operator, left, right)?,
             K::Cast(inner) => {
                 let value = self.value(inner)?;
                 self.cast(value, &inner.of, &of.of)
             }
-            K::Choose(condition, yes, no) => {
-                let (then, other, after) =
-                    (self.build.new_block(), self.build.new_block(), self.build.new_block());
-                let count = self.program.slots(&of.of);
-                let result = self.slots(count);
-                self.decide(condition, then, other)?;
-                for (block, value) in [(then, yes), (other, no)] {
-                    self.build.continue_in(block);
-                    let value = self.value(value)?;
-                    self.write_all(result, &value);
-                    self.build.jump(after);
-                }
-                self.build.continue_in(after);
-                self.read_all(result, count)
-            }
-            K::Fields(fields) => {
-                let mut all = Vec::new();
-                for field in fields {
-                    all.extend(self.value(field)?);
-                }
-                match of.of {
-                    Type::Stack(..) => all.insert(0, self.build.constant(0)),
-                    _ if self.program.is_header(&of.of) => all = self.header(true, all),
-                    _ => {}
-                }
-                all
-            }
+            K::Choose(condition, yes, no) => self.choose(condition, yes, no, &of.of)?,
+            K::Fields(fields) => self.made_of(fields, &of.of)?,
             K::Invalid => self.initial(&of.of),
             K::IsValid(inner) => vec![self.is_valid(inner)?],
             K::Lookahead => self.lookahead(&of.of, of.span)?,
@@ -105,6 +70,55 @@ impl Lower<'_> {
                     Applied::Miss => self.build.not(hit),
                 }]
             }
+        })
+    }
+
+    fn unary(&mut self, operator: Unary, inner: &Expression) -> Lowered<Vec<ValueId>> {
+        let value = self.value(inner)?;
+        let width = self.width(&inner.of);
+        Ok(match operator {
+            Unary::Not => vec![self.build.not(value[0])],
+            Unary::Complement => self.build.complement(&value, width),
+            Unary::Minus => self.build.negated(&value, width),
+            Unary::Plus => value,
+        })
+    }
+
+    /// `condition ? yes : no`
+    fn choose(
+        &mut self,
+        condition: &Expression,
+        yes: &Expression,
+        no: &Expression,
+        of: &Type,
+    ) -> Lowered<Vec<ValueId>> {
+        let [then, other, after] = [(); 3].map(|()| self.build.new_block());
+        let count = self.program.slots(of);
+        let result = self.slots(count);
+        self.decide(condition, then, other)?;
+        for (block, value) in [(then, yes), (other, no)] {
+            self.build.continue_in(block);
+            let value = self.value(value)?;
+            self.write_all(result, &value);
+            self.build.jump(after);
+        }
+        self.build.continue_in(after);
+        Ok(self.read_all(result, count))
+    }
+
+    /// A value of a type from its parts.
+    fn made_of(&mut self, fields: &[Expression], of: &Type) -> Lowered<Vec<ValueId>> {
+        let mut all = Vec::new();
+        for field in fields {
+            all.extend(self.value(field)?);
+        }
+        Ok(match of {
+            Type::Stack(..) => {
+                all.insert(0, self.build.constant(0));
+                all
+            }
+            _ if self.program.is_header(of) => self.header(true, all),
+            _ => all,
         })
     }
 

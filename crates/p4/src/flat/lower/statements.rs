@@ -4,7 +4,7 @@ use num_bigint::BigInt;
 
 use super::places::Place;
 use super::{Lower, Lowered};
-use crate::flat::{Binary, Compare};
+use crate::flat::{Binary, BlockId, Compare};
 use crate::ir::{Expression, Statement, StatementKind, Type, VariableId};
 
 impl Lower<'_> {
@@ -30,76 +30,15 @@ impl Lower<'_> {
             K::Evaluate(value) => {
                 self.value(value)?;
             }
-            K::If(condition, yes, no) => {
-                let (then, other, after) =
-                    (self.build.new_block(), self.build.new_block(), self.build.new_block());
-                self.decide(condition, then, other)?;
-                for (block, body) in [(then, yes), (other, no)] {
-                    self.build.continue_in(block);
-                    self.all(body)?;
-                    self.build.jump(after);
-                }
-                self.build.continue_in(after);
-            }
-            K::Switch(value, cases, other) => {
-                let of = value.of.clone();
-                let value = self.value(value)?;
-                let after = self.build.new_block();
-                for (labels, body) in cases {
-                    let mut is = self.build.constant(0);
-                    for label in labels {
-                        let Some(known) = label.constant().cloned() else { continue };
-                        let label = self.constant(&known, &of);
-                        let same = self.same(&value, &label, &of);
-                        is = self.build.binary(Binary::Or, is, same);
-                    }
-                    let (then, next) = (self.build.new_block(), self.build.new_block());
-                    self.build.branch(is, then, next);
-                    self.build.continue_in(then);
-                    self.all(body)?;
-                    self.build.jump(after);
-                    self.build.continue_in(next);
-                }
-                self.all(other)?;
-                self.build.jump(after);
-                self.build.continue_in(after);
-            }
+            K::If(condition, yes, no) => self.either(condition, yes, no)?,
+            K::Switch(value, cases, other) => self.switch(value, cases, other)?,
             K::SwitchAction(table, cases, other) => self.switch_action(*table, cases, other)?,
             K::Loop(condition, body, step) => self.loop_over(condition, body, step)?,
             K::ForRange(id, from, to, body) => self.count(*id, (from, to), body)?,
-            K::Break => {
-                if let Some((after, _)) = self.loops.last() {
-                    self.build.jump(*after);
-                    self.build.unreachable();
-                }
-            }
-            K::Continue => {
-                if let Some((_, next)) = self.loops.last() {
-                    self.build.jump(*next);
-                    self.build.unreachable();
-                }
-            }
-            K::Return(value) => {
-                let value = value.as_ref().map(|value| self.value(value)).transpose()?;
-                if let Some(call) = self.calls.last() {
-                    let (after, returned) = (call.after, call.returned);
-                    self.write_all(returned, &value.unwrap_or_default());
-                    self.build.jump(after);
-                    self.build.unreachable();
-                }
-            }
-            K::Exit => {
-                // What actions and controls hand back is handed back all the same (section 12.6).
-                for at in (0..self.calls.len()).rev() {
-                    if !self.calls[at].is_function {
-                        let back = self.calls[at].back.clone();
-                        self.hand_back(&back);
-                    }
-                }
-                let exit = self.exit;
-                self.build.jump(exit);
-                self.build.unreachable();
-            }
+            K::Break => self.leave(self.loops.last().map(|(after, _)| *after)),
+            K::Continue => self.leave(self.loops.last().map(|(_, next)| *next)),
+            K::Return(value) => self.hand_out(value.as_ref())?,
+            K::Exit => self.leave_all(),
             K::Block(all) => self.all(all)?,
             K::ApplyTable(table) => {
                 self.apply_table(*table, false)?;
@@ -109,15 +48,7 @@ impl Lower<'_> {
             K::Extract(header, bits) => self.extract(header, bits.as_ref())?,
             K::Advance(bits) => self.advance(bits)?,
             K::Emit(value) => self.emit(value)?,
-            K::Verify(condition, error) => {
-                let (next, wrong) = (self.build.new_block(), self.build.new_block());
-                self.decide(condition, next, wrong)?;
-                self.build.continue_in(wrong);
-                self.value(error)?;
-                let reject = self.reject;
-                self.build.jump(reject);
-                self.build.continue_in(next);
-            }
+            K::Verify(condition, error) => self.verify(condition, error)?,
             K::SetValid(header, is_valid) => {
                 let place = self.place(header)?;
                 self.write_valid(&place, *is_valid);
@@ -127,6 +58,89 @@ impl Lower<'_> {
                 self.shift(&place, *by);
             }
         }
+        Ok(())
+    }
+
+    fn either(&mut self, condition: &Expression, yes: &[Statement], no: &[Statement]) -> Lowered {
+        let [then, other, after] = [(); 3].map(|()| self.build.new_block());
+        self.decide(condition, then, other)?;
+        for (block, body) in [(then, yes), (other, no)] {
+            self.build.continue_in(block);
+            self.all(body)?;
+            self.build.jump(after);
+        }
+        self.build.continue_in(after);
+        Ok(())
+    }
+
+    fn switch(
+        &mut self,
+        value: &Expression,
+        cases: &[(Vec<Expression>, Vec<Statement>)],
+        other: &[Statement],
+    ) -> Lowered {
+        let of = &value.of;
+        let value = self.value(value)?;
+        let after = self.build.new_block();
+        for (labels, body) in cases {
+            let mut is = self.build.constant(0);
+            for label in labels {
+                let Some(known) = label.constant() else { continue };
+                let label = self.constant(known, of);
+                let same = self.same(&value, &label, of);
+                is = self.build.binary(Binary::Or, is, same);
+            }
+            let (then, next) = (self.build.new_block(), self.build.new_block());
+            self.build.branch(is, then, next);
+            self.build.continue_in(then);
+            self.all(body)?;
+            self.build.jump(after);
+            self.build.continue_in(next);
+        }
+        self.all(other)?;
+        self.build.jump(after);
+        self.build.continue_in(after);
+        Ok(())
+    }
+
+    /// Goes on elsewhere: nothing leads to what stands behind.
+    fn leave(&mut self, to: Option<BlockId>) {
+        if let Some(to) = to {
+            self.build.jump(to);
+            self.build.unreachable();
+        }
+    }
+
+    /// `return`
+    fn hand_out(&mut self, value: Option<&Expression>) -> Lowered {
+        let value = value.map(|value| self.value(value)).transpose()?;
+        if let Some(call) = self.calls.last() {
+            let (after, returned) = (call.after, call.returned);
+            self.write_all(returned, &value.unwrap_or_default());
+            self.leave(Some(after));
+        }
+        Ok(())
+    }
+
+    /// `exit`: what actions and controls hand back is handed back all the same (section 12.6).
+    fn leave_all(&mut self) {
+        for at in (0..self.calls.len()).rev() {
+            if !self.calls[at].is_function {
+                let back = self.calls[at].back.clone();
+                self.hand_back(&back);
+            }
+        }
+        self.leave(Some(self.exit));
+    }
+
+    fn verify(&mut self, condition: &Expression, error: &Expression) -> Lowered {
+        let (next, wrong) = (self.build.new_block(), self.build.new_block());
+        self.decide(condition, next, wrong)?;
+        self.build.continue_in(wrong);
+        self.value(error)?;
+        let reject = self.reject;
+        self.build.jump(reject);
+        self.build.continue_in(next);
         Ok(())
     }
 
@@ -195,12 +209,7 @@ impl Lower<'_> {
     }
 
     /// Leads to one of two blocks by a condition, whose right side may not have to be looked at.
-    pub(super) fn decide(
-        &mut self,
-        condition: &Expression,
-        yes: crate::flat::BlockId,
-        no: crate::flat::BlockId,
-    ) -> Lowered {
+    pub(super) fn decide(&mut self, condition: &Expression, yes: BlockId, no: BlockId) -> Lowered {
         use crate::ir::{Binary as B, ExpressionKind as K, Unary};
         match &condition.kind {
             K::Binary(operator @ (B::LogicalAnd | B::LogicalOr), left, right) => {
