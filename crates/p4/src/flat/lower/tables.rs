@@ -1,12 +1,11 @@
-//! Tables, value sets and registers: what is looked up in maps (P4_16 specification, section 14.2).
+//! Tables and value sets: what is looked up in maps (P4_16 specification, section 14.2).
 
 use super::{Lower, Lowered, Ways};
 use crate::flat::build::Slot;
-use crate::flat::shape::{chunks, limb_bits, limbs};
-use crate::flat::{Binary, BlockId, Op, ValueId};
+use crate::flat::shape::limbs;
+use crate::flat::{BlockId, Compare, Op, ValueId};
 use crate::ir::{ActionId, Statement, TableId, Type, ValueSetId};
 use crate::layout::{Encoding, Leaf, TableMaps, storage};
-use crate::object::helper;
 
 impl Lower<'_> {
     /// Applies a table: whether an entry was found. Where that is `asked` for, ways with an entry and
@@ -122,7 +121,7 @@ impl Lower<'_> {
                 self.build.jump(this);
             } else {
                 let wanted = self.build.constant(at as u64);
-                let is = self.build.compare(crate::flat::Compare::Equal, action, wanted);
+                let is = self.build.compare(Compare::Equal, action, wanted);
                 self.build.branch(is, this, next);
             }
             self.build.continue_in(this);
@@ -186,93 +185,6 @@ impl Lower<'_> {
         key
     }
 
-    /// Words of the stack frame, for what the next call is told.
-    pub(super) fn frame(&mut self, words: u32) -> ValueId {
-        let most = &mut self.build.graph.frame;
-        *most = (*most).max(words);
-        self.build.op(Op::Frame)
-    }
-
-    pub(super) fn call_lookup(&mut self, map: u32, key: ValueId) -> ValueId {
-        let map = self.build.op(Op::Map(map));
-        self.build.op(Op::Call(helper::MAP_LOOKUP, vec![map, key]))
-    }
-
-    pub(super) fn store(&mut self, base: ValueId, offset: u32, size: u8, value: ValueId) {
-        self.build.op(Op::Store { base, offset: offset as i16, size, value });
-    }
-
-    /// Stores a number as C has it.
-    pub(super) fn store_leaf(
-        &mut self,
-        base: ValueId,
-        leaf: &Leaf,
-        offset: u32,
-        value: &[ValueId],
-    ) {
-        if leaf.width > 64 {
-            self.store_wire(base, offset, value, leaf.width);
-        } else if let [value] = value {
-            self.store(base, offset, storage(leaf.width).0 as u8, *value);
-        }
-    }
-
-    /// Stores a number as it is on the wire, in whole bytes.
-    pub(super) fn store_wire(&mut self, base: ValueId, offset: u32, value: &[ValueId], width: u32) {
-        let mut at = offset;
-        for limb in (0..limbs(width)).rev() {
-            let bytes = limb_bits(width, limb).div_ceil(8);
-            for (first, size) in chunks(0, bytes) {
-                let behind = bytes - first - u32::from(size);
-                let down = u64::from(behind * 8);
-                let part = self.build.by(Binary::ShiftRight, value[limb as usize], down);
-                let swapped = self.build.op(Op::Swap(size, part));
-                self.store(base, at + first, size, swapped);
-            }
-            at += bytes;
-        }
-    }
-
-    /// A value of this type from memory.
-    fn load(&mut self, base: ValueId, leaves: &[Leaf], of: &Type, constant: bool) -> Vec<ValueId> {
-        let mut all = self.initial(of);
-        for leaf in leaves {
-            let found = self.load_leaf(base, leaf, constant);
-            let start = leaf.slot as usize;
-            all[start..start + found.len()].copy_from_slice(&found);
-        }
-        all
-    }
-
-    fn load_leaf(&mut self, base: ValueId, leaf: &Leaf, constant: bool) -> Vec<ValueId> {
-        let offset = leaf.offset as i16;
-        if leaf.width <= 64 {
-            let size = storage(leaf.width).0 as u8;
-            return vec![self.build.op(Op::Load { base, offset, size, constant })];
-        }
-        let mut limbs_of = Vec::with_capacity(limbs(leaf.width) as usize);
-        let mut end = leaf.offset + leaf.width.div_ceil(8);
-        for limb in 0..limbs(leaf.width) {
-            let bytes = limb_bits(leaf.width, limb).div_ceil(8);
-            let mut value = self.build.constant(0);
-            for (at, size) in chunks(end - bytes, bytes) {
-                let part = self.build.op(Op::Load { base, offset: at as i16, size, constant });
-                let part = self.build.op(Op::Swap(size, part));
-                let up = if size == 8 {
-                    value
-                } else {
-                    self.build.by(Binary::ShiftLeft, value, u64::from(size) * 8)
-                };
-                value = self.build.binary(Binary::Or, up, part);
-            }
-            end -= bytes;
-            limbs_of.push(value);
-        }
-        limbs_of
-    }
-
-    // ---- value sets ----
-
     pub(super) fn is_in_value_set(
         &mut self,
         id: ValueSetId,
@@ -290,72 +202,6 @@ impl Lower<'_> {
         }
         let found = self.call_lookup(self.maps.value_sets[at], key);
         let zero = self.build.constant(0);
-        Ok(self.build.compare(crate::flat::Compare::NotEqual, found, zero))
-    }
-
-    // ---- registers ----
-
-    /// The address of an element in a slot, and the blocks where it is and where it is not.
-    pub(super) fn element_address(
-        &mut self,
-        map: u32,
-        index: &[ValueId],
-    ) -> (ValueId, BlockId, BlockId) {
-        let (there, elsewhere) = (self.build.new_block(), self.build.new_block());
-        let Some(lowest) = index.first().copied() else {
-            self.build.jump(elsewhere);
-            return (self.build.constant(0), there, elsewhere);
-        };
-        // An index of more than 32 bits may lead beyond all elements.
-        let mut far = self.build.by(Binary::ShiftRight, lowest, 32);
-        for upper in &index[1..] {
-            far = self.build.binary(Binary::Or, far, *upper);
-        }
-        let near = self.build.new_block();
-        self.build.branch(far, elsewhere, near);
-        self.build.continue_in(near);
-        let key = self.frame(1);
-        self.store(key, 0, 4, lowest);
-        let found = self.call_lookup(map, key);
-        self.build.branch(found, there, elsewhere);
-        (found, there, elsewhere)
-    }
-
-    pub(super) fn read_register(
-        &mut self,
-        at: usize,
-        index: &[ValueId],
-        of: &Type,
-    ) -> Vec<ValueId> {
-        let maps = self.maps;
-        let Some(array) = &maps.objects[at] else { return self.initial(of) };
-        let count = self.program.slots(of);
-        let result = self.slots(count);
-        let (base, there, elsewhere) = self.element_address(array.map, index);
-        let after = self.build.new_block();
-        self.build.continue_in(there);
-        let value = self.load(base, &array.leaves, of, false);
-        self.write_all(result, &value);
-        self.build.jump(after);
-        self.build.continue_in(elsewhere);
-        let none = self.initial(of);
-        self.write_all(result, &none);
-        self.build.jump(after);
-        self.build.continue_in(after);
-        self.read_all(result, count)
-    }
-
-    pub(super) fn write_register(&mut self, at: usize, index: &[ValueId], value: &[ValueId]) {
-        let maps = self.maps;
-        let Some(array) = &maps.objects[at] else { return };
-        let (base, there, after) = self.element_address(array.map, index);
-        self.build.continue_in(there);
-        for leaf in &array.leaves {
-            let start = leaf.slot as usize;
-            let count = limbs(leaf.width).max(1) as usize;
-            self.store_leaf(base, leaf, leaf.offset, &value[start..start + count]);
-        }
-        self.build.jump(after);
-        self.build.continue_in(after);
+        Ok(self.build.compare(Compare::NotEqual, found, zero))
     }
 }
