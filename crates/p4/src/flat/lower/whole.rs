@@ -1,6 +1,9 @@
 //! Parser, pipeline and deparser, one behind the other.
 
+use std::ops::Range;
+
 use super::{Lower, Lowered, Ways, part};
+use crate::flat::build::Slot;
 use crate::flat::{BlockId, End, Op};
 use crate::ir::VariableId;
 use crate::layout::metadata;
@@ -54,8 +57,7 @@ impl Lower<'_> {
     fn settle_parser(&mut self, ends: &[BlockId], parsed: &[VariableId]) {
         let mut slots = vec![self.at, self.truncated];
         for id in &parsed[1..] {
-            let first = self.variable(*id);
-            slots.extend(first..first + self.program.slots(&self.type_of(*id)));
+            slots.extend(self.slots_of(*id));
         }
         let ends: Vec<_> = ends.iter().map(|end| (*end, slots.clone())).collect();
         for (end, _) in &ends {
@@ -86,12 +88,10 @@ impl Lower<'_> {
             return ends;
         }
         let std = self.variable(piped[2]);
-        let first = self.variable(piped[0]);
-        let mut slots = vec![self.at, self.truncated];
-        slots.extend(std..part(std, field::NAMES.len()));
-        slots.extend(first..first + self.program.slots(&self.type_of(piped[0])));
+        let mut slots = self.packet_slots(std);
+        slots.extend(self.slots_of(piped[0]));
         let mut telling = vec![self.at, self.truncated, part(std, field::OUTPUT_ACTION)];
-        self.telling(&self.type_of(piped[0]), first, true, &mut telling);
+        self.telling(&self.type_of(piped[0]), self.variable(piped[0]), true, &mut telling);
         let ends: Vec<_> = ends.into_iter().map(|end| (end, slots.clone())).collect();
         self.build.settle(&ends, None);
         let mut parts = Vec::new();
@@ -99,6 +99,20 @@ impl Lower<'_> {
             parts.extend(self.build.part(*end, slots, &telling));
         }
         parts
+    }
+
+    /// The slots of a variable.
+    fn slots_of(&self, id: VariableId) -> Range<Slot> {
+        let first = self.variable(id);
+        first..first + self.program.slots(&self.type_of(id))
+    }
+
+    /// The slots of what is known of a packet beside its headers: how far it was read, how short it is to
+    /// be, and the model's metadata.
+    pub(super) fn packet_slots(&self, std: Slot) -> Vec<Slot> {
+        let mut slots = vec![self.at, self.truncated];
+        slots.extend(std..part(std, field::NAMES.len()));
+        slots
     }
 
     /// Ends the run: the packet stays as it came.

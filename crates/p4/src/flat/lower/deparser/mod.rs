@@ -120,8 +120,7 @@ impl Lower<'_> {
 
     /// The slots that are needed to write a packet.
     fn needed(&self, writing: &Writing) -> Vec<Slot> {
-        let mut slots = vec![self.at, self.truncated];
-        slots.extend(writing.std..part(writing.std, field::NAMES.len()));
+        let mut slots = self.packet_slots(writing.std);
         for site in &writing.sites {
             slots.extend(site.slots..site.slots + self.program.slots(&site.of));
         }
