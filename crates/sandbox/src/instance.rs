@@ -80,8 +80,8 @@ impl Instance {
         self.maps.get_mut(place).map(MapRef).ok_or(MapError::NoMap)
     }
 
-    /// Puts in order what has been changed in maps. The next packet would wait for it otherwise: up to a
-    /// millisecond where a ternary map has ten thousand entries.
+    /// Puts in order what has been changed in maps. The next packet would wait for it otherwise: a
+    /// millisecond or two where a ternary map has ten thousand entries.
     pub fn settle(&mut self) {
         self.maps.iter_mut().for_each(Store::settle);
         self.is_changed = false;

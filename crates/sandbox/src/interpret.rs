@@ -22,101 +22,118 @@ pub(crate) fn run(flow: &Flow, state: &mut State, frame: u64, arguments: [u64; 2
     let mut registers = [0; 11];
     registers[1..3].copy_from_slice(&arguments);
     registers[10] = frame;
-    let mut at = flow.entry;
-    match steps(flow, state, &mut registers, &mut at) {
-        Ok(()) => registers[0],
-        Err(kind) => {
-            state.fault = kind as u32;
-            state.fault_at = at as u32;
-            0
+    let waiting = [Waiting::default(); MAX_FRAMES as usize];
+    let mut machine = Machine { flow, state, registers, at: flow.entry, waiting, depth: 0 };
+    loop {
+        match machine.step() {
+            Ok(true) => {}
+            Ok(false) => return machine.registers[0],
+            Err(kind) => {
+                machine.state.fault = kind as u32;
+                machine.state.fault_at = machine.at as u32;
+                return 0;
+            }
         }
     }
 }
 
-fn steps(
-    flow: &Flow,
-    state: &mut State,
-    registers: &mut [u64; 11],
-    at: &mut usize,
-) -> Result<(), FaultKind> {
-    let mut waiting = [Waiting::default(); MAX_FRAMES as usize];
-    let mut depth = 0;
-    loop {
-        let length = flow.lengths[*at];
+/// A program at work.
+struct Machine<'m> {
+    flow: &'m Flow,
+    state: &'m mut State,
+    registers: [u64; 11],
+    /// The instruction that comes next.
+    at: usize,
+    /// Callers that wait, as many as `depth`.
+    waiting: [Waiting; MAX_FRAMES as usize],
+    depth: usize,
+}
+
+impl Machine<'_> {
+    /// Runs an instruction; false if it was the last.
+    fn step(&mut self) -> Result<bool, FaultKind> {
+        let length = self.flow.lengths[self.at];
         if length > 0 {
-            state.pay(u64::from(length))?;
+            self.state.pay(u64::from(length))?;
         }
-        let one = flow.code[*at];
-        let mut next = *at + width(one);
+        let one = self.flow.code[self.at];
         let destination = usize::from(one.destination);
-        let source = registers[usize::from(one.source)];
+        let source = self.registers[usize::from(one.source)];
+        let left = self.registers[destination];
+        let right = if one.has_register() { source } else { one.immediate as u64 };
         let place = |base: u64| base.wrapping_add(one.offset as u64);
+        let size = u64::from(one.bytes());
         match one.class() {
             class::LD => {
-                registers[destination] = match one.source {
+                self.registers[destination] = match one.source {
                     wide::MAP => handle_of(one.immediate as usize),
-                    _ => wide_number(flow, *at),
+                    _ => wide_number(self.flow, self.at),
                 };
             }
-            class::LDX => {
-                registers[destination] = load(state, place(source), u64::from(one.bytes()))?
-            }
-            class::ST => store(
-                state,
-                place(registers[destination]),
-                u64::from(one.bytes()),
-                one.immediate as u64,
-            )?,
-            class::STX => {
-                store(state, place(registers[destination]), u64::from(one.bytes()), source)?
-            }
+            class::LDX => self.registers[destination] = load(self.state, place(source), size)?,
+            class::ST => store(self.state, place(left), size, one.immediate as u64)?,
+            class::STX => store(self.state, place(left), size, source)?,
             class::ALU | class::ALU64 => {
-                let other = if one.has_register() { source } else { one.immediate as u64 };
-                registers[destination] = arithmetic(one, registers[destination], other);
+                self.registers[destination] = arithmetic(one, left, right);
             }
-            _ => match one.opcode {
-                opcode::EXIT if depth == 0 => return Ok(()),
-                opcode::EXIT => {
-                    depth -= 1;
-                    let Waiting { back, kept } = waiting[depth];
-                    next = back;
-                    registers[1..6].fill(0);
-                    registers[6..10].copy_from_slice(&kept);
-                    registers[10] += FRAME_SIZE;
-                }
-                opcode::CALL if one.source == callee::LOCAL => {
-                    if registers[10] - FRAME_SIZE == STACK {
-                        return Err(FaultKind::Stack);
-                    }
-                    let mut kept = [0; 4];
-                    kept.copy_from_slice(&registers[6..10]);
-                    waiting[depth] = Waiting { back: next, kept };
-                    depth += 1;
-                    registers[0] = 0;
-                    registers[6..10].fill(0);
-                    registers[10] -= FRAME_SIZE;
-                    next = target(*at, i64::from(one.immediate));
-                }
-                opcode::CALL => {
-                    let mut arguments = [0; 5];
-                    arguments.copy_from_slice(&registers[1..6]);
-                    registers[0] = helpers::call(state, one.immediate, arguments)?;
-                    registers[1..6].fill(0);
-                }
-                opcode::JUMP | opcode::JUMP_LONG => {}
-                _ => {
-                    let other = if one.has_register() { source } else { one.immediate as u64 };
-                    if !holds(one, registers[destination], other) {
-                        *at = next;
-                        continue;
-                    }
-                }
-            },
+            _ => return self.jump(one, left, right),
         }
-        if let Some(way) = one.jump() {
-            next = target(*at, way);
+        self.at += width(one);
+        Ok(true)
+    }
+
+    /// Jumps, calls and ends; false if it was the last instruction.
+    fn jump(&mut self, one: Instruction, left: u64, right: u64) -> Result<bool, FaultKind> {
+        let next = self.at + width(one);
+        self.at = match one.opcode {
+            opcode::EXIT if self.depth == 0 => return Ok(false),
+            opcode::EXIT => self.give_back(),
+            opcode::CALL if one.source == callee::LOCAL => {
+                self.call(next)?;
+                target(self.at, i64::from(one.immediate))
+            }
+            opcode::CALL => {
+                let mut arguments = [0; 5];
+                arguments.copy_from_slice(&self.registers[1..6]);
+                self.registers[0] = helpers::call(self.state, one.immediate, arguments)?;
+                self.registers[1..6].fill(0);
+                next
+            }
+            opcode::JUMP | opcode::JUMP_LONG => self.target(one),
+            _ if holds(one, left, right) => self.target(one),
+            _ => next,
+        };
+        Ok(true)
+    }
+
+    /// Where a jump leads.
+    fn target(&self, one: Instruction) -> usize {
+        one.jump().map_or(self.at + width(one), |way| target(self.at, way))
+    }
+
+    /// Makes a frame for one of the program's functions.
+    fn call(&mut self, back: usize) -> Result<(), FaultKind> {
+        if self.registers[10] - FRAME_SIZE == STACK {
+            return Err(FaultKind::Stack);
         }
-        *at = next;
+        let mut kept = [0; 4];
+        kept.copy_from_slice(&self.registers[6..10]);
+        self.waiting[self.depth] = Waiting { back, kept };
+        self.depth += 1;
+        self.registers[0] = 0;
+        self.registers[6..10].fill(0);
+        self.registers[10] -= FRAME_SIZE;
+        Ok(())
+    }
+
+    /// Goes back to the caller: where it goes on.
+    fn give_back(&mut self) -> usize {
+        self.depth -= 1;
+        let Waiting { back, kept } = self.waiting[self.depth];
+        self.registers[1..6].fill(0);
+        self.registers[6..10].copy_from_slice(&kept);
+        self.registers[10] += FRAME_SIZE;
+        back
     }
 }
 
