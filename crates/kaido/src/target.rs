@@ -44,7 +44,7 @@ impl Target {
             Self::Open(mut file) => file.write_all(text),
             Self::Replaced { path, permissions } => {
                 let mut file = beside(&path, &permissions)?;
-                file.write_all(text)?;
+                file.write_all(text).map_err(plain)?;
                 file.persist(path)?;
                 Ok(())
             }
@@ -55,7 +55,44 @@ impl Target {
 /// A new file in the folder of another one. Permissions are as umask leaves them.
 fn beside(path: &Path, permissions: &fs::Permissions) -> io::Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        let why = format!("there is no folder {}", folder.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, why));
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".kaido-").permissions(permissions.clone());
-    builder.tempfile_in(folder.unwrap_or(Path::new(".")))
+    builder.tempfile_in(folder.unwrap_or(Path::new("."))).map_err(plain)
+}
+
+/// The error alone: nobody knows the file by the name that it has meanwhile.
+fn plain(error: io::Error) -> io::Error {
+    let source = error.get_ref().and_then(std::error::Error::source);
+    match source.and_then(|source| source.downcast_ref::<io::Error>()?.raw_os_error()) {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::Error::from(error.kind()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_no_file_that_nobody_knows() {
+        let here = tempfile::tempdir().unwrap();
+        let said = |path: &Path| match Target::of(path) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        };
+        let nowhere = here.path().join("none/x");
+        let folder = format!("there is no folder {}", here.path().join("none").display());
+        assert_eq!(said(&nowhere), folder);
+        // A file is no folder.
+        fs::write(here.path().join("none"), "").unwrap();
+        assert!(!said(&nowhere).contains(".kaido-"), "{}", said(&nowhere));
+        // Nobody makes files there, root neither.
+        let process = said(Path::new("/proc/none"));
+        assert!(!process.is_empty() && !process.contains(".kaido-"), "{process}");
+        assert_eq!(said(&here.path().join("new")), "");
+    }
 }

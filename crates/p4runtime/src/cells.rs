@@ -55,6 +55,7 @@ pub(crate) fn meter(
     };
     let one_rate = (meter.pir, meter.pburst) == (meter.cir, meter.cburst);
     let problem = match kind {
+        _ if meter.pir < meter.cir => "the peak rate is below the committed one",
         meter_spec::Type::TwoRateThreeColor if meter.eburst != 0 => {
             "a meter with two rates has no excess burst"
         }

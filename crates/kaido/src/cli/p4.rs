@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum P4Command {
-    /// Say what is wrong with a program
+    /// Say what is wrong with a program: all that `kaido p4 compile` would, and nothing is written
     Check {
         #[command(flatten)]
         program: P4Program,
@@ -82,7 +82,10 @@ pub(crate) enum P4Command {
 pub(crate) struct P4Run {
     #[command(flatten)]
     pub(crate) program: P4Program,
-    /// What control planes know of the program, in text or binary; an object may have it itself
+    /// What control planes know of the program (`kaido p4 info` prints it), in text or binary
+    ///
+    /// A program has it itself, and so has an object of `kaido p4 compile`. What is given has to name all
+    /// tables, actions, registers, counters, meters and digests of the program.
     #[arg(long, value_name = "FILE")]
     pub(crate) p4info: Option<PathBuf>,
     /// Serve P4Runtime at this address, or nowhere: `none`
@@ -186,10 +189,10 @@ pub(crate) enum P4CounterCommand {
         #[command(flatten)]
         cell: P4Cell,
         /// To so many packets
-        #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+        #[arg(long, value_name = "PACKETS", default_value_t = 0)]
         packets: u64,
         /// To so many bytes
-        #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+        #[arg(long, value_name = "BYTES", default_value_t = 0)]
         bytes: u64,
     },
 }
@@ -235,20 +238,20 @@ pub(crate) struct P4Cell {
     pub(crate) priority: Option<i32>,
 }
 
-/// Two rates (RFC 2698), in packets or bytes as the program says.
+/// Two rates (RFC 2698): in packets or in bytes, as the program says of the meter.
 #[derive(Debug, Args)]
 pub(crate) struct P4Rates {
-    /// The committed rate, a second
-    #[arg(long, value_name = "NUMBER")]
+    /// The committed rate: bytes a second, or packets a second, as the program says of the meter
+    #[arg(long, value_name = "PER_SECOND")]
     pub(crate) cir: u64,
-    /// The committed burst
-    #[arg(long, value_name = "NUMBER")]
+    /// The committed burst: so many bytes, or packets, at once
+    #[arg(long, value_name = "BYTES|PACKETS")]
     pub(crate) cburst: u64,
-    /// The peak rate, a second; the committed one if none is given
-    #[arg(long, value_name = "NUMBER")]
+    /// The peak rate, in the same units, no lower than the committed one; that one if none is given
+    #[arg(long, value_name = "PER_SECOND")]
     pub(crate) pir: Option<u64>,
-    /// The peak burst; the committed one if none is given
-    #[arg(long, value_name = "NUMBER")]
+    /// The peak burst, in the same units; the committed one if none is given
+    #[arg(long, value_name = "BYTES|PACKETS")]
     pub(crate) pburst: Option<u64>,
 }
 

@@ -109,6 +109,11 @@ fn people_read_and_set_counters_and_meters() {
         (&["counter", "set", "customers", "port=1"], 2, "there is no field `port`"),
         (&["counter", "set", "dropped", "1", "--packets", "9223372036854775808"], 2, "63 bits"),
         (&["meter", "set", "uplink", "0", "--cir", "1"], 2, "--cburst"),
+        (
+            &["meter", "set", "uplink", "0", "--cir", "2", "--cburst", "1", "--pir", "1"],
+            2,
+            "the peak rate is below the committed one",
+        ),
         (&["digest", "nothing"], 2, "there is no digest `nothing`; there are `c.strangers`"),
     ] {
         says(&run(arguments), code, &[why]);

@@ -47,6 +47,11 @@ fn programs_are_checked() {
     says(&kaido(&["check", "good.p4"], here.path()), 0, &["good.p4: no errors, 1 table"]);
     let both = ["bad.p4:13", "has no `bb`", "`too` is not declared", "help: `to` is"];
     says(&kaido(&["check", "bad.p4"], here.path()), 2, &both);
+    // What has no code is wrong, too.
+    let half = PROGRAM.replace("bit<8> b;", "bit<4> b;").replace("bit<8> to", "bit<4> to");
+    std::fs::write(here.path().join("half.p4"), half).expect("a file");
+    let why = ["half.p4:", "are no whole bytes", "help: "];
+    says(&kaido(&["check", "half.p4"], here.path()), 2, &why);
     let json = kaido(&["check", "bad.p4", "--json"], here.path());
     let said: Value = serde_json::from_slice(&json.stderr).expect("JSON");
     assert_eq!(said["diagnostics"][0]["at"]["line"], 13, "{said}");
@@ -73,11 +78,17 @@ fn macros_are_defined_beside_the_program() {
     let here = folder(&[("p.p4", &program)]);
     says(&kaido(&["check", "p.p4", "-D", "WIDTH=8"], here.path()), 0, &["no errors"]);
     says(&kaido(&["check", "p.p4"], here.path()), 2, &["`WIDTH` is not declared"]);
+    // Without a value it is 1: 9 bits with what is in front.
     let odd = ["-DWIDTH=8 +", "--define=WIDTH", "-D2=3", "-DW\n=1", "-D==1"];
-    let said = ["`+` was not expected here", "", "`2` is no name", "is no name", "`` is no name"];
+    let said = [
+        "`+` was not expected here",
+        "this header has 9 bits",
+        "`2` is no name",
+        "is no name",
+        "`` is no name",
+    ];
     for (define, why) in odd.into_iter().zip(said) {
-        let code = if why.is_empty() { 0 } else { 2 };
-        says(&kaido(&["check", "p.p4", define], here.path()), code, &[why]);
+        says(&kaido(&["check", "p.p4", define], here.path()), 2, &[why]);
     }
 }
 
@@ -91,6 +102,23 @@ fn tests_are_run() {
     let json = kaido(&["test", "p.p4", "bad.stf", "--json"], here.path());
     let said: Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(said[0]["failures"][0]["line"], 6, "{said}");
+}
+
+const ENDLESS: &str = include_str!("../../../p4/tests/programs/parser_timeout.p4");
+const VM: &str = include_str!("../../../p4/tests/programs/vm_filter.p4");
+
+#[test]
+fn what_a_test_cannot_mean_is_told() {
+    let here = folder(&[
+        ("loop.p4", ENDLESS),
+        ("loop.stf", "packet 0 00\nexpect 0 11\npacket 0 01\n"),
+        ("vm.p4", VM),
+        ("vm.stf", "publish net.utilisatoin 301\n"),
+    ]);
+    let said = kaido(&["test", "loop.p4", "loop.stf"], here.path());
+    says(&said, 0, &["loop.stf:3: the program comes to no end", "loop.stf: 3 lines hold"]);
+    let unread = ["vm.stf:1: the program never reads `net.utilisatoin`", "`net.utilisation`"];
+    says(&kaido(&["test", "vm.p4", "vm.stf"], here.path()), 1, &unread);
 }
 
 /// The program of docs/p4.md passes the test beside it, and the mistake there is told as it says.
@@ -208,7 +236,7 @@ fn what_has_no_code_is_told_and_leaves_nothing() {
     says(&kaido(&["compile", "half.p4"], here.path()), 2, &why);
     says(&kaido(&["compile", "p.p4", "-o", "p.p4"], here.path()), 2, &["is the program itself"]);
     let nowhere = kaido(&["compile", "p.p4", "-o", "none/p.o"], here.path());
-    says(&nowhere, 1, &["cannot write none/p.o"]);
+    says(&nowhere, 1, &["cannot write none/p.o: there is no folder none"]);
     let left = std::fs::read_dir(here.path()).expect("a folder").count();
     assert_eq!(left, 3, "something was left behind");
 }

@@ -66,13 +66,11 @@ pub enum Error {
     /// It needs something that nobody has.
     #[error("`{0}` is a function that nothing here has")]
     Extern(String),
-    /// It does not come to an end.
-    #[error("the program made more than {0} steps for one packet")]
-    Steps(u64),
 }
 
-/// The steps that a program may make for one packet.
-const MAX_STEPS: u64 = 1_000_000;
+/// The steps that a program may make for one packet: states, statements and expressions, and each part
+/// of what is copied. Compiled code may execute 65,536 instructions, which are several steps each.
+pub const MAX_STEPS: u64 = 1 << 19;
 
 /// Why a run does not go on as it is written.
 enum Stop {
@@ -86,6 +84,8 @@ enum Stop {
     Exit,
     /// The parser has met what is wrong. Which error it was has no place in the model.
     Reject,
+    /// The program has made [`MAX_STEPS`].
+    Endless,
     /// The run is over.
     Failed(Error),
 }
@@ -111,6 +111,11 @@ pub struct Machine<'p> {
     pub now: u64,
     /// What the tenant's VM publishes.
     pub vm: HashMap<String, Reading>,
+    /// How many packets have come.
+    packets: u64,
+    /// Those for which the program came to no end, by their numbers from 1: it could not go on after
+    /// [`MAX_STEPS`].
+    pub endless: Vec<u64>,
 }
 
 /// One packet's run.
@@ -149,6 +154,8 @@ impl<'p> Machine<'p> {
             digests: Vec::new(),
             now: 0,
             vm: HashMap::new(),
+            packets: 0,
+            endless: Vec::new(),
         })
     }
 
@@ -161,9 +168,10 @@ impl<'p> Machine<'p> {
     ///
     /// # Errors
     ///
-    /// If the program needs what nobody has, or comes to no end.
+    /// If the program needs what nobody has.
     pub fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, Error> {
         let program = self.program;
+        self.packets += 1;
         let variables = program.variables.iter().map(|one| program.initial(&one.of)).collect();
         let run = Run {
             machine: self,
@@ -178,10 +186,19 @@ impl<'p> Machine<'p> {
         };
         match run.whole(port, packet) {
             Ok(outcome) => Ok(outcome),
+            Err(Stop::Endless) => {
+                self.endless.push(self.packets);
+                Ok(given_up(packet))
+            }
             Err(Stop::Failed(why)) => Err(why),
-            Err(_) => Ok(Outcome { verdict: Verdict::Abort, clone: None, packet: packet.to_vec() }),
+            Err(_) => Ok(given_up(packet)),
         }
     }
+}
+
+/// A packet for which the program could not go on.
+fn given_up(packet: &[u8]) -> Outcome {
+    Outcome { verdict: Verdict::Abort, clone: None, packet: packet.to_vec() }
 }
 
 /// What a program for the model is made of.
@@ -296,9 +313,22 @@ impl Run<'_, '_> {
         }
     }
 
+    /// Counts what a value is made of as steps: to copy it takes as long.
+    fn weigh(&mut self, value: &Value) {
+        fn parts(value: &Value) -> u64 {
+            match value {
+                Value::Record { fields: all, .. } | Value::Stack { elements: all, .. } => {
+                    all.iter().map(|one| 1 + parts(one)).sum()
+                }
+                _ => 0,
+            }
+        }
+        self.steps = self.steps.saturating_add(parts(value));
+    }
+
     /// Counts a step of the run.
     fn step(&mut self) -> Done {
         self.steps += 1;
-        if self.steps > MAX_STEPS { Err(Stop::Failed(Error::Steps(MAX_STEPS))) } else { Ok(()) }
+        if self.steps > MAX_STEPS { Err(Stop::Endless) } else { Ok(()) }
     }
 }

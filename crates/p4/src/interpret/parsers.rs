@@ -3,22 +3,14 @@
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
-use super::{Done, Error, Run, Stop};
+use super::{Done, Run, Stop};
 use crate::ir::{
     Expression, ExpressionKind, Set, State, Target, Transition, Type, Value, arithmetic,
 };
 
 impl Run<'_, '_> {
-    /// Runs a parser. One that comes to no end refuses the packet (section 13.9).
-    pub(super) fn parse(&mut self, states: &[State]) -> Done {
-        match self.go_through(states) {
-            Err(Stop::Failed(Error::Steps(_))) => Err(Stop::Reject),
-            result => result,
-        }
-    }
-
     /// Goes from state to state, from the first on.
-    fn go_through(&mut self, states: &[State]) -> Done {
+    pub(super) fn parse(&mut self, states: &[State]) -> Done {
         let mut target = Target::State(crate::ir::StateId(0));
         loop {
             self.step()?;
@@ -126,6 +118,8 @@ impl Run<'_, '_> {
         if bits as usize > self.packet.left() {
             return Err(Stop::Reject);
         }
-        Ok(self.packet.value(self.program, of, 0, 0).0)
+        let (value, _) = self.packet.value(self.program, of, 0, 0);
+        self.weigh(&value);
+        Ok(value)
     }
 }

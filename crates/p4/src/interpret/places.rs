@@ -33,6 +33,7 @@ impl Run<'_, '_> {
             K::Field(inner, at) => {
                 let is_union = self.program.is_union(&inner.of);
                 let blank = is_union.then(|| self.program.initial(&inner.of));
+                blank.iter().for_each(|blank| self.weigh(blank));
                 self.place(inner)?.and(Step::Field(*at, blank))
             }
             K::Slice(inner, high, low) => {
@@ -60,16 +61,33 @@ impl Run<'_, '_> {
 
     /// The element of a stack that is extracted next, and how many there are.
     pub(super) fn stack_state(&mut self, place: &Place) -> (usize, usize) {
-        match self.read(place) {
-            Value::Stack { next, elements } => (next, elements.len()),
+        match self.reach(place) {
+            (Value::Stack { next, elements }, []) => (*next, elements.len()),
             _ => (0, 0),
         }
     }
 
+    /// What is there, as far as it lies in a variable as it is, and the steps that are left.
+    fn reach<'s>(&self, place: &'s Place) -> (&Value, &'s [Step]) {
+        let mut value = &self.variables[place.root.index()];
+        let mut rest = &place.steps[..];
+        while let Some((step, behind)) = rest.split_first() {
+            let part = match (step, value) {
+                (Step::Field(at, _), Value::Record { fields, .. }) => fields.get(*at),
+                (Step::Element(at, _), Value::Stack { elements, .. }) => elements.get(*at),
+                _ => None,
+            };
+            let Some(part) = part else { break };
+            (value, rest) = (part, behind);
+        }
+        (value, rest)
+    }
+
     /// What is there.
     pub(super) fn read(&self, place: &Place) -> Value {
-        let mut value = self.variables[place.root.index()].clone();
-        for step in &place.steps {
+        let (value, rest) = self.reach(place);
+        let mut value = value.clone();
+        for step in rest {
             value = match (step, value) {
                 (Step::Field(at, _), Value::Record { mut fields, .. }) => fields.swap_remove(*at),
                 (Step::Element(at, of), Value::Stack { mut elements, .. }) => {
@@ -97,6 +115,7 @@ impl Run<'_, '_> {
     /// Does something to what is there, if it is there at all.
     pub(super) fn change(&mut self, place: &Place, change: impl FnOnce(&mut Value)) {
         let mut value = self.read(place);
+        self.weigh(&value);
         change(&mut value);
         self.write(place, value);
     }

@@ -25,6 +25,7 @@ impl Run<'_, '_> {
                     Some(value) => self.value(value)?,
                     None => self.program.initial(&self.program.variables[id.index()].of),
                 };
+                self.weigh(&value);
                 self.variables[id.index()] = value;
             }
             K::Assign(place, value) => {

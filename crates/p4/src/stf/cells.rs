@@ -7,7 +7,7 @@ use super::{CellText, Comparison, Counted, Pattern};
 use crate::cells::Rates;
 use crate::interpret::tables::Entry;
 use crate::ir::Program;
-use crate::model::Object;
+use crate::model::{Object, Unit};
 
 /// Entries that lines have named: the table, and the entry.
 pub(super) type Names = HashMap<String, (usize, Entry)>;
@@ -77,6 +77,17 @@ pub(super) fn check_counter(
         Counted::Packets => ("packets", count.packets),
         Counted::Bytes => ("bytes", count.bytes),
     };
+    let only = match (program.unit(&machine.made().objects[object]), counted) {
+        (Unit::Packets, Counted::Bytes) => Some("packets"),
+        (Unit::Bytes, Counted::Packets) => Some("bytes"),
+        _ => None,
+    };
+    // That it has none of them is true.
+    if let Some(only) = only.filter(|_| (how, wanted) != (Comparison::Equal, 0)) {
+        return Err(format!(
+            "`{counter}` counts {only} and no {what}: PSA_CounterType_t.PACKETS_AND_BYTES counts both"
+        ));
+    }
     if how.holds(found, wanted) {
         return Ok(());
     }

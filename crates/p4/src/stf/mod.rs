@@ -40,7 +40,7 @@ use crate::vm::Reading;
 pub use parse::parse;
 #[cfg(test)]
 pub(crate) use run::added;
-pub use run::{Cell, Failure, Runs, run};
+pub use run::{Cell, Failure, Runs, run, unread};
 
 /// A line of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -182,6 +182,9 @@ fn set_meter(text: &str) -> Result<Command, String> {
     let [cir, cburst, pir, pburst] = all[..] else {
         return Err("expected two rates: CIR CBURST PIR PBURST".to_owned());
     };
+    if pir < cir {
+        return Err(format!("the peak rate, {pir}, is below the committed one, {cir}"));
+    }
     Ok(Command::SetMeter(meter, cell, Rates { cir, cburst, pir, pburst }))
 }
 

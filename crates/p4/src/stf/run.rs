@@ -1,6 +1,7 @@
 //! Runs tests.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use num_bigint::BigInt;
 
@@ -15,6 +16,7 @@ use crate::ir::{
     ActionId, Elaborated, MatchKind, Program, Type, Value, arithmetic, control_plane_name,
 };
 use crate::syntax::ast::Direction;
+use crate::words::closest;
 
 /// A line of a test that is not met.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,6 +136,26 @@ impl Runs for Machine<'_> {
     fn digests(&mut self) -> Vec<(usize, Vec<u8>)> {
         std::mem::take(&mut self.digests)
     }
+}
+
+/// Lines that publish what the program never reads: it has these keys.
+pub fn unread(lines: &[Line], keys: &[String]) -> Vec<Failure> {
+    let known = || keys.iter().map(|key| Arc::from(key.as_str()));
+    let why = |key: &str| {
+        let help = match closest(key, known()) {
+            _ if keys.is_empty() => "it reads nothing of its VM".to_owned(),
+            Some(near) => format!("it reads `{near}`"),
+            None => format!("it reads {}", keys.join(", ")),
+        };
+        format!("the program never reads `{key}` of its VM: {help}")
+    };
+    let unread = lines.iter().filter_map(|line| match &line.command {
+        Command::Publish(key, _) if !keys.contains(key) => {
+            Some(Failure { line: line.number, why: why(key) })
+        }
+        _ => None,
+    });
+    unread.collect()
 }
 
 fn no_cell() -> String {
@@ -335,7 +357,14 @@ fn key_match(
         ) => Match::Exact(value(number)?),
         (MatchKind::Range, KeyText::Exact(number)) => Match::Range(fits(number)?, fits(number)?),
         (MatchKind::Lpm | MatchKind::Ternary, KeyText::Prefix(number, bits)) if *bits <= width => {
-            Match::Mask(fits(number)?, prefix_mask(*bits, width))
+            let mask = prefix_mask(*bits, width);
+            let within = fits(number)? & &mask;
+            if within != *number {
+                return Err(format!(
+                    "{number:#x}/{bits} has bits behind its prefix: write {within:#x}/{bits}"
+                ));
+            }
+            Match::Mask(within, mask)
         }
         (MatchKind::Ternary | MatchKind::Lpm, KeyText::Mask(number, mask)) => {
             Match::Mask(fits(number)?, fits(mask)?)

@@ -137,6 +137,7 @@ fn lines_are_read() {
         ("check_counter c(1) packets = 1", "expected one of =="),
         ("check_counter c(1) packets == -1", "no number of 64 bits"),
         ("set_meter c(1) 1 2 3", "CIR CBURST PIR PBURST"),
+        ("set_meter c(1) 2 2 1 2", "the peak rate, 1, is below the committed one, 2"),
         ("wait a bit", "no time in nanoseconds"),
         ("expect_digest d", "expected a digest"),
     ] {
@@ -208,5 +209,75 @@ ubpf(prs(), c(), dprs()) main;"
     ] {
         let told = is(test);
         assert!(told.len() == 1 && told[0].contains(why), "{test}: {told:?}");
+    }
+}
+
+/// Lines that cannot hold, or never matter.
+#[test]
+fn what_says_nothing_is_told() {
+    const LPM: &str = include_str!("../../tests/programs/table_lpm.p4");
+    const COUNTERS: &str = include_str!("../../tests/programs/counters.p4");
+    for (program, test, why) in [
+        (LPM, "add t hdr.h.to:0x0a010203/8 via(1)", "write 0xa000000/8"),
+        (COUNTERS, "check_counter c.packets(1) bytes < 9", "counts packets and no bytes"),
+        (COUNTERS, "check_counter first.inner(1) packets == 1", "counts bytes and no packets"),
+    ] {
+        let told = result("test.p4", program, test);
+        assert!(told.len() == 1 && told[0].contains(why), "{test}: {told:?}");
+    }
+    let lines = parse("publish a.b 1\npublish a.c 1\nwithdraw other").unwrap();
+    let unread = |keys: &[&str]| {
+        let keys: Vec<String> = keys.iter().map(|&key| key.to_owned()).collect();
+        let told = unread(&lines, &keys).into_iter();
+        told.map(|one| format!("{}: {}", one.line, one.why)).collect::<Vec<_>>()
+    };
+    assert_eq!(unread(&["a.b", "a.c", "other"]), [""; 0]);
+    let told = unread(&["a.c", "some"]);
+    assert!(told[0].starts_with("1: the program never reads `a.b`") && told.len() == 2);
+    assert!(told[0].ends_with("it reads `a.c`") && told[1].ends_with("it reads a.c, some"));
+    assert!(unread(&[])[0].ends_with("it reads nothing of its VM"));
+}
+
+/// A program that comes to no end is stopped, however much it copies on its way.
+#[test]
+fn what_has_no_end_is_stopped() {
+    let begin = "#include <ubpf_model.p4>
+        header h_t { bit<8> a; }
+        header wide_t { bit<2048> a; bit<2048> b; }
+        struct headers { h_t h; wide_t[256] wide; }
+        struct meta_t { headers copy; }";
+    let end = "control dprs(packet_out b, in headers hdr) { apply { b.emit(hdr.h); } }
+        ubpf(prs(), c(), dprs()) main;";
+    let parameters = "headers hdr, inout meta_t meta, inout standard_metadata std";
+    let program = |state: &str, apply: &str| {
+        format!(
+            "{begin} parser prs(packet_in p, out {parameters}) {{
+                state start {{ {state} }}
+                state more {{ p.extract(hdr.h); transition accept; }}
+            }}
+            control c(inout {parameters}) {{ apply {{ {apply} }} }} {end}"
+        )
+    };
+    let forever = "transition select(p.lookahead<bit<8>>()) { 1: start; default: more; }";
+    for (state, apply) in [
+        (forever.to_owned(), ""),
+        (format!("meta.copy = hdr; hdr = meta.copy; {forever}"), ""),
+        (format!("hdr.wide.push_front(1); {forever}"), ""),
+        (format!("hdr.wide[0].setInvalid(); {forever}"), ""),
+        (
+            "p.extract(hdr.h); transition accept;".to_owned(),
+            "for (bit<32> i = 0; hdr.h.a == 1; i += 1) { meta.copy = hdr; }",
+        ),
+    ] {
+        let text = program(&state, apply);
+        let checked = crate::check("test.p4", &text, &Nothing);
+        assert!(!checked.diagnostics.has_errors(), "{state} {apply}");
+        let mut machine = Machine::new(&checked.program).expect("the program runs");
+        let lines = parse("packet 1 02\nexpect 1 02 $\npacket 1 01\npacket 1 03\nexpect 1 03 $");
+        let begun = std::time::Instant::now();
+        assert_eq!(run(&checked.program, &mut machine, &lines.unwrap()), [], "{state} {apply}");
+        assert_eq!(machine.endless, [2], "{state} {apply}");
+        // 0.1 s as a rule: with all of it copied at each step it would be minutes.
+        assert!(begun.elapsed().as_secs() < 20, "{state} {apply}: {:?}", begun.elapsed());
     }
 }

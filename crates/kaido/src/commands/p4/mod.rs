@@ -44,7 +44,9 @@ pub(crate) fn run(command: P4Command, output: &Output) -> Done {
 }
 
 fn check(program: &P4Program, output: &Output) -> Done {
-    let checked = checked(program, output)?;
+    // What the language has and eBPF has not is wrong as well, and ids that contradict each other.
+    let (checked, _) = compiled(program, output)?;
+    control_plane(&checked, program)?;
     let made = checked.program.elaborate().map_err(Failure::usage)?;
     let tables: Vec<&str> = made.tables.iter().map(|(_, name)| &**name).collect();
     let said = json!({

@@ -1,10 +1,11 @@
 //! `kaido p4 test`: a program's code, on packets of a test.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use p4::interpret::Machine;
+use p4::interpret::{MAX_STEPS, Machine};
+use p4::stf::{Command, Line};
 use sandbox::{Limits, Program, Tested};
 use serde_json::{Value, json};
 
@@ -14,6 +15,43 @@ use crate::output::{Output, counted};
 
 /// The largest file of tests.
 const LARGEST_TEST: u64 = 64 << 20;
+
+/// A test, and what became of it.
+struct Tried<'t> {
+    file: &'t Path,
+    lines: usize,
+    failures: Vec<p4::stf::Failure>,
+    /// Lines whose packets the program never has done with.
+    endless: Vec<usize>,
+}
+
+fn endless(machine: &Machine<'_>, lines: &[Line]) -> Vec<usize> {
+    let packets = lines.iter().filter(|line| matches!(line.command, Command::Packet(..)));
+    let packets: Vec<usize> = packets.map(|line| line.number).collect();
+    let line = |number: &u64| packets.get(usize::try_from(*number).ok()?.checked_sub(1)?).copied();
+    machine.endless.iter().filter_map(line).collect()
+}
+
+fn no_end() -> String {
+    let most = Limits::default().instructions;
+    format!(
+        "the program comes to no end for this packet, which goes nowhere: {MAX_STEPS} steps are the \
+         most, and {most} instructions of its code"
+    )
+}
+
+/// Why a program and its code may differ.
+fn differs(machine: &Machine<'_>) -> String {
+    let fault = "this is a fault of kaido's";
+    if machine.endless.is_empty() {
+        let most = Limits::default().instructions;
+        return format!(
+            "its code does not do what the program means: unless it takes more than {most} \
+             instructions for a packet, {fault}"
+        );
+    }
+    "its code stops elsewhere than the program, which comes to no end".to_owned()
+}
 
 pub(super) fn run(program: &P4Program, tests: &[PathBuf], output: &Output) -> Done {
     let (checked, compiled) = super::compiled(program, output)?;
@@ -29,27 +67,32 @@ pub(super) fn run(program: &P4Program, tests: &[PathBuf], output: &Output) -> Do
         let mut failures = p4::stf::run(&checked.program, &mut tested, &lines);
         let mut machine = Machine::new(&checked.program).map_err(Failure::usage)?;
         if p4::stf::run(&checked.program, &mut machine, &lines) != failures {
-            let why = "its code does not do what the program means: this is a fault of kaido's";
-            failures.push(p4::stf::Failure { line: 0, why: why.to_owned() });
+            failures.push(p4::stf::Failure { line: 0, why: differs(&machine) });
         }
-        all.push((file, lines.len(), failures));
+        failures.extend(p4::stf::unread(&lines, &compiled.object.keys));
+        failures.sort_by_key(|one| one.line);
+        all.push(Tried { file, lines: lines.len(), failures, endless: endless(&machine, &lines) });
     }
-    let passed = all.iter().all(|(_, _, failures)| failures.is_empty());
+    let passed = all.iter().all(|one| one.failures.is_empty());
     let said: Vec<Value> = all
         .iter()
-        .map(|(file, lines, failures)| {
+        .map(|Tried { file, lines, failures, endless }| {
             let failures = failures.iter();
             json!({
                 "test": file,
                 "lines": lines,
+                "endless": endless,
                 "failures": failures.map(|one| json!({ "line": one.line, "why": one.why })).collect::<Vec<_>>(),
             })
         })
         .collect();
     output.print(&said, |_| {
         let mut text = String::new();
-        for (file, lines, failures) in &all {
+        for Tried { file, lines, failures, endless } in &all {
             let name = file.display();
+            for line in endless {
+                text.push_str(&format!("{name}:{line}: {}\n", no_end()));
+            }
             for failure in failures {
                 let why = failure.why.replace('\n', "\n  ");
                 match failure.line {

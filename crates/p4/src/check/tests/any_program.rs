@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::interpret::{Error, Machine};
+use crate::interpret::Machine;
 
 const WHOLE: &str = include_str!("../../../tests/programs/whole.p4");
 
@@ -34,7 +34,7 @@ proptest! {
             let mut machine = Machine::new(&checked.program).unwrap();
             let packet: Vec<u8> = (0..64).collect();
             let outcome = machine.run(1, &packet);
-            prop_assert!(matches!(outcome, Ok(_) | Err(Error::Steps(_))), "{:?}", outcome);
+            prop_assert!(outcome.is_ok(), "{:?}", outcome);
         }
         said(&checked);
     }
