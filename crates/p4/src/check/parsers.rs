@@ -108,7 +108,14 @@ impl Checker<'_> {
         self.scopes.open();
         let body = self.statements(&written.body);
         let transition = match &written.transition {
-            None => Ok(Transition::To(Target::Reject)),
+            None => {
+                let message = format!("`{}` ends without a transition", written.name.text);
+                let told = Diagnostic::warning(written.name.span, message);
+                let told = told.label("the packet is refused here");
+                self.problems
+                    .add(told.help("write `transition accept;`, or `reject` if it is meant"));
+                Ok(Transition::To(Target::Reject))
+            }
             Some(ast::Transition::To(name)) => self.target(name, ids).map(Transition::To),
             Some(ast::Transition::Select { span, values, cases }) => {
                 self.select(*span, values, cases, ids)

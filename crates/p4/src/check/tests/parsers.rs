@@ -22,6 +22,9 @@ fn parsers_have_states() {
         parser("", "state start { transition accept; } state lonely { transition accept; }");
     assert!(said(&checked).contains("no way leads to the state `lonely`"), "{}", said(&checked));
     assert!(!checked.diagnostics.has_errors());
+    let checked = parser("", "state start { p.extract(hdr.eth); }");
+    assert!(said(&checked).contains("`start` ends without a transition"), "{}", said(&checked));
+    assert!(!checked.diagnostics.has_errors());
     for (states, why) in [
         ("state begin { transition accept; }", "no state `start`"),
         ("state start { transition tsart; }", "there is `start`"),
