@@ -1,8 +1,9 @@
 //! `kaido p4 run` and `kaido p4 table`: a program at work, and who programs it.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use capture::pcapng::{Interface, Writer, read};
@@ -25,10 +26,14 @@ const ROUTER: &str = include_str!("../../../p4/tests/programs/table_lpm.p4");
 const PYTHON: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
 const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/p4/");
 
+/// How long something is waited for that comes at once.
+const LIMIT: Duration = Duration::from_secs(60);
+
 /// A program that runs until this is dropped.
 pub(super) struct Running {
     child: Child,
     said: StreamDeserializer<'static, IoRead<ChildStdout>, Value>,
+    errors: Receiver<String>,
     address: String,
 }
 
@@ -43,15 +48,27 @@ impl Running {
             .spawn()
             .expect("the command runs");
         let output = child.stdout.take().expect("it is a pipe");
+        let errors = BufReader::new(child.stderr.take().expect("it is a pipe")).lines();
+        let (lines, read) = channel();
+        std::thread::spawn(move || {
+            errors.map_while(Result::ok).try_for_each(|line| lines.send(line))
+        });
         let mut said = Deserializer::from_reader(output).into_iter::<Value>();
         let Some(Ok(first)) = said.next() else {
-            let mut errors = String::new();
-            let pipe = child.stderr.as_mut().expect("it is a pipe");
-            pipe.read_to_string(&mut errors).expect("text");
-            panic!("it does not run: {errors}");
+            panic!("it does not run: {}", read.iter().collect::<Vec<_>>().join("\n"));
         };
         let address = first["p4runtime"].as_str().expect("an address").to_owned();
-        Self { child, said, address }
+        Self { child, said, errors: read, address }
+    }
+
+    /// The next line on standard error with this in it.
+    pub(super) fn told(&self, part: &str) -> String {
+        loop {
+            let line = self.errors.recv_timeout(LIMIT).expect(part);
+            if line.contains(part) {
+                return line;
+            }
+        }
     }
 
     fn table(&self, arguments: &[&str]) -> Output {
@@ -150,20 +167,13 @@ fn who_asks_has_an_answer_also_when_the_process_is_gone() {
 #[test]
 fn the_end_of_a_process_is_told() {
     let here = folder(&[("router.p4", ROUTER)]);
-    let mut run = Running::start(&["router.p4"], here.path());
-    let mut told = BufReader::new(run.child.stderr.take().expect("it is a pipe")).lines();
-    let mut next = |part: &str| loop {
-        let line = told.next().expect("it says more").expect("text");
-        if line.contains(part) {
-            return line;
-        }
-    };
+    let run = Running::start(&["router.p4"], here.path());
     for _ in 1..BackOff::default().failures {
         kill(process_of(&run), Signal::SIGKILL).expect("it runs");
-        assert!(next("runs it now").starts_with("kaido: router.p4: "));
+        assert!(run.told("runs it now").starts_with("kaido: router.p4: "));
     }
     kill(process_of(&run), Signal::SIGKILL).expect("it runs");
-    let line = next("it has no process any more");
+    let line = run.told("it has no process any more");
     assert!(line.contains("router.p4: the process ended: signal: 9 (SIGKILL)"), "{line}");
     let output = run.command(&["table", "add", "t", "to=10.0.0.0/8", "via(port=3)"]);
     says(&output, 1, &["failed too often"]);

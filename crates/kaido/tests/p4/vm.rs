@@ -10,6 +10,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use testkit::until;
 
+use super::running::Running;
 use super::{folder, kaido, says};
 
 const FILTER: &str = include_str!("../../../p4/tests/programs/vm_filter.p4");
@@ -135,6 +136,22 @@ fn a_program_is_run_with_what_its_vm_publishes() {
 
 /// The filter goes on above 30 % and off below 10 %, and not between: `kaido bench vm-filter` looks at each
 /// step itself. Nothing in it is left to chance, so that the figure is the same each time.
+/// Who runs a program is told what its VM does not publish, also when that begins or ends later.
+#[test]
+fn what_a_vm_does_not_publish_is_told() {
+    let here = folder(&[("filter.p4", FILTER)]);
+    let run = Running::start(&["filter.p4", "--vm-info", "vm"], here.path());
+    let other = Vm::start(here.path(), &["app.queue=17"]);
+    let told = run.told("does not publish");
+    assert!(told.starts_with("kaido: filter.p4: the program reads `net.utilisation`"), "{told}");
+    other.end();
+    let vm = Vm::start(here.path(), &["net.utilisation=400", "filter.on=300", "filter.off=100"]);
+    run.told("the VM publishes what the program reads");
+    vm.end();
+    run.told("the publisher in the VM has ended");
+    run.end();
+}
+
 #[test]
 fn the_published_experiment_is_as_it_was_drawn() {
     let here = folder(&[]);

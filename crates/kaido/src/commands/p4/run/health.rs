@@ -1,25 +1,69 @@
-//! Tells people when the process of a program ends, comes again, or comes no more.
+//! Tells people when the process of a program ends, comes again, or comes no more, and when its VM does
+//! not publish what it reads.
 
 use std::time::Duration;
 
 use p4runtime::{Health, Plane, Running};
+use sandbox::process::VmFeed;
 
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Looks after the program's process, and says on standard error what becomes of it; for ever.
-pub(super) async fn watch<R: Running>(plane: Plane<R>, program: &str) {
+/// What a program reads of its tenant's VM, and where that publishes.
+pub(super) struct Vm {
+    pub(super) feed: VmFeed,
+    pub(super) keys: Vec<String>,
+}
+
+/// Looks after the program's process, and says on standard error what becomes of it and of what its VM
+/// publishes; for ever.
+pub(super) async fn watch<R: Running>(plane: Plane<R>, vm: Option<Vm>, program: &str) {
     let mut before = plane.health().unwrap_or_default();
+    let mut vm_before = vm.as_ref().and_then(|vm| vm.lack());
     loop {
         tokio::time::sleep(LOOK).await;
         // A table that is being written holds the plane for as long as that takes.
         let asked = plane.clone();
         let Ok(now) = tokio::task::spawn_blocking(move || asked.health()).await else { return };
         let now = now.unwrap_or_default();
-        for line in news(&before, &now) {
+        let mut lines = news(&before, &now);
+        before = now;
+        let vm_now = vm.as_ref().and_then(|vm| vm.lack());
+        lines.extend(vm_news(vm_before.as_deref(), vm_now.as_deref()));
+        vm_before = vm_now;
+        for line in lines {
             eprintln!("kaido: {program}: {line}");
         }
-        before = now;
+    }
+}
+
+impl Vm {
+    /// What the program cannot read now, if anything.
+    fn lack(&self) -> Option<String> {
+        if let Err(why) = self.feed.check(&self.keys) {
+            return Some(why);
+        }
+        let now = self.feed.readings_at(&self.keys, Duration::ZERO);
+        if now.iter().flatten().any(|reading| reading.is_fresh(0)) {
+            return None;
+        }
+        let why = match self.feed.status().ended {
+            true => "the publisher in the VM has ended",
+            false => "no sign of life of the VM",
+        };
+        Some(format!(
+            "{}: {why}; nothing that the program reads is fresh",
+            self.feed.path().display()
+        ))
+    }
+}
+
+/// What is new of the VM: each lack once, and its end.
+fn vm_news(before: Option<&str>, now: Option<&str>) -> Option<String> {
+    match (before, now) {
+        (_, Some(lack)) if before != now => Some(lack.to_owned()),
+        (Some(_), None) => Some("the VM publishes what the program reads".to_owned()),
+        _ => None,
     }
 }
 
@@ -54,6 +98,16 @@ fn news(before: &Health, now: &Health) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_vm_lacks_is_told_once() {
+        let (well, one, other) = (None, Some("no sign of life"), Some("it publishes nothing"));
+        assert_eq!(vm_news(well, well), None);
+        assert_eq!(vm_news(well, one).as_deref(), one);
+        assert_eq!(vm_news(one, one), None);
+        assert_eq!(vm_news(one, other).as_deref(), other);
+        assert!(vm_news(other, well).is_some_and(|line| line.contains("publishes what")));
+    }
 
     #[test]
     fn what_is_new_is_told_once() {

@@ -46,9 +46,9 @@ pub(super) fn run(options: &P4Run, output: &Output) -> Done {
     match packets {
         Some(packets) => {
             let runner = InProcess { vm, ..InProcess::default() };
-            serve(runner, loaded, packets, options, output)
+            serve(runner, loaded, None, packets, options, output)
         }
-        None => serve(processes(options, vm)?, loaded, Vec::new(), options, output),
+        None => serve(processes(options, vm.clone())?, loaded, vm, Vec::new(), options, output),
     }
 }
 
@@ -108,11 +108,13 @@ fn processes(options: &P4Run, vm: Option<VmFeed>) -> Result<Processes, Failure> 
 fn serve(
     runner: impl Runner,
     loaded: Loaded,
+    vm: Option<VmFeed>,
     packets: Vec<Captured>,
     options: &P4Run,
     output: &Output,
 ) -> Done {
     let Loaded { program, info, pipeline, updates, keys } = loaded;
+    let vm = vm.filter(|_| !keys.is_empty()).map(|feed| health::Vm { feed, keys: keys.clone() });
     block_on(async {
         let (device, plane) = Sandboxed::new(runner, options.cpu_port);
         let service = Service::new([(options.device_id, device)]).map_err(Failure::failed)?;
@@ -172,7 +174,7 @@ fn serve(
         match listener {
             None => tokio::select! {
                 () = asked_to_end() => {}
-                () = health::watch(plane.clone(), &name) => {}
+                () = health::watch(plane.clone(), vm, &name) => {}
             },
             // Streams stay open as long as clients like: they are not waited for.
             Some(listener) => tokio::select! {
@@ -180,7 +182,7 @@ fn serve(
                     done.map_err(Failure::failed)?;
                 }
                 () = asked_to_end() => {}
-                () = health::watch(plane.clone(), &name) => {}
+                () = health::watch(plane.clone(), vm, &name) => {}
             },
         }
         ended(&plane, output)
