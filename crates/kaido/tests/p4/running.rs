@@ -341,7 +341,12 @@ fn captures_go_through_programs() {
 
 #[test]
 fn what_is_no_program_does_not_run() {
-    let here = folder(&[("firewall.p4", FIREWALL), ("no.o", "no object")]);
+    let here = folder(&[
+        ("firewall.p4", FIREWALL),
+        ("other.p4", super::PROGRAM),
+        ("empty.txt", ""),
+        ("no.o", "no object"),
+    ]);
     says(&kaido(&["compile", "firewall.p4"], here.path()), 0, &[]);
     let object = std::fs::read(here.path().join("firewall.o")).expect("it was written");
     let mut other = object.clone();
@@ -358,6 +363,18 @@ fn what_is_no_program_does_not_run() {
         ("none.p4", "cannot read none.p4"),
     ] {
         says(&kaido(&["run", program, "--p4runtime", "none"], here.path()), 2, &[why]);
+    }
+    // p4info names all that a program has.
+    says(&kaido(&["compile", "other.p4"], here.path()), 0, &[]);
+    let info = kaido(&["info", "other.p4"], here.path()).stdout;
+    std::fs::write(here.path().join("other.txt"), info).expect("a file");
+    for (program, info, why) in [
+        ("firewall.p4", "empty.txt", "firewall.p4: p4info leaves out table `"),
+        ("firewall.o", "empty.txt", "`kaido p4 info PROGRAM` prints"),
+        ("firewall.p4", "other.txt", "p4info leaves out table `"),
+    ] {
+        let arguments = ["run", program, "--p4info", info, "--p4runtime", "none"];
+        says(&kaido(&arguments, here.path()), 2, &[why]);
     }
     let nobody = kaido(&["table", "ls", "--address", "127.0.0.1:1"], here.path());
     says(&nobody, 1, &["nobody answers at 127.0.0.1:1", "`kaido p4 run` serves P4Runtime"]);

@@ -194,10 +194,11 @@ fn program(options: &P4Run, output: &Output) -> Result<(Vec<u8>, P4Info), Failur
     let file = &options.program.file;
     let given = options.p4info.as_deref().map(info_of_file).transpose()?;
     if file.extension().is_some_and(|extension| extension == "p4") {
-        let (checked, compiled) = super::compiled(&options.program, output)?;
+        let (checked, mut compiled) = super::compiled(&options.program, output)?;
+        let own = super::control_plane(&checked, &options.program)?;
+        compiled.object.info = p4info::binary(&own);
         let object = p4::object::write(&compiled.object).map_err(Failure::failed)?;
-        let info = given.map_or_else(|| super::control_plane(&checked, &options.program), Ok)?;
-        return Ok((object, info));
+        return Ok((object, given.unwrap_or(own)));
     }
     let bytes = crate::input::read_bytes(file, "program", super::LARGEST)?;
     let wrong = |why: String| Failure::usage(anyhow!("{}: {why}", file.display()));
