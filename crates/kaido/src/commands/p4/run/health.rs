@@ -87,7 +87,7 @@ fn news(before: &Health, now: &Health) -> Vec<String> {
             lines.push(format!("{why}; process {process} runs it now, with the same tables"));
         }
         // One that a control plane swapped in is no news.
-        Some(process) if before.process.is_none() && before.failures > 0 => {
+        Some(process) if before.process.is_none() && now.failures > 0 => {
             lines.push(format!("process {process} runs it now, with the same tables"));
         }
         _ => {}
@@ -128,6 +128,7 @@ mod tests {
             (&again, &twice, "the process ended: signal: 9; process 9 runs it now"),
             (&twice, &evicted, "the process ended: signal: 9; that was once too often"),
             (&evicted, &evicted, ""),
+            // Another program, which a control plane has set.
             (&evicted, &well, ""),
         ] {
             let lines = news(before, now).join("\n");
