@@ -2,27 +2,24 @@
 
 mod health;
 mod packets;
+mod said;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use capture::pcapng::Captured;
 use p4info::v1::P4Info;
 use p4runtime::v1::{ForwardingPipelineConfig, Update};
-use p4runtime::{
-    Counts, InProcess, Pipeline, Plane, Processes, Runner, Running, Sandboxed, Service,
-};
+use p4runtime::{InProcess, Pipeline, Processes, Runner, Sandboxed, Service};
 use prost::Message;
 use sandbox::process::{Config, Launcher, VmFeed};
-use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::cli::{P4Run, Served};
 use crate::failure::{Done, Failure};
-use crate::output::{Output, counted};
+use crate::output::Output;
 use crate::runtime::{asked_to_end, block_on};
 
 /// P4Runtime's own port.
@@ -118,59 +115,25 @@ fn serve(
     block_on(async {
         let (device, plane) = Sandboxed::new(runner, options.cpu_port);
         let service = Service::new([(options.device_id, device)]).map_err(Failure::failed)?;
-        let (p4info, device) = (Some(info), options.device_id);
-        let config =
-            ForwardingPipelineConfig { p4info, p4_device_config: program, ..Default::default() };
+        let config = ForwardingPipelineConfig {
+            p4info: Some(info),
+            p4_device_config: program,
+            ..Default::default()
+        };
         let name = options.program.file.display().to_string();
-        let begun = service.begin(device, config, updates).await;
+        let begun = service.begin(options.device_id, config, updates).await;
         begun.map_err(|why| Failure::usage(anyhow!("{name}: {why}")))?;
         // Before packets run: a port that is taken is told at once.
-        let address = match options.p4runtime {
-            Some(Served::At(address)) => Some(address),
-            Some(Served::Nowhere) => None,
-            None => Some(DEFAULT).filter(|_| options.pcap.is_none()),
-        };
-        let listener = match address {
-            None => None,
-            Some(address) => {
-                let cannot = || format!("P4Runtime cannot be served at {address}");
-                let bound = TcpListener::bind(address).await.with_context(cannot);
-                Some(bound.map_err(Failure::failed)?)
-            }
-        };
+        let listener = listener(options).await?;
         if options.pcap.is_some() {
             packets::run(&packets, &plane, options)?;
         }
         if listener.is_none() && options.pcap.is_some() {
-            return ended(&plane, output);
+            return said::ended(&plane, output);
         }
         let address = listener.as_ref().map(TcpListener::local_addr);
         let address = address.transpose().map_err(Failure::failed)?;
-        let (tables, registers) = (pipeline.tables.len(), pipeline.registers.len());
-        let said = json!({
-            "program": name,
-            "tables": tables,
-            "registers": registers,
-            "p4runtime": address,
-            "device_id": device,
-            "cpu_port": options.cpu_port,
-            "vm_info": options.vm_info,
-            "vm_keys": keys,
-        });
-        output.print(&said, |_| {
-            let has = format!("{}, {}", counted(tables, "table"), counted(registers, "register"));
-            let served = match address {
-                None => "without P4Runtime".to_owned(),
-                Some(address) => format!("P4Runtime at {address}, device {device}"),
-            };
-            let reads = match &options.vm_info {
-                Some(file) if !keys.is_empty() => {
-                    format!(", reads {} from {}", keys.join(", "), file.display())
-                }
-                _ => String::new(),
-            };
-            format!("{name} runs ({has}), {served}{reads}; Ctrl-C ends it")
-        })?;
+        said::begun(&pipeline, &keys, address, options, output)?;
         match listener {
             None => tokio::select! {
                 () = asked_to_end() => {}
@@ -185,8 +148,21 @@ fn serve(
                 () = health::watch(plane.clone(), vm, &name) => {}
             },
         }
-        ended(&plane, output)
+        said::ended(&plane, output)
     })?
+}
+
+/// Where P4Runtime is served, if it is.
+async fn listener(options: &P4Run) -> Result<Option<TcpListener>, Failure> {
+    let address = match options.p4runtime {
+        Some(Served::At(address)) => address,
+        Some(Served::Nowhere) => return Ok(None),
+        None if options.pcap.is_some() => return Ok(None),
+        None => DEFAULT,
+    };
+    let cannot = || format!("P4Runtime cannot be served at {address}");
+    let bound = TcpListener::bind(address).await.with_context(cannot);
+    bound.map(Some).map_err(Failure::failed)
 }
 
 /// An object and its p4info, of a program or of an object.
@@ -218,50 +194,4 @@ fn program(options: &P4Run, output: &Output) -> Result<(Vec<u8>, P4Info), Failur
 fn info_of_file(file: &Path) -> Result<P4Info, Failure> {
     let bytes = crate::input::read_bytes(file, "p4info", super::LARGEST)?;
     p4info::read(&bytes).map_err(|why| Failure::usage(anyhow!("{}: {why}", file.display())))
-}
-
-/// Says what became of packets.
-fn ended(plane: &Plane<impl Running>, output: &Output) -> Done {
-    let counts = plane.counts();
-    let Counts { passed, redirected, dropped, aborted, faults, cloned, to_cpu, lost, .. } = counts;
-    let (digests, lost_digests) = (counts.digests, counts.lost_digests);
-    let fault = plane.last_fault();
-    let packets = passed + redirected + dropped + aborted + faults;
-    let said = json!({ "packets": {
-        "all": packets,
-        "passed": passed,
-        "redirected": redirected,
-        "dropped": dropped,
-        "aborted": aborted,
-        "faults": faults,
-        "last_fault": fault,
-        "cloned": cloned,
-        "to_control_plane": to_cpu,
-        "lost_to_control_plane": lost,
-        "digests": digests,
-        "lost_digests": lost_digests,
-    } });
-    output.print(&said, |_: &Value| {
-        let mut text = format!(
-            "{}: {passed} passed, {redirected} redirected, {dropped} dropped",
-            counted(packets as usize, "packet")
-        );
-        let others = [
-            (aborted, "given up by the program"),
-            (faults, "dropped without a verdict"),
-            (cloned, "cloned"),
-            (to_cpu, "for the control plane"),
-            (lost, "of these lost"),
-            (digests, "digests"),
-            (lost_digests, "of these lost"),
-        ];
-        for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
-            text.push_str(&format!(", {count} {what}"));
-        }
-        if let Some(fault) = fault {
-            text.push_str(&format!("\nthe last time: {fault}"));
-        }
-        text
-    })?;
-    Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,94 @@
+//! What is said of a program at work.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use p4runtime::{Counts, Pipeline, Plane, Running};
+use serde_json::{Value, json};
+
+use crate::cli::P4Run;
+use crate::failure::{Done, Failure};
+use crate::output::{Output, counted};
+
+/// Says that it runs, what it has, and where its control plane finds it.
+pub(super) fn begun(
+    pipeline: &Pipeline,
+    keys: &[String],
+    address: Option<SocketAddr>,
+    options: &P4Run,
+    output: &Output,
+) -> Result<(), Failure> {
+    let name = options.program.file.display().to_string();
+    let (tables, registers) = (pipeline.tables.len(), pipeline.registers.len());
+    let device = options.device_id;
+    let said = json!({
+        "program": name,
+        "tables": tables,
+        "registers": registers,
+        "p4runtime": address,
+        "device_id": device,
+        "cpu_port": options.cpu_port,
+        "vm_info": options.vm_info,
+        "vm_keys": keys,
+    });
+    output.print(&said, |_| {
+        let has = format!("{}, {}", counted(tables, "table"), counted(registers, "register"));
+        let served = match address {
+            None => "without P4Runtime".to_owned(),
+            Some(address) => format!("P4Runtime at {address}, device {device}"),
+        };
+        let reads = match &options.vm_info {
+            Some(file) if !keys.is_empty() => {
+                format!(", reads {} from {}", keys.join(", "), file.display())
+            }
+            _ => String::new(),
+        };
+        format!("{name} runs ({has}), {served}{reads}; Ctrl-C ends it")
+    })
+}
+
+/// Says what became of packets.
+pub(super) fn ended(plane: &Plane<impl Running>, output: &Output) -> Done {
+    let counts = plane.counts();
+    let Counts { passed, redirected, dropped, aborted, faults, cloned, to_cpu, lost, .. } = counts;
+    let (digests, lost_digests) = (counts.digests, counts.lost_digests);
+    let fault = plane.last_fault();
+    let packets = passed + redirected + dropped + aborted + faults;
+    let said = json!({ "packets": {
+        "all": packets,
+        "passed": passed,
+        "redirected": redirected,
+        "dropped": dropped,
+        "aborted": aborted,
+        "faults": faults,
+        "last_fault": fault,
+        "cloned": cloned,
+        "to_control_plane": to_cpu,
+        "lost_to_control_plane": lost,
+        "digests": digests,
+        "lost_digests": lost_digests,
+    } });
+    output.print(&said, |_: &Value| {
+        let mut text = format!(
+            "{}: {passed} passed, {redirected} redirected, {dropped} dropped",
+            counted(packets as usize, "packet")
+        );
+        let others = [
+            (aborted, "given up by the program"),
+            (faults, "dropped without a verdict"),
+            (cloned, "cloned"),
+            (to_cpu, "for the control plane"),
+            (lost, "of these lost"),
+            (digests, "digests"),
+            (lost_digests, "of these lost"),
+        ];
+        for (count, what) in others.into_iter().filter(|(count, _)| *count > 0) {
+            text.push_str(&format!(", {count} {what}"));
+        }
+        if let Some(fault) = fault {
+            text.push_str(&format!("\nthe last time: {fault}"));
+        }
+        text
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
