@@ -178,13 +178,18 @@ try_program(good[:18] + struct.pack("<H", 62) + good[20:], "not for eBPF")
 call = good.index(b"\x85\0\0\0\x01\0\0\0")
 try_program(good[: call + 4] + struct.pack("<i", 99) + good[call + 8 :], "no helper 99")
 with open(other_object, "rb") as file:
-    try_program(file.read(), "c.rules", "has no map", "not the one that p4info describes")
+    try_program(file.read(), "p4info leaves out table `c.t`", "another program's")
 
 other = type(config)()
 other.CopyFrom(config)
 other.p4info.tables[0].match_fields[0].bitwidth = 128
 keep, config = config, other
 try_program(good, "c.rules", "a key of 40 bytes", "48 bytes")
+other.CopyFrom(keep)
+more = other.p4info.tables.add()
+more.CopyFrom(other.p4info.tables[0])
+more.preamble.id, more.preamble.name, more.preamble.alias = 0x02ABCDEF, "c.more", "more"
+try_program(good, "c.more", "has no map", "not the one that p4info describes")
 other.CopyFrom(keep)
 other.p4info.pkg_info.arch = "v1model"
 try_program(good, "v1model", "ubpf")
