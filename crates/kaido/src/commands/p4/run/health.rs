@@ -79,16 +79,17 @@ fn news(before: &Health, now: &Health) -> Vec<String> {
         return lines;
     }
     let has_failed = now.failures > before.failures;
+    let again = "has its tables and what was set; what it counted itself begins anew";
     match now.process {
         None if has_failed => {
             lines.push(format!("{why}; another one is started, packets are dropped until then"));
         }
         Some(process) if has_failed => {
-            lines.push(format!("{why}; process {process} runs it now, with the same tables"));
+            lines.push(format!("{why}; process {process} runs it now: it {again}"));
         }
-        // One that a control plane swapped in is no news.
+        // One that came where none had failed is a control plane's, which knows.
         Some(process) if before.process.is_none() && now.failures > 0 => {
-            lines.push(format!("process {process} runs it now, with the same tables"));
+            lines.push(format!("process {process} runs it now: it {again}"));
         }
         _ => {}
     }
