@@ -11,6 +11,7 @@ mod conversions;
 mod declarations;
 mod direct;
 mod elsewhere;
+mod entries;
 mod expressions;
 mod functions;
 mod instances;
