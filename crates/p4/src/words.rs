@@ -5,6 +5,9 @@ use std::sync::{Arc, LazyLock};
 
 use crate::model;
 
+/// The package of this model.
+pub(crate) const PACKAGE: &str = "ubpf";
+
 /// How a program of this model ends.
 pub(crate) const MAIN: &str = "`ubpf(parse(), pipeline(), deparser()) main;`";
 
@@ -162,6 +165,12 @@ mod tests {
         let long = "a".repeat(300_000);
         assert_eq!(found(&long, &[&long, "a"]), None);
         assert_eq!(found("a", &[&long]), None);
+    }
+
+    #[test]
+    fn a_program_ends_with_the_package_of_the_model() {
+        assert!(MAIN.starts_with(&format!("`{PACKAGE}(")), "{MAIN}");
+        assert_eq!(model_file(PACKAGE), Some("ubpf_model.p4"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::{BlockBody, BlockId, Declared, Made, Main, NotMade, Parameter, Type};
 use crate::source::Span;
 use crate::syntax::ast::{self, TypeKind};
-use crate::words::MAIN;
+use crate::words::{MAIN, PACKAGE};
 
 /// `parser name<…>(…);` or `control name<…>(…);`
 pub(super) struct BlockType {
@@ -176,7 +176,7 @@ impl Checker<'_> {
             return;
         }
         if let Some(main) = &self.program.main {
-            if &*main.package != "ubpf" {
+            if &*main.package != PACKAGE {
                 let message = format!("`{}` is no package of this model", main.package);
                 let told = Diagnostic::error(main.span, message);
                 self.problems.add(told.help(format!("write {MAIN}")));
