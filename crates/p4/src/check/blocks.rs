@@ -35,7 +35,9 @@ impl Checker<'_> {
         }
         self.declare(&written.name, Symbol::Unfinished);
         let outside: Vec<InstanceId> = std::mem::take(&mut self.instances);
+        let around = self.around.replace(written.name.span);
         let block = self.measured(written.name.span, body);
+        self.around = around;
         let instances = std::mem::replace(&mut self.instances, outside);
         let (block, depth) = block?;
         let id = BlockId(self.program.blocks.len() as u32);

@@ -3,27 +3,104 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::syntax::ast::{Declaration, DeclarationKind as Kind, Name, Parameter, Program};
 
-/// Where each name is declared first.
-pub(super) fn declared(program: &Program) -> HashMap<Arc<str>, Span> {
-    let mut all = HashMap::new();
-    for declaration in &program.declarations {
-        add(&mut all, &declaration.name);
-    }
-    for declaration in &program.declarations {
-        let (parameters, locals): (&[Parameter], &[Declaration]) = match &declaration.kind {
-            Kind::Parser(parser) => (&parser.parameters, &parser.locals),
-            Kind::Control(control) => (&control.parameters, &control.locals),
-            _ => continue,
-        };
-        parameters.iter().for_each(|one| add(&mut all, &one.name));
-        locals.iter().for_each(|one| add(&mut all, &one.name));
-    }
-    all
+/// Where a name is declared.
+struct DeclaredAt {
+    span: Span,
+    /// The parser or the control in which it is; None at the top.
+    within: Option<Name>,
+    /// It is a parameter or a variable, which others can be given.
+    is_value: bool,
 }
 
-fn add(all: &mut HashMap<Arc<str>, Span>, name: &Name) {
-    all.entry(name.text.clone()).or_insert(name.span);
+/// Where all names are declared, also where they mean nothing yet.
+#[derive(Default)]
+pub(super) struct Elsewhere {
+    places: HashMap<Arc<str>, Vec<DeclaredAt>>,
+}
+
+impl Elsewhere {
+    pub(super) fn of(program: &Program) -> Self {
+        let mut all = Self::default();
+        for declaration in &program.declarations {
+            all.add(&declaration.name, None, false);
+            let (parameters, constructor, locals): (&[Parameter], &[Parameter], &[Declaration]) =
+                match &declaration.kind {
+                    Kind::Parser(parser) => {
+                        (&parser.parameters, &parser.constructor, &parser.locals)
+                    }
+                    Kind::Control(control) => {
+                        (&control.parameters, &control.constructor, &control.locals)
+                    }
+                    _ => continue,
+                };
+            let within = Some(&declaration.name);
+            for one in parameters.iter().chain(constructor) {
+                all.add(&one.name, within, true);
+            }
+            for one in locals {
+                all.add(&one.name, within, matches!(one.kind, Kind::Variable(..)));
+            }
+        }
+        all
+    }
+
+    fn add(&mut self, name: &Name, within: Option<&Name>, is_value: bool) {
+        let place = DeclaredAt { span: name.span, within: within.cloned(), is_value };
+        self.places.entry(name.text.clone()).or_default().push(place);
+    }
+
+    fn places(&self, name: &str) -> &[DeclaredAt] {
+        self.places.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Where the name is declared below its use, in the same parser or control or at the top.
+    fn below(&self, name: &str, used: Span, around: Option<Span>) -> Option<&DeclaredAt> {
+        let is_in_reach = |place: &&DeclaredAt| match &place.within {
+            Some(within) => Some(within.span) == around,
+            None => true,
+        };
+        let mut places = self.places(name).iter().filter(is_in_reach);
+        places.find(|place| place.span.start > used.start)
+    }
+
+    /// Says that the name is declared below its use, if it is.
+    pub(super) fn tell_below(
+        &self,
+        unknown: &Diagnostic,
+        name: &str,
+        around: Option<Span>,
+    ) -> Option<Diagnostic> {
+        let place = self.below(name, unknown.span, around)?;
+        let told = unknown.clone().related(place.span, "it is declared here, below");
+        Some(told.help("a name is known from its declaration on"))
+    }
+
+    /// Says which other parser or control the name belongs to, if there is one.
+    pub(super) fn tell_other(
+        &self,
+        unknown: &Diagnostic,
+        name: &str,
+        around: Option<Span>,
+    ) -> Option<Diagnostic> {
+        let others = || {
+            let all = self.places(name).iter();
+            all.filter_map(|place| Some((place, place.within.as_ref()?)))
+                .filter(|(_, within)| Some(within.span) != around)
+        };
+        // What can be had is worth more than what cannot.
+        let value = others().find(|(place, _)| place.is_value);
+        let (place, within) = value.or_else(|| others().next())?;
+        let told = unknown
+            .clone()
+            .related(place.span, format!("it is declared here, in `{}`", within.text));
+        Some(if place.is_value {
+            told.help("hand it over as a parameter")
+        } else {
+            told.help(format!("it belongs to `{}`", within.text))
+        })
+    }
 }

@@ -33,9 +33,6 @@ mod types;
 mod unassigned;
 mod vm;
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{
     BlockId, Declared, Expression, ExpressionKind, InstanceId, Program, Type, Value, Variable,
@@ -43,6 +40,7 @@ use crate::ir::{
 };
 use crate::source::Span;
 use crate::syntax::ast;
+use elsewhere::Elsewhere;
 use packages::{BlockType, Package};
 use records::GenericRecord;
 use scope::{Scopes, Symbol};
@@ -56,7 +54,7 @@ type Checked<T> = Result<T, Told>;
 /// Makes a program of its syntax.
 pub(crate) fn check(syntax: &ast::Program, problems: &mut Diagnostics) -> Program {
     let mut checker = Checker::new(problems);
-    checker.declared = elsewhere::declared(syntax);
+    checker.elsewhere = Elsewhere::of(syntax);
     for declaration in &syntax.declarations {
         checker.top_declaration(declaration);
     }
@@ -120,7 +118,9 @@ struct Checker<'c> {
     instances: Vec<InstanceId>,
     direct: direct::Direct,
     /// Where names are declared, also where they mean nothing yet.
-    declared: HashMap<Arc<str>, Span>,
+    elsewhere: Elsewhere,
+    /// The name of the parser or the control around it.
+    around: Option<Span>,
 }
 
 impl<'c> Checker<'c> {
@@ -142,7 +142,8 @@ impl<'c> Checker<'c> {
             loops: 0,
             instances: Vec::new(),
             direct: direct::Direct::default(),
-            declared: HashMap::new(),
+            elsewhere: Elsewhere::default(),
+            around: None,
         }
     }
 

@@ -163,20 +163,26 @@ impl<'c> Checker<'c> {
         if let Some(symbol) = self.scopes.find(name) {
             return Ok(symbol.clone());
         }
+        let unknown = self.unknown(name, span);
+        self.refuse(unknown)
+    }
+
+    /// What is said of a name that has no meaning.
+    fn unknown(&self, name: &str, span: Span) -> Diagnostic {
         let unknown = Diagnostic::error(span, format!("`{name}` is not declared"));
-        if let Some(&elsewhere) = self.declared.get(name) {
-            let (why, help) = if elsewhere.start > span.start {
-                ("it is declared here, below", "a name is known from its declaration on")
-            } else {
-                ("it is declared here, within", "hand it over as a parameter")
-            };
-            return self.refuse(unknown.related(elsewhere, why).help(help));
+        if let Some(told) = self.elsewhere.tell_below(&unknown, name, self.around) {
+            return told;
         }
         let similar = self.scopes.similar(name).map(|similar| format!("`{similar}` is"));
-        self.refuse(match similar.or_else(|| crate::words::meant(name)) {
+        // All names of one or two letters are like each other.
+        let is_likely = similar.is_some() && name.chars().count() > 2;
+        if !is_likely && let Some(told) = self.elsewhere.tell_other(&unknown, name, self.around) {
+            return told;
+        }
+        match similar.or_else(|| crate::words::meant(name)) {
             Some(help) => unknown.help(help),
             None => unknown,
-        })
+        }
     }
 
     pub(super) fn calls_itself<T>(&mut self, name: &ast::Name) -> Checked<T> {

@@ -59,3 +59,64 @@ fn what_may_be_meant_is_told() {
     let used = "const bit<8> X = f(1, 2, 3);";
     refuses(&check(&format!("{PRELUDE}{twice}{used}")), "it takes in `a`; or in `a`, in `b`");
 }
+
+/// Names that are declared, but not where they are used.
+#[test]
+fn what_is_declared_elsewhere_is_told() {
+    let parts = "inout headers hdr, inout meta_t meta, inout standard_metadata std";
+    let control = |name: &str, locals: &str, apply: &str| {
+        format!("control {name}({parts}) {{ {locals} apply {{ {apply} }} }}")
+    };
+    let other = control("other", "bit<8> count; action hop() { } table hops { }", "");
+    let parser = REST.replace(", inout meta_t meta,", ",");
+    let uses = parser.replace("p.extract(hdr.eth);", "meta.ok = true;");
+    let (below, parameter) = ("known from its declaration on", "hand it over as a parameter");
+    for (text, wanted, wrong) in [
+        // Only the control below has it: to move it helps nothing.
+        (format!("{uses}{}", control("c", "", "")), parameter, below),
+        (format!("{REST}{other}{}", control("c", "", "count = 1;")), parameter, below),
+        (format!("{REST}{}{other}", control("c", "", "count = 1;")), parameter, below),
+        // Nobody is given actions and tables.
+        (format!("{REST}{other}{}", control("c", "", "hop();")), "belongs to `other`", parameter),
+        (
+            format!("{REST}{}{other}", control("c", "", "hops.apply();")),
+            "belongs to `other`",
+            below,
+        ),
+        // In reach, and below: it is meant, whatever else is called nearly so.
+        (
+            format!("{REST}{other}{}", control("c", "action a() { hop(); } action hop() { }", "")),
+            below,
+            "`other`",
+        ),
+        (
+            format!(
+                "{REST}{}",
+                control("c", "action hop1() { } action a() { hop2(); } action hop2() { }", "")
+            ),
+            below,
+            "`hop1` is",
+        ),
+        (
+            format!("{REST}{}const bit<8> ODD = 1;", control("c", "", "bit<8> x = ODD;")),
+            below,
+            "help: it",
+        ),
+        // What is nearly so called is at hand.
+        (
+            format!("{REST}{other}{}", control("c", "action hopp() { }", "hop();")),
+            "`hopp` is",
+            "`other`",
+        ),
+        (
+            format!("{REST}{other}{}", control("c", "bit<8> counts;", "count = 1;")),
+            "`counts` is",
+            parameter,
+        ),
+    ] {
+        let checked = check(&format!("{PRELUDE}{text}{MAIN}"));
+        refuses(&checked, wanted);
+        let said = super::said(&checked);
+        assert!(!said.contains(wrong), "{text}\nnot wanted: {wrong}\n{said}");
+    }
+}
