@@ -51,7 +51,7 @@ pub(crate) fn meant_type(name: &str) -> Option<String> {
 }
 
 /// What this model has for what others have by these names.
-const OTHERS: [(&[&str], &str); 14] = [
+const COUNTERPARTS: [(&[&str], &str); 14] = [
     (
         &["V1Switch", "xdp", "ebpfFilter", "PSA_Switch", "PNA_NIC", "Switch", "Pipeline"],
         "this model's package is `ubpf(parse(), pipeline(), deparser()) main;`",
@@ -101,7 +101,7 @@ const OTHERS: [(&[&str], &str); 14] = [
 /// What to do about a name that is not declared, if anybody knows it.
 pub(crate) fn meant(name: &str) -> Option<String> {
     let others = |name: &str| {
-        let found = OTHERS.iter().find(|(names, _)| names.contains(&name));
+        let found = COUNTERPARTS.iter().find(|(names, _)| names.contains(&name));
         found.map(|(_, help)| (*help).to_owned())
     };
     let of_model = model_file(name);

@@ -6,7 +6,7 @@ use crate::lexer::{Kind, Token};
 use crate::words;
 
 /// What statements and declarations of other languages begin with.
-const OTHERS: [(&[&str], &str); 8] = [
+const FOREIGN_WORDS: [(&[&str], &str); 8] = [
     (&["elif", "elseif", "elsif"], "write `else if`"),
     (&["while", "do"], "a loop has an end: `for (bit<8> i = 0; i < 4; i += 1) { … }`"),
     (&["goto"], "a parser goes on with `transition STATE;`"),
@@ -51,6 +51,9 @@ const DECLARATIONS: [&str; 14] = [
     "typedef",
 ];
 
+/// What begins a declaration that has parameters and a body.
+const WITH_PARAMETERS: [&str; 3] = ["action", "control", "parser"];
+
 /// What begins a statement, and nothing else.
 const STATEMENTS: [&str; 6] = ["if", "switch", "for", "return", "exit", "{"];
 
@@ -68,9 +71,10 @@ impl Parser<'_> {
             (_, "=") if ahead == "<" => "`<=` is less or equal",
             ("=", "<") => "`<=` is less or equal",
             (_, "=") if wanted == "`)`" => "`==` compares",
-            ("<", ">") => "`!=` compares",
+            ("<", ">") if wanted == "an expression" => "`!=` compares",
             ("-", ">") => "a field stands behind a dot: `header.field`",
-            ("++", ";" | ")") | (_, "++") => "`x += 1` adds one",
+            ("++", ";" | ")") if self.stands_alone(self.at - 1) => "`x += 1` adds one",
+            (_, "++") if self.stands_alone(self.at) => "`x += 1` adds one",
             ("-", ";" | ")") if back(2) == "-" => "`x -= 1` takes one away",
             (_, "and") => "write `&&`",
             (_, "or") => "write `||`",
@@ -93,40 +97,105 @@ impl Parser<'_> {
         Some(mark.to_owned())
     }
 
+    /// Whether nothing but a place stands between the beginning of a statement and this token, as
+    /// in `x++;`, which is no concatenation of two values.
+    fn stands_alone(&self, token: usize) -> bool {
+        let mut depth = 0_usize;
+        for at in (0..token).rev() {
+            let before = &self.tokens[at];
+            match &*before.text {
+                ")" | "]" => depth += 1,
+                // `for (x++; …)`
+                "(" if depth == 0 => return at > 0 && self.tokens[at - 1].is("for"),
+                "(" | "[" if depth > 0 => depth -= 1,
+                ";" | "{" | "}" => return depth == 0,
+                "return" | "const" if depth == 0 => return false,
+                "." => {}
+                _ if depth == 0 && before.kind != Kind::Word => return false,
+                _ => {}
+            }
+        }
+        false
+    }
+
     /// What to do about the word that what is being read begins with.
     fn other_word(&self) -> Option<String> {
         let first = self.tokens.get(self.begun)?;
-        let found = OTHERS.iter().find(|(words, _)| words.iter().any(|word| first.is(word)));
+        let found = FOREIGN_WORDS.iter().find(|(words, _)| words.iter().any(|word| first.is(word)));
         found.map(|(_, help)| (*help).to_owned())
     }
 
     /// Tells of a word in front of a declaration, or of a type's name, that is nearly one of the
     /// language.
     pub(super) fn check_word(&mut self) -> Parsed<()> {
-        let (next, second, third) = (self.next(), self.look(1), self.look(2));
+        let (next, second) = (self.next(), self.look(1));
         let is_known = DECLARATIONS.contains(&&*next.text) || self.types.contains(&next.text);
         if !Self::is_name(next) || is_known {
             return Ok(());
         }
-        let begins_body = ["{", "(", "<"].iter().any(|mark| third.is(mark));
-        let (what, help) = if Self::is_name(second) && begins_body || second.is("{") {
-            let near = words::closest_word(&next.text, &DECLARATIONS);
-            let other = self.other_word();
-            match near.map(|near| format!("`{near}` is one")).or(other) {
-                Some(help) => ("no word of the language", help),
-                None => return Ok(()),
-            }
-        } else if second.is("<") && third.kind == Kind::Integer {
-            match words::meant_type(&next.text) {
-                Some(of) => ("no type", format!("write `{}<{}>`", &of[..3], third.text)),
-                None => return Ok(()),
-            }
+        let meant = if second.is("<") {
+            self.meant_width().map(|help| ("no type", help))
         } else {
-            return Ok(());
+            self.meant_declaration().map(|help| ("no word of the language", help))
         };
+        let Some((what, help)) = meant else { return Ok(()) };
         let told = Diagnostic::error(next.span, format!("`{}` is {what}", next.text));
         self.problems.add(told.help(help));
         Err(Told)
+    }
+
+    /// The type that is meant by `bits<8>` and the like.
+    fn meant_width(&self) -> Option<String> {
+        let width = self.look(2);
+        let meant = words::meant_type(&self.next().text)?;
+        let (of @ ("bit" | "int"), _) = meant.split_once('<')? else { return None };
+        (width.kind == Kind::Integer).then(|| format!("write `{of}<{}>`", width.text))
+    }
+
+    /// The word that is meant in front of a declaration with a body.
+    fn meant_declaration(&self) -> Option<String> {
+        let near = |known| {
+            let near = words::closest_word(&self.next().text, known)?;
+            Some(format!("`{near}` is one"))
+        };
+        if self.look(1).is("{") {
+            return near(&DECLARATIONS).or_else(|| self.other_word());
+        }
+        if !Self::is_name(self.look(1)) {
+            return None;
+        }
+        let generic = self.at + 2;
+        let parameters = self.behind(generic, "<", ">")?;
+        let body = self.behind(self.behind(parameters, "(", ")")?, "(", ")")?;
+        // `Header first<Header>(…) { … }` is a function that returns what it is generic over.
+        let is_type =
+            self.tokens[generic..parameters].iter().any(|one| one.text == self.next().text);
+        if is_type || !self.tokens[body].is("{") {
+            return None;
+        }
+        let known: &[&str] = if body > parameters { &WITH_PARAMETERS } else { &DECLARATIONS };
+        near(known).or_else(|| self.other_word())
+    }
+
+    /// The place behind brackets, if they begin there; None if they do not end.
+    fn behind(&self, from: usize, open: &str, close: &str) -> Option<usize> {
+        if !self.tokens.get(from)?.is(open) {
+            return Some(from);
+        }
+        let mut depth = 0_usize;
+        for (at, token) in self.tokens.iter().enumerate().skip(from) {
+            if token.is(open) {
+                depth += 1;
+            } else if token.is(close) {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1).filter(|&at| at < self.tokens.len());
+                }
+            } else if [";", "{", "}"].iter().any(|mark| token.is(mark)) {
+                return None;
+            }
+        }
+        None
     }
 
     /// Reads statements that stand in a control beside its `apply`, and says where they belong.

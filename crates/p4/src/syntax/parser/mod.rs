@@ -324,7 +324,9 @@ impl<'p> Parser<'p> {
     ) -> Parsed<Vec<T>> {
         let open = self.at;
         self.expect("{")?;
-        self.nested(|parser| {
+        // What goes on behind the braces began in front of them.
+        let begun = self.begun;
+        let found = self.nested(|parser| {
             let mut found = Vec::new();
             while parser.goes_on(open, holds_more) {
                 let from = parser.at;
@@ -336,7 +338,9 @@ impl<'p> Parser<'p> {
             }
             parser.take("}");
             Ok(found)
-        })
+        });
+        self.begun = begun;
+        found
     }
 
     /// `(a, name = b, _)`
