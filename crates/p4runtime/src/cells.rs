@@ -55,7 +55,6 @@ pub(crate) fn meter(
     };
     let one_rate = (meter.pir, meter.pburst) == (meter.cir, meter.cburst);
     let problem = match kind {
-        _ if meter.pir < meter.cir => "the peak rate is below the committed one",
         meter_spec::Type::TwoRateThreeColor if meter.eburst != 0 => {
             "a meter with two rates has no excess burst"
         }
@@ -65,6 +64,7 @@ pub(crate) fn meter(
         meter_spec::Type::SingleRateTwoColor if !one_rate || meter.eburst != 0 => {
             "a meter with one rate and two colours has one rate and one burst"
         }
+        _ if meter.pir < meter.cir => "the peak rate is below the committed one",
         _ => return Ok(Some(meter)),
     };
     Err(Error::Rates { of: name.to_owned(), problem })

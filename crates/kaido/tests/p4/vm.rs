@@ -134,13 +134,12 @@ fn a_program_is_run_with_what_its_vm_publishes() {
     );
 }
 
-/// The filter goes on above 30 % and off below 10 %, and not between: `kaido bench vm-filter` looks at each
-/// step itself. Nothing in it is left to chance, so that the figure is the same each time.
 /// Who runs a program is told what its VM does not publish, also when that begins or ends later.
 #[test]
 fn what_a_vm_does_not_publish_is_told() {
     let here = folder(&[("filter.p4", FILTER)]);
     let run = Running::start(&["filter.p4", "--vm-info", "vm"], here.path());
+    run.told("vm: no sign of life of the VM");
     let other = Vm::start(here.path(), &["app.queue=17"]);
     let told = run.told("does not publish");
     assert!(told.starts_with("kaido: filter.p4: the program reads `net.utilisation`"), "{told}");
@@ -152,6 +151,8 @@ fn what_a_vm_does_not_publish_is_told() {
     run.end();
 }
 
+/// The filter goes on above 30 % and off below 10 %, and not between: `kaido bench vm-filter` looks at each
+/// step itself. Nothing in it is left to chance, so that the figure is the same each time.
 #[test]
 fn the_published_experiment_is_as_it_was_drawn() {
     let here = folder(&[]);

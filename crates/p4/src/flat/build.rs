@@ -16,8 +16,8 @@ pub(super) type Slot = u32;
 const STEP: usize = 16;
 
 /// The most values that meet where ways do, those of each way counted: the largest program of the tests
-/// has 109,379.
-const MAX_MEETING: usize = 1 << 19;
+/// has 19,476.
+const MAX_MEETING: usize = 1 << 18;
 
 /// A graph as it grows.
 pub(super) struct Builder {
@@ -36,6 +36,8 @@ pub(super) struct Builder {
     instead: Instead,
     /// Values that meet somewhere, those of each way counted.
     meeting: usize,
+    /// Whether that were too many at any time.
+    is_too_wide: bool,
     /// Pure operations that there are already; those that float are everybody's.
     known: HashMap<(Option<BlockId>, Op), ValueId>,
 }
@@ -51,6 +53,7 @@ impl Builder {
             waiting: HashMap::new(),
             instead: Instead::default(),
             meeting: 0,
+            is_too_wide: false,
             known: HashMap::new(),
         };
         builder.block = builder.new_block();
@@ -235,7 +238,7 @@ impl Builder {
                 [] => break self.constant(0),
                 [one] => block = one,
                 // Not right any more, but it will not be asked for: see `is_too_wide`.
-                _ if self.is_too_wide() => break self.constant(0),
+                _ if self.is_too_wide => break self.constant(0),
                 _ => {
                     let phi = self.phi(block);
                     open.push((block, slot, phi));
@@ -320,6 +323,7 @@ impl Builder {
         while let Some((block, slot, phi)) = open.pop() {
             let predecessors = self.graph.blocks[block.index()].predecessors.clone();
             self.meeting += predecessors.len();
+            self.is_too_wide |= self.meeting > MAX_MEETING;
             let mut all = Vec::with_capacity(predecessors.len());
             for from in predecessors {
                 all.push(self.look(from, slot, &mut open));
@@ -340,6 +344,7 @@ impl Builder {
                 && others.all(|one| *one == first)
             {
                 self.instead.insert(*phi, first);
+                self.meeting -= all.len();
             }
             self.graph.nodes[phi.index()].op = Op::Phi(all);
         }
@@ -347,7 +352,7 @@ impl Builder {
 
     /// Whether so much meets that the graph is not right any more: the program has to be refused.
     pub(super) fn is_too_wide(&self) -> bool {
-        self.meeting > MAX_MEETING
+        self.is_too_wide
     }
 
     /// What a value has turned out to be.
@@ -355,11 +360,15 @@ impl Builder {
         self.instead.of(of)
     }
 
-    /// The graph as it is, where each value is what it has turned out to be.
-    pub(super) fn finish(mut self) -> Graph {
+    /// Nothing else leads to any block.
+    pub(super) fn seal_all(&mut self) {
         for block in (0..self.graph.blocks.len() as u32).map(BlockId) {
             self.seal(block);
         }
+    }
+
+    /// The graph as it is, where each value is what it has turned out to be.
+    pub(super) fn finish(mut self) -> Graph {
         let instead = std::mem::take(&mut self.instead);
         self.graph.replace(&instead);
         self.graph

@@ -68,9 +68,12 @@ pub enum Error {
     Extern(String),
 }
 
-/// The steps that a program may make for one packet: states, statements and expressions, and each part
-/// of what is copied. Compiled code may execute 65,536 instructions, which are several steps each.
+/// The steps that a program may make for one packet: states, statements and expressions. Compiled code
+/// may execute 65,536 instructions, which are several steps each.
 pub const MAX_STEPS: u64 = 1 << 19;
+/// The fields and elements that may be copied for one packet. Compiled code need not copy what it does
+/// not use: so there are many more than steps.
+const MAX_COPIED: u64 = 1 << 23;
 
 /// Why a run does not go on as it is written.
 enum Stop {
@@ -84,7 +87,7 @@ enum Stop {
     Exit,
     /// The parser has met what is wrong. Which error it was has no place in the model.
     Reject,
-    /// The program has made [`MAX_STEPS`].
+    /// The program has made [`MAX_STEPS`], or copied [`MAX_COPIED`].
     Endless,
     /// The run is over.
     Failed(Error),
@@ -129,6 +132,8 @@ struct Run<'r, 'p> {
     /// Variables that are the model's metadata at the moment.
     metadata: Vec<VariableId>,
     steps: u64,
+    /// Fields and elements copied.
+    copied: u64,
     /// The most bytes that leave.
     truncated: Option<u32>,
     /// The table whose action runs, and its entry; None for what it does by default.
@@ -181,6 +186,7 @@ impl<'p> Machine<'p> {
             around: 0,
             metadata: Vec::new(),
             steps: 0,
+            copied: 0,
             truncated: None,
             entry: None,
         };
@@ -313,7 +319,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Counts what a value is made of as steps: to copy it takes as long.
+    /// Counts what a value is made of: to copy it takes as long.
     fn weigh(&mut self, value: &Value) {
         fn parts(value: &Value) -> u64 {
             match value {
@@ -323,12 +329,13 @@ impl Run<'_, '_> {
                 _ => 0,
             }
         }
-        self.steps = self.steps.saturating_add(parts(value));
+        self.copied = self.copied.saturating_add(parts(value));
     }
 
     /// Counts a step of the run.
     fn step(&mut self) -> Done {
         self.steps += 1;
-        if self.steps > MAX_STEPS { Err(Stop::Endless) } else { Ok(()) }
+        let is_over = self.steps > MAX_STEPS || self.copied > MAX_COPIED;
+        if is_over { Err(Stop::Endless) } else { Ok(()) }
     }
 }

@@ -258,6 +258,15 @@ fn what_has_no_end_is_stopped() {
             control c(inout {parameters}) {{ apply {{ {apply} }} }} {end}"
         )
     };
+    // Copies are no steps: code has none of these.
+    let copies = "meta.copy = hdr; hdr = meta.copy; ".repeat(600);
+    let text = program("p.extract(hdr.h); transition accept;", &copies);
+    let checked = crate::check("test.p4", &text, &Nothing);
+    let mut machine = Machine::new(&checked.program).expect("the program runs");
+    let lines = parse("packet 1 02\nexpect 1 02 $").unwrap();
+    assert_eq!(run(&checked.program, &mut machine, &lines), []);
+    assert_eq!(machine.endless, [0_u64; 0]);
+
     let forever = "transition select(p.lookahead<bit<8>>()) { 1: start; default: more; }";
     for (state, apply) in [
         (forever.to_owned(), ""),
@@ -274,10 +283,7 @@ fn what_has_no_end_is_stopped() {
         assert!(!checked.diagnostics.has_errors(), "{state} {apply}");
         let mut machine = Machine::new(&checked.program).expect("the program runs");
         let lines = parse("packet 1 02\nexpect 1 02 $\npacket 1 01\npacket 1 03\nexpect 1 03 $");
-        let begun = std::time::Instant::now();
         assert_eq!(run(&checked.program, &mut machine, &lines.unwrap()), [], "{state} {apply}");
         assert_eq!(machine.endless, [2], "{state} {apply}");
-        // 0.1 s as a rule: with all of it copied at each step it would be minutes.
-        assert!(begun.elapsed().as_secs() < 20, "{state} {apply}: {:?}", begun.elapsed());
     }
 }

@@ -167,6 +167,7 @@ pub fn lower(
         build,
     };
     lower.whole()?;
+    lower.build.seal_all();
     lower.goes_on(lower.build.span)?;
     let mut graph = lower.build.finish();
     graph.optimise();

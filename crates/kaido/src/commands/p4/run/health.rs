@@ -19,13 +19,13 @@ pub(super) struct Vm {
 /// publishes; for ever.
 pub(super) async fn watch<R: Running>(plane: Plane<R>, vm: Option<Vm>, program: &str) {
     let mut before = plane.health().unwrap_or_default();
-    let mut vm_before = vm.as_ref().and_then(|vm| vm.lack());
+    let mut vm_before = None;
     loop {
         tokio::time::sleep(LOOK).await;
         // A table that is being written holds the plane for as long as that takes.
         let asked = plane.clone();
-        let Ok(now) = tokio::task::spawn_blocking(move || asked.health()).await else { return };
-        let now = now.unwrap_or_default();
+        let asked = tokio::task::spawn_blocking(move || asked.health());
+        let now = asked.await.ok().flatten().unwrap_or_default();
         let mut lines = news(&before, &now);
         before = now;
         let vm_now = vm.as_ref().and_then(|vm| vm.lack());

@@ -74,7 +74,9 @@ fn vm_info(
         return Err(Failure::usage(why));
     };
     let vm = VmFeed::watch(file, READ_VM);
-    if !keys.is_empty() && !vm.listen(HEAR_VM) && !output.is_json() {
+    let is_silent = !keys.is_empty() && !vm.listen(HEAR_VM);
+    // Without a capture it is looked after, and told, as long as the program runs.
+    if is_silent && options.pcap.is_some() && !output.is_json() {
         let why = vm.status().why.unwrap_or_else(|| "there is no sign of life".to_owned());
         eprintln!("kaido: {}: {why}; nothing is fresh until there is", file.display());
     }
