@@ -9,7 +9,7 @@ mod plane;
 mod process;
 #[cfg(test)]
 mod tests;
-mod whole;
+mod completeness;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -92,7 +92,7 @@ impl<R: Runner> Device for Sandboxed<R> {
         program: &[u8],
     ) -> Result<(Self::Prepared, Initial), Refused> {
         let object = read(program)?;
-        whole::check(pipeline, &object)?;
+        completeness::check(pipeline, &object)?;
         let layouts = Layouts::of(pipeline, &object)?;
         let initial = initial(pipeline, &layouts, &object);
         let mut running = self.runner.load(&object)?;

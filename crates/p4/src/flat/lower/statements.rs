@@ -30,15 +30,15 @@ impl Lower<'_> {
             K::Evaluate(value) => {
                 self.value(value)?;
             }
-            K::If(condition, yes, no) => self.either(condition, yes, no)?,
+            K::If(condition, yes, no) => self.lower_if(condition, yes, no)?,
             K::Switch(value, cases, other) => self.switch(value, cases, other)?,
             K::SwitchAction(table, cases, other) => self.switch_action(*table, cases, other)?,
             K::Loop(condition, body, step) => self.loop_over(condition, body, step)?,
             K::ForRange(id, from, to, body) => self.count(*id, (from, to), body)?,
             K::Break => self.leave(self.loops.last().map(|(after, _)| *after)),
             K::Continue => self.leave(self.loops.last().map(|(_, next)| *next)),
-            K::Return(value) => self.hand_out(value.as_ref())?,
-            K::Exit => self.leave_all(),
+            K::Return(value) => self.lower_return(value.as_ref())?,
+            K::Exit => self.lower_exit(),
             K::Block(all) => self.all(all)?,
             K::ApplyTable(table) => {
                 self.apply_table(*table, false)?;
@@ -61,7 +61,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    fn either(&mut self, condition: &Expression, yes: &[Statement], no: &[Statement]) -> Lowered {
+    fn lower_if(&mut self, condition: &Expression, yes: &[Statement], no: &[Statement]) -> Lowered {
         let [then, other, after] = [(); 3].map(|()| self.build.new_block());
         self.decide(condition, then, other)?;
         for (block, body) in [(then, yes), (other, no)] {
@@ -112,7 +112,7 @@ impl Lower<'_> {
     }
 
     /// `return`
-    fn hand_out(&mut self, value: Option<&Expression>) -> Lowered {
+    fn lower_return(&mut self, value: Option<&Expression>) -> Lowered {
         let value = value.map(|value| self.value(value)).transpose()?;
         if let Some(call) = self.calls.last() {
             let (after, returned) = (call.after, call.returned);
@@ -123,7 +123,7 @@ impl Lower<'_> {
     }
 
     /// `exit`: what actions and controls hand back is handed back all the same (section 12.6).
-    fn leave_all(&mut self) {
+    fn lower_exit(&mut self) {
         for at in (0..self.calls.len()).rev() {
             if !self.calls[at].is_function {
                 let back = self.calls[at].back.clone();
