@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use p4::object::{Key, Map, MapKind};
+use p4::object::{Entry, Key, Map, MapKind};
 
 use crate::control::Operation;
 use crate::maps::canonical_prefix;
@@ -11,8 +11,8 @@ use crate::maps::canonical_prefix;
 type Name = (u32, Key);
 
 /// The last word on each entry, in the order in which entries came: entries of a ternary map with one
-/// priority are tried in it. Of an entry that came and went there is no word, unless the program has it
-/// from the beginning.
+/// priority are tried in it. Of an entry that came and went there is no word, but one of each entry that
+/// the program has from the beginning and that went: it stays where it is, as it made room for others.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     operations: BTreeMap<u64, Operation>,
@@ -22,19 +22,25 @@ pub(super) struct Journal {
     next: u64,
     /// The maps whose keys are prefixes.
     prefixes: HashSet<u32>,
-    /// What the program has from the beginning, but for maps that were cleared.
+    arrays: HashSet<u32>,
+    /// What the program has from the beginning, but for what has been deleted since.
     own: HashSet<Name>,
+    /// All that the program has from the beginning, in its order.
+    entries: Vec<Entry>,
 }
 
 impl Journal {
     /// Nothing has been done yet to the maps of a program.
     pub(super) fn new(maps: &[Map], object: &[u8]) -> Self {
-        let is_lpm = |(at, map): (u32, &Map)| (map.kind == MapKind::LpmTrie).then_some(at);
-        let prefixes = (0..).zip(maps).filter_map(is_lpm).collect();
-        let mut journal = Self { prefixes, ..Self::default() };
+        let of = |kind| {
+            (0..).zip(maps).filter_map(move |(at, map)| (map.kind == kind).then_some(at)).collect()
+        };
+        let (prefixes, arrays) = (of(MapKind::LpmTrie), of(MapKind::Array));
+        let mut journal = Self { prefixes, arrays, ..Self::default() };
         // A process has read it already.
-        let entries = p4::object::read(object).map(|object| object.entries).unwrap_or_default();
-        journal.own = entries.iter().map(|entry| journal.name(entry.map, &entry.key)).collect();
+        journal.entries = p4::object::read(object).map(|object| object.entries).unwrap_or_default();
+        let names = journal.entries.iter().map(|entry| journal.name(entry.map, &entry.key));
+        journal.own = names.collect();
         journal
     }
 
@@ -65,13 +71,14 @@ impl Journal {
             return;
         }
         self.forget(&name);
-        self.last(name, operation);
+        let place = self.last(operation);
+        self.places.insert(name, place);
     }
 
     fn delete(&mut self, name: Name, operation: Operation) {
         self.forget(&name);
-        if self.own.contains(&name) {
-            self.last(name, operation);
+        if self.own.remove(&name) {
+            self.last(operation);
         }
     }
 
@@ -83,10 +90,11 @@ impl Journal {
         }
     }
 
-    fn last(&mut self, name: Name, operation: Operation) {
+    /// Says something behind all else, and where.
+    fn last(&mut self, operation: Operation) -> u64 {
         self.next += 1;
         self.operations.insert(self.next, operation);
-        self.places.insert(name, self.next);
+        self.next
     }
 
     /// A part of a value: of one that was said here, or of one that the program has by itself.
@@ -124,8 +132,21 @@ impl Journal {
         self.places.retain(|(of, _), _| *of != map);
         self.parts.retain(|(of, _), _| *of != map);
         self.own.retain(|(of, _)| *of != map);
-        self.next += 1;
-        self.operations.insert(self.next, Operation::Clear { map });
+        self.last(Operation::Clear { map });
+    }
+
+    /// The map `new` becomes what the map `old` of another program would be, were it told again.
+    pub(super) fn take_over(&mut self, new: u32, other: &Self, old: u32) {
+        self.clear(new);
+        let mut known = HashSet::new();
+        for entry in other.entries.iter().filter(|entry| entry.map == old) {
+            // Of what a program gives, the first counts; but an array's entries are there already.
+            if known.insert(other.name(old, &entry.key)) || other.arrays.contains(&old) {
+                self.note(Operation::Put(entry.clone()).on(new));
+            }
+        }
+        let told = other.operations().filter(|operation| operation.map() == old);
+        told.for_each(|operation| self.note(operation.clone().on(new)));
     }
 
     /// All of it, in its order. An entry to be deleted may not be there.
@@ -136,8 +157,6 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    use p4::object::Entry;
-
     use super::*;
 
     #[test]
@@ -213,7 +232,25 @@ mod tests {
         }
         let left: Vec<_> = journal.operations().cloned().collect();
         assert_eq!(left, [Operation::Delete { map: 1, key: exact(10) }], "the program's own");
-        assert_eq!((journal.places.len(), journal.parts.len()), (1, 0));
+        assert_eq!((journal.places.len(), journal.parts.len()), (0, 0));
+    }
+
+    /// What made room for another entry is told before it.
+    #[test]
+    fn what_went_and_came_again_is_told_in_its_order() {
+        let (maps, object) = program();
+        let mut journal = Journal::new(&maps, &object);
+        let gone = Operation::Delete { map: 1, key: exact(10) };
+        let all = [gone.clone(), put(1, exact(11)), put(1, exact(10))];
+        all.iter().cloned().for_each(|operation| journal.note(operation));
+        assert!(journal.operations().eq(&all));
+        for _ in 0..3 {
+            journal.note(gone.clone());
+            journal.note(put(1, exact(10)));
+        }
+        assert!(journal.operations().eq(&all), "it is deleted once");
+        journal.note(gone);
+        assert!(journal.operations().eq(&all[..2]));
     }
 
     #[test]
@@ -230,9 +267,10 @@ mod tests {
         assert_eq!(told(&journal), gone);
         journal.note(put(0, prefix(8, [10, 1, 2, 3])));
         journal.note(put(0, prefix(8, [10, 0, 0, 0])));
-        assert_eq!(told(&journal), [gone[1].clone(), put(0, prefix(8, [10, 0, 0, 0]))]);
+        let again = put(0, prefix(8, [10, 0, 0, 0]));
+        assert_eq!(told(&journal), [gone[0].clone(), gone[1].clone(), again]);
         journal.note(Operation::Delete { map: 0, key: prefix(8, [10, 3, 2, 1]) });
-        assert_eq!(journal.operations().count(), 2, "one prefix has many forms");
+        assert_eq!(told(&journal), gone, "one prefix has many forms");
         journal.note(Operation::Clear { map: 0 });
         journal.note(put(0, prefix(8, [10, 0, 0, 0])));
         journal.note(Operation::Delete { map: 0, key: prefix(8, [10, 0, 0, 0]) });

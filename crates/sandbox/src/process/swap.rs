@@ -43,6 +43,8 @@ pub struct SelfTest {
 pub struct Prepared {
     peer: Box<Peer>,
     object: Arc<[u8]>,
+    /// Nothing has been done yet.
+    journal: Journal,
 }
 
 impl Prepared {
@@ -85,7 +87,9 @@ impl Preparer {
                 _ => return Err(StartError::Nonsense),
             }
         }
-        Ok(Prepared { peer: Box::new(peer), object: object.into() })
+        // The program's entries are read here, where no packet waits.
+        let journal = Journal::new(&peer.maps, object);
+        Ok(Prepared { peer: Box::new(peer), object: object.into(), journal })
     }
 }
 
@@ -137,13 +141,12 @@ impl Sandbox {
         changes: &[Operation],
         carries: impl Fn(&Map) -> bool,
     ) -> Result<u64, StartError> {
-        let Prepared { mut peer, object } = prepared;
+        let Prepared { mut peer, object, mut journal } = prepared;
         // Deadlines see to it that this ends.
         self.flush();
         while self.flying() > 0 && matches!(self.state, State::Running(_)) {
             self.collect();
         }
-        let mut journal = Journal::new(&peer.maps, &object);
         match self.state {
             State::Evicted => return Err(StartError::Evicted),
             State::Running(_) | State::Waiting(_) | State::Starting(_) => {
@@ -151,7 +154,7 @@ impl Sandbox {
                     let Some(old) = self.same(&map).filter(|_| carries(&map)) else { continue };
                     match self.state {
                         State::Running(_) => self.carry(old, &mut peer, new, &mut journal)?,
-                        // Its tables went with the last process, but not what it had been told.
+                        // Its tables went with the last process, but not what the next would have.
                         _ => self.tell_again(old, &mut peer, new, &mut journal)?,
                     }
                 }
@@ -203,11 +206,9 @@ impl Sandbox {
         new: u32,
         journal: &mut Journal,
     ) -> Result<(), StartError> {
-        let told = self.journal.operations().filter(|one| one.map() == old);
-        let told: Vec<_> = told.map(|one| one.clone().on(new)).collect();
-        told_again(peer, told.clone(), &self.config)?;
-        told.into_iter().for_each(|operation| journal.note(operation));
-        Ok(())
+        journal.take_over(new, &self.journal, old);
+        let told = journal.operations().filter(|one| one.map() == new).cloned().collect();
+        told_again(peer, told, &self.config)
     }
 
     fn tell(&self, peer: &mut Peer, batch: Vec<Operation>) -> Result<(), StartError> {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use p4::object::{Instruction, Map, MapKind, Object, callee, opcode, wide};
+use p4::object::{Entry, Instruction, Key, Map, MapKind, Object, callee, opcode, wide};
+use sandbox::Operation;
 use sandbox::process::{Answer, Arena, Config, Launcher, Packet, Sandbox};
 
 pub(crate) const FRAME: u32 = 2048;
@@ -93,6 +94,37 @@ pub(crate) fn counting(version: i32) -> Vec<u8> {
         map("rules", MapKind::Ternary, 8),
     ];
     object(code, maps)
+}
+
+/// Lets everything pass, and has a map of two places and a ternary one of eight, with entries.
+pub(crate) fn filled(entries: Vec<Entry>) -> Vec<u8> {
+    let map = |name: &str, kind, key_size, max_entries| Map {
+        name: name.to_owned(),
+        kind,
+        key_size,
+        value_size: 8,
+        max_entries,
+    };
+    let maps = vec![map("two", MapKind::Hash, 1, 2), map("rules", MapKind::Ternary, 8, 8)];
+    let (code, functions) = (vec![one(0xb7, 0, 0, 0, 1), EXIT], [(0, "entry".to_owned())].into());
+    let object = Object { code, functions, maps, entries, ..Object::default() };
+    p4::object::write(&object).expect("an object")
+}
+
+/// An entry of the first of these maps.
+pub(crate) fn of_two(key: u8, value: u8) -> Entry {
+    Entry { map: 0, key: Key::Bytes(vec![key]), value: vec![value; 8] }
+}
+
+/// An entry of the second, for this word alone, and of one priority with all others.
+pub(crate) fn of_rules(word: u64, value: u8) -> Entry {
+    let word = p4::object::WordRange { mask: u64::MAX, from: word, to: word };
+    Entry { map: 1, key: Key::Words(vec![word], 5), value: vec![value; 8] }
+}
+
+/// An entry goes.
+pub(crate) fn delete(entry: &Entry) -> Operation {
+    Operation::Delete { map: entry.map, key: entry.key.clone() }
 }
 
 /// Sends packets to the port that is the value of a key of the VM's, if that is fresh, and drops them if

@@ -124,3 +124,38 @@ fn tables_are_told_again() {
     assert_eq!(sandbox.get(1, &key(8)).unwrap(), Some(vec![8, 8, 8, 8, 8, 8, 0xaa, 0xbb]));
     assert_eq!(sandbox.get(0, &key(0)).unwrap(), Some(vec![0, 0, 0, 0, 0, 0, 0xaa, 0xbb]));
 }
+
+/// So is what went to make room for others, in its order: also what the program has by itself.
+#[test]
+fn a_full_table_is_told_again() {
+    use sandbox::{Maps, Operation};
+    let entries = [of_two(1, 1), of_two(2, 1), of_rules(1, 1), of_rules(2, 1)];
+    let mut sandbox = sandbox(&filled(entries.to_vec()), hardy());
+    let put = |entry: &p4::object::Entry| Operation::Put(entry.clone());
+    let batch = [
+        delete(&entries[0]),
+        put(&of_two(3, 3)),
+        delete(&entries[1]),
+        put(&of_two(1, 3)),
+        delete(&entries[2]),
+        put(&of_rules(3, 3)),
+        put(&of_rules(1, 3)),
+    ];
+    sandbox.apply(&batch).unwrap();
+    let read = |sandbox: &mut Sandbox| {
+        let mut two = sandbox.read(0, 0, 9).unwrap().entries;
+        two.sort_by_key(|entry| format!("{:?}", entry.key));
+        (two, sandbox.read(1, 0, 9).unwrap().entries)
+    };
+    let before = read(&mut sandbox);
+    assert_eq!(before.0, [of_two(1, 3), of_two(3, 3)]);
+    assert_eq!(before.1, [of_rules(2, 1), of_rules(3, 3), of_rules(1, 3)]);
+    signal(&sandbox, Signal::SIGKILL);
+    until("another one is there", || {
+        sandbox.poll(&mut Vec::new());
+        let status = sandbox.status();
+        assert!(!status.is_evicted && sandbox.counters().crashed_processes <= 1, "{status:?}");
+        sandbox.counters().restarts == 1
+    });
+    assert_eq!(read(&mut sandbox), before);
+}

@@ -107,9 +107,8 @@ fn what_was_told_outlives_a_process_that_is_gone() {
     let other = Operation::Put(Entry { key: gone.clone(), ..entry.clone() });
     let delete = Operation::Delete { map: 1, key: gone.clone() };
     sandbox.apply(&[Operation::Put(entry.clone()), other, delete]).unwrap();
-    let process = nix::unistd::Pid::from_raw(sandbox.status().process.unwrap().cast_signed());
-    nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGKILL).unwrap();
     let mut traffic = Traffic::new();
+    kill(&sandbox);
     until("the end", || {
         traffic.step(&mut sandbox);
         sandbox.status().process.is_none()
@@ -119,4 +118,44 @@ fn what_was_told_outlives_a_process_that_is_gone() {
     assert_eq!(sandbox.get(1, &entry.key).unwrap(), Some(entry.value));
     assert_eq!(sandbox.get(1, &gone).unwrap(), None);
     traffic.drain(&mut sandbox);
+}
+
+/// Tables are the same after a swap, whether there was a process or not: both versions have entries by
+/// themselves.
+#[test]
+fn what_is_carried_does_not_depend_on_a_process() {
+    let back_off = BackOff { first: Duration::from_secs(3600), ..BackOff::default() };
+    let first = [of_two(1, 1), of_two(2, 1), of_rules(1, 1), of_rules(2, 1), of_rules(2, 9)];
+    let second = [of_two(4, 2), of_two(5, 2), of_rules(7, 2), of_rules(2, 2)];
+    let carried = |is_gone: bool| {
+        let mut sandbox = sandbox(&filled(first.to_vec()), Config { back_off, ..patient() });
+        // The old version has neither of the last two by itself: of them there is nothing to be told.
+        let came = [of_two(4, 1), of_rules(7, 1)];
+        let mut batch = vec![delete(&first[0])];
+        for entry in came {
+            let gone = delete(&entry);
+            batch.extend([Operation::Put(entry), gone]);
+        }
+        batch.push(Operation::Put(of_rules(9, 1)));
+        sandbox.apply(&batch).unwrap();
+        if is_gone {
+            kill(&sandbox);
+            until("the end", || {
+                sandbox.look_after();
+                sandbox.status().process.is_none()
+            });
+        }
+        let ready = sandbox.preparer().prepare(&filled(second.to_vec()), &SelfTest::default());
+        sandbox.swap(ready.unwrap(), &[], ALL).unwrap();
+        [0, 1].map(|map| sandbox.read(map, 0, 9).unwrap().entries)
+    };
+    let wanted = [vec![of_two(2, 1)], vec![of_rules(1, 1), of_rules(2, 1), of_rules(9, 1)]];
+    assert_eq!(carried(false), wanted);
+    assert_eq!(carried(true), wanted);
+}
+
+fn kill(sandbox: &sandbox::process::Sandbox) {
+    let process =
+        nix::unistd::Pid::from_raw(sandbox.status().process.expect("a process").cast_signed());
+    nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGKILL).expect("it is there");
 }
