@@ -1,7 +1,6 @@
 //! Ternary keys and ranges: entries that fit many keys, the first of which wins. The control plane finds an
-//! entry by its key in a hash table, and their order in a tree; packets are looked up in a list of them in
-//! that order, one after the other in memory, which is made anew when something has changed. Many of them
-//! have an index.
+//! entry by its key in a hash table, and their order in a tree; packets are looked up in an index, which is
+//! made anew when something has changed.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -41,12 +40,14 @@ pub(crate) struct Ternary {
 /// What packets are looked up in.
 #[derive(Debug)]
 struct List {
-    /// Each entry's words, in the order in which entries are tried.
-    rules: Vec<WordRange>,
-    /// Where each entry's value is, in the same order.
+    /// Where each entry's value is, in the order in which entries are tried.
     entries: Vec<u32>,
-    index: Option<Tuples>,
+    index: Tuples,
 }
+
+/// Bytes of an entry in the tree, at most: a node has room for 11 in 240 bytes, and five of them at least; one
+/// with others below it takes 96 bytes more, and has six of them at least.
+const TREE: u64 = 52;
 
 /// Whether a key is one of those that an entry means.
 pub(super) fn fits(rule: &[WordRange], key: &[u8]) -> bool {
@@ -62,7 +63,13 @@ fn bytes_of(key: &TernaryKey) -> Vec<u8> {
     words.flat_map(u64::to_ne_bytes).chain(key.priority.to_ne_bytes()).collect()
 }
 
-/// The same, back again, but for the priority.
+/// The same, back again.
+fn key_of(bytes: &[u8]) -> TernaryKey {
+    let priority = bytes.last_chunk().map_or(0, |priority| i64::from_ne_bytes(*priority));
+    TernaryKey { words: words_of(bytes).collect(), priority }
+}
+
+/// The same without the priority.
 fn words_of(bytes: &[u8]) -> impl Iterator<Item = WordRange> + '_ {
     bytes.as_chunks::<8>().0.as_chunks::<3>().0.iter().map(|word| {
         let [mask, from, to] = word.map(u64::from_ne_bytes);
@@ -73,8 +80,10 @@ fn words_of(bytes: &[u8]) -> impl Iterator<Item = WordRange> + '_ {
 impl Ternary {
     pub(crate) fn needed(key_size: u32, most: u32) -> u64 {
         let word = size_of::<WordRange>() as u64;
-        // All words are in the hash table, in the list, and in the list or a table of the index once more.
-        let entry = 3 * u64::from(key_size / 8) * word + 96;
+        // All words and the priority are in the hash table. Then when it came, and its places in the tree
+        // and in the list.
+        let known = u64::from(key_size / 8) * word + 8;
+        let entry = known + 8 + TREE + 4 + Tuples::needed(key_size);
         u64::from(most) * entry + Hash::overhead(most)
     }
 
@@ -86,8 +95,8 @@ impl Ternary {
     }
 
     pub(crate) fn cost(&self) -> u64 {
-        match self.list.as_ref().and_then(|list| list.index.as_ref()) {
-            Some(index) => index.cost(),
+        match &self.list {
+            Some(list) => list.index.cost(),
             // A word that does not fit is about three instructions.
             None => self.order.len() as u64 * 3,
         }
@@ -98,21 +107,16 @@ impl Ternary {
             let mut entries = self.entries();
             return entries.find(|(rule, _)| fits(&rule.words, key)).map(|(_, entry)| entry);
         };
-        let at = match &list.index {
-            Some(index) => index.find(key),
-            None => list.rules.chunks_exact(self.words).position(|rule| fits(rule, key)),
-        };
-        at.map(|at| list.entries[at])
+        list.index.find(key).map(|at| list.entries[at])
     }
 
     /// Makes what packets are looked up in anew if it is void.
     pub(crate) fn settle(&mut self) {
         if self.list.is_none() {
             let entries: Vec<u32> = self.order.values().copied().collect();
-            let mut rules = Vec::with_capacity(entries.len() * self.words);
-            rules.extend(entries.iter().flat_map(|entry| words_of(self.known.key(*entry))));
-            let index = Tuples::new(&rules, self.words);
-            self.list = Some(List { rules, entries, index });
+            let rule = |place: u32| words_of(self.known.key(entries[place as usize]));
+            let index = Tuples::new(entries.len(), self.words, rule);
+            self.list = Some(List { entries, index });
         }
     }
 
@@ -173,15 +177,17 @@ impl Ternary {
         self.entries_from(0)
     }
 
-    /// Those from a place in their order on.
+    /// Those from a place in their order on: found at once if nothing has changed since they were settled.
     pub(crate) fn entries_from(
         &self,
         first: usize,
     ) -> impl Iterator<Item = (TernaryKey, u32)> + '_ {
-        self.order.iter().skip(first).map(|((priority, _), entry)| {
-            let words = words_of(self.known.key(*entry)).collect();
-            (TernaryKey { words, priority: priority.0 }, *entry)
-        })
+        let (list, tree) = match &self.list {
+            Some(list) => (list.entries.get(first..).unwrap_or_default(), None),
+            None => (&[][..], Some(self.order.values().skip(first))),
+        };
+        let entries = list.iter().chain(tree.into_iter().flatten());
+        entries.map(|entry| (key_of(self.known.key(*entry)), *entry))
     }
 
     pub(crate) fn clear(&mut self) {
@@ -262,6 +268,40 @@ mod tests {
         map.settle();
         assert_eq!(find(&map, &[7]), map.entry(&by_key(7)));
         assert_eq!(map.len(), MANY as usize);
+    }
+
+    /// What everybody may have is enough for a million entries of two words each.
+    #[test]
+    fn a_large_one_has_room() {
+        let map = |value_size| p4::object::Map {
+            name: "large".to_owned(),
+            kind: p4::object::MapKind::Ternary,
+            key_size: 16,
+            value_size,
+            max_entries: 1 << 20,
+        };
+        let most = crate::Limits::default().memory;
+        for value_size in [8, 32] {
+            let needed = super::super::Store::needed(&map(value_size));
+            assert!(needed <= most, "{needed} of {most} bytes");
+        }
+    }
+
+    /// However small the pieces are in which entries are read, each is looked at once.
+    #[test]
+    fn pieces_are_read_in_time_that_grows_with_the_entries() {
+        const MANY: u32 = 60_000;
+        let mut map = Ternary::new(8, MANY);
+        for at in 0..MANY {
+            map.insert(&key(&[exact(at.into())], (at % 7).into())).unwrap();
+        }
+        let wanted: Vec<_> = map.entries().collect();
+        map.settle();
+        let begin = std::time::Instant::now();
+        let at = |place: usize| map.entries_from(place).next();
+        let read: Vec<_> = (0..).map_while(at).collect();
+        assert!(begin.elapsed() < std::time::Duration::from_secs(10), "{:?}", begin.elapsed());
+        assert!(read == wanted, "in the order in which they are tried, settled or not");
     }
 
     use proptest::prelude::*;

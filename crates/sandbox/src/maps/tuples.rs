@@ -10,7 +10,7 @@ use p4::object::WordRange;
 
 use super::ternary::fits;
 
-/// With fewer entries a list is as fast: 16 ns for 32 of them.
+/// Fewer entries are all in the list, which is as fast: 16 ns for 32 of them.
 const LEAST: usize = 32;
 /// A look into a table takes as long as this many entries of a list.
 const LEAST_IN_TABLE: usize = 16;
@@ -38,35 +38,45 @@ struct Table {
 }
 
 impl Tuples {
-    /// An index of entries of so many words. None if there are few.
-    pub(super) fn new(rules: &[WordRange], words: usize) -> Option<Self> {
-        if rules.len() / words < LEAST {
-            return None;
-        }
+    /// Bytes that each entry takes at most: its words and its place in the list, or its values and its place
+    /// in a table. Tables take most where each has few entries, one more than a power of two.
+    pub(super) fn needed(key_size: u32) -> u64 {
+        let listed = size_of::<WordRange>() as u64 * u64::from(key_size / 8) + 4;
+        listed.max(u64::from(key_size) + 60)
+    }
+
+    /// An index of entries of so many words. `rule` has an entry's words, by its place.
+    pub(super) fn new<Rule: Iterator<Item = WordRange>>(
+        entries: usize,
+        words: usize,
+        rule: impl Fn(u32) -> Rule,
+    ) -> Self {
         let mut by_masks: BTreeMap<Vec<u64>, Vec<u32>> = BTreeMap::new();
         let mut listed = Vec::new();
-        for (place, rule) in (0..).zip(rules.chunks_exact(words)) {
-            if rule.iter().all(|word| word.from == word.to) {
-                let masks = rule.iter().map(|word| word.mask).collect();
+        for place in 0..entries as u32 {
+            if entries >= LEAST && rule(place).all(|word| word.from == word.to) {
+                let masks = rule(place).map(|word| word.mask).collect();
                 by_masks.entry(masks).or_default().push(place);
             } else {
                 listed.push(place);
             }
         }
-        let rule = |place: u32| &rules[place as usize * words..][..words];
         let mut tables = Vec::new();
         for (masks, places) in by_masks {
             if places.len() < LEAST_IN_TABLE {
                 listed.extend(places);
             } else {
-                tables.push(Table::new(masks, &places, rule));
+                tables.push(Table::new(masks, &places, &rule));
             }
         }
+        tables.shrink_to_fit();
         tables.sort_by_key(|table| table.first);
         listed.sort_unstable();
-        let list = listed.iter().flat_map(|place| rule(*place)).copied().collect();
+        listed.shrink_to_fit();
+        let mut list = Vec::with_capacity(listed.len() * words);
+        list.extend(listed.iter().flat_map(|place| rule(*place)));
         let scratch = RefCell::new(vec![0; words * 8].into());
-        Some(Self { tables, listed, list, words, scratch })
+        Self { tables, listed, list, words, scratch }
     }
 
     /// What a look costs at most, in instructions.
@@ -98,12 +108,15 @@ impl Tuples {
 }
 
 impl Table {
-    fn new<'r>(masks: Vec<u64>, places: &[u32], rule: impl Fn(u32) -> &'r [WordRange]) -> Self {
+    fn new<Rule: Iterator<Item = WordRange>>(
+        masks: Vec<u64>,
+        places: &[u32],
+        rule: impl Fn(u32) -> Rule,
+    ) -> Self {
         let mut keys = Hash::new(masks.len() * 8, places.len() as u32);
         let mut first_of = vec![u32::MAX; places.len()];
         for place in places {
-            let key: Vec<u8> =
-                rule(*place).iter().flat_map(|word| word.from.to_ne_bytes()).collect();
+            let key: Vec<u8> = rule(*place).flat_map(|word| word.from.to_ne_bytes()).collect();
             // There is room for all, and the first of equal ones stays.
             if let Ok(slot) = keys.make(&key) {
                 let known = &mut first_of[slot as usize];

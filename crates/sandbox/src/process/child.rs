@@ -14,7 +14,7 @@ use super::message::{Answer, Hello, Request};
 use super::readings::Readings;
 use super::rings::{Descriptor, ProcessEnd, Reply, Rings};
 use super::verdicts;
-use crate::control::{ControlError, Maps, Piece};
+use crate::control::{ControlError, Maps};
 use crate::instance::Instance;
 use crate::outcome::Outcome;
 use crate::packet::PacketBuffer;
@@ -212,10 +212,11 @@ impl Server<'_> {
                 }
                 Err(why) => refusal(why),
             },
-            Some(Request::Read { map, from, most }) => match self.instance.read(map, from, most) {
-                Ok(Piece { entries, next }) => Answer::Piece(Piece { entries, next }),
-                Err(why) => refusal(why),
-            },
+            Some(Request::Read { map, from, most }) => {
+                // A piece begins where the last one ended: not found by counting.
+                self.instance.settle();
+                self.instance.read(map, from, most).map_or_else(refusal, Answer::Piece)
+            }
             Some(Request::Get { map, key }) => {
                 self.instance.get(map, &key).map_or_else(refusal, Answer::Value)
             }
