@@ -70,10 +70,14 @@ impl Diagnostic {
 #[derive(Debug, Default)]
 pub struct Diagnostics {
     found: Vec<Diagnostic>,
+    /// Errors that were found when there were [`MAX_KEPT`].
+    more: usize,
 }
 
 /// As many as anyone reads; the rest is counted.
 const MAX_SHOWN: usize = 50;
+/// As many as are kept: to say where each of a hundred thousand stands takes a minute.
+const MAX_KEPT: usize = 1000;
 /// A longer line is no use as an excerpt.
 const MAX_EXCERPT: usize = 400;
 
@@ -81,8 +85,13 @@ impl Diagnostics {
     /// Adds one.
     pub fn add(&mut self, diagnostic: Diagnostic) {
         // One mistake is often met twice.
-        if self.found.last() != Some(&diagnostic) {
-            self.found.push(diagnostic);
+        if self.found.last() == Some(&diagnostic) {
+            return;
+        }
+        // A warning is not to hide that there are errors.
+        match self.found.len() < MAX_KEPT || !self.has_errors() {
+            true => self.found.push(diagnostic),
+            false => self.more += 1,
         }
     }
 
@@ -98,11 +107,12 @@ impl Diagnostics {
 
     /// How many there are; for [`Diagnostics::forget`].
     pub(crate) fn len(&self) -> usize {
-        self.found.len()
+        self.found.len() + self.more
     }
 
     /// Takes back all but the first `kept`.
     pub(crate) fn forget(&mut self, kept: usize) {
+        self.more = kept.saturating_sub(self.found.len()).min(self.more);
         self.found.truncate(kept);
     }
 
@@ -111,7 +121,7 @@ impl Diagnostics {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let shown = self.found.iter().take(MAX_SHOWN);
         let mut out: Vec<String> = shown.map(|one| render(one, sources, &renderer)).collect();
-        let more = self.found.len().saturating_sub(MAX_SHOWN);
+        let more = self.len().saturating_sub(MAX_SHOWN);
         if more > 0 {
             out.push(format!("… and {more} more"));
         }
@@ -214,5 +224,20 @@ mod tests {
         assert!(all.render(&sources, false).contains("nothing there"));
         sources.add("a.p4", "").unwrap();
         assert!(all.render(&sources, false).contains("a.p4:1:1"));
+    }
+
+    #[test]
+    fn what_nobody_reads_is_counted() {
+        let mut all = Diagnostics::default();
+        let error = |at| Diagnostic::error(Span { start: at, end: at }, "wrong");
+        (0..900).for_each(|at| all.add(error(at)));
+        let kept = all.len();
+        (900..100_000).for_each(|at| all.add(error(at)));
+        assert_eq!((all.len(), all.iter().count()), (100_000, MAX_KEPT));
+        assert!(all.render(&Sources::default(), false).ends_with("… and 99950 more"));
+        all.forget(5000);
+        assert_eq!(all.len(), 5000);
+        all.forget(kept);
+        assert_eq!((all.len(), all.iter().count()), (900, 900));
     }
 }

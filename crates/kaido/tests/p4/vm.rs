@@ -139,7 +139,7 @@ fn a_program_is_run_with_what_its_vm_publishes() {
 fn what_a_vm_does_not_publish_is_told() {
     let here = folder(&[("filter.p4", FILTER)]);
     let run = Running::start(&["filter.p4", "--vm-info", "vm"], here.path());
-    run.told("vm: no sign of life of the VM");
+    run.told("vm: cannot read it: No such file");
     let other = Vm::start(here.path(), &["app.queue=17"]);
     let told = run.told("does not publish");
     assert!(told.starts_with("kaido: filter.p4: the program reads `net.utilisation`"), "{told}");

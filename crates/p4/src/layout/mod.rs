@@ -26,6 +26,8 @@ mod decode;
 mod entries;
 mod shape;
 
+use std::collections::HashSet;
+
 use crate::cells::{Count, MeterCell};
 use crate::flat::NotCompiled;
 use crate::ir::{Elaborated, MatchKind, PlacedObject, Program, TableId, Type, ValueSetId};
@@ -234,7 +236,35 @@ impl Maps {
             let size = bytes.next_multiple_of(8).clamp(8, MAX_KEY);
             all.scratch = Some(all.add("kaido_scratch", MapKind::Array, (4, size), 1));
         }
+        all.have_names_of_their_own(program, made)?;
         Ok(all)
+    }
+
+    /// Maps are found by their names: `a.b_c` and `a_b.c` have the same.
+    fn have_names_of_their_own(
+        &self,
+        program: &Program,
+        made: &Elaborated,
+    ) -> Result<(), NotCompiled> {
+        let mut names = HashSet::new();
+        let Some(double) = self.maps.iter().find(|map| !names.insert(&map.name)) else {
+            return Ok(());
+        };
+        let tables =
+            made.tables.iter().map(|(id, name)| (name, program.tables[id.index()].declared.span));
+        let sets = made.value_sets.iter();
+        let sets = sets.map(|(id, name)| (name, program.value_sets[id.index()].declared.span));
+        let objects = made.objects.iter().map(|object| (&object.name, object.span));
+        let is_one =
+            |name: &str| map_name(name) == double.name || default_action_of(name) == double.name;
+        let all = tables.chain(sets).chain(objects).filter(|(name, _)| is_one(name));
+        let (said, spans): (Vec<_>, Vec<_>) =
+            all.map(|(name, span)| (format!("`{name}`"), span)).unzip();
+        Err(NotCompiled {
+            span: spans.last().copied().unwrap_or_default(),
+            what: format!("{}: their maps have the same name, `{}`", said.join(", "), double.name),
+            help: Some("give one of them another name, or one by `@name(\"…\")`".to_owned()),
+        })
     }
 
     /// The program needs no map in which things wait.

@@ -121,6 +121,10 @@ fn code_that_cannot_be_run_is_refused() {
         let said = verify(&program(code)).unwrap_err().to_string();
         assert!(said.contains(why), "wanted: {why}\n{said}");
     }
+    let mut twice = program(&[one(0xb7, 0, 0, 0, 7), EXIT]);
+    twice.maps.push(twice.maps[0].clone());
+    let why = verify(&twice).unwrap_err().to_string();
+    assert_eq!(why, "map `table`: another map has the same name");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! each call to a helper that is there or a function. Not whether it comes to an end, or keeps to its
 //! memory: that is enforced while it runs.
 
+use std::collections::HashSet;
+
 use super::opcode::{alu, class, size, test};
 use super::{
     BadObject, Digest, FRAME, HELPERS, Instruction, MAX_DIGESTS, MAX_INSTRUCTIONS, MAX_MAPS, Map,
@@ -27,6 +29,11 @@ pub fn verify(object: &Object) -> Result<(), BadObject> {
         return Err(BadObject::TooMuch { what: "maps", count, most: MAX_MAPS });
     }
     object.maps.iter().try_for_each(Map::check)?;
+    let mut names = HashSet::new();
+    if let Some(double) = object.maps.iter().find(|map| !names.insert(&map.name)) {
+        let why = "another map has the same name".to_owned();
+        return Err(BadObject::Map { map: double.name.clone(), why });
+    }
     if object.digests.len() > MAX_DIGESTS {
         let count = object.digests.len();
         return Err(BadObject::TooMuch { what: "digests", count, most: MAX_DIGESTS });

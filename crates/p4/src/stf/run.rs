@@ -366,8 +366,20 @@ fn key_match(
             }
             Match::Mask(within, mask)
         }
+        (MatchKind::Lpm | MatchKind::Ternary, KeyText::Prefix(_, bits)) => {
+            return Err(format!("/{bits}: a prefix has 0 to {width} bits"));
+        }
         (MatchKind::Ternary | MatchKind::Lpm, KeyText::Mask(number, mask)) => {
-            Match::Mask(fits(number)?, fits(mask)?)
+            let within = fits(number)? & fits(mask)?;
+            if within != *number {
+                return Err(format!(
+                    "{number:#x}&&&{mask:#x} has bits outside of its mask: write {within:#x}&&&{mask:#x}"
+                ));
+            }
+            Match::Mask(within, mask.clone())
+        }
+        (MatchKind::Range, KeyText::Range(from, to)) if from > to => {
+            return Err(format!("{from}..{to} ends before it begins"));
         }
         (MatchKind::Range, KeyText::Range(from, to)) => Match::Range(fits(from)?, fits(to)?),
         _ => return Err("this value does not fit how the key is compared".to_owned()),

@@ -217,8 +217,16 @@ ubpf(prs(), c(), dprs()) main;"
 fn what_says_nothing_is_told() {
     const LPM: &str = include_str!("../../tests/programs/table_lpm.p4");
     const COUNTERS: &str = include_str!("../../tests/programs/counters.p4");
+    const FIREWALL: &str = include_str!("../../tests/programs/firewall.p4");
     for (program, test, why) in [
         (LPM, "add t hdr.h.to:0x0a010203/8 via(1)", "write 0xa000000/8"),
+        (LPM, "add t hdr.h.to:0/33 via(1)", "a prefix has 0 to 32 bits"),
+        (FIREWALL, "add rules 1 dport:5..3 allow()", "5..3 ends before it begins"),
+        (
+            FIREWALL,
+            "add rules 1 src:0xa000001&&&0xff000000 allow()",
+            "write 0xa000000&&&0xff000000",
+        ),
         (COUNTERS, "check_counter c.packets(1) bytes < 9", "counts packets and no bytes"),
         (COUNTERS, "check_counter first.inner(1) packets == 1", "counts bytes and no packets"),
     ] {

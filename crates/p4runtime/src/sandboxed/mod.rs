@@ -3,13 +3,13 @@
 mod cells;
 mod changes;
 mod codec;
+mod completeness;
 mod initial;
 mod layouts;
 mod plane;
 mod process;
 #[cfg(test)]
 mod tests;
-mod completeness;
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -17,6 +17,7 @@ use p4::diagnostic::{Diagnostic, Diagnostics, Severity};
 use p4::ebpf::Compiled;
 use p4::source::{MAX_BYTES, Sources};
 use p4::{Checked, Includes};
+use sandbox::Limits;
 use serde_json::{Value, json};
 
 use crate::cli::{P4Command, P4Program};
@@ -96,7 +97,14 @@ fn tell(
 fn compiled(program: &P4Program, output: &Output) -> Result<(Checked, Compiled), Failure> {
     let checked = checked(program, output)?;
     match p4::ebpf::compile(&checked.program, &checked.sources) {
-        Ok(compiled) => Ok((checked, compiled)),
+        Ok(compiled) => {
+            let (count, most) = (compiled.object.code.len(), Limits::default().code);
+            if count > most && !output.is_json() {
+                let file = program.file.display();
+                eprintln!("kaido: {file}: {count} instructions: `kaido p4 run` takes {most}");
+            }
+            Ok((checked, compiled))
+        }
         Err(why) => {
             tell(&program.file, &why, &checked.sources, output)?;
             Err(Failure::usage(anyhow!("{}: it has no code", program.file.display())))
@@ -163,6 +171,9 @@ fn info(program: &P4Program, binary: bool, output: &Output) -> Done {
 
 /// What a control plane knows of a program.
 fn control_plane(checked: &Checked, program: &P4Program) -> Result<p4info::v1::P4Info, Failure> {
-    let wrong = |why| Failure::usage(anyhow!("{}: {why}", program.file.display()));
-    p4info::info(&checked.program).map_err(wrong)
+    let wrong = |why: String| Failure::usage(anyhow!("{}: {why}", program.file.display()));
+    let info = p4info::info(&checked.program).map_err(|why| wrong(why.to_string()))?;
+    // What P4Runtime would refuse of it is said before it is asked.
+    p4runtime::Pipeline::new(&info).map_err(|why| wrong(why.to_string()))?;
+    Ok(info)
 }

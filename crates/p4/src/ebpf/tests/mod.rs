@@ -116,9 +116,14 @@ fn what_nobody_has_is_refused() {
 #[test]
 fn what_has_no_code_is_named() {
     let table = "table t { key = { hdr.h.a: range; } actions = { NoAction; } }";
+    let one = "key = { hdr.h.a: exact; } actions = { NoAction; }";
+    let of_one_name = format!("table t_u {{ {one} }} @name(\"t.u\") table u {{ {one} }}");
+    let default = format!("table t {{ {one} }} table t_defaultAction {{ {one} }}");
     for (declarations, fields, apply, why) in [
         ("", "bit<72> a;", "hdr.h.a = hdr.h.a / hdr.other.a;", "a division of numbers of 72 bits"),
         (table, "bit<72> a;", "t.apply();", "72 bits"),
+        (&of_one_name, "bit<8> a;", "t_u.apply(); u.apply();", "same name, `c_t_u`"),
+        (&default, "bit<8> a;", "t.apply(); t_defaultAction.apply();", "`c_t_defaultAction`"),
     ] {
         let said = refused(declarations, fields, apply);
         assert!(said.contains(why), "wanted {why}:\n{said}");

@@ -298,7 +298,7 @@ impl Lower<'_> {
             return Err(NotCompiled {
                 span,
                 what: "too many ways meet here, each with too many variables".to_owned(),
-                help: Some("fewer `exit`, `return` and labels, or fewer fields".to_owned()),
+                help: Some("fewer `if`, `exit`, `return` and labels of `switch` and `select`, or fewer fields".to_owned()),
             });
         }
         Ok(())

@@ -246,14 +246,18 @@ impl<'p> Parser<'p> {
     /// A part of the grammar that may hold itself.
     fn nested<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting == MAX_NESTING {
-            let message = format!("this is nested more than {MAX_NESTING} deep");
-            self.problems.add(Diagnostic::error(self.next().span, message));
-            return Err(Told);
+            return self.too_deep();
         }
         self.nesting += 1;
         let found = part(self);
         self.nesting -= 1;
         found
+    }
+
+    fn too_deep<T>(&mut self) -> Parsed<T> {
+        let message = format!("this is nested more than {MAX_NESTING} deep");
+        self.problems.add(Diagnostic::error(self.next().span, message));
+        Err(Told)
     }
 
     /// Goes behind the statement or declaration that began at `from` and is wrong.

@@ -236,6 +236,10 @@ fn what_is_nested_without_end_is_refused() {
     }
     let blocks = format!("control c() {{ apply {} }}", "{".repeat(5000));
     assert!(said(&parse("test.p4", &blocks, &Nothing))[0].contains("nested more than"));
+    let stacks = format!("typedef int{} t;", "[1]".repeat(30_000));
+    assert!(said(&parse("test.p4", &stacks, &Nothing))[0].contains("nested more than"));
+    let index = format!("control c() {{ apply {{ a{} = 1; }} }}", "[1]".repeat(200_000));
+    assert!(parse("test.p4", &index, &Nothing).diagnostics.has_errors());
     let long = format!("const int X = a{};", " + a".repeat(5000));
     assert!(said(&parse("test.p4", &long, &Nothing))[0].contains("more than 500 operators"));
     // In brackets as well, of which each holds fewer.

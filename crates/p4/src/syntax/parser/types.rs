@@ -1,7 +1,7 @@
 //! Types, and what is generic.
 
 use super::super::ast::{Expression, ExpressionKind, Name, Type, TypeKind};
-use super::{Parsed, Parser};
+use super::{MAX_NESTING, Parsed, Parser};
 use crate::lexer::Kind;
 
 impl Parser<'_> {
@@ -10,7 +10,12 @@ impl Parser<'_> {
         self.nested(|parser| {
             let start = parser.next().span;
             let mut found = parser.base_type()?;
+            let mut dimensions = 0;
             while parser.take("[") {
+                dimensions += 1;
+                if dimensions > MAX_NESTING {
+                    return parser.too_deep();
+                }
                 let size = parser.expression()?;
                 parser.expect("]")?;
                 let kind = TypeKind::Stack(Box::new(found), Box::new(size));

@@ -1,13 +1,16 @@
 //! Tells people when the process of a program ends, comes again, or comes no more, and when its VM does
 //! not publish what it reads.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use p4::vm::Reading;
 use p4runtime::{Health, Plane, Running};
 use sandbox::process::VmFeed;
 
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(200);
+/// The time between two lines of what the VM does: it may change as often as its tenant likes.
+const QUIET: Duration = Duration::from_secs(2);
 
 /// What a program reads of its tenant's VM, and where that publishes.
 pub(super) struct Vm {
@@ -19,7 +22,7 @@ pub(super) struct Vm {
 /// publishes; for ever.
 pub(super) async fn watch<R: Running>(plane: Plane<R>, vm: Option<Vm>, program: &str) {
     let mut before = plane.health().unwrap_or_default();
-    let mut vm_before = None;
+    let (mut vm_told, mut vm_told_at) = (None, None::<Instant>);
     loop {
         tokio::time::sleep(LOOK).await;
         // A table that is being written holds the plane for as long as that takes.
@@ -28,9 +31,13 @@ pub(super) async fn watch<R: Running>(plane: Plane<R>, vm: Option<Vm>, program: 
         let now = asked.await.ok().flatten().unwrap_or_default();
         let mut lines = news(&before, &now);
         before = now;
-        let vm_now = vm.as_ref().and_then(|vm| vm.lack());
-        lines.extend(vm_news(vm_before.as_deref(), vm_now.as_deref()));
-        vm_before = vm_now;
+        if vm_told_at.is_none_or(|at| at.elapsed() > QUIET) {
+            let lack = vm.as_ref().and_then(Vm::lack);
+            if let Some(line) = vm_news(vm_told.as_deref(), lack.as_deref()) {
+                lines.push(line);
+                (vm_told, vm_told_at) = (lack, Some(Instant::now()));
+            }
+        }
         for line in lines {
             eprintln!("kaido: {program}: {line}");
         }
@@ -44,17 +51,19 @@ impl Vm {
             return Some(why);
         }
         let now = self.feed.readings_at(&self.keys, Duration::ZERO);
-        if now.iter().flatten().any(|reading| reading.is_fresh(0)) {
+        let is_stale = |reading: &Option<Reading>| reading.is_none_or(|one| !one.is_fresh(0));
+        let stale = self.keys.iter().zip(&now).filter(|(_, reading)| is_stale(reading));
+        let stale: Vec<&str> = stale.map(|(key, _)| &**key).collect();
+        if stale.is_empty() {
             return None;
         }
-        let why = match self.feed.status().ended {
-            true => "the publisher in the VM has ended",
-            false => "no sign of life of the VM",
+        let (status, file) = (self.feed.status(), self.feed.path().display());
+        let why = match status.why {
+            Some(why) => why,
+            None if status.ended => "the publisher in the VM has ended".to_owned(),
+            None => "the VM did not say it again within its time".to_owned(),
         };
-        Some(format!(
-            "{}: {why}; nothing that the program reads is fresh",
-            self.feed.path().display()
-        ))
+        Some(format!("{file}: {why}; not fresh: {}", stale.join(", ")))
     }
 }
 
@@ -74,7 +83,8 @@ fn news(before: &Health, now: &Health) -> Vec<String> {
     if now.is_evicted && !before.is_evicted {
         lines.push(format!(
             "{why}; that was once too often: it has no process any more, and its packets are dropped. \
-             A program that a control plane sets, or another `kaido p4 run`, takes its place"
+             A program that a control plane sets (VERIFY_AND_COMMIT), or another `kaido p4 run`, takes its \
+             place"
         ));
         return lines;
     }
