@@ -88,7 +88,7 @@ pub enum ControlError {
     Gone,
     /// The program's process has failed too often: there will be none.
     #[error(
-        "the program failed too often and was given up: give it to the device again (VERIFY_AND_COMMIT), or another"
+        "the program failed too often and was given up: give it to the device again, or another"
     )]
     Evicted,
     /// More than can be said at once.

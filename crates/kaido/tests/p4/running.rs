@@ -10,7 +10,11 @@ use capture::pcapng::{Interface, Writer, read};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use p4runtime::v1::p4_runtime_client::P4RuntimeClient;
-use p4runtime::v1::{MasterArbitrationUpdate, StreamMessageRequest, Uint128};
+use p4runtime::v1::set_forwarding_pipeline_config_request::Action;
+use p4runtime::v1::{
+    GetForwardingPipelineConfigRequest, MasterArbitrationUpdate,
+    SetForwardingPipelineConfigRequest, StreamMessageRequest, Uint128,
+};
 use p4runtime::v1::{stream_message_request, stream_message_response};
 use sandbox::process::BackOff;
 use serde_json::{Deserializer, StreamDeserializer, Value, de::IoRead};
@@ -164,8 +168,8 @@ fn who_asks_has_an_answer_also_when_the_process_is_gone() {
 }
 
 /// Who runs a program is told of its process without asking, until it has ended too often.
-#[test]
-fn the_end_of_a_process_is_told() {
+#[tokio::test]
+async fn the_end_of_a_process_is_told() {
     let here = folder(&[("router.p4", ROUTER)]);
     let run = Running::start(&["router.p4"], here.path());
     for _ in 1..BackOff::default().failures {
@@ -177,7 +181,35 @@ fn the_end_of_a_process_is_told() {
     assert!(line.contains("router.p4: the process ended: signal: 9 (SIGKILL)"), "{line}");
     let output = run.command(&["table", "add", "t", "to=10.0.0.0/8", "via(port=3)"]);
     says(&output, 1, &["failed too often"]);
+    reconcile(&run.address).await;
+    let add = ["table", "add", "t", "to=10.0.0.0/8", "via(port=3)", "--election-id", "8"];
+    says(&run.command(&add), 0, &["added"]);
+    assert!(process_of(&run).as_raw() > 0);
     run.end();
+}
+
+/// What a controller does that sees that a device does not work: it gives it its program again.
+async fn reconcile(address: &str) {
+    let mut client =
+        P4RuntimeClient::connect(format!("http://{address}")).await.expect("it is there");
+    let (out, requests) = tokio::sync::mpsc::channel(1);
+    let election_id = Some(Uint128 { high: 0, low: 7 });
+    let update = MasterArbitrationUpdate { device_id: 1, election_id, ..Default::default() };
+    let update = Some(stream_message_request::Update::Arbitration(update));
+    out.send(StreamMessageRequest { update }).await.expect("there is room");
+    let stream = client.stream_channel(ReceiverStream::new(requests)).await.expect("a stream");
+    let mut stream = stream.into_inner();
+    stream.message().await.expect("no error").expect("it is primary");
+    let get = GetForwardingPipelineConfigRequest { device_id: 1, ..Default::default() };
+    let config = client.get_forwarding_pipeline_config(get).await.expect("it has one");
+    let set = SetForwardingPipelineConfigRequest {
+        device_id: 1,
+        election_id,
+        action: Action::ReconcileAndCommit.into(),
+        config: config.into_inner().config,
+        ..Default::default()
+    };
+    client.set_forwarding_pipeline_config(set).await.expect("it is taken");
 }
 
 #[test]

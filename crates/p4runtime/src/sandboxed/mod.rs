@@ -129,6 +129,9 @@ impl<R: Runner> Device for Sandboxed<R> {
     ) -> Result<(), Refused> {
         let Prepared { mut running, active } = prepared;
         let mut state = self.plane.lock();
+        // What an evicted program had counted went with its process: there is nothing to carry.
+        let is_evicted = state.running.as_mut().is_some_and(|old| old.health().is_evicted);
+        let carry = carry && !is_evicted;
         if carry && let (Some(old), Some(before)) = (&mut state.running, &self.active.layouts) {
             carry_over(old, before, &mut running, active.layouts.as_ref())?;
         }

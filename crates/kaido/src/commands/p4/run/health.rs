@@ -83,8 +83,7 @@ fn news(before: &Health, now: &Health) -> Vec<String> {
     if now.is_evicted && !before.is_evicted {
         lines.push(format!(
             "{why}; that was once too often: it has no process any more, and its packets are dropped. \
-             A program that a control plane sets (VERIFY_AND_COMMIT), or another `kaido p4 run`, takes its \
-             place"
+             A program that a control plane sets, or another `kaido p4 run`, takes its place"
         ));
         return lines;
     }
