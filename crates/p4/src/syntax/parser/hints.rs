@@ -91,6 +91,9 @@ impl Parser<'_> {
             (_, word) if wanted == "a type" && AT_TOP.contains(&word) => {
                 "this is declared at the top, outside of all braces"
             }
+            (_, "action" | "table") if wanted == "an expression" => {
+                "this is declared beside `apply`, in front of it"
+            }
             (_, "bit" | "int" | "varbit") if ahead != "<" => "a type has its width: `bit<8>`",
             _ => return self.other_word(),
         };
@@ -225,8 +228,8 @@ impl Parser<'_> {
             _ if next.kind == Kind::End => true,
             _ if !next.begins_line => false,
             word if AT_TOP.contains(&word) => name() && !self.is_deeper(open),
-            "action" | "table" => !holds_more && name(),
-            "state" => !holds_more && name() && self.look(2).is("{"),
+            "action" | "table" => !holds_more && name() && !self.is_deeper(open),
+            "state" => !holds_more && name() && self.look(2).is("{") && !self.is_deeper(open),
             "apply" => !holds_more && self.look(1).is("{"),
             _ => false,
         };
@@ -243,6 +246,13 @@ impl Parser<'_> {
             self.problems.add(told.label("opened here").related(next.span, why));
         }
         !is_other
+    }
+
+    /// Whether a body begins here whose brace is missing: on a line of its own, set farther in.
+    pub(super) fn begins_body(&self) -> bool {
+        let next = self.next();
+        let is_word = next.kind == Kind::Word && !AT_TOP.contains(&&*next.text);
+        is_word && next.begins_line && self.at > 0 && self.is_deeper(self.at - 1)
     }
 
     /// Whether the next line is set farther in than the one that opens the brace.

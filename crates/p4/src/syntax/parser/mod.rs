@@ -176,7 +176,7 @@ impl<'p> Parser<'p> {
         }
         // What ends something is missed behind it, not at what comes next.
         let is_behind = self.next().begins_line || text == ";" && self.at("}");
-        if matches!(text, ";" | ")" | "]" | "}" | ">") && self.at > 0 && is_behind {
+        if matches!(text, ";" | ")" | "]" | "{" | "}" | ">") && self.at > 0 && is_behind {
             let end = self.last_span().end;
             let behind = Span { start: end.saturating_sub(1), end };
             let missing = Diagnostic::error(behind, format!("`{text}` is missing"));
@@ -326,8 +326,13 @@ impl<'p> Parser<'p> {
         holds_more: bool,
         mut part: impl FnMut(&mut Self) -> Parsed<T>,
     ) -> Parsed<Vec<T>> {
-        let open = self.at;
-        self.expect("{")?;
+        let mut open = self.at;
+        if let Err(told) = self.expect("{") {
+            if !self.begins_body() {
+                return Err(told);
+            }
+            open = open.saturating_sub(1);
+        }
         // What goes on behind the braces began in front of them.
         let begun = self.begun;
         let found = self.nested(|parser| {

@@ -38,6 +38,20 @@ fn a_brace_without_its_end_is_shown() {
     ] {
         helps(text, at, open);
     }
+    // One that is missing is read all the same, if the lines behind it are set in.
+    for (text, at) in [
+        ("header h\n  bit<8> a;\n  bit<8> b;\n}\nstruct s { }", "1:8"),
+        ("control c() {\n  action a()\n    x();\n    y();\n  }\n  apply { }\n}", "2:12"),
+        (
+            "control c() {\n  table t {\n    key =\n      a: exact;\n    }\n  }\n  apply { }\n}",
+            "3:9",
+        ),
+        ("parser p() {\n  state start\n    transition accept;\n  }\n}", "2:13"),
+    ] {
+        helps(text, at, "`{` is missing [expected `{` behind this]");
+    }
+    let within = "control c() {\n  apply {\n    action a() { }\n    x();\n  }\n}";
+    helps(within, "3:5", "declared beside `apply`");
     helps("control c() {\n    struct s { }\n    apply { }\n}", "2:5", "declared at the top");
 }
 
