@@ -13,12 +13,14 @@ use p4runtime::v1::p4_runtime_client::P4RuntimeClient;
 use p4runtime::v1::set_forwarding_pipeline_config_request::Action;
 use p4runtime::v1::{
     GetForwardingPipelineConfigRequest, MasterArbitrationUpdate,
-    SetForwardingPipelineConfigRequest, StreamMessageRequest, Uint128,
+    SetForwardingPipelineConfigRequest, StreamMessageRequest, StreamMessageResponse, Uint128,
 };
 use p4runtime::v1::{stream_message_request, stream_message_response};
 use sandbox::process::BackOff;
 use serde_json::{Deserializer, StreamDeserializer, Value, de::IoRead};
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+use tonic::transport::Channel;
 
 use super::{folder, kaido, says};
 
@@ -188,23 +190,41 @@ async fn the_end_of_a_process_is_told() {
     run.end();
 }
 
+/// The election id of a controller that is primary.
+const ELECTION: Uint128 = Uint128 { high: 0, low: 7 };
+
+/// A controller that wants to be primary, as long as it is there.
+struct Controller {
+    client: P4RuntimeClient<Channel>,
+    stream: Streaming<StreamMessageResponse>,
+    /// The stream ends with it.
+    _out: tokio::sync::mpsc::Sender<StreamMessageRequest>,
+}
+
+impl Controller {
+    async fn primary(address: &str) -> Self {
+        let mut client =
+            P4RuntimeClient::connect(format!("http://{address}")).await.expect("it is there");
+        let (out, requests) = tokio::sync::mpsc::channel(1);
+        let election_id = Some(ELECTION);
+        let update = MasterArbitrationUpdate { device_id: 1, election_id, ..Default::default() };
+        let update = Some(stream_message_request::Update::Arbitration(update));
+        out.send(StreamMessageRequest { update }).await.expect("there is room");
+        let stream = client.stream_channel(ReceiverStream::new(requests)).await.expect("a stream");
+        Self { client, stream: stream.into_inner(), _out: out }
+    }
+}
+
 /// What a controller does that sees that a device does not work: it gives it its program again.
 async fn reconcile(address: &str) {
-    let mut client =
-        P4RuntimeClient::connect(format!("http://{address}")).await.expect("it is there");
-    let (out, requests) = tokio::sync::mpsc::channel(1);
-    let election_id = Some(Uint128 { high: 0, low: 7 });
-    let update = MasterArbitrationUpdate { device_id: 1, election_id, ..Default::default() };
-    let update = Some(stream_message_request::Update::Arbitration(update));
-    out.send(StreamMessageRequest { update }).await.expect("there is room");
-    let stream = client.stream_channel(ReceiverStream::new(requests)).await.expect("a stream");
-    let mut stream = stream.into_inner();
+    let mut controller = Controller::primary(address).await;
+    let Controller { client, stream, .. } = &mut controller;
     stream.message().await.expect("no error").expect("it is primary");
     let get = GetForwardingPipelineConfigRequest { device_id: 1, ..Default::default() };
     let config = client.get_forwarding_pipeline_config(get).await.expect("it has one");
     let set = SetForwardingPipelineConfigRequest {
         device_id: 1,
-        election_id,
+        election_id: Some(ELECTION),
         action: Action::ReconcileAndCommit.into(),
         config: config.into_inner().config,
         ..Default::default()
@@ -290,15 +310,8 @@ async fn a_controller_stays_primary() {
     let add = ["add", "rules", "src=1.2.3.4", "allow", "--priority", "1"];
     // Nobody is there: the lowest id will do, and is gone with the command.
     says(&running.table(&add), 0, &["added"]);
-    let mut client =
-        P4RuntimeClient::connect(format!("http://{}", running.address)).await.expect("it is there");
-    let (out, requests) = tokio::sync::mpsc::channel(1);
-    let election_id = Some(Uint128 { high: 0, low: 7 });
-    let update = MasterArbitrationUpdate { device_id: 1, election_id, ..Default::default() };
-    let update = Some(stream_message_request::Update::Arbitration(update));
-    out.send(StreamMessageRequest { update }).await.expect("there is room");
-    let stream = client.stream_channel(ReceiverStream::new(requests)).await.expect("a stream");
-    let mut stream = stream.into_inner();
+    let mut controller = Controller::primary(&running.address).await;
+    let stream = &mut controller.stream;
     let mut standing = async || {
         let next = tokio::time::timeout(Duration::from_secs(10), stream.message()).await;
         match next.expect("within 10 s").expect("no error").and_then(|one| one.update) {

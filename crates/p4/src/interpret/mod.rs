@@ -22,6 +22,7 @@ use crate::cells::{Count, MeterCell};
 use crate::ir::{BlockBody, Elaborated, NotMade, Program, Type, Value, VariableId};
 use crate::model::{action, field};
 use crate::vm::Reading;
+use crate::words::PACKAGE;
 pub use cells::Cell;
 pub(crate) use externs::number_bytes;
 use packet::Packet;
@@ -214,7 +215,7 @@ fn given_up(packet: &[u8]) -> Outcome {
 /// If it has no `main`, or is made for another model.
 pub(crate) fn elaborate(program: &Program) -> Result<Elaborated, Error> {
     let main = program.main.as_ref().ok_or(NotMade::NoMain)?;
-    if &*main.package != "ubpf" || main.arguments.len() != 3 {
+    if &*main.package != PACKAGE || main.arguments.len() != 3 {
         return Err(Error::Model(main.package.to_string()));
     }
     let made = program.elaborate()?;

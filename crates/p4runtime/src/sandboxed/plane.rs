@@ -247,6 +247,11 @@ impl<R: Running> Plane<R> {
         self.lock().running.as_mut().map(Running::health)
     }
 
+    /// Ends the program at work: its process is gone when this returns, whoever else has the plane.
+    pub fn end(&self) {
+        self.lock().running = None;
+    }
+
     /// Why there was no verdict the last time that there was none.
     pub fn last_fault(&self) -> Option<String> {
         self.lock().last_fault.clone()

@@ -6,7 +6,7 @@ mod labels;
 mod opcodes;
 mod p4_programs;
 mod programs;
-mod random;
+pub(crate) mod random;
 mod shapes;
 
 use std::collections::BTreeMap;

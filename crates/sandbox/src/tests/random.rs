@@ -64,10 +64,10 @@ fn compare(object: &Object, page: &mut Guarded) -> bool {
 }
 
 /// Numbers that follow from a number (xorshift64*).
-struct Numbers(u64);
+pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;

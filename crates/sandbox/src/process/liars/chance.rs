@@ -6,20 +6,19 @@ use p4::object::{Entry, Key, WordRange};
 use super::*;
 use crate::control::{ControlError, Operation, Piece};
 use crate::maps::MapError;
+use crate::tests::random::Numbers;
 
-/// What decides, the same for the same seed: SplitMix64.
-pub(super) struct Chance(u64);
+/// What decides, the same for the same seed.
+pub(super) struct Chance(Numbers);
 
 impl Chance {
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
+        // Of 0 nothing would follow.
+        Self(Numbers(seed << 8 | 1))
     }
 
     fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next()
     }
 
     /// A number below the bound.

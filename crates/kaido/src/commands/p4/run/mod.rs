@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow};
 use capture::pcapng::Captured;
 use p4info::v1::P4Info;
 use p4runtime::v1::{ForwardingPipelineConfig, Update};
-use p4runtime::{InProcess, Pipeline, Processes, Runner, Sandboxed, Service};
+use p4runtime::{InProcess, Pipeline, Plane, Processes, Runner, Running, Sandboxed, Service};
 use prost::Message;
 use sandbox::process::{Config, Launcher, VmFeed};
 use tokio::net::TcpListener;
@@ -104,6 +104,16 @@ fn processes(options: &P4Run, vm: Option<VmFeed>) -> Result<Processes, Failure> 
     Ok(Processes { launcher, config, vm })
 }
 
+/// Ends the program when it is dropped: the device's own thread has it as well, and may outlive this
+/// command's last line by less than it takes to remove a control group.
+struct Ending<R: Running>(Plane<R>);
+
+impl<R: Running> Drop for Ending<R> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 fn serve(
     runner: impl Runner,
     loaded: Loaded,
@@ -116,6 +126,7 @@ fn serve(
     let vm = vm.filter(|_| !keys.is_empty()).map(|feed| health::Vm { feed, keys: keys.clone() });
     block_on(async {
         let (device, plane) = Sandboxed::new(runner, options.cpu_port);
+        let _ending = Ending(plane.clone());
         let service = Service::new([(options.device_id, device)]).map_err(Failure::failed)?;
         let config = ForwardingPipelineConfig {
             p4info: Some(info),
