@@ -125,21 +125,24 @@ fn root_ospf_goes_around_a_cut_link_and_comes_back() {
     let topology = resolved(FRR);
     let lab = kaido.lab_up(FRR);
     let before = ROUTERS.map(|router| lab.routes(router));
-    let [ipv4, ipv6] = addresses(&topology, "h2");
-    let goes_over = |destination: &str, device: &str| {
+    let [h1, h2] = ["h1", "h2"].map(|host| addresses(&topology, host));
+    let goes_over = |router: &str, destination: &str, device: &str| {
         // For a moment there may be no route at all.
-        let route = lab.run("r1", &["ip", "route", "get", destination]).stdout;
+        let route = lab.run(router, &["ip", "route", "get", destination]).stdout;
         route.contains(&format!(" dev {device} ")).then_some(())
     };
     // Both parallel links away, and the LAN is what is left.
     for link in ["r1-r2", "r1-r2_2"] {
         lab.link(link, &["down"]);
     }
-    for destination in [&ipv4, &ipv6] {
-        let routes = || format!("{:#?}", lab.routes("r1"));
-        until(RECOVERY, || goes_over(destination, "lan0"), routes);
+    // There and back: each router finds its own way, in its own time.
+    for (router, destinations) in [("r1", &h2), ("r2", &h1)] {
+        for destination in destinations {
+            let routes = || format!("{:#?}", lab.routes(router));
+            until(RECOVERY, || goes_over(router, destination, "lan0"), routes);
+        }
     }
-    lab.ping("h1", &[&ipv4, &ipv6]);
+    lab.ping("h1", &h2.each_ref().map(String::as_str));
     for link in ["r1-r2", "r1-r2_2"] {
         lab.link(link, &["up"]);
     }
