@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::entries::find_named;
 use super::run::{Cell, Runs, difference};
 use super::{CellText, Comparison, Counted, Pattern};
 use crate::cells::Rates;
@@ -23,7 +24,7 @@ fn find(
     let fits = |kind| kinds.contains(&kind);
     let all = all.filter(|(_, object)| program.model_object(object.of).is_some_and(fits));
     let all: Vec<_> = all.map(|(at, object)| (at, &*object.name)).collect();
-    super::run::find_named(&all, name, what(kinds))
+    find_named(&all, name, what(kinds))
 }
 
 fn what(kinds: &[Object]) -> &'static str {

@@ -4,7 +4,7 @@
 //! ```text
 //! packet PORT HEX
 //! expect PORT HEX        # `*` is any digit, `$` at the end: nothing behind it
-//! add TABLE [PRIORITY] KEY:VALUE … ACTION(NAME:VALUE, …)
+//! add TABLE [PRIORITY] KEY:VALUE … ACTION(NAME:VALUE, …)   # in place of one with this key
 //! add … ACTION(…) = NAME                     # the entry has a name for lines below
 //! setdefault TABLE ACTION(VALUE, …)
 //! check_counter COUNTER(INDEX) packets == 5  # or bytes; or !=, <, <=, >, >=
@@ -27,6 +27,7 @@
 //! came in.
 
 mod cells;
+mod entries;
 mod parse;
 mod run;
 #[cfg(test)]
@@ -37,9 +38,9 @@ use num_bigint::BigInt;
 use crate::cells::Rates;
 use crate::vm::Reading;
 
-pub use parse::parse;
 #[cfg(test)]
-pub(crate) use run::added;
+pub(crate) use entries::added;
+pub use parse::parse;
 pub use run::{Cell, Failure, Runs, run, unread};
 
 /// A line of a test.

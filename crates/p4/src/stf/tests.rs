@@ -169,6 +169,8 @@ fn what_differs_is_shown() {
         ("add t a:1 sat(1)", "has no action `sat`"),
         ("add t a:1 set()", "takes 1 arguments"),
         ("add t a:1 set(too:1)", "`to` has no value"),
+        ("add t a:1 hdr.h.a:2 set(1)", "`hdr.h.a` has two values"),
+        ("add t a:1 set(1) = one\nadd t a:2 set(1) = one", "an entry is called `one`"),
     ] {
         let told = is(test);
         assert!(told.len() == 1 && told[0].contains(why), "{test}: {told:?}");
