@@ -184,6 +184,7 @@ async fn the_end_of_a_process_is_told() {
     let output = run.command(&["table", "add", "t", "to=10.0.0.0/8", "via(port=3)"]);
     says(&output, 1, &["failed too often"]);
     reconcile(&run.address).await;
+    run.told("a control plane's program: it is at work now");
     let add = ["table", "add", "t", "to=10.0.0.0/8", "via(port=3)", "--election-id", "8"];
     says(&run.command(&add), 0, &["added"]);
     assert!(process_of(&run).as_raw() > 0);

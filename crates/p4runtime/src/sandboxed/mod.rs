@@ -25,7 +25,7 @@ use changes::make;
 use initial::initial;
 use layouts::Layouts;
 pub use plane::{
-    CPU_PORT, Counts, Health, InProcess, Leaving, Plane, Ran, Runner, Running, Verdict,
+    CPU_PORT, Counts, Health, InProcess, Installed, Leaving, Plane, Ran, Runner, Running, Verdict,
 };
 pub use process::{Alone, Processes};
 
@@ -53,6 +53,7 @@ struct Active {
 /// A program that is ready.
 pub struct Prepared<R> {
     running: R,
+    vm_keys: Vec<String>,
     active: Active,
 }
 
@@ -118,7 +119,7 @@ impl<R: Runner> Device for Sandboxed<R> {
             packet_out: pipeline.packet_out.clone(),
             packet_in: pipeline.packet_in.clone(),
         };
-        Ok((Prepared { running, active }, initial))
+        Ok((Prepared { running, vm_keys: object.keys, active }, initial))
     }
 
     fn commit(
@@ -127,7 +128,7 @@ impl<R: Runner> Device for Sandboxed<R> {
         changes: &[Change],
         carry: bool,
     ) -> Result<(), Refused> {
-        let Prepared { mut running, active } = prepared;
+        let Prepared { mut running, vm_keys, active } = prepared;
         let mut state = self.plane.lock();
         // What an evicted program had counted went with its process: there is nothing to carry.
         let is_evicted = state.running.as_mut().is_some_and(|old| old.health().is_evicted);
@@ -143,6 +144,7 @@ impl<R: Runner> Device for Sandboxed<R> {
             cells::carry_direct(old, before, &mut running, after)?;
         }
         state.running = Some(running);
+        state.program = Installed { number: state.program.number + 1, vm_keys };
         state.packet_in.clone_from(&active.packet_in);
         state.digests = active.layouts.as_ref().map(|all| all.digests.clone()).unwrap_or_default();
         drop(state);

@@ -56,6 +56,15 @@ pub struct Health {
     pub last_failure: Option<String>,
 }
 
+/// Which program is at work.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Installed {
+    /// How many there were, with this one: the first is 1, and 0 is none yet.
+    pub number: u64,
+    /// What it reads of its tenant's VM.
+    pub vm_keys: Vec<String>,
+}
+
 /// What makes programs run.
 pub trait Runner: Send + 'static {
     /// A program that does.
@@ -181,6 +190,7 @@ pub type Leaving = (u32, Vec<u8>);
 /// The program at work, and what is done with its packets.
 pub(super) struct State<R> {
     pub(super) running: Option<R>,
+    pub(super) program: Installed,
     /// What goes along with packets to the control plane.
     pub(super) packet_in: Vec<Param>,
     /// What the program tells, by its ids.
@@ -206,6 +216,7 @@ impl<R: Running> Plane<R> {
         let (events, receiver) = mpsc::channel(WAITING);
         let state = State {
             running: None,
+            program: Installed::default(),
             packet_in: Vec::new(),
             digests: BTreeMap::new(),
             cpu_port,
@@ -240,6 +251,11 @@ impl<R: Running> Plane<R> {
     /// What became of packets since the beginning.
     pub fn counts(&self) -> Counts {
         self.lock().counts
+    }
+
+    /// Which program is at work.
+    pub fn program(&self) -> Installed {
+        self.lock().program.clone()
     }
 
     /// How the program at work is; none without one.

@@ -12,59 +12,63 @@ const LOOK: Duration = Duration::from_millis(200);
 /// The time between two lines of what the VM does: it may change as often as its tenant likes.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// What a program reads of its tenant's VM, and where that publishes.
-pub(super) struct Vm {
-    pub(super) feed: VmFeed,
-    pub(super) keys: Vec<String>,
-}
-
-/// Looks after the program's process, and says on standard error what becomes of it and of what its VM
-/// publishes; for ever.
-pub(super) async fn watch<R: Running>(plane: Plane<R>, vm: Option<Vm>, program: &str) {
-    let mut before = plane.health().unwrap_or_default();
+/// Looks after the process of the program at work, and says on standard error what becomes of it and of
+/// what its VM publishes; for ever. The first program came from a file.
+pub(super) async fn watch<R: Running>(plane: Plane<R>, vm: Option<VmFeed>, file: &str) {
+    let (mut program, mut before) = (plane.program(), plane.health().unwrap_or_default());
+    let mut name = file;
     let (mut vm_told, mut vm_told_at) = (None, None::<Instant>);
     loop {
         tokio::time::sleep(LOOK).await;
         // A table that is being written holds the plane for as long as that takes.
         let asked = plane.clone();
-        let asked = tokio::task::spawn_blocking(move || asked.health());
-        let now = asked.await.ok().flatten().unwrap_or_default();
-        let mut lines = news(&before, &now);
+        let asked = tokio::task::spawn_blocking(move || (asked.program(), asked.health()));
+        let Ok((installed, now)) = asked.await else { continue };
+        let now = now.unwrap_or_default();
+        let mut lines = Vec::new();
+        if installed.number != program.number {
+            name = "a control plane's program";
+            lines.push("it is at work now".to_owned());
+            (vm_told, vm_told_at) = (None, None);
+        }
+        program = installed;
+        lines.extend(news(&before, &now));
         before = now;
         if vm_told_at.is_none_or(|at| at.elapsed() > QUIET) {
-            let lack = vm.as_ref().and_then(Vm::lack);
+            let lack = vm.as_ref().and_then(|feed| lack(feed, &program.vm_keys));
             if let Some(line) = vm_news(vm_told.as_deref(), lack.as_deref()) {
                 lines.push(line);
                 (vm_told, vm_told_at) = (lack, Some(Instant::now()));
             }
         }
         for line in lines {
-            eprintln!("kaido: {program}: {line}");
+            eprintln!("kaido: {name}: {line}");
         }
     }
 }
 
-impl Vm {
-    /// What the program cannot read now, if anything.
-    fn lack(&self) -> Option<String> {
-        if let Err(why) = self.feed.check(&self.keys) {
-            return Some(why);
-        }
-        let now = self.feed.readings_at(&self.keys, Duration::ZERO);
-        let is_stale = |reading: &Option<Reading>| reading.is_none_or(|one| !one.is_fresh(0));
-        let stale = self.keys.iter().zip(&now).filter(|(_, reading)| is_stale(reading));
-        let stale: Vec<&str> = stale.map(|(key, _)| &**key).collect();
-        if stale.is_empty() {
-            return None;
-        }
-        let (status, file) = (self.feed.status(), self.feed.path().display());
-        let why = match status.why {
-            Some(why) => why,
-            None if status.ended => "the publisher in the VM has ended".to_owned(),
-            None => "the VM did not say it again within its time".to_owned(),
-        };
-        Some(format!("{file}: {why}; not fresh: {}", stale.join(", ")))
+/// What of its VM a program cannot read now, if anything.
+fn lack(feed: &VmFeed, keys: &[String]) -> Option<String> {
+    if keys.is_empty() {
+        return None;
     }
+    if let Err(why) = feed.check(keys) {
+        return Some(why);
+    }
+    let now = feed.readings_at(keys, Duration::ZERO);
+    let is_stale = |reading: &Option<Reading>| reading.is_none_or(|one| !one.is_fresh(0));
+    let stale = keys.iter().zip(&now).filter(|(_, reading)| is_stale(reading));
+    let stale: Vec<&str> = stale.map(|(key, _)| &**key).collect();
+    if stale.is_empty() {
+        return None;
+    }
+    let (status, file) = (feed.status(), feed.path().display());
+    let why = match status.why {
+        Some(why) => why,
+        None if status.ended => "the publisher in the VM has ended".to_owned(),
+        None => "the VM did not say it again within its time".to_owned(),
+    };
+    Some(format!("{file}: {why}; not fresh: {}", stale.join(", ")))
 }
 
 /// What is new of the VM: each lack once, and its end.

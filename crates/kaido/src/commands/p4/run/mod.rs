@@ -37,8 +37,8 @@ pub(super) fn run(options: &P4Run, output: &Output) -> Done {
         }
     };
     let packets = options.pcap.as_deref().map(packets::read).transpose()?;
-    let (keys, vm) = vm_info(&program, options, output)?;
-    let loaded = Loaded { program, info, pipeline, updates, keys };
+    let vm = vm_info(&program, options, output)?;
+    let loaded = Loaded { program, info, pipeline, updates };
     // The program sees the times of a capture, which a process of its own does not know.
     match packets {
         Some(packets) => {
@@ -54,17 +54,13 @@ const READ_VM: Duration = Duration::from_millis(10);
 /// How long a VM's heartbeat is waited for before packets come: until then nothing is fresh.
 const HEAR_VM: Duration = Duration::from_secs(1);
 
-/// What a program reads of its tenant's VM, and where that publishes.
-fn vm_info(
-    program: &[u8],
-    options: &P4Run,
-    output: &Output,
-) -> Result<(Vec<String>, Option<VmFeed>), Failure> {
+/// Where a program's VM publishes what it reads.
+fn vm_info(program: &[u8], options: &P4Run, output: &Output) -> Result<Option<VmFeed>, Failure> {
     // What is wrong with an object is said where it is loaded.
     let keys = p4::object::read(program).map(|object| object.keys).unwrap_or_default();
     let Some(file) = &options.vm_info else {
         if keys.is_empty() {
-            return Ok((keys, None));
+            return Ok(None);
         }
         let (name, keys) = (options.program.file.display(), keys.join(", "));
         let why = anyhow!(
@@ -80,7 +76,7 @@ fn vm_info(
         let why = vm.status().why.unwrap_or_else(|| "there is no sign of life".to_owned());
         eprintln!("kaido: {}: {why}; nothing is fresh until there is", file.display());
     }
-    Ok((keys, Some(vm)))
+    Ok(Some(vm))
 }
 
 /// A program with what its tables have from the start.
@@ -89,8 +85,6 @@ struct Loaded {
     info: P4Info,
     pipeline: Pipeline,
     updates: Vec<Update>,
-    /// What it reads of its tenant's VM.
-    keys: Vec<String>,
 }
 
 /// A process of its own for each program. Nobody waits long for packets here, and what a busy machine
@@ -122,8 +116,7 @@ fn serve(
     options: &P4Run,
     output: &Output,
 ) -> Done {
-    let Loaded { program, info, pipeline, updates, keys } = loaded;
-    let vm = vm.filter(|_| !keys.is_empty()).map(|feed| health::Vm { feed, keys: keys.clone() });
+    let Loaded { program, info, pipeline, updates } = loaded;
     block_on(async {
         let (device, plane) = Sandboxed::new(runner, options.cpu_port);
         let _ending = Ending(plane.clone());
@@ -146,7 +139,7 @@ fn serve(
         }
         let address = listener.as_ref().map(TcpListener::local_addr);
         let address = address.transpose().map_err(Failure::failed)?;
-        said::begun(&pipeline, &keys, address, options, output)?;
+        said::begun(&pipeline, &plane.program().vm_keys, address, options, output)?;
         match listener {
             None => tokio::select! {
                 () = asked_to_end() => {}
