@@ -70,13 +70,27 @@ impl Diagnostic {
 #[derive(Debug, Default)]
 pub struct Diagnostics {
     found: Vec<Diagnostic>,
-    /// Errors that were found when there were [`MAX_KEPT`].
-    more: usize,
+    counted: Counted,
+}
+
+/// How many were found, also of those that are not kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counted {
+    errors: usize,
+    warnings: usize,
+}
+
+/// How far it was at a time; for [`Diagnostics::forget`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    kept: usize,
+    counted: Counted,
 }
 
 /// As many as anyone reads; the rest is counted.
 const MAX_SHOWN: usize = 50;
-/// As many as are kept: to say where each of a hundred thousand stands takes a minute.
+/// As many errors are kept, and as many warnings: to say where each of a hundred thousand stands takes
+/// a minute.
 const MAX_KEPT: usize = 1000;
 /// A longer line is no use as an excerpt.
 const MAX_EXCERPT: usize = 400;
@@ -88,40 +102,44 @@ impl Diagnostics {
         if self.found.last() == Some(&diagnostic) {
             return;
         }
-        // A warning is not to hide that there are errors.
-        match self.found.len() < MAX_KEPT || !self.has_errors() {
-            true => self.found.push(diagnostic),
-            false => self.more += 1,
+        let count = match diagnostic.severity {
+            Severity::Error => &mut self.counted.errors,
+            Severity::Warning => &mut self.counted.warnings,
+        };
+        *count += 1;
+        if *count <= MAX_KEPT {
+            self.found.push(diagnostic);
         }
     }
 
     /// Whether the program is not compiled.
     pub fn has_errors(&self) -> bool {
-        self.found.iter().any(|one| one.severity == Severity::Error)
+        self.counted.errors > 0
     }
 
-    /// All of them.
+    /// Those that are kept.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.found.iter()
     }
 
-    /// How many there are; for [`Diagnostics::forget`].
-    pub(crate) fn len(&self) -> usize {
-        self.found.len() + self.more
+    /// How far it is.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { kept: self.found.len(), counted: self.counted }
     }
 
-    /// Takes back all but the first `kept`.
-    pub(crate) fn forget(&mut self, kept: usize) {
-        self.more = kept.saturating_sub(self.found.len()).min(self.more);
-        self.found.truncate(kept);
+    /// Takes back what was added behind a mark.
+    pub(crate) fn forget(&mut self, behind: Mark) {
+        self.found.truncate(behind.kept);
+        self.counted = behind.counted;
     }
 
-    /// As text, each with its place, its line and its fix.
+    /// As text, each with its place, its line and its fix; errors first, which warnings are not to hide.
     pub fn render(&self, sources: &Sources, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
-        let shown = self.found.iter().take(MAX_SHOWN);
+        let of = |severity| self.found.iter().filter(move |one| one.severity == severity);
+        let shown = of(Severity::Error).chain(of(Severity::Warning)).take(MAX_SHOWN);
         let mut out: Vec<String> = shown.map(|one| render(one, sources, &renderer)).collect();
-        let more = self.len().saturating_sub(MAX_SHOWN);
+        let more = (self.counted.errors + self.counted.warnings).saturating_sub(MAX_SHOWN);
         if more > 0 {
             out.push(format!("… and {more} more"));
         }
@@ -208,12 +226,15 @@ mod tests {
         {
             assert!(text.contains(part), "{part}: {text}");
         }
-        all.forget(0);
+        let mut all = Diagnostics::default();
         for at in 0..60 {
             all.add(Diagnostic::warning(Span { start: at, end: at + 1 }, "odd"));
         }
         assert!(!all.has_errors());
         assert!(all.render(&sources, true).ends_with("… and 10 more"));
+        all.add(error);
+        let text = all.render(&sources, false);
+        assert!(text.starts_with("error: a field") && text.ends_with("… and 11 more"), "{text}");
     }
 
     #[test]
@@ -231,13 +252,15 @@ mod tests {
         let mut all = Diagnostics::default();
         let error = |at| Diagnostic::error(Span { start: at, end: at }, "wrong");
         (0..900).for_each(|at| all.add(error(at)));
-        let kept = all.len();
+        let mark = all.mark();
         (900..100_000).for_each(|at| all.add(error(at)));
-        assert_eq!((all.len(), all.iter().count()), (100_000, MAX_KEPT));
+        assert_eq!(all.iter().count(), MAX_KEPT);
         assert!(all.render(&Sources::default(), false).ends_with("… and 99950 more"));
-        all.forget(5000);
-        assert_eq!(all.len(), 5000);
-        all.forget(kept);
-        assert_eq!((all.len(), all.iter().count()), (900, 900));
+        let warning = |at| Diagnostic::warning(Span { start: at, end: at }, "odd");
+        (0..100_000).for_each(|at| all.add(warning(at)));
+        assert_eq!(all.iter().count(), 2 * MAX_KEPT);
+        all.forget(mark);
+        assert_eq!(all.iter().count(), 900);
+        assert!(all.render(&Sources::default(), false).ends_with("… and 850 more"));
     }
 }

@@ -1,14 +1,18 @@
 //! Line tables (DWARF 5, section 6.2): where instructions come from, as `llvm-objdump -S` reads it.
 
+use std::collections::HashMap;
+
 use gimli::write::{
     Address, AttributeValue, DwarfUnit, EndianVec, LineProgram, LineString, Sections,
 };
 use gimli::{Encoding, EndianSlice, Format, LineEncoding, LittleEndian};
 
-use super::{BadObject, Instruction, LineRow, Lines};
+use super::{BadObject, Instruction, LineRow, Lines, MAX_NAME};
 
 /// The most rows that are read.
 const MAX_ROWS: usize = 1 << 20;
+/// The most files.
+const MAX_FILES: usize = 4096;
 
 /// The sections of a line table: names and contents; none without lines.
 pub(super) fn write(lines: &Lines, count: usize) -> Result<Vec<(String, Vec<u8>)>, BadObject> {
@@ -64,29 +68,33 @@ fn read_all(table: &[u8], line_strings: &[u8], strings: &[u8]) -> gimli::Result<
     let section = gimli::DebugLine::new(table, LittleEndian);
     let program = section.program(gimli::DebugLineOffset(0), 8, None, None)?;
     let name = |value: gimli::AttributeValue<EndianSlice<'_, LittleEndian>>| {
-        let from = |bytes: &[u8], at: usize| {
-            let rest = bytes.get(at..).unwrap_or_default();
-            let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
-            String::from_utf8_lossy(&rest[..end]).into_owned()
+        let bytes = match value {
+            gimli::AttributeValue::String(text) => text.slice(),
+            gimli::AttributeValue::DebugLineStrRef(at) => line_strings.get(at.0..)?,
+            gimli::AttributeValue::DebugStrRef(at) => strings.get(at.0..)?,
+            _ => return None,
         };
-        match value {
-            gimli::AttributeValue::String(text) => text.to_string_lossy().into_owned(),
-            gimli::AttributeValue::DebugLineStrRef(at) => from(line_strings, at.0),
-            gimli::AttributeValue::DebugStrRef(at) => from(strings, at.0),
-            _ => String::new(),
-        }
+        let some = &bytes[..bytes.len().min(MAX_NAME)];
+        let end = some.iter().position(|byte| *byte == 0).unwrap_or(some.len());
+        Some(String::from_utf8_lossy(&some[..end]).into_owned())
     };
+    // A file has its name once, however many rows are of it.
+    let mut places = HashMap::new();
     let mut rows = program.rows();
     while let Some((header, row)) = rows.next_row()? {
         if row.end_sequence() || lines.rows.len() >= MAX_ROWS {
             break;
         }
         let Some(file) = row.file(header) else { continue };
-        let file = name(file.path_name());
-        let place = lines.files.iter().position(|one| *one == file).unwrap_or_else(|| {
-            lines.files.push(file);
-            lines.files.len() - 1
-        });
+        let place = match places.get(&row.file_index()) {
+            Some(place) => *place,
+            None if lines.files.len() == MAX_FILES => continue,
+            None => {
+                lines.files.push(name(file.path_name()).unwrap_or_default());
+                places.insert(row.file_index(), lines.files.len() - 1);
+                lines.files.len() - 1
+            }
+        };
         let number = |number: Option<u64>| u32::try_from(number.unwrap_or(0)).unwrap_or(0);
         let column = match row.column() {
             gimli::ColumnType::Column(column) => number(Some(column.get())),

@@ -34,6 +34,8 @@ pub use write::write;
 pub const MAX_INSTRUCTIONS: usize = 65_536;
 /// The most maps of a program.
 pub const MAX_MAPS: usize = 1024;
+/// The most bytes of a map's, a function's or a source file's name.
+pub const MAX_NAME: usize = 1024;
 /// The most bytes of a map's key, and of a value.
 pub const MAX_KEY: u32 = 4096;
 /// The most bytes that all values of a map take.
@@ -129,10 +131,13 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// What is wrong with its sizes.
+    /// What is wrong with its name or its sizes.
     pub fn check(&self) -> Result<(), BadObject> {
         let Self { kind, key_size, value_size, max_entries, .. } = *self;
         let wrong = |why: String| Err(BadObject::Map { map: self.name.clone(), why });
+        if self.name.len() > MAX_NAME {
+            return wrong(format!("its name has {} bytes, of at most {MAX_NAME}", self.name.len()));
+        }
         let fits = match kind {
             MapKind::Array => key_size == 4,
             MapKind::Hash => key_size >= 1,

@@ -9,8 +9,8 @@ use ::object::{
 };
 
 use super::{
-    BadObject, DIGESTS, ENTRIES, ENTRY, INFO, Instruction, KEYS, MAX_INSTRUCTIONS, MAX_MAPS, Map,
-    MapKind, Object, callee, digests, entries, keys, lines, opcode, wide,
+    BadObject, DIGESTS, ENTRIES, ENTRY, INFO, Instruction, KEYS, MAX_INSTRUCTIONS, MAX_MAPS,
+    MAX_NAME, Map, MapKind, Object, callee, digests, entries, keys, lines, opcode, wide,
 };
 
 /// Bytes of a map's definition.
@@ -43,9 +43,9 @@ pub fn read(bytes: &[u8]) -> Result<Object, BadObject> {
     let mut functions = BTreeMap::new();
     for symbol in file.symbols() {
         let is_function = symbol.kind() == SymbolKind::Text && symbol.size() > 0;
-        if symbol.section_index() == Some(text.index()) && is_function {
-            let name = symbol.name().unwrap_or("?").to_owned();
-            functions.insert(symbol.address() as usize / Instruction::SIZE, name);
+        let at = symbol.address() as usize / Instruction::SIZE;
+        if symbol.section_index() == Some(text.index()) && is_function && at < code.len() {
+            functions.insert(at, name(&symbol)?);
         }
     }
     let entry = functions.iter().find(|(_, name)| *name == ENTRY).map(|(at, _)| *at);
@@ -64,6 +64,16 @@ pub fn read(bytes: &[u8]) -> Result<Object, BadObject> {
     Ok(Object { code, entry, functions, maps, entries, info, keys, digests, lines })
 }
 
+/// A symbol's name. Any number of symbols may have one name: without a bound, each copies it.
+fn name<'f>(symbol: &impl ::object::ObjectSymbol<'f>) -> Result<String, BadObject> {
+    let name = symbol.name().unwrap_or("?");
+    if name.len() > MAX_NAME {
+        let (what, count) = ("bytes of a symbol's name", name.len());
+        return Err(BadObject::TooMuch { what, count, most: MAX_NAME });
+    }
+    Ok(name.to_owned())
+}
+
 /// The maps, and which one is at which byte of their section.
 fn maps(file: &File<'_>) -> Result<(Vec<Map>, BTreeMap<u64, usize>), BadObject> {
     let Some(section) = file.section_by_name("maps") else {
@@ -73,11 +83,11 @@ fn maps(file: &File<'_>) -> Result<(Vec<Map>, BTreeMap<u64, usize>), BadObject> 
     let mut found: BTreeMap<u64, String> = BTreeMap::new();
     for symbol in file.symbols() {
         if symbol.section_index() == Some(section.index()) && symbol.kind() == SymbolKind::Data {
-            found.insert(symbol.address(), symbol.name().unwrap_or("?").to_owned());
+            found.insert(symbol.address(), name(&symbol)?);
         }
-    }
-    if found.len() > MAX_MAPS {
-        return Err(BadObject::TooMuch { what: "maps", count: found.len(), most: MAX_MAPS });
+        if found.len() > MAX_MAPS {
+            return Err(BadObject::TooMuch { what: "maps", count: found.len(), most: MAX_MAPS });
+        }
     }
     let mut maps = Vec::with_capacity(found.len());
     let mut places = BTreeMap::new();

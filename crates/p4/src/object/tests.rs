@@ -146,6 +146,26 @@ fn files_that_are_no_objects_are_refused() {
     assert!(said(&other).contains("map `exact`: a key of"));
 }
 
+/// Any number of symbols and rows may refer to one long text.
+#[test]
+fn names_do_not_multiply() {
+    let long = "x".repeat(MAX_NAME + 1);
+    let said = |object: &Object| read(&write(object).unwrap()).unwrap_err().to_string();
+    let mut object = program(&[one(0xb7, 0, 0, 0, 7), EXIT]);
+    object.functions.insert(1, long.clone());
+    assert!(said(&object).contains("1025 bytes of a symbol's name"), "{}", said(&object));
+    object.functions.remove(&1);
+    object.maps[0].name.clone_from(&long);
+    assert!(said(&object).contains("1025 bytes of a symbol's name"), "{}", said(&object));
+    object.maps.clear();
+    // A file's name is only shown.
+    let row = |at| LineRow { at, file: at, line: 1, column: 1 };
+    object.lines = Lines { files: vec![long.clone(), "b.p4".into()], rows: vec![row(0), row(1)] };
+    let lines = read(&write(&object).unwrap()).unwrap().lines;
+    assert_eq!((lines.files[0].len(), &*lines.files[1]), (MAX_NAME, "b.p4"));
+    assert_eq!(lines.rows, [row(0), row(1)]);
+}
+
 mod any_bytes {
     use proptest::prelude::*;
 

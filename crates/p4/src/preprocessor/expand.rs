@@ -231,7 +231,7 @@ impl Preprocessor<'_> {
     /// Two tokens as one.
     fn paste(&mut self, left: &Token, right: &Token, used: Span) -> Option<Token> {
         let text = format!("{}{}", left.text, right.text);
-        let known = self.problems.len();
+        let known = self.problems.mark();
         let made = tokens(&text, used.start, self.problems);
         self.problems.forget(known);
         match <[Token; 1]>::try_from(made) {

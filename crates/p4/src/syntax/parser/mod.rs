@@ -232,7 +232,7 @@ impl<'p> Parser<'p> {
 
     /// Tries a part of the grammar; if it does not fit, nothing has happened.
     fn attempt<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Option<T> {
-        let (at, told) = (self.at, self.problems.len());
+        let (at, told) = (self.at, self.problems.mark());
         match part(self) {
             Ok(found) => Some(found),
             Err(Told) => {
