@@ -124,7 +124,9 @@ impl p4::stf::Runs for Tested<'_> {
     }
 
     fn wait(&mut self, time: u64) {
-        self.now += Duration::from_nanos(time);
+        // The program sees 64 bits of it.
+        let last = Duration::from_nanos(u64::MAX);
+        self.now = self.now.saturating_add(Duration::from_nanos(time)).min(last);
         self.instance.set_time(self.now);
     }
 

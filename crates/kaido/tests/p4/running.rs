@@ -351,7 +351,12 @@ fn captures_go_through_programs() {
     let entries = "# who may\nc.rules src=10.0.0.0/8 dport=80..443 allow() priority=10\n\
                    rules src=10.6.6.0/24 deny priority=20\n";
     let bad = entries.replace("80..443", "80..70000");
-    let here = folder(&[("firewall.p4", FIREWALL), ("rules.txt", entries), ("bad.txt", &bad)]);
+    let here = folder(&[
+        ("firewall.p4", FIREWALL),
+        ("rules.txt", entries),
+        ("bad.txt", &bad),
+        ("nothing.txt", "priority=3"),
+    ]);
     let packets = [
         udp([10, 1, 1, 1], 80),
         udp([10, 6, 6, 6], 80),
@@ -378,6 +383,7 @@ fn captures_go_through_programs() {
     assert_eq!(left, [(1000, &packets[0]), (4000, &packets[3])]);
     assert_eq!(contents.interfaces[0].name, "port 5");
     says(&run(&["--entries", "bad.txt"]), 2, &["bad.txt: line 2: field `dport`: `70000`"]);
+    says(&run(&["--entries", "nothing.txt"]), 2, &["nothing.txt: line 1: a table is expected"]);
     let other = kaido(&["run", "firewall.p4", "--pcap", "rules.txt"], here.path());
     says(&other, 2, &["rules.txt is neither a pcap nor a pcapng file"]);
     // The control plane's own port.

@@ -76,7 +76,6 @@ fn written(
     let order = prepare::prepare(&mut graph);
     let liveness = liveness::liveness(&graph, &order);
     let (places, words) = registers::places(&graph, &order, &liveness);
-    let code = emit::emit(&graph, &order, &places);
     let words = words + graph.frame;
     if words > STACK_WORDS {
         let what = format!(
@@ -85,6 +84,7 @@ fn written(
         );
         return Err(too_much(whole, what));
     }
+    let code = emit::emit(&graph, &order, &places);
     if code.too_far || code.instructions.len() > MAX_INSTRUCTIONS {
         let what = format!("the program has {} instructions", code.instructions.len());
         return Err(too_much(whole, format!("{what}: these are too many")));

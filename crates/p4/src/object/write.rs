@@ -24,6 +24,7 @@ pub fn write(program: &Object) -> Result<Vec<u8>, BadObject> {
     if !program.maps.is_empty() {
         let maps = file.add_section(Vec::new(), b"maps".to_vec(), SectionKind::Data);
         for map in &program.maps {
+            map.check()?;
             let numbers = [map.kind.number(), map.key_size, map.value_size, map.max_entries, 0];
             let definition: Vec<u8> = numbers.iter().flat_map(|one| one.to_le_bytes()).collect();
             let at = file.append_section_data(maps, &definition, 4);

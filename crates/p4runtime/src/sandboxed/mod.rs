@@ -276,5 +276,9 @@ fn copy(
         Operation::Put(object::Entry { map: to, key, value })
     };
     let batch: Vec<_> = (0..).zip(values).map(put).collect();
-    new.apply(&batch).map_err(|why| refused(&why, name))
+    // The new program is not at work yet: nobody sees a part of it.
+    for part in batch.chunks(AT_ONCE as usize) {
+        new.apply(part).map_err(|why| refused(&why, name))?;
+    }
+    Ok(())
 }

@@ -63,7 +63,8 @@ impl Told {
         told.push((key.to_owned(), value));
     }
 
-    /// What a command prints, which may take its time. It ends with this process.
+    /// What a command prints, which may take its time. One that runs when this process
+    /// ends goes on to its own end.
     fn by_command(of: &Named, every: Duration) -> Self {
         let told = Arc::new(Mutex::new(Vec::new()));
         let (to, Named { key, from }) = (Arc::clone(&told), of.clone());
@@ -123,7 +124,7 @@ impl Source for Told {
     }
 }
 
-/// The first number that a command prints.
+/// The first number that a command prints; none if it fails, or prints more than anyone reads.
 fn printed(command: &str) -> std::io::Result<Option<u64>> {
     let mut command = {
         let mut shell = Command::new("sh");
@@ -131,11 +132,12 @@ fn printed(command: &str) -> std::io::Result<Option<u64>> {
         shell.spawn()?
     };
     let mut text = Vec::new();
-    if let Some(output) = command.stdout.take() {
-        output.take(MOST).read_to_end(&mut text)?;
-    }
+    let output = command.stdout.take();
+    // Who has more to say ends as its reader goes.
+    let read = output.map_or(Ok(0), |output| output.take(MOST + 1).read_to_end(&mut text));
     let status = command.wait()?;
-    Ok(first_number(&String::from_utf8_lossy(&text)).filter(|_| status.success()))
+    let is_whole = status.success() && read? as u64 <= MOST;
+    Ok(first_number(&String::from_utf8_lossy(&text)).filter(|_| is_whole))
 }
 
 /// `KEY NUMBER`, or with `=` between them.
@@ -183,6 +185,11 @@ mod tests {
         assert_eq!(printed("echo 12 apples").unwrap(), Some(12));
         assert_eq!(printed("echo 12; exit 3").unwrap(), None, "what fails says nothing");
         assert_eq!(printed("echo x").unwrap(), None);
+        assert_eq!(
+            printed("echo 7; head -c 5000 /dev/zero").unwrap(),
+            None,
+            "it is not read whole"
+        );
         assert_eq!(printed("yes 7").unwrap(), None, "it is not read to its end");
     }
 }

@@ -182,7 +182,9 @@ impl Peer {
         let gone = |_: io::Error| ControlError::Gone;
         self.channel.send(&message).map_err(gone)?;
         let answer = self.channel.receive().map_err(gone)?;
-        match Answer::decode(&answer).ok_or(ControlError::Gone)? {
+        // No request is answered by this one: who asked takes it for nonsense.
+        let none = || Answer::Failed("an answer that there is not".to_owned());
+        match Answer::decode(&answer).unwrap_or_else(none) {
             Answer::Refused { at, why } => match request {
                 Request::Apply(_) | Request::Test { .. } => {
                     Err(ControlError::Operation { at: at as usize, why })
@@ -191,6 +193,11 @@ impl Peer {
             },
             answer => Ok(answer),
         }
+    }
+
+    /// How it ended, if it is just about to.
+    pub(super) fn ending(&mut self) -> Option<ExitStatus> {
+        self.process.ending()
     }
 
     /// How it ended, if it did.

@@ -207,8 +207,8 @@ impl Sandbox {
         journal: &mut Journal,
     ) -> Result<(), StartError> {
         journal.take_over(new, &self.journal, old);
-        let told = journal.operations().filter(|one| one.map() == new).cloned().collect();
-        told_again(peer, told, &self.config)
+        let told = journal.operations().filter(|one| one.map() == new).cloned();
+        told_again(peer, &told.collect::<Vec<_>>(), &self.config)
     }
 
     fn tell(&self, peer: &mut Peer, batch: Vec<Operation>) -> Result<(), StartError> {

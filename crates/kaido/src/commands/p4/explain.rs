@@ -81,6 +81,9 @@ fn read(file: &Path, bytes: &[u8]) -> Result<Object, Failure> {
     Ok(object)
 }
 
+/// As many files are read: an object may name thousands.
+const MAX_FILES: usize = 64;
+
 /// The lines of the files that code comes from, as far as they are there to be read.
 struct Source {
     files: Vec<Option<Vec<String>>>,
@@ -90,11 +93,15 @@ struct Source {
 
 impl Source {
     fn of(object: &Object) -> Self {
+        // An object names what it likes, also what waits for somebody to write.
         let lines = |name: &String| {
-            let text = crate::input::read(Path::new(name), "program", MAX_BYTES as u64).ok()?;
-            Some(text.lines().map(str::to_owned).collect())
+            let path = Path::new(name);
+            let text =
+                path.is_file().then(|| crate::input::read(path, "program", MAX_BYTES as u64));
+            Some(text?.ok()?.lines().map(str::to_owned).collect())
         };
-        Self { files: object.lines.files.iter().map(lines).collect(), shown: None }
+        let files = object.lines.files.iter().take(MAX_FILES).map(lines).collect();
+        Self { files, shown: None }
     }
 
     /// The line that an instruction comes from, unless it was the last one that was shown.
@@ -104,7 +111,7 @@ impl Source {
             return None;
         }
         let place = format!("{}:{}", object.lines.files[row.file], row.line);
-        let text = self.files[row.file].as_ref()?.get(row.line.checked_sub(1)? as usize)?;
+        let text = self.files.get(row.file)?.as_ref()?.get(row.line.checked_sub(1)? as usize)?;
         Some(format!("; {place}: {}\n", text.trim()))
     }
 }

@@ -23,7 +23,7 @@ impl Sandbox {
         let answer = peer.ask(request, Instant::now() + self.config.answer_time);
         self.busy_until = Instant::now();
         if matches!(answer, Err(ControlError::Gone)) {
-            let failure = peer.ended().map_or(Failure::Slow, Failure::Ended);
+            let failure = peer.ending().map_or(Failure::Slow, Failure::Ended);
             self.fail(failure);
         }
         answer

@@ -68,7 +68,8 @@ impl Sandbox {
         let (digests, counters) = (&mut self.digests, &mut self.counters);
         // A number that goes back has gone around, or is a lie that nobody minds.
         let lost = peer.rings.lost_digests();
-        counters.lost_digests += u64::from(lost.wrapping_sub(digests.lost));
+        let more = u64::from(lost.wrapping_sub(digests.lost));
+        counters.lost_digests = counters.lost_digests.saturating_add(more);
         digests.lost = lost;
         if new == 0 {
             return Ok(());

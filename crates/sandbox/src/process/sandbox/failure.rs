@@ -129,7 +129,7 @@ impl Sandbox {
                     let peer = Peer::start(&launcher, &config, &arena, &object, vm.as_ref());
                     // Who asked may be gone: then the process goes as well.
                     let ready = peer.and_then(|mut peer| {
-                        told_again(&mut peer, told, &config)?;
+                        told_again(&mut peer, &told, &config)?;
                         Ok(peer)
                     });
                     let _ = done.send(ready);
@@ -153,26 +153,30 @@ impl Sandbox {
 /// Tells a process what others before it were told.
 pub(in crate::process) fn told_again(
     peer: &mut Peer,
-    mut told: Vec<Operation>,
+    told: &[Operation],
     config: &Config,
 ) -> Result<(), StartError> {
-    while !told.is_empty() {
-        let batch = told[..told.len().min(TOLD)].to_vec();
-        let count = batch.len();
-        match peer.ask(&Request::Apply(batch), Instant::now() + config.answer_time) {
-            Ok(Said::Done) => drop(told.drain(..count)),
-            Ok(_) => return Err(StartError::Nonsense),
-            // It came and went meanwhile: the new process has never had it.
-            Err(ControlError::Operation { at, why: MapError::Absent })
-                if at < count
-                    && matches!(
-                        told.get(at),
+    for batch in told.chunks(TOLD) {
+        let mut batch = batch.to_vec();
+        while !batch.is_empty() {
+            let until = Instant::now() + config.answer_time;
+            let why = match peer.ask(&Request::Apply(batch.clone()), until) {
+                Ok(Said::Done) => break,
+                Ok(_) => return Err(StartError::Nonsense),
+                Err(why) => why,
+            };
+            // What came and went meanwhile, the new process has never had.
+            match why {
+                ControlError::Operation { at, why: MapError::Absent }
+                    if matches!(
+                        batch.get(at),
                         Some(Operation::Delete { .. } | Operation::Write { .. })
                     ) =>
-            {
-                told.remove(at);
+                {
+                    batch.remove(at);
+                }
+                why => return Err(StartError::Carry(why)),
             }
-            Err(why) => return Err(StartError::Carry(why)),
         }
     }
     Ok(())

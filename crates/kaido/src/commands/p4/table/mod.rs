@@ -150,7 +150,10 @@ pub(super) fn updates(pipeline: &Pipeline, text: &str) -> Result<Vec<v1::Update>
             let said = said.map(|at| words.remove(at));
             let priority = said.as_ref().map(|word| word["priority=".len()..].parse::<i32>());
             match priority.transpose() {
-                Ok(priority) => entry::entry(pipeline, &words[0], &words[1..], priority, true),
+                Ok(priority) => match &words[..] {
+                    [name, rest @ ..] => entry::entry(pipeline, name, rest, priority, true),
+                    [] => Err("a table is expected beside its priority".to_owned()),
+                },
                 Err(_) => Err("its priority is no number".to_owned()),
             }
         };
