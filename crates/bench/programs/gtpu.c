@@ -73,7 +73,7 @@ static always_inline u64 from_station(void *context, struct standard_metadata *s
 	if (!uplink || uplink->action == REFUSE_UPLINK)
 		return drop(std);
 	move_ethernet(packet + at - 14, packet);
-	if (!adjust_head(context, 14 - (long)at))
+	if (!adjust_head(context, 14 - (int)at))
 		return give_up(std);
 	return redirect(std, 1);
 }

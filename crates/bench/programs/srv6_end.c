@@ -48,7 +48,7 @@ static always_inline int shrink(void *context, u8 *packet, u32 less, int behind_
 		to[0] = a, to[1] = b, to[2] = c, to[3] = d, to[4] = e;
 	}
 	move_ethernet(packet + less, packet);
-	return adjust_head(context, -(long)less) != 0;
+	return adjust_head(context, -(int)less) != 0;
 }
 
 static always_inline u64 encapsulate(void *context, struct standard_metadata *std,

@@ -67,7 +67,7 @@ u64 entry(void *context, struct standard_metadata *std)
 		ipv4->checksum = be16(replaced2(be16(ipv4->checksum), old, old | 3));
 	}
 	move_ethernet(packet + less, packet);
-	if (!adjust_head(context, -(long)less))
+	if (!adjust_head(context, -(int)less))
 		return give_up(std);
 	return pass(std);
 }

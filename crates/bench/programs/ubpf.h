@@ -32,10 +32,11 @@ static void *(*const map_lookup)(const struct map *, const void *) = (void *)1;
 static long (*const map_update)(const struct map *, const void *, const void *) = (void *)2;
 static u64 (*const time_get_ns)(void) = (void *)5;
 static u32 (*const hash)(const void *, u64) = (void *)6;
-/* Grows the packet in front, or shrinks it: where it begins then. */
-static void *(*const adjust_head)(void *, long) = (void *)8;
+/* Grows the packet in front, or shrinks it: where it begins then. Too little room is a fault. */
+static void *(*const adjust_head)(void *, int) = (void *)8;
 static void *(*const packet_data)(void *) = (void *)9;
-static void (*const truncate)(void *, u32) = (void *)11;
+/* Cuts the packet to a length: how many bytes that are less. */
+static u32 (*const truncate)(void *, int) = (void *)11;
 
 #define always_inline inline __attribute__((always_inline))
 

@@ -1,4 +1,5 @@
-//! Helpers: what a program calls of whoever runs it, by numbers. Up to 11 they are those of p4c's run time.
+//! Helpers: what a program calls of whoever runs it, by numbers. Up to 11 they are those of p4c's uBPF run
+//! time; those from 20 on are ours.
 
 /// `void *map_lookup(map, void *key)`: a value's address, or 0.
 pub const MAP_LOOKUP: i32 = 1;
@@ -14,12 +15,13 @@ pub const TIME_GET_NS: i32 = 5;
 pub const HASH: i32 = 6;
 /// `void printf(char *format, ...)`
 pub const PRINTF: i32 = 7;
-/// `void *adjust_head(void *context, int64_t more)`: grows the packet at its head by a number of bytes
-/// that may be negative. Where it begins then, or 0.
+/// `void *adjust_head(void *context, int32_t by)`: puts `by` zeros in front of the packet, or takes `-by`
+/// bytes off its front. Where it begins then; too little room is a fault.
 pub const ADJUST_HEAD: i32 = 8;
 /// `void *packet_data(void *context)`: where the packet begins.
 pub const PACKET_DATA: i32 = 9;
-/// `void truncate(void *context, uint32_t most)`: cuts the packet to so many bytes.
+/// `uint32_t truncate(void *context, int32_t length)`: cuts the packet to so many bytes, and says how many
+/// that are less. A negative length cuts nothing.
 pub const TRUNCATE: i32 = 11;
 /// `uint64_t get_vm_info(uint64_t key, uint64_t part)`: a part of a value that the tenant's VM publishes
 /// ([`crate::vm::part`]). The key is a place in [`Object::keys`](super::Object::keys).
@@ -30,3 +32,20 @@ pub const METER: i32 = 30;
 /// `void digest(uint32_t id, void *data, uint32_t length)`: a value for the control plane, of one of the
 /// object's digests.
 pub const DIGEST: i32 = 31;
+
+/// What a program may call: numbers and names.
+pub const HELPERS: [(i32, &str); 13] = [
+    (MAP_LOOKUP, "map_lookup"),
+    (MAP_UPDATE, "map_update"),
+    (MAP_DELETE, "map_delete"),
+    (MAP_ADD, "map_add"),
+    (TIME_GET_NS, "time_get_ns"),
+    (HASH, "hash"),
+    (PRINTF, "printf"),
+    (ADJUST_HEAD, "adjust_head"),
+    (PACKET_DATA, "packet_data"),
+    (TRUNCATE, "truncate"),
+    (GET_VM_INFO, "get_vm_info"),
+    (METER, "meter"),
+    (DIGEST, "digest"),
+];

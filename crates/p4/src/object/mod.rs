@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 
 pub use entries::{Entry, Key, WordRange};
 pub use hash::{lookup3, lookup3_of};
+pub use helper::HELPERS;
 pub use instruction::{FRAME, Instruction, callee, wide};
 pub use read::read;
 pub use verify::verify;
@@ -192,23 +193,6 @@ impl MapKind {
         }
     }
 }
-
-/// What a program may call, by the number that p4c's uBPF run time gives it.
-pub const HELPERS: [(i32, &str); 13] = [
-    (helper::MAP_LOOKUP, "map_lookup"),
-    (helper::MAP_UPDATE, "map_update"),
-    (helper::MAP_DELETE, "map_delete"),
-    (helper::MAP_ADD, "map_add"),
-    (helper::TIME_GET_NS, "time_get_ns"),
-    (helper::HASH, "hash"),
-    (helper::PRINTF, "printf"),
-    (helper::ADJUST_HEAD, "adjust_head"),
-    (helper::PACKET_DATA, "packet_data"),
-    (helper::TRUNCATE, "truncate"),
-    (helper::GET_VM_INFO, "get_vm_info"),
-    (helper::METER, "meter"),
-    (helper::DIGEST, "digest"),
-];
 
 /// Why a file is no program that can be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
