@@ -61,6 +61,11 @@ impl Ages {
         Some(Aged { value: entry.value?, at_ns, until_ns })
     }
 
+    /// Whether a heartbeat was heard: one that came while somebody listened.
+    pub fn is_heard(&self) -> bool {
+        self.is_heard
+    }
+
     /// Nanoseconds since the last heartbeat was heard. None: there was none while somebody listened.
     pub fn silent_ns(&self, now_ns: u64) -> Option<u64> {
         let (.., heard_ns) = self.last.filter(|_| self.is_heard)?;
@@ -89,7 +94,9 @@ mod tests {
         // Nobody knows how long ago the writer said that.
         let one = ages.of(&first, "a").unwrap();
         assert_eq!((one.value, one.is_fresh(10), ages.silent_ns(10)), (7, false, None));
+        assert!(!ages.is_heard());
         ages.hear(&second, 90);
+        assert!(ages.is_heard());
         let one = ages.of(&second, "a").unwrap();
         assert_eq!((one.age_ns(90), one.age_ns(100)), (30, 40));
         assert!(one.is_fresh(159) && !one.is_fresh(160));

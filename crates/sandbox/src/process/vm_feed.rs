@@ -52,9 +52,10 @@ pub struct VmStatus {
     pub looks: u64,
     /// Looks at which it was just being written, or at what a writer left that died while it wrote.
     pub torn: u64,
-    /// Looks at which there was nothing that could be read.
+    /// Looks at which there was something that is no publication. A file that cannot be opened, or in
+    /// which nothing has been written yet, is not counted: it may come.
     pub failed: u64,
-    /// Why, if the last look was one of these.
+    /// Why the last look has read nothing, whatever the reason.
     pub why: Option<String>,
     /// Whether the writer has ended, and said so.
     pub ended: bool,
@@ -110,7 +111,7 @@ impl VmFeed {
     /// Waits until a heartbeat has been heard, or there is none for so long. Nothing is fresh before the
     /// first one.
     pub fn listen(&self, most: Duration) -> bool {
-        self.0.wait(most, |state| state.ages.silent_ns(0).is_some())
+        self.0.wait(most, |state| state.ages.is_heard())
     }
 
     /// The values of some keys now, on the clock of the machine. None: there is no value.

@@ -80,7 +80,7 @@ impl Watched {
     }
 
     fn is_alive(&self) -> bool {
-        self.ages.silent_ns(0).is_some()
+        self.ages.is_heard()
     }
 
     fn print(&self, file: &Path, output: &Output, clear: &str) -> Result<(), Failure> {
