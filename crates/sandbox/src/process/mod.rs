@@ -1,8 +1,9 @@
 //! Tenants' programs in processes of their own, on packets in shared memory.
 //!
-//! A [`Sandbox`] is what a switch has of a tenant's program. It starts a process, which shares two things
-//! with it: an [`Arena`] of frames, and a ring of descriptors with a ring of verdicts. No packet is
-//! copied, unless the caller does so ([`CopyBack`]). All else goes by a socket.
+//! A [`Sandbox`] is what a switch has of a tenant's program. It starts a process, which shares two
+//! pieces of memory with it: an [`Arena`] of frames, and one of rings (descriptors go out, verdicts and
+//! digests come back) and of what the tenant's VM says. No packet is copied, unless the caller does so ([`CopyBack`]). All
+//! else goes by a socket.
 //!
 //! **The switch believes nothing.** Verdicts are taken in the order of the packets; of each, slot and
 //! generation have to be those of the packet, the verdict one that there is, and the packet within its
