@@ -1,7 +1,5 @@
 //! What the control plane has put into tables, and which entry a packet finds.
 
-use std::collections::HashMap;
-
 use num_bigint::BigInt;
 
 use super::{Done, Error, Run, Stop};
@@ -62,7 +60,6 @@ struct Filled {
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
     all: Vec<Filled>,
-    value_sets: HashMap<usize, Vec<Match>>,
 }
 
 impl Tables {
@@ -77,7 +74,7 @@ impl Tables {
                 default_direct: Direct::default(),
             }
         };
-        Self { all: made.tables.iter().map(fill).collect(), value_sets: HashMap::new() }
+        Self { all: made.tables.iter().map(fill).collect() }
     }
 
     /// Adds an entry to the table at this place; one with the same key makes way for it.
@@ -112,15 +109,6 @@ impl Tables {
     /// Sets what the table at this place does where no entry is found.
     pub fn set_default(&mut self, at: usize, action: usize, arguments: Vec<Value>) {
         self.all[at].default_action = (action, arguments);
-    }
-
-    /// Adds a value to the value set at this place.
-    pub fn add_value(&mut self, at: usize, value: Match) {
-        self.value_sets.entry(at).or_default().push(value);
-    }
-
-    pub(super) fn value_set_has(&self, at: usize, value: &Value) -> bool {
-        self.value_sets.get(&at).is_some_and(|all| all.iter().any(|one| fits(one, value)))
     }
 }
 

@@ -165,14 +165,6 @@ fn known(wanted: &Match) -> (BigInt, Option<BigInt>) {
 }
 
 impl Maps {
-    /// A value of a value set.
-    pub fn member(&self, program: &Program, made: &Elaborated, at: usize, wanted: &Match) -> Entry {
-        let of = &program.value_sets[made.value_sets[at].0.index()].of;
-        let width = program.leaves(of).and_then(|all| all.first().map(|leaf| leaf.width));
-        let words = words(MatchKind::Ternary, width.unwrap_or(1), wanted);
-        Entry { map: self.value_sets[at], key: Key::Words(words, 0), value: vec![0; 4] }
-    }
-
     /// What a program may tell the control plane, by the ids that code has for it.
     pub fn digests(&self, made: &Elaborated) -> Vec<Digest> {
         let all = self.digests.iter().zip(&made.objects);
