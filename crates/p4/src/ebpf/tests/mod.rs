@@ -119,11 +119,14 @@ fn what_has_no_code_is_named() {
     let one = "key = { hdr.h.a: exact; } actions = { NoAction; }";
     let of_one_name = format!("table t_u {{ {one} }} @name(\"t.u\") table u {{ {one} }}");
     let default = format!("table t {{ {one} }} table t_defaultAction {{ {one} }}");
+    let list = vec!["hdr.h.b"; 200].join(", ");
+    let hash = format!("bit<32> x; hash(x, HashAlgorithm.lookup3, {{ {list} }}); hdr.h.a = x;");
     for (declarations, fields, apply, why) in [
         ("", "bit<72> a;", "hdr.h.a = hdr.h.a / hdr.other.a;", "a division of numbers of 72 bits"),
         (table, "bit<72> a;", "t.apply();", "72 bits"),
         (&of_one_name, "bit<8> a;", "t_u.apply(); u.apply();", "same name, `c_t_u`"),
         (&default, "bit<8> a;", "t.apply(); t_defaultAction.apply();", "`c_t_defaultAction`"),
+        ("", "bit<32> a; bit<2048> b;", &hash, "needs 51200 bytes for what it remembers at once"),
     ] {
         let said = refused(declarations, fields, apply);
         assert!(said.contains(why), "wanted {why}:\n{said}");
