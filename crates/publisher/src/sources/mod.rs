@@ -73,7 +73,7 @@ impl Board<'_> {
                 Some(place)
             }
             Err(why) => {
-                eprintln!("kaido-publish: {why}");
+                eprintln!("publish: {why}");
                 None
             }
         };

@@ -76,7 +76,7 @@ impl Told {
                     // It grows old.
                     Ok(None) => {}
                     Err(why) => {
-                        eprintln!("kaido-publish: {key}: `{from}` cannot be run: {why}");
+                        eprintln!("publish: {key}: `{from}` cannot be run: {why}");
                         return;
                     }
                 }
@@ -107,7 +107,7 @@ impl Told {
                 match said(&text) {
                     Some((key, value)) => Self::tell(&to, key, value),
                     None if text.trim().is_empty() => {}
-                    None => eprintln!("kaido-publish: `{}` is not `KEY NUMBER`", text.trim()),
+                    None => eprintln!("publish: `{}` is not `KEY NUMBER`", text.trim()),
                 }
             }
         });

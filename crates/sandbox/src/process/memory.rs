@@ -1,4 +1,8 @@
 //! Memory that a process shares with another one, and that neither can resize.
+//!
+//! Bytes of packets are copied out of it and into it by pointers, while the other process may write them:
+//! Rust's model calls that a race, as it does not know of other processes. What the machine gives is some
+//! bytes, old or new, and nothing here believes more of them; what is believed, the rings', is atomic.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
