@@ -262,3 +262,17 @@ impl Shared {
         self.looked.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    /// A program may ask for every key that a VM can publish, and for no other.
+    #[test]
+    fn programs_and_publishers_have_the_same_names() {
+        let long = "k".repeat(64);
+        let names = (0..=127_u8).map(|byte| char::from(byte).to_string());
+        let names = names.chain(["".into(), "ä".into(), long[..63].into(), long]);
+        for name in names {
+            assert_eq!(p4::vm::is_name(&name), vminfo::is_name(&name), "{name:?}");
+        }
+    }
+}
