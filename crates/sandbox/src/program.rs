@@ -121,11 +121,6 @@ impl Program {
     pub fn limits(&self) -> Limits {
         self.0.limits
     }
-
-    /// Bytes of native code.
-    pub fn code_size(&self) -> usize {
-        self.0.native.as_ref().map_or(0, Native::size)
-    }
 }
 
 #[cfg(test)]

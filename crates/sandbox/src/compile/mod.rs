@@ -42,14 +42,13 @@ struct Returned {
 /// Native code.
 pub(crate) struct Native {
     entry: Entry,
-    size: usize,
     /// What owns the code. Nothing locks it but the end.
     module: Mutex<Option<JITModule>>,
 }
 
 impl fmt::Debug for Native {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Native").field("size", &self.size).finish_non_exhaustive()
+        f.debug_struct("Native").finish_non_exhaustive()
     }
 }
 
@@ -82,24 +81,20 @@ impl Native {
         let mut unit = Unit { flow, maps, module, functions, resolve };
         let mut context = unit.module.make_context();
         let mut buffers = FunctionBuilderContext::new();
-        let mut size = unit.resolver(&mut context, &mut buffers)?;
+        unit.resolver(&mut context, &mut buffers)?;
         let mut kinds = Kinds::new(flow);
         for function in &flow.functions {
             context.func.signature = signature.clone();
             let builder = FunctionBuilder::new(&mut context.func, &mut buffers);
             Translator::new(&mut unit, builder, function).translate(&mut kinds);
-            size += unit.define(unit.functions[&function.start], &mut context)?;
+            unit.define(unit.functions[&function.start], &mut context)?;
         }
         let Unit { mut module, functions, .. } = unit;
         module.finalize_definitions().map_err(failed)?;
         let entry = module.get_finalized_function(functions[&flow.entry]);
         // SAFETY: the function was compiled with this signature and the machine's calling convention.
         let entry = unsafe { std::mem::transmute::<*const u8, Entry>(entry) };
-        Ok(Self { entry, size, module: Mutex::new(Some(module)) })
-    }
-
-    pub(crate) fn size(&self) -> usize {
-        self.size
+        Ok(Self { entry, module: Mutex::new(Some(module)) })
     }
 
     /// Runs the program. A fault is in the state.
@@ -132,11 +127,10 @@ impl Drop for Native {
 }
 
 impl Unit<'_> {
-    fn define(&mut self, id: FuncId, context: &mut Context) -> Result<usize, LoadError> {
+    fn define(&mut self, id: FuncId, context: &mut Context) -> Result<(), LoadError> {
         self.module.define_function(id, context).map_err(failed)?;
-        let size = context.compiled_code().map_or(0, |code| code.code_buffer().len());
         self.module.clear_context(context);
-        Ok(size)
+        Ok(())
     }
 
     /// What looks addresses up that are not where they were expected: it is called from cold code, which
@@ -145,7 +139,7 @@ impl Unit<'_> {
         &mut self,
         context: &mut Context,
         buffers: &mut FunctionBuilderContext,
-    ) -> Result<usize, LoadError> {
+    ) -> Result<(), LoadError> {
         context.func.signature = resolve_signature();
         let mut builder = FunctionBuilder::new(&mut context.func, buffers);
         let block = builder.create_block();

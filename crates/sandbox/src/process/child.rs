@@ -87,7 +87,6 @@ fn serve(channel: &mut Channel) -> io::Result<()> {
         keys: program.keys().to_vec(),
         digests: program.digests().to_vec(),
         engine: program.engine(),
-        code: program.code_size() as u64,
     };
     channel.send(&ready.encode())?;
     let spin = Duration::from_micros(u64::from(hello.spin_us));

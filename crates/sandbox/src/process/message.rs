@@ -55,7 +55,6 @@ pub(super) enum Answer {
         keys: Vec<String>,
         digests: Vec<Digest>,
         engine: Engine,
-        code: u64,
     },
     /// It cannot be done, in words.
     Failed(String),
@@ -154,7 +153,7 @@ impl Answer {
                 to.u8(0);
                 to.u32(isolation.bits());
             }
-            Self::Ready { maps, keys, digests, engine, code } => {
+            Self::Ready { maps, keys, digests, engine } => {
                 to.u8(1);
                 to.count(maps.len());
                 maps.iter().for_each(|map| to.map(map));
@@ -163,7 +162,6 @@ impl Answer {
                 to.count(digests.len());
                 digests.iter().for_each(|digest| to.digest(digest));
                 to.u8(u8::from(*engine == Engine::Native));
-                to.u64(*code);
             }
             Self::Failed(why) => {
                 to.u8(2);
@@ -210,7 +208,7 @@ impl Answer {
                 }
                 let digests = from.all(Reader::digest)?;
                 let engine = if from.u8()? == 1 { Engine::Native } else { Engine::Interpreter };
-                Self::Ready { maps, keys, digests, engine, code: from.u64()? }
+                Self::Ready { maps, keys, digests, engine }
             }
             2 => Self::Failed(from.text()?),
             3 => Self::Done,
@@ -294,7 +292,6 @@ mod tests {
                 keys: vec!["net.utilisation".to_owned()],
                 digests: vec![Digest { name: "d".to_owned(), size: 4 }],
                 engine: Engine::Native,
-                code: 7,
             },
             Answer::Failed("no".to_owned()),
             Answer::Done,
@@ -315,13 +312,8 @@ mod tests {
     fn keys_are_names_and_not_too_many() {
         let ready = |keys: &[&str]| {
             let keys = keys.iter().map(|key| (*key).to_owned()).collect();
-            let ready = Answer::Ready {
-                maps: vec![],
-                keys,
-                digests: vec![],
-                engine: Engine::Native,
-                code: 7,
-            };
+            let ready =
+                Answer::Ready { maps: vec![], keys, digests: vec![], engine: Engine::Native };
             Answer::decode(&ready.encode())
         };
         assert!(ready(&["a", "b"]).is_some() && ready(&["a"; MAX_KEYS]).is_some());

@@ -241,7 +241,7 @@ fn greet(
     let load = Request::Load(config.limits, object.to_vec()).encode();
     channel.send(&load).map_err(StartError::NotReady)?;
     match answer(channel)? {
-        Answer::Ready { maps, keys, digests, engine, .. } => {
+        Answer::Ready { maps, keys, digests, engine } => {
             Ok((isolation, Loaded { maps, keys, digests }, engine))
         }
         _ => Err(StartError::Nonsense),

@@ -38,7 +38,7 @@ fn liar() {
     };
     let digests = vec![p4::object::Digest { name: "digest".to_owned(), size: 4 }];
     let (maps, keys, engine) = (vec![map], vec![], Engine::Native);
-    let ready = Said::Ready { maps, keys, digests, engine, code: 0 };
+    let ready = Said::Ready { maps, keys, digests, engine };
     channel.send(&ready.encode()).unwrap();
     match lie.as_str() {
         "garbage" => garbage(&Mapping::new(&memory, Rings::bytes(hello.places)).unwrap()),
