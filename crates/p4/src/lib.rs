@@ -3,7 +3,7 @@
 //! [`source`] holds files and places in them, [`diagnostic`] what is said of them. The preprocessor
 //! makes tokens of files, [`syntax`] a program of tokens, and the checker a program whose names and
 //! types are known, [`ir`]. [`interpret`] runs it as the language says, [`stf`] runs tests on it.
-//! [`flat`] writes every call out, and [`ebpf`] makes code of that: an [`object`], whose tables are in
+//! `flat` writes every call out, and [`ebpf`] makes code of that: an [`object`], whose tables are in
 //! maps as [`layout`] says; [`cells`] are what counters and meters hold in them. No I/O: included files are handed in.
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ pub mod cells;
 mod check;
 pub mod diagnostic;
 pub mod ebpf;
-pub mod flat;
+mod flat;
 pub mod interpret;
 pub mod ir;
 pub mod layout;
@@ -28,6 +28,7 @@ mod test_programs;
 pub mod vm;
 mod words;
 
+pub use flat::NotCompiled;
 pub use preprocessor::Includes;
 
 use diagnostic::Diagnostics;

@@ -88,7 +88,8 @@ impl Instance {
     }
 
     /// Lines that the program has printed; nobody reads them.
-    pub fn printed(&self) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn printed(&self) -> u64 {
         self.state.printed
     }
 

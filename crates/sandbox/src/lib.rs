@@ -5,7 +5,7 @@
 //! [`Instance`] has its maps, and [`Instance::run`] runs it on a [`PacketBuffer`], without a copy of
 //! the packet and without an allocation.
 //!
-//! **Bounds.** What a program has for addresses are places in a space of its own ([`address`]): the
+//! **Bounds.** What a program has for addresses are places in a space of its own (`address.rs`): the
 //! packet begins at one number, the stack at another. Each access goes through the bounds of the region
 //! that the number is in, so a program neither sees nor reaches an address of this process. Nothing is
 //! proven, and nothing is left out but the check of what is within the frame by its own constant.
@@ -19,7 +19,7 @@
 //! What happens is the same on every machine: [`interpret`](Engine::Interpreter) runs the same programs
 //! without a compiler, and tests hold one against the other.
 
-pub mod address;
+mod address;
 mod compile;
 mod control;
 mod digests;
@@ -29,7 +29,7 @@ mod helpers;
 mod instance;
 mod interpret;
 mod kinds;
-pub mod maps;
+mod maps;
 mod outcome;
 mod packet;
 pub mod process;
@@ -43,7 +43,7 @@ pub use control::{ControlError, Maps, Operation, Piece};
 pub use digests::Digest;
 pub use error::LoadError;
 pub use instance::Instance;
-pub use maps::{MapError, TernaryKey};
+pub use maps::{MapError, MapRef};
 pub use outcome::{Fault, FaultKind, Outcome, Verdict};
 pub use packet::PacketBuffer;
 pub use program::{Engine, Limits, Program};

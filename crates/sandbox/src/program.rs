@@ -69,12 +69,8 @@ impl Program {
         }
     }
 
-    /// The same with an engine of the caller's choice.
-    ///
-    /// # Errors
-    ///
-    /// As above; or there is no compiler for this machine.
-    pub fn with_engine(
+    /// The same with this engine; or there is no compiler for this machine.
+    pub(crate) fn with_engine(
         object: &Object,
         limits: &Limits,
         engine: Engine,

@@ -13,7 +13,7 @@ pub(super) struct Dominators {
 
 impl Graph {
     /// The blocks that are reached, each behind those that lead to it, but for loops.
-    pub fn order(&self) -> Vec<BlockId> {
+    pub(crate) fn order(&self) -> Vec<BlockId> {
         let mut seen = vec![false; self.blocks.len()];
         let mut order = Vec::with_capacity(self.blocks.len());
         let mut open = vec![(BlockId(0), false)];

@@ -5,7 +5,7 @@ use super::{Block, BlockId, End, Graph};
 impl Graph {
     /// Values that meet somewhere are moved on the way: so a block that leads to two others leads to no
     /// block where values meet. What lies between gets a block of its own.
-    pub fn split_edges(&mut self) {
+    pub(crate) fn split_edges(&mut self) {
         for block in self.order() {
             if let End::Branch { test, of, yes, no } = self.blocks[block.index()].end {
                 let (yes, no) = (self.split(block, yes), self.split(block, no));

@@ -21,7 +21,7 @@ const DEPTH: u32 = 6;
 
 impl Binary {
     /// What it gives.
-    pub fn of(self, left: u64, right: u64) -> u64 {
+    pub(crate) fn of(self, left: u64, right: u64) -> u64 {
         match self {
             Self::Add => left.wrapping_add(right),
             Self::Subtract => left.wrapping_sub(right),
@@ -38,14 +38,14 @@ impl Binary {
     }
 
     /// Whether both sides may change places.
-    pub fn commutes(self) -> bool {
+    pub(crate) fn commutes(self) -> bool {
         matches!(self, Self::Add | Self::Multiply | Self::And | Self::Or | Self::Xor)
     }
 }
 
 impl Compare {
     /// Whether it holds.
-    pub fn of(self, left: u64, right: u64) -> bool {
+    pub(crate) fn of(self, left: u64, right: u64) -> bool {
         match self {
             Self::Equal => left == right,
             Self::NotEqual => left != right,
@@ -57,7 +57,7 @@ impl Compare {
     }
 
     /// The one that holds where this does not, and whether the sides change places for it.
-    pub fn opposite(self) -> (Self, bool) {
+    pub(crate) fn opposite(self) -> (Self, bool) {
         match self {
             Self::Equal => (Self::NotEqual, false),
             Self::NotEqual => (Self::Equal, false),
@@ -70,7 +70,7 @@ impl Compare {
 }
 
 /// The lowest `size` bytes in the other order.
-pub fn swap(size: u8, value: u64) -> u64 {
+pub(crate) fn swap(size: u8, value: u64) -> u64 {
     match size {
         2 => u64::from((value as u16).swap_bytes()),
         4 => u64::from((value as u32).swap_bytes()),

@@ -14,7 +14,6 @@ mod build;
 mod dominators;
 mod edges;
 mod fold;
-pub use fold::swap;
 mod instead;
 mod lower;
 mod merge;
@@ -23,8 +22,11 @@ mod shape;
 mod simplify;
 mod thread;
 
+#[cfg(test)]
+pub(crate) use fold::swap;
 pub(crate) use instead::Instead;
-pub use lower::{NotCompiled, Ways, lower};
+pub use lower::NotCompiled;
+pub(crate) use lower::{Ways, lower};
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,11 +37,11 @@ macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(pub u32);
+        pub(crate) struct $name(pub u32);
 
         impl $name {
             /// Its place in its list.
-            pub fn index(self) -> usize {
+            pub(crate) fn index(self) -> usize {
                 self.0 as usize
             }
         }
@@ -56,7 +58,7 @@ ids! {
 /// Operations on two numbers of 64 bits, as eBPF has them (RFC 9669, section 4.1): they wrap, nothing
 /// is left of a division by zero, and shifts are by the lowest six bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Binary {
+pub(crate) enum Binary {
     /// `+`
     Add,
     /// `-`
@@ -83,7 +85,7 @@ pub enum Binary {
 
 /// Comparisons of two numbers of 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Compare {
+pub(crate) enum Compare {
     /// `==`
     Equal,
     /// `!=`
@@ -99,11 +101,11 @@ pub enum Compare {
 }
 
 /// Bytes that are loaded or stored at once: 1, 2, 4 or 8.
-pub type Size = u8;
+pub(crate) type Size = u8;
 
 /// What a value is, or what is done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Op {
+pub(crate) enum Op {
     /// A number.
     Constant(u64),
     /// Any number: nobody looks at it.
@@ -166,29 +168,29 @@ pub enum Op {
 
 /// A value, and the place in the source that it comes from.
 #[derive(Debug, Clone)]
-pub struct Node {
+pub(crate) struct Node {
     /// What it is.
-    pub op: Op,
+    pub(crate) op: Op,
     /// Where that is said.
-    pub span: Span,
+    pub(crate) span: Span,
 }
 
 /// Code that is run from its beginning to its end.
 #[derive(Debug, Clone, Default)]
-pub struct Block {
+pub(crate) struct Block {
     /// The blocks that lead here; one that leads here twice stands here twice.
-    pub predecessors: Vec<BlockId>,
+    pub(crate) predecessors: Vec<BlockId>,
     /// Values that depend on where it was come from.
-    pub phis: Vec<ValueId>,
+    pub(crate) phis: Vec<ValueId>,
     /// What is done, one behind the other.
-    pub body: Vec<ValueId>,
+    pub(crate) body: Vec<ValueId>,
     /// What comes then.
-    pub end: End,
+    pub(crate) end: End,
 }
 
 /// What comes behind a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// Nothing leads here, or it is not known yet.
     #[default]
     Nothing,
@@ -211,17 +213,17 @@ pub enum End {
 
 /// A program's code. The first block is where it begins; nothing leads there.
 #[derive(Debug, Clone, Default)]
-pub struct Graph {
+pub(crate) struct Graph {
     /// Values.
-    pub nodes: Vec<Node>,
+    pub(crate) nodes: Vec<Node>,
     /// Blocks.
-    pub blocks: Vec<Block>,
+    pub(crate) blocks: Vec<Block>,
     /// Words of eight bytes behind [`Op::Frame`].
-    pub frame: u32,
+    pub(crate) frame: u32,
     /// The last blocks before the packet is written.
-    pub barriers: Vec<BlockId>,
+    pub(crate) barriers: Vec<BlockId>,
     /// What is read of the tenant's VM: names, by their numbers.
-    pub keys: Vec<Arc<str>>,
+    pub(crate) keys: Vec<Arc<str>>,
     /// Numbers that there are.
     constants: HashMap<u64, ValueId>,
     /// The blocks in which phis stand.
@@ -230,7 +232,7 @@ pub struct Graph {
 
 impl Op {
     /// The values that it is made of.
-    pub fn operands(&self) -> Vec<ValueId> {
+    pub(crate) fn operands(&self) -> Vec<ValueId> {
         let mut all = Vec::new();
         self.for_operands(|one| all.push(one));
         all
@@ -246,7 +248,7 @@ impl Op {
     }
 
     /// Does something with each value that it is made of.
-    pub fn each_operand(&mut self, mut with: impl FnMut(&mut ValueId)) {
+    pub(crate) fn each_operand(&mut self, mut with: impl FnMut(&mut ValueId)) {
         match self {
             Self::Constant(_)
             | Self::Undefined
@@ -275,7 +277,7 @@ impl Op {
     }
 
     /// Whether it has no place of its own: it is the same wherever it is made.
-    pub fn floats(&self) -> bool {
+    pub(crate) fn floats(&self) -> bool {
         matches!(
             self,
             Self::Constant(_)
@@ -289,12 +291,12 @@ impl Op {
     }
 
     /// Whether it does something that others see.
-    pub fn acts(&self) -> bool {
+    pub(crate) fn acts(&self) -> bool {
         matches!(self, Self::Store { .. } | Self::Call(..))
     }
 
     /// Whether it gives the same wherever its operands are known.
-    pub fn is_pure(&self) -> bool {
+    pub(crate) fn is_pure(&self) -> bool {
         match self {
             Self::Binary(..) | Self::Compare(..) | Self::Select(..) | Self::Swap(..) => true,
             Self::Load { constant, .. } => *constant,
@@ -305,7 +307,7 @@ impl Op {
 
 impl End {
     /// The blocks that come behind.
-    pub fn targets(self) -> impl Iterator<Item = BlockId> {
+    pub(crate) fn targets(self) -> impl Iterator<Item = BlockId> {
         let (one, other) = match self {
             Self::Jump(to) => (Some(to), None),
             Self::Branch { yes, no, .. } => (Some(yes), Some(no)),
@@ -315,7 +317,7 @@ impl End {
     }
 
     /// Does something with each value that it looks at.
-    pub fn each_operand(&mut self, mut with: impl FnMut(&mut ValueId)) {
+    pub(crate) fn each_operand(&mut self, mut with: impl FnMut(&mut ValueId)) {
         match self {
             Self::Branch { of: (one, other), .. } => {
                 with(one);
@@ -329,12 +331,12 @@ impl End {
 
 impl Graph {
     /// What a value is.
-    pub fn op(&self, id: ValueId) -> &Op {
+    pub(crate) fn op(&self, id: ValueId) -> &Op {
         &self.nodes[id.index()].op
     }
 
     /// The number that a value is, if it is known.
-    pub fn constant(&self, id: ValueId) -> Option<u64> {
+    pub(crate) fn constant(&self, id: ValueId) -> Option<u64> {
         match self.op(id) {
             Op::Constant(number) => Some(*number),
             _ => None,
@@ -342,7 +344,7 @@ impl Graph {
     }
 
     /// Whether a map is used.
-    pub fn uses_map(&self, map: Option<u32>) -> bool {
+    pub(crate) fn uses_map(&self, map: Option<u32>) -> bool {
         let mut bodies = self.blocks.iter().flat_map(|block| &block.body);
         bodies.any(|id| {
             let operands = self.op(*id).operands();
@@ -351,7 +353,7 @@ impl Graph {
     }
 
     /// A new value, which stands nowhere yet. The same number is the same value.
-    pub fn add(&mut self, op: Op, span: Span) -> ValueId {
+    pub(crate) fn add(&mut self, op: Op, span: Span) -> ValueId {
         if let Op::Constant(number) = op {
             let next = ValueId(self.nodes.len() as u32);
             let known = *self.constants.entry(number).or_insert(next);

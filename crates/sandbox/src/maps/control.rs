@@ -15,11 +15,8 @@ pub struct MapRef<'i>(pub(crate) &'i mut Store);
 
 impl MapRef<'_> {
     /// The value that a program would find with this key.
-    ///
-    /// # Errors
-    ///
-    /// The key's size is wrong.
-    pub fn lookup(&self, key: &[u8]) -> Result<Option<&[u8]>, MapError> {
+    #[cfg(test)]
+    pub(crate) fn lookup(&self, key: &[u8]) -> Result<Option<&[u8]>, MapError> {
         self.0.check_key(key)?;
         Ok(self.0.find(key).map(|entry| self.0.values.get(entry)))
     }
@@ -53,7 +50,7 @@ impl MapRef<'_> {
     /// # Errors
     ///
     /// A size is wrong, nothing fits the key, the map is full, or no ternary one.
-    pub fn insert(&mut self, key: &TernaryKey, value: &[u8]) -> Result<(), MapError> {
+    pub(crate) fn insert(&mut self, key: &TernaryKey, value: &[u8]) -> Result<(), MapError> {
         self.0.check_value(value)?;
         let Entries::Ternary(ternary) = &mut self.0.entries else { return Err(MapError::Kind) };
         let entry = ternary.insert(key)?;
@@ -66,15 +63,9 @@ impl MapRef<'_> {
     /// # Errors
     ///
     /// There is none, or the map is no ternary one.
-    pub fn remove(&mut self, key: &TernaryKey) -> Result<(), MapError> {
+    pub(crate) fn remove(&mut self, key: &TernaryKey) -> Result<(), MapError> {
         let Entries::Ternary(ternary) = &mut self.0.entries else { return Err(MapError::Kind) };
         ternary.remove(key)
-    }
-
-    /// The value of an entry of a ternary map.
-    pub fn get(&self, key: &TernaryKey) -> Option<&[u8]> {
-        let Entries::Ternary(ternary) = &self.0.entries else { return None };
-        ternary.entry(key).map(|entry| self.0.values.get(entry))
     }
 
     /// Takes all entries away; an array's become zeros.
@@ -91,7 +82,7 @@ impl MapRef<'_> {
     ///
     /// # Errors
     ///
-    /// As of [`MapRef::update`] and [`MapRef::insert`].
+    /// A size is wrong, the map is full, its keys are others, or nothing fits the key.
     pub fn put(&mut self, entry: &Entry) -> Result<(), MapError> {
         match &entry.key {
             Key::Bytes(key) => self.update(key, &entry.value),
@@ -117,23 +108,8 @@ impl MapRef<'_> {
         if is_there { Ok(()) } else { self.put(entry) }
     }
 
-    /// The number of entries.
-    pub fn len(&self) -> usize {
-        match &self.0.entries {
-            Entries::Array(array) => array.entries() as usize,
-            Entries::Hash(hash) => hash.len(),
-            Entries::Lpm(lpm) => lpm.len(),
-            Entries::Ternary(ternary) => ternary.len(),
-        }
-    }
-
-    /// Whether there is no entry.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Keys and values, in an order that stays as long as no entry comes or goes. Of a ternary map,
-    /// there are none: see [`MapRef::rules`].
+    /// there are none.
     pub fn entries(&self) -> Box<dyn Iterator<Item = (Vec<u8>, &[u8])> + '_> {
         let values = &self.0.values;
         match &self.0.entries {
@@ -151,7 +127,8 @@ impl MapRef<'_> {
     }
 
     /// A ternary map's entries, in the order in which they are tried; none of another map.
-    pub fn rules(&self) -> Box<dyn Iterator<Item = (TernaryKey, &[u8])> + '_> {
+    #[cfg(test)]
+    pub(crate) fn rules(&self) -> Box<dyn Iterator<Item = (TernaryKey, &[u8])> + '_> {
         match &self.0.entries {
             Entries::Ternary(ternary) => {
                 Box::new(ternary.entries().map(|(key, at)| (key, self.0.values.get(at))))

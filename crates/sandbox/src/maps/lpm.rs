@@ -121,10 +121,6 @@ impl Lpm {
         Ok(())
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.table.len()
-    }
-
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&[u8], u32)> + '_ {
         self.entries_from(0)
     }

@@ -26,7 +26,7 @@ use values::Values;
 
 pub use control::MapRef;
 pub(crate) use lpm::canonical_prefix;
-pub use ternary::TernaryKey;
+pub(crate) use ternary::TernaryKey;
 
 /// Why a map cannot do something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

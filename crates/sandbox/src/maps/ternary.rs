@@ -13,11 +13,11 @@ use super::tuples::Tuples;
 
 /// The key of an entry of a ternary map.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct TernaryKey {
+pub(crate) struct TernaryKey {
     /// One for each 64-bit word of a key, which is in this machine's byte order.
-    pub words: Vec<WordRange>,
+    pub(crate) words: Vec<WordRange>,
     /// Of the entries that fit, the one with the highest wins; of equal ones, the one put in first.
-    pub priority: i64,
+    pub(crate) priority: i64,
 }
 
 /// Entries of keys of one size.
@@ -169,10 +169,6 @@ impl Ternary {
         Ok(())
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.order.len()
-    }
-
     pub(crate) fn entries(&self) -> impl Iterator<Item = (TernaryKey, u32)> + '_ {
         self.entries_from(0)
     }
@@ -267,7 +263,7 @@ mod tests {
         }
         map.settle();
         assert_eq!(find(&map, &[7]), map.entry(&by_key(7)));
-        assert_eq!(map.len(), MANY as usize);
+        assert_eq!(map.order.len(), MANY as usize);
     }
 
     /// What everybody may have is enough for a million entries of two words each.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::guarded::Guarded;
 use super::shapes::{shaped, wild};
 use super::*;
-use crate::TernaryKey;
+use crate::maps::TernaryKey;
 
 const LIMITS: Limits = Limits { instructions: 2000, memory: 1 << 20, code: 1 << 10 };
 

@@ -62,7 +62,7 @@ fn part(std: Slot, field: usize) -> Slot {
 
 /// What is done with the ways through the parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ways {
+pub(crate) enum Ways {
     /// What comes behind the parser is written out once for each way through it: so each header is
     /// there or not, and at a known place.
     Apart,
@@ -128,7 +128,7 @@ struct Call {
 /// # Errors
 ///
 /// The first thing that has no code.
-pub fn lower(
+pub(crate) fn lower(
     program: &Program,
     made: &Elaborated,
     maps: &Maps,

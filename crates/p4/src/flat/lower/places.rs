@@ -15,7 +15,7 @@ const MAX_CHOICES: usize = 256;
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     /// What is there.
-    pub of: Type,
+    pub(crate) of: Type,
     /// Where it may be: its first slot, and what has to hold for it.
     choices: Vec<(Option<ValueId>, Slot)>,
     /// If an index decides alone: it, and the choices are the elements in their order.

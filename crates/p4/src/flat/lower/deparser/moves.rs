@@ -26,24 +26,24 @@ pub(super) enum Held {
 /// What waits in a map.
 #[derive(Default)]
 pub(super) struct Waits {
-    pub varying: Vec<Waiting>,
+    pub(crate) varying: Vec<Waiting>,
     /// Bytes of all that waits.
-    pub bytes: u32,
+    pub(crate) bytes: u32,
     /// The slot that has the address.
-    pub base: Option<Slot>,
+    pub(crate) base: Option<Slot>,
 }
 
 /// A varbit that waits.
 pub(super) struct Waiting {
     /// Which.
-    pub at: usize,
+    pub(crate) at: usize,
     /// Whether it does.
-    pub is: ValueId,
+    pub(crate) is: ValueId,
     /// Where it was.
-    pub from: ValueId,
-    pub count: ValueId,
+    pub(crate) from: ValueId,
+    pub(crate) count: ValueId,
     /// Where it waits.
-    pub offset: u32,
+    pub(crate) offset: u32,
 }
 
 impl Lower<'_> {

@@ -12,39 +12,39 @@ use crate::source::Span;
 /// A number of up to 64 bits within a header.
 #[derive(Clone, Copy)]
 pub(super) struct Piece {
-    pub value: ValueId,
+    pub(crate) value: ValueId,
     /// From the part's first byte on.
-    pub bit: u32,
-    pub width: u32,
+    pub(crate) bit: u32,
+    pub(crate) width: u32,
     /// Whether it is what the packet has where the header was extracted.
-    pub clean: bool,
+    pub(crate) clean: bool,
 }
 
 /// Bytes of a header, all of whose numbers have known places in it.
 pub(super) struct Part {
     /// Whether the header is valid.
-    pub valid: ValueId,
+    pub(crate) valid: ValueId,
     /// The byte of the packet, as it came, where the header was extracted.
-    pub from: ValueId,
+    pub(crate) from: ValueId,
     /// The byte of the packet, as it leaves, where it goes.
-    pub to: ValueId,
-    pub bytes: u32,
-    pub pieces: Vec<Piece>,
+    pub(crate) to: ValueId,
+    pub(crate) bytes: u32,
+    pub(crate) pieces: Vec<Piece>,
     /// Whether it has to be taken along from where it came.
-    pub moved: ValueId,
-    pub span: Span,
+    pub(crate) moved: ValueId,
+    pub(crate) span: Span,
 }
 
 /// A varbit that is written.
 pub(super) struct Varying {
-    pub valid: ValueId,
+    pub(crate) valid: ValueId,
     /// The byte of the packet, as it came, where it begins.
-    pub from: ValueId,
+    pub(crate) from: ValueId,
     /// The byte of the packet, as it leaves, where it goes.
-    pub to: ValueId,
-    pub bytes: ValueId,
+    pub(crate) to: ValueId,
+    pub(crate) bytes: ValueId,
     /// The most that there may be.
-    pub most: u32,
+    pub(crate) most: u32,
 }
 
 impl Lower<'_> {
