@@ -19,11 +19,9 @@ pub(crate) enum Undo {
     Fill(Vec<Entry>),
 }
 
-/// A ternary key as an object has it. Only the control plane of this process can give priorities that
-/// are no 32-bit numbers; they become the nearest.
-fn words(key: &TernaryKey) -> Key {
-    let priority = key.priority.clamp(0, i64::from(u32::MAX)) as u32;
-    Key::Words(key.words.clone(), priority)
+/// A ternary key as an object has it.
+fn words(key: TernaryKey) -> Key {
+    Key::Words(key.words, key.priority)
 }
 
 impl MapRef<'_> {
@@ -131,7 +129,7 @@ impl MapRef<'_> {
             }
             Entries::Ternary(ternary) => {
                 let rules = (from..).zip(ternary.entries_from(from as usize));
-                Box::new(rules.map(|(place, (key, at))| (place, words(&key), at)))
+                Box::new(rules.map(|(place, (key, at))| (place, words(key), at)))
             }
         };
         let mut piece = Piece::default();

@@ -6,7 +6,7 @@ use super::{Entries, MapError, Store, TernaryKey};
 
 /// The key of a ternary map's entry.
 pub(super) fn rule(words: &[WordRange], priority: u32) -> TernaryKey {
-    TernaryKey { words: words.to_vec(), priority: i64::from(priority) }
+    TernaryKey { words: words.to_vec(), priority }
 }
 
 /// A map of an instance, as the control plane sees it.

@@ -17,7 +17,7 @@ pub(crate) struct TernaryKey {
     /// One for each 64-bit word of a key, which is in this machine's byte order.
     pub(crate) words: Vec<WordRange>,
     /// Of the entries that fit, the one with the highest wins; of equal ones, the one put in first.
-    pub(crate) priority: i64,
+    pub(crate) priority: u32,
 }
 
 /// Entries of keys of one size.
@@ -30,7 +30,7 @@ pub(crate) struct Ternary {
     /// When the next one comes.
     now: u64,
     /// The order in which they are tried: by priority, then as they came.
-    order: BTreeMap<(Reverse<i64>, u64), u32>,
+    order: BTreeMap<(Reverse<u32>, u64), u32>,
     /// Words of a key.
     words: usize,
     /// Entries that were put in or taken away make it void.
@@ -65,7 +65,7 @@ fn bytes_of(key: &TernaryKey) -> Vec<u8> {
 
 /// The same, back again.
 fn key_of(bytes: &[u8]) -> TernaryKey {
-    let priority = bytes.last_chunk().map_or(0, |priority| i64::from_ne_bytes(*priority));
+    let priority = bytes.last_chunk().map_or(0, |priority| u32::from_ne_bytes(*priority));
     TernaryKey { words: words_of(bytes).collect(), priority }
 }
 
@@ -82,14 +82,14 @@ impl Ternary {
         let word = size_of::<WordRange>() as u64;
         // All words and the priority are in the hash table. Then when it came, and its places in the tree
         // and in the list.
-        let known = u64::from(key_size / 8) * word + 8;
+        let known = u64::from(key_size / 8) * word + 4;
         let entry = known + 8 + TREE + 4 + Tuples::needed(key_size);
         u64::from(most) * entry + Hash::overhead(most)
     }
 
     pub(crate) fn new(key_size: usize, most: u32) -> Self {
         let words = key_size / 8;
-        let known = Hash::new(words * size_of::<WordRange>() + size_of::<i64>(), most);
+        let known = Hash::new(words * size_of::<WordRange>() + size_of::<u32>(), most);
         let came = vec![0; most as usize];
         Self { known, came, now: 0, order: BTreeMap::new(), words, list: None }
     }
@@ -203,7 +203,7 @@ mod tests {
         WordRange { mask: ALL, from: value, to: value }
     }
 
-    fn key(words: &[WordRange], priority: i64) -> TernaryKey {
+    fn key(words: &[WordRange], priority: u32) -> TernaryKey {
         TernaryKey { words: words.to_vec(), priority }
     }
 
@@ -217,7 +217,7 @@ mod tests {
         let mut map = Ternary::new(16, 8);
         let any = WordRange { mask: 0, from: 0, to: 0 };
         let range = WordRange { mask: 0xff, from: 10, to: 20 };
-        let low = map.insert(&key(&[any, any], -1)).unwrap();
+        let low = map.insert(&key(&[any, any], 1)).unwrap();
         let first = map.insert(&key(&[exact(7), any], 5)).unwrap();
         let second = map.insert(&key(&[any, range], 5)).unwrap();
         let high = map.insert(&key(&[exact(7), exact(12)], 9)).unwrap();
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(map.remove(&key(&[exact(7), any], 5)), Ok(()));
         assert_eq!(find(&map, &[7, 13]), Some(second));
         let priorities: Vec<_> = map.entries().map(|(key, _)| key.priority).collect();
-        assert_eq!(priorities, [9, 5, -1]);
+        assert_eq!(priorities, [9, 5, 1]);
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
     fn many_entries_come_and_go() {
         const MANY: u32 = 50_000;
         let by_key = |at: u32| key(&[exact(at.into())], 5);
-        let by_priority = |at: u32| key(&[exact(7)], at.into());
+        let by_priority = |at: u32| key(&[exact(7)], at);
         let mut map = Ternary::new(8, 2 * MANY);
         for at in 0..MANY {
             map.insert(&by_key(at)).unwrap();
@@ -289,7 +289,7 @@ mod tests {
         const MANY: u32 = 60_000;
         let mut map = Ternary::new(8, MANY);
         for at in 0..MANY {
-            map.insert(&key(&[exact(at.into())], (at % 7).into())).unwrap();
+            map.insert(&key(&[exact(at.into())], at % 7)).unwrap();
         }
         let wanted: Vec<_> = map.entries().collect();
         map.settle();
@@ -320,7 +320,7 @@ mod tests {
         /// The index finds what the list finds, also when entries are gone.
         #[test]
         fn the_index_changes_nothing(
-            entries in prop::collection::vec((word(), word(), 0_i64..4), 1..400),
+            entries in prop::collection::vec((word(), word(), 0_u32..4), 1..400),
             gone in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
         ) {
             let (mut list, mut index) = (Ternary::new(16, 400), Ternary::new(16, 400));
