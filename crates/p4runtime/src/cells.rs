@@ -78,7 +78,8 @@ fn only_modify(kind: update::Type, what: &'static str) -> Result<(), Error> {
     }
 }
 
-fn no_colours(data: Option<&v1::MeterCounterData>) -> Result<(), Error> {
+/// Refuses what meters count for each colour: nobody counts it.
+pub(crate) fn no_colours(data: Option<&v1::MeterCounterData>) -> Result<(), Error> {
     data.map_or(Ok(()), |_| Err(Error::Unsupported("counters of meters' colours")))
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::cells;
+use crate::cells::{self, no_colours};
 use crate::data::Data;
 use crate::device::{Count, Device, Key, Match, Meter, Target};
 use crate::entries::{self, cookie};
@@ -296,10 +296,6 @@ impl Resource {
             Self::Meter => "meter",
         }
     }
-}
-
-fn no_colours(data: Option<&v1::MeterCounterData>) -> Result<(), Error> {
-    data.map_or(Ok(()), |_| Err(Error::Unsupported("counters of meters' colours")))
 }
 
 /// Whether anything but the table says which entries are meant.
