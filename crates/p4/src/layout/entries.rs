@@ -116,9 +116,7 @@ impl TableMaps {
 
     /// Whether entries have a priority.
     pub fn has_priorities(&self) -> bool {
-        self.keys.iter().any(|key| {
-            matches!(key.matched, MatchKind::Ternary | MatchKind::Range | MatchKind::Optional)
-        })
+        self.encoding == Encoding::Words
     }
 }
 

@@ -104,7 +104,7 @@ impl TableAt {
         let (wanted, priority) = self.at.read_key(key)?;
         let parts = wanted.iter().zip(&self.at.keys);
         let matches = parts.map(|(one, part)| matched(one, part.matched, part.leaf.width));
-        let priority = if self.is_ternary() { i32::try_from(priority).ok()? } else { 0 };
+        let priority = if self.at.has_priorities() { i32::try_from(priority).ok()? } else { 0 };
         Some(Key { matches: matches.collect::<Option<_>>()?, priority })
     }
 

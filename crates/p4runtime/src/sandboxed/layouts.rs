@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use p4::cells::{Count, MeterCell};
 use p4::ir;
 use p4::layout::{
-    Direct, Encoding, KeyPart, Leaf, TableMaps, default_action_of, lay_element, map_name, words_of,
+    Direct, KeyPart, Leaf, TableMaps, default_action_of, lay_element, map_name, words_of,
 };
 use p4::object::{Map, MapKind, Object};
 use p4info::v1::meter_spec;
@@ -275,11 +275,4 @@ fn flatten(of: &Type, leaves: &mut Vec<Leaf>) -> bool {
         Type::Header(_) | Type::Other => return false,
     }
     true
-}
-
-impl TableAt {
-    /// Whether its keys have priorities.
-    pub(super) fn is_ternary(&self) -> bool {
-        self.at.encoding == Encoding::Words
-    }
 }

@@ -83,7 +83,7 @@ proptest! {
         let matches = parts.map(|((kind, width), (bytes, others, number))| {
             one(*kind, *width, bytes, others, *number)
         });
-        let priority = if table.is_ternary() { priority } else { 0 };
+        let priority = if table.at.has_priorities() { priority } else { 0 };
         let key = Key { matches: matches.collect(), priority };
         let action = number % actions.len();
         let parts = actions[action].iter().zip(&bytes);
