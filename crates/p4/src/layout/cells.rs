@@ -40,14 +40,14 @@ impl Maps {
             (Cell::Index(index), None) => {
                 let map = self.objects.get(at)?.as_ref()?.map;
                 let index = u32::try_from(index).ok()?;
-                Some((map, Key::Bytes(index.to_le_bytes().to_vec()), 0))
+                Some((map, Key::index(index), 0))
             }
             (Cell::Entry(entry), Some(table)) => {
                 let entry = table.entry(entry)?;
                 Some((entry.map, entry.key, table.direct(kind)?))
             }
             (Cell::Default, Some(table)) => {
-                Some((table.default_action?, Key::Bytes(vec![0; 4]), table.direct(kind)?))
+                Some((table.default_action?, Key::index(0), table.direct(kind)?))
             }
             _ => None,
         }

@@ -84,7 +84,7 @@ impl TableMaps {
     /// What is done where no entry is found; None if that is constant.
     pub fn default_entry(&self, action: usize, arguments: &[Value]) -> Option<Entry> {
         let value = self.value(action, arguments);
-        Some(Entry { map: self.default_action?, key: Key::Bytes(vec![0; 4]), value })
+        Some(Entry { map: self.default_action?, key: Key::index(0), value })
     }
 
     /// The key of a trie.

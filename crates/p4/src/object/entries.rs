@@ -47,6 +47,11 @@ const MAX_BYTES: usize = 1 << 28;
 const HEAD: usize = 16;
 
 impl Key {
+    /// The key of an array's element: its place, lowest byte first.
+    pub fn index(at: u32) -> Self {
+        Self::Bytes(at.to_le_bytes().to_vec())
+    }
+
     /// Its bytes, and its priority.
     fn encode(&self) -> (Vec<u8>, u32) {
         match self {

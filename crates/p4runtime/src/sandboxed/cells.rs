@@ -39,7 +39,7 @@ impl ArrayAt {
             return;
         }
         let put = |at: u64| {
-            let key = Key::Bytes((at as u32).to_le_bytes().to_vec());
+            let key = Key::index(at as u32);
             Operation::Put(object::Entry { map: self.map, key, value: value.to_vec() })
         };
         batch.extend(at.map_or(0..self.size, |at| at..at + 1).map(put));
@@ -80,7 +80,7 @@ impl TableAt {
     fn target(&self, of: &Target) -> Option<(u32, Key)> {
         match of {
             Target::Entry(key) => self.key(key),
-            Target::Default => Some((self.at.default_action?, Key::Bytes(vec![0; 4]))),
+            Target::Default => Some((self.at.default_action?, Key::index(0))),
         }
     }
 

@@ -86,7 +86,7 @@ fn operations(
             let value = register.value(data).ok_or_else(strange)?;
             let all = at.map_or(0..register.size, |at| at..at + 1);
             let put = |at: u64| {
-                let key = object::Key::Bytes((at as u32).to_le_bytes().to_vec());
+                let key = object::Key::index(at as u32);
                 Operation::Put(object::Entry { map: register.map, key, value: value.clone() })
             };
             batch.extend(all.map(put));

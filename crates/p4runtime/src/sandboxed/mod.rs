@@ -272,7 +272,7 @@ fn copy(
 ) -> Result<(), Refused> {
     let values = array(old, from, 0..size)?;
     let put = |(at, value): (u32, Vec<u8>)| {
-        let key = object::Key::Bytes(at.to_le_bytes().to_vec());
+        let key = object::Key::index(at);
         Operation::Put(object::Entry { map: to, key, value })
     };
     let batch: Vec<_> = (0..).zip(values).map(put).collect();

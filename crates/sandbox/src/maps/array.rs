@@ -1,4 +1,4 @@
-//! An array: a key is a place.
+//! An array: a key is a place, lowest byte first, as objects have it (`p4::object::Key::index`).
 
 #[derive(Debug)]
 pub(crate) struct Array {
@@ -15,7 +15,7 @@ impl Array {
     }
 
     pub(crate) fn find(&self, key: &[u8]) -> Option<u32> {
-        let index = u32::from_ne_bytes(key.try_into().ok()?);
+        let index = u32::from_le_bytes(key.try_into().ok()?);
         (index < self.entries).then_some(index)
     }
 }

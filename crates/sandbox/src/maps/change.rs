@@ -119,7 +119,7 @@ impl MapRef<'_> {
         let bytes = |key: &[u8]| Key::Bytes(key.to_vec());
         let all: Box<dyn Iterator<Item = (u32, Key, u32)> + '_> = match &self.0.entries {
             Entries::Array(array) => {
-                Box::new((from..array.entries()).map(move |at| (at, bytes(&at.to_ne_bytes()), at)))
+                Box::new((from..array.entries()).map(move |at| (at, Key::index(at), at)))
             }
             Entries::Hash(hash) => {
                 Box::new(hash.entries_from(from).map(move |(key, at)| (at, bytes(key), at)))

@@ -114,7 +114,7 @@ impl MapRef<'_> {
         let values = &self.0.values;
         match &self.0.entries {
             Entries::Array(array) => {
-                Box::new((0..array.entries()).map(|at| (at.to_ne_bytes().to_vec(), values.get(at))))
+                Box::new((0..array.entries()).map(|at| (at.to_le_bytes().to_vec(), values.get(at))))
             }
             Entries::Hash(hash) => {
                 Box::new(hash.entries().map(|(key, at)| (key.to_vec(), values.get(at))))

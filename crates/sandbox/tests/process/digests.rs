@@ -65,7 +65,7 @@ fn map(sandbox: &sandbox::process::Sandbox, name: &str) -> u32 {
 
 fn count(sandbox: &mut sandbox::process::Sandbox, index: u32) -> Count {
     let at = map(sandbox, "c_ports");
-    let value = sandbox.get(at, &Key::Bytes(index.to_le_bytes().to_vec())).expect("an answer");
+    let value = sandbox.get(at, &Key::index(index)).expect("an answer");
     Count::from_bytes(&value.expect("a cell")).expect("a count")
 }
 
@@ -78,13 +78,13 @@ fn cells_are_carried_over() {
     let table = first.maps.tables[0].clone();
     let entry = p4::object::Entry {
         map: map(&sandbox, "c_t"),
-        key: Key::Bytes(vec![0; 4]),
+        key: Key::index(0),
         value: vec![0; table.value_size as usize],
     };
     let meter = MeterCell::set(Some(Rates { cir: 0, cburst: 0, pir: 0, pburst: 10 }));
     let set = Operation::Write {
         map: map(&sandbox, "c_rates"),
-        key: Key::Bytes(3_u32.to_le_bytes().to_vec()),
+        key: Key::index(3),
         at: 0,
         bytes: meter.to_bytes().to_vec(),
     };

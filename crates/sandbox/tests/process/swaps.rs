@@ -11,7 +11,7 @@ use super::common::*;
 const ALL: fn(&p4::object::Map) -> bool = |_| true;
 
 fn count(sandbox: &mut sandbox::process::Sandbox) -> u64 {
-    let value = sandbox.get(0, &Key::Bytes(vec![0; 4])).expect("an answer").expect("an entry");
+    let value = sandbox.get(0, &Key::index(0)).expect("an answer").expect("an entry");
     u64::from_ne_bytes(value.try_into().expect("eight bytes"))
 }
 

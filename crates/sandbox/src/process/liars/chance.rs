@@ -141,7 +141,7 @@ impl Chance {
 
 /// Asks about tables, as control planes do.
 fn ask(sandbox: &mut Sandbox, chance: &mut Chance) -> Result<(), ControlError> {
-    let key = Key::Bytes(vec![0; 4]);
+    let key = Key::index(0);
     match chance.below(3) {
         0 => {
             let value = sandbox.get(0, &key)?;

@@ -221,7 +221,7 @@ fn garbage_in_the_rings_evicts() {
 #[test]
 fn nonsense_on_the_control_socket_evicts() {
     let mut liar = sandbox("control", 0, Duration::from_secs(10));
-    assert!(liar.get(0, &p4::object::Key::Bytes(vec![0; 4])).is_err());
+    assert!(liar.get(0, &p4::object::Key::index(0)).is_err());
     assert!(liar.status().is_evicted);
     assert_eq!(liar.counters().lies, 1);
     round(&mut liar);
