@@ -29,7 +29,7 @@ pub mod vm;
 mod words;
 
 pub use flat::NotCompiled;
-pub use preprocessor::Includes;
+pub use preprocessor::{Includes, NoIncludes};
 
 use diagnostic::Diagnostics;
 use source::Sources;

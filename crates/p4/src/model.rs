@@ -10,15 +10,6 @@ const FILES: [(&str, &str); 4] = [
     ("vm.p4", include_str!("../model/vm.p4")),
 ];
 
-/// What reads the files of the model, which include nothing but each other.
-pub(crate) struct Alone;
-
-impl crate::Includes for Alone {
-    fn read(&self, _: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err("it is none of the model".to_owned())
-    }
-}
-
 /// The names of the files of the language and the model.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)

@@ -2,19 +2,10 @@
 
 use std::path::Path;
 
-use crate::Includes;
+pub(crate) use crate::NoIncludes as Nothing;
 
 /// So many there are: one that vanishes is missed.
 const PROGRAMS: usize = 117;
-
-/// No files but the models.
-pub(crate) struct Nothing;
-
-impl Includes for Nothing {
-    fn read(&self, _: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err("there is no such file".into())
-    }
-}
 
 /// Each program's name, its text and its test's.
 pub(crate) fn programs() -> Vec<(String, String, String)> {

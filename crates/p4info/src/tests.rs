@@ -2,14 +2,6 @@
 
 use super::*;
 
-struct Nothing;
-
-impl p4::Includes for Nothing {
-    fn read(&self, _: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err("nothing is there".into())
-    }
-}
-
 const PROGRAM: &str = "
 #include <ubpf_model.p4>
 type bit<9> port_t;
@@ -40,7 +32,7 @@ control dprs(packet_out b, in headers hdr) { apply { b.emit(hdr.h); } }
 ubpf(prs(), c(), dprs()) main;";
 
 fn made(program: &str) -> Result<v1::P4Info, Error> {
-    let checked = p4::check("test.p4", program, &Nothing);
+    let checked = p4::check("test.p4", program, &p4::NoIncludes);
     assert!(
         !checked.diagnostics.has_errors(),
         "{}",

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use p4::Includes;
 use p4::cells::Rates;
 use p4::ebpf::Compiled;
 use p4::object::{Entry, Object};
@@ -40,18 +39,10 @@ pub(super) struct Side {
     memory: Vec<u8>,
 }
 
-struct Nothing;
-
-impl Includes for Nothing {
-    fn read(&self, name: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err(format!("there is no {name}"))
-    }
-}
-
 impl Side {
     /// A program in P4, with the entries of its test.
     pub(super) fn compiled(name: &str, program: &str, test: &str) -> Result<Self> {
-        let checked = p4::check(name, program, &Nothing);
+        let checked = p4::check(name, program, &p4::NoIncludes);
         let compiled = p4::ebpf::compile(&checked.program, &checked.sources)
             .map_err(|why| anyhow!("{}", why.render(&checked.sources, false)))?;
         let entries = entries(&checked.program, &compiled, test)?;

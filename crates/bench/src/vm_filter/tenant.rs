@@ -19,14 +19,6 @@ const ROOM: u32 = 128;
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-struct Nothing;
-
-impl p4::Includes for Nothing {
-    fn read(&self, name: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err(format!("there is no {name}"))
-    }
-}
-
 /// The tenant's VM: `kaido p4 publish` in a process of its own.
 struct Vm {
     publisher: Child,
@@ -96,7 +88,7 @@ impl Tenant {
         let mut vm = Vm::start(context)?;
         // The program's keys have to be there when it is loaded.
         vm.publish(u32::MAX, 0)?;
-        let checked = p4::check("vm_filter.p4", PROGRAM, &Nothing);
+        let checked = p4::check("vm_filter.p4", PROGRAM, &p4::NoIncludes);
         let compiled = p4::ebpf::compile(&checked.program, &checked.sources)
             .map_err(|why| anyhow!("{}", why.render(&checked.sources, false)))?;
         let object = p4::object::write(&compiled.object)?;

@@ -129,18 +129,10 @@ fn digests_are_explained() {
     says(&explained, 0, &["DIGEST       BYTES\nc_strangers  8\n", "; meter", "; digest"]);
 }
 
-struct Nothing;
-
-impl p4::Includes for Nothing {
-    fn read(&self, name: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err(format!("{name} is not there"))
-    }
-}
-
 /// Packets come as long as nobody has seen what they make the program tell.
 #[tokio::test(flavor = "multi_thread")]
 async fn people_see_digests() {
-    let checked = p4::check("customers.p4", CUSTOMERS, &Nothing);
+    let checked = p4::check("customers.p4", CUSTOMERS, &p4::NoIncludes);
     let compiled = p4::ebpf::compile(&checked.program, &checked.sources).expect("it has code");
     let config = ForwardingPipelineConfig {
         p4info: Some(p4info::info(&checked.program).expect("it has p4info")),

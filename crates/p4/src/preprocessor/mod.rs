@@ -26,6 +26,16 @@ pub trait Includes {
     }
 }
 
+/// No files but those of the language and the model.
+#[derive(Debug, Clone, Copy)]
+pub struct NoIncludes;
+
+impl Includes for NoIncludes {
+    fn read(&self, _: &str, _: &str, _: bool) -> Result<(String, String), String> {
+        Err("there is no such file".to_owned())
+    }
+}
+
 /// What diagnostics call the file of [`Includes::defines`].
 const DEFINES: &str = "<defines>";
 

@@ -40,17 +40,9 @@ pub const SEEN: u32 = 0x1600_0001;
 pub const BALANCE: u32 = 0x1600_0002;
 pub const KNOWN: u32 = 0x0300_0001;
 
-struct Nothing;
-
-impl p4::Includes for Nothing {
-    fn read(&self, _: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err("nothing is there".into())
-    }
-}
-
 /// The p4info of a program.
 pub fn info_of(program: &str) -> info::P4Info {
-    let checked = p4::check("test.p4", program, &Nothing);
+    let checked = p4::check("test.p4", program, &p4::NoIncludes);
     let said = checked.diagnostics.render(&checked.sources, false);
     assert!(!checked.diagnostics.has_errors(), "{said}");
     p4info::info(&checked.program).unwrap()

@@ -5,14 +5,6 @@ use super::*;
 use crate::Tested;
 use crate::compile::calls::UNEXPECTED;
 
-struct Nothing;
-
-impl p4::Includes for Nothing {
-    fn read(&self, name: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err(format!("{name} is not there"))
-    }
-}
-
 #[test]
 fn no_access_is_looked_up_out_of_line() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4/tests/programs");
@@ -24,7 +16,7 @@ fn no_access_is_looked_up_out_of_line() {
         }
         let [program, test] =
             [path.with_extension("p4"), path.clone()].map(std::fs::read_to_string);
-        let checked = p4::check("program.p4", &program.unwrap(), &Nothing);
+        let checked = p4::check("program.p4", &program.unwrap(), &p4::NoIncludes);
         // What is too large is the compiler's affair.
         let Ok(compiled) = p4::ebpf::compile(&checked.program, &checked.sources) else { continue };
         let program = Program::load(&compiled.object, &Limits::default()).unwrap();

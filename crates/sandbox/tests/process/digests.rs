@@ -8,14 +8,6 @@ use sandbox::{Digest, Maps, Operation};
 
 use super::common::*;
 
-struct Nothing;
-
-impl p4::Includes for Nothing {
-    fn read(&self, name: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err(format!("{name} is not there"))
-    }
-}
-
 /// A program that counts by port and by entry, meters, and tells of each packet `times` over.
 fn compiled(version: u32, times: usize) -> Compiled {
     let text = format!(
@@ -49,7 +41,7 @@ fn compiled(version: u32, times: usize) -> Compiled {
         control dprs(packet_out b, in headers hdr) {{ apply {{ b.emit(hdr); }} }}
         ubpf(prs(), c(), dprs()) main;"
     );
-    let checked = p4::check("cells.p4", &text, &Nothing);
+    let checked = p4::check("cells.p4", &text, &p4::NoIncludes);
     let said = checked.diagnostics.render(&checked.sources, false);
     assert!(!checked.diagnostics.has_errors(), "{said}");
     p4::ebpf::compile(&checked.program, &checked.sources).expect("it has code")

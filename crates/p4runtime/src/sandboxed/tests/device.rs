@@ -44,14 +44,6 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
 control dprs(packet_out b, in headers hdr) { apply { b.emit(hdr); } }
 ubpf(prs(), c(), dprs()) main;";
 
-struct Nothing;
-
-impl p4::Includes for Nothing {
-    fn read(&self, _: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err("nothing is there".into())
-    }
-}
-
 struct Bench {
     device: Sandboxed<InProcess>,
     plane: Plane<sandbox::Instance>,
@@ -72,7 +64,7 @@ fn metadata(id: u32, name: &str) -> info::ControllerPacketMetadata {
 }
 
 fn bench() -> Bench {
-    let checked = p4::check("test.p4", PROGRAM, &Nothing);
+    let checked = p4::check("test.p4", PROGRAM, &p4::NoIncludes);
     let said = checked.diagnostics.render(&checked.sources, false);
     assert!(!checked.diagnostics.has_errors(), "{said}");
     let compiled = p4::ebpf::compile(&checked.program, &checked.sources).unwrap();

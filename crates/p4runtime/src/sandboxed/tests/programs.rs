@@ -23,14 +23,6 @@ use crate::sandboxed::{InProcess, Plane, Running, Sandboxed};
 use crate::types::Type;
 use crate::values::{self, Bits};
 
-struct Nothing;
-
-impl p4::Includes for Nothing {
-    fn read(&self, name: &str, _: &str, _: bool) -> Result<(String, String), String> {
-        Err(format!("{name} is not there"))
-    }
-}
-
 /// A device under a test of packets.
 struct Driven {
     made: Elaborated,
@@ -276,7 +268,7 @@ fn packets_meet_what_they_meet_in_the_interpreter() {
         }
         let [program, test] =
             [path.with_extension("p4"), path.clone()].map(std::fs::read_to_string);
-        let checked = p4::check("program.p4", &program.unwrap(), &Nothing);
+        let checked = p4::check("program.p4", &program.unwrap(), &p4::NoIncludes);
         let Some(mut driven) = Driven::new(&checked) else { continue };
         let lines = p4::stf::parse(&test.unwrap()).unwrap();
         let mut machine = Machine::new(&checked.program).unwrap();
