@@ -7,15 +7,26 @@ use p4::syntax::ast::Annotation;
 
 use crate::{Error, texts, v1};
 
-pub(crate) const ACTION: u8 = 0x01;
-pub(crate) const TABLE: u8 = 0x02;
-pub(crate) const VALUE_SET: u8 = 0x03;
-pub(crate) const COUNTER: u8 = 0x12;
-pub(crate) const DIRECT_COUNTER: u8 = 0x13;
-pub(crate) const METER: u8 = 0x14;
-pub(crate) const DIRECT_METER: u8 = 0x15;
-pub(crate) const REGISTER: u8 = 0x16;
-pub(crate) const DIGEST: u8 = 0x17;
+/// Actions.
+pub const ACTION: u8 = 0x01;
+/// Tables.
+pub const TABLE: u8 = 0x02;
+/// Value sets.
+pub const VALUE_SET: u8 = 0x03;
+/// What goes along with packets.
+pub const CONTROLLER_HEADER: u8 = 0x04;
+/// Counters.
+pub const COUNTER: u8 = 0x12;
+/// Tables' counters.
+pub const DIRECT_COUNTER: u8 = 0x13;
+/// Meters.
+pub const METER: u8 = 0x14;
+/// Tables' meters.
+pub const DIRECT_METER: u8 = 0x15;
+/// Registers.
+pub const REGISTER: u8 = 0x16;
+/// Digests.
+pub const DIGEST: u8 = 0x17;
 
 /// Bits below the kind.
 const BELOW: u32 = 0x00ff_ffff;

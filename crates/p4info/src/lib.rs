@@ -4,7 +4,7 @@
 
 mod actions;
 mod cells;
-mod ids;
+pub mod ids;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -14,7 +14,7 @@ use p4::ir::{NotMade, Program};
 use p4::syntax::ast::Annotation;
 use prost::Message;
 use prost_reflect::text_format::FormatOptions;
-use prost_reflect::{DescriptorPool, DynamicMessage};
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 
 use types::Types;
 
@@ -65,12 +65,16 @@ pub fn info(program: &Program) -> Result<v1::P4Info, Error> {
     Ok(info)
 }
 
-/// p4info as protobuf's text, which `p4runtime-shell` and others read.
-pub fn text(info: &v1::P4Info) -> String {
+/// What protobuf's text of p4info is read and written by.
+fn descriptor() -> MessageDescriptor {
     // What the build has written is what it has made the types of.
     let pool = DescriptorPool::decode(DESCRIBED).expect("the description is the build's own");
-    let of = pool.get_message_by_name("p4.config.v1.P4Info").expect("it describes P4Info");
-    let message = DynamicMessage::decode(of, &*binary(info)).expect("it is a P4Info");
+    pool.get_message_by_name("p4.config.v1.P4Info").expect("it describes P4Info")
+}
+
+/// p4info as protobuf's text, which `p4runtime-shell` and others read.
+pub fn text(info: &v1::P4Info) -> String {
+    let message = DynamicMessage::decode(descriptor(), &*binary(info)).expect("it is a P4Info");
     let options = FormatOptions::new().pretty(true);
     message.to_text_format_with_options(&options) + "\n"
 }
@@ -81,10 +85,8 @@ pub fn text(info: &v1::P4Info) -> String {
 ///
 /// It is neither.
 pub fn read(bytes: &[u8]) -> Result<v1::P4Info, Unreadable> {
-    let pool = DescriptorPool::decode(DESCRIBED).expect("the description is the build's own");
-    let of = pool.get_message_by_name("p4.config.v1.P4Info").expect("it describes P4Info");
     let text = std::str::from_utf8(bytes).ok();
-    let said = match text.map(|text| DynamicMessage::parse_text_format(of, text)) {
+    let said = match text.map(|text| DynamicMessage::parse_text_format(descriptor(), text)) {
         Some(Ok(message)) => return Ok(v1::P4Info::decode(&*message.encode_to_vec())?),
         Some(Err(why)) => Some(why.to_string()),
         None => None,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use p4info::v1 as info;
+use p4info::{ids, v1 as info};
 
 use crate::device::Call;
 use crate::error::Error;
@@ -182,7 +182,7 @@ impl Reader<'_> {
             return Err(bad(name, "action profiles are not supported"));
         }
         for action in &info.actions {
-            let (id, name) = self.id(action.preamble.as_ref(), 0x01)?;
+            let (id, name) = self.id(action.preamble.as_ref(), ids::ACTION)?;
             let mut params = Vec::new();
             for one in &action.params {
                 params.push(param(&params, one.id, &one.name, one.bitwidth)?);
@@ -190,29 +190,29 @@ impl Reader<'_> {
             made.actions.insert(id, Action { name, params });
         }
         for table in &info.tables {
-            let (id, name) = self.id(table.preamble.as_ref(), 0x02)?;
+            let (id, name) = self.id(table.preamble.as_ref(), ids::TABLE)?;
             made.tables.insert(id, read_table(table, name, &made.actions)?);
         }
         for set in &info.value_sets {
-            let (id, name) = self.id(set.preamble.as_ref(), 0x03)?;
+            let (id, name) = self.id(set.preamble.as_ref(), ids::VALUE_SET)?;
             let size = u64::try_from(set.size).map_err(|_| bad(&name, "a negative size"))?;
             let fields = fields(&set.r#match, &name)?;
             made.value_sets.insert(id, ValueSet { name, fields, size });
         }
         self.counters_and_meters(&mut made)?;
         for one in &info.registers {
-            let (id, name) = self.id(one.preamble.as_ref(), 0x16)?;
+            let (id, name) = self.id(one.preamble.as_ref(), ids::REGISTER)?;
             let of = Resolver::new(&self.named, &name).resolve(one.type_spec.as_ref(), 0)?;
             let size = cells(one.size.into(), &name)?;
             made.registers.insert(id, Register { name, size, of });
         }
         for one in &info.digests {
-            let (id, name) = self.id(one.preamble.as_ref(), 0x17)?;
+            let (id, name) = self.id(one.preamble.as_ref(), ids::DIGEST)?;
             let of = Resolver::new(&self.named, &name).resolve(one.type_spec.as_ref(), 0)?;
             made.digests.insert(id, Register { name, size: 1, of });
         }
         for one in &info.controller_packet_metadata {
-            let (_, name) = self.id(one.preamble.as_ref(), 0x04)?;
+            let (_, name) = self.id(one.preamble.as_ref(), ids::CONTROLLER_HEADER)?;
             let mut params = Vec::new();
             for one in &one.metadata {
                 params.push(param(&params, one.id, &one.name, one.bitwidth)?);
@@ -227,9 +227,9 @@ impl Reader<'_> {
     }
 
     /// The id and the name of something. An id is there once, and says of which kind it is.
-    fn id(&mut self, preamble: Option<&info::Preamble>, kind: u32) -> Result<(u32, String), Error> {
+    fn id(&mut self, preamble: Option<&info::Preamble>, kind: u8) -> Result<(u32, String), Error> {
         let preamble = preamble.ok_or(Error::NotSet("a preamble in p4info"))?;
-        if preamble.id >> 24 != kind {
+        if preamble.id >> 24 != u32::from(kind) {
             return Err(bad(&preamble.name, "its id is one of another kind"));
         }
         if !self.ids.insert(preamble.id) {
@@ -242,25 +242,25 @@ impl Reader<'_> {
         let info = self.info;
         let plain = info::meter_spec::Type::TwoRateThreeColor;
         for one in &info.counters {
-            let (id, name) = self.id(one.preamble.as_ref(), 0x12)?;
+            let (id, name) = self.id(one.preamble.as_ref(), ids::COUNTER)?;
             let size = cells(one.size, &name)?;
             made.counters.insert(id, Array { name, size, meter: plain });
         }
         for one in &info.meters {
-            let (id, name) = self.id(one.preamble.as_ref(), 0x14)?;
+            let (id, name) = self.id(one.preamble.as_ref(), ids::METER)?;
             let size = cells(one.size, &name)?;
             let meter = one.spec.as_ref().map_or(plain, info::MeterSpec::r#type);
             made.meters.insert(id, Array { name, size, meter });
         }
         let mut direct = BTreeMap::new();
         for one in &info.direct_counters {
-            let (id, name) = self.id(one.preamble.as_ref(), 0x13)?;
+            let (id, name) = self.id(one.preamble.as_ref(), ids::DIRECT_COUNTER)?;
             let table = table_of(made, one.direct_table_id, &name)?;
             table.counter = true;
             direct.insert(id, one.direct_table_id);
         }
         for one in &info.direct_meters {
-            let (id, name) = self.id(one.preamble.as_ref(), 0x15)?;
+            let (id, name) = self.id(one.preamble.as_ref(), ids::DIRECT_METER)?;
             let table = table_of(made, one.direct_table_id, &name)?;
             table.meter = Some(one.spec.as_ref().map_or(plain, info::MeterSpec::r#type));
             direct.insert(id, one.direct_table_id);
