@@ -101,10 +101,7 @@ impl Run<'_, '_> {
     /// The elements of a register, all zeros at first.
     fn register(&mut self, at: usize) -> &mut Vec<Value> {
         let object = &self.machine.made.objects[at];
-        let size = match object.arguments.first().and_then(Expression::constant) {
-            Some(Value::Integer(size)) => size.to_usize().unwrap_or_default(),
-            _ => 0,
-        };
+        let size = usize::try_from(object.elements()).unwrap_or_default();
         let zero = match object.types.first() {
             Some(of) => self.program.initial(of),
             None => Value::Integer(BigInt::ZERO),

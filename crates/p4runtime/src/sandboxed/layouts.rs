@@ -211,14 +211,20 @@ impl Maps<'_> {
         Ok(TableAt { name: table.name.clone(), at, actions: table.order.clone() })
     }
 
+    /// The array of this name, which must have so many cells.
+    fn cells(&self, of: &str, name: &str, sizes: (u32, u32), wants: u64) -> Result<u32, Refused> {
+        let (map, found) = self.fitting(of, name, MapKind::Array, sizes)?;
+        let has = found.max_entries;
+        if u64::from(has) < wants {
+            return invalid(format!("{of}: its map has {has} cells, by p4info it has {wants}"));
+        }
+        Ok(map)
+    }
+
     fn array(&self, kind: &str, array: &pipeline::Array, cell: u32) -> Result<ArrayAt, Refused> {
         let of = format!("{kind} `{}`", array.name);
         let sizes = (4, cell);
-        let (map, found) = self.fitting(&of, &map_name(&array.name), MapKind::Array, sizes)?;
-        if u64::from(found.max_entries) < array.size {
-            let (has, wants) = (found.max_entries, array.size);
-            return invalid(format!("{of}: its map has {has} cells, by p4info it has {wants}"));
-        }
+        let map = self.cells(&of, &map_name(&array.name), sizes, array.size)?;
         Ok(ArrayAt { name: array.name.clone(), map, size: array.size })
     }
 
@@ -228,12 +234,7 @@ impl Maps<'_> {
         let name = map_name(&register.name);
         let (map, bytes) = if flatten(&register.of, &mut leaves) {
             let bytes = lay_element(&mut leaves);
-            let (map, found) = self.fitting(&of, &name, MapKind::Array, (4, bytes))?;
-            if u64::from(found.max_entries) < register.size {
-                let (has, wants) = (found.max_entries, register.size);
-                return invalid(format!("{of}: its map has {has} cells, by p4info it has {wants}"));
-            }
-            (map, bytes)
+            (self.cells(&of, &name, (4, bytes), register.size)?, bytes)
         } else {
             // The program has it, and nobody reads it.
             let found = self.find(&name).map(|(at, map)| (at, map.value_size));

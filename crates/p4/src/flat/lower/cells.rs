@@ -106,11 +106,7 @@ impl Lower<'_> {
             let (from, size) = (leaf.offset as usize, storage(leaf.width).0 as usize);
             covered[from..from + size].fill(true);
         }
-        // Between numbers there are zeros.
-        let zero = self.build.constant(0);
-        for (at, _) in (0..).zip(&covered).filter(|(_, covered)| !**covered) {
-            self.store(memory, at, 1, zero);
-        }
+        self.store_gaps(memory, &covered);
         let id = self.build.constant(u64::from(digest.id));
         let size = self.build.constant(u64::from(digest.size));
         self.build.op(Op::Call(helper::DIGEST, vec![id, memory, size]));

@@ -24,6 +24,14 @@ impl Lower<'_> {
         self.build.op(Op::Store { base, offset: offset as i16, size, value });
     }
 
+    /// Stores zeros between numbers: where nothing covers the bytes of what the next call is told.
+    pub(super) fn store_gaps(&mut self, base: ValueId, covered: &[bool]) {
+        let zero = self.build.constant(0);
+        for (at, _) in (0..).zip(covered).filter(|(_, covered)| !**covered) {
+            self.store(base, at, 1, zero);
+        }
+    }
+
     /// Stores a number as C has it.
     pub(super) fn store_leaf(
         &mut self,

@@ -175,13 +175,7 @@ impl Lower<'_> {
             self.store(key, 0, 4, bits);
             cover(0, 4);
         }
-        // Between parts there are zeros.
-        let zero = self.build.constant(0);
-        for (at, covered) in (0..).zip(&covered) {
-            if !covered {
-                self.store(key, at, 1, zero);
-            }
-        }
+        self.store_gaps(key, &covered);
         key
     }
 
