@@ -365,8 +365,12 @@ impl Checker<'_> {
             _ => {
                 let known: &[&str] = match &of.of {
                     Type::Stack(..) => &["push_front", "pop_front"],
-                    other if self.is_header(other) && !self.is_plain_header(other) => &["isValid"],
-                    other if self.is_header(other) => &["isValid", "setValid", "setInvalid"],
+                    other if self.is_header_or_union(other) && !self.is_plain_header(other) => {
+                        &["isValid"]
+                    }
+                    other if self.is_header_or_union(other) => {
+                        &["isValid", "setValid", "setInvalid"]
+                    }
                     _ => &[],
                 };
                 self.no_member(name, &of.of, known.iter().map(|one| (*one).into()))

@@ -93,7 +93,7 @@ impl Checker<'_> {
     /// `{#}`
     pub(super) fn invalid(&mut self, span: Span, wanted: Option<&Type>) -> Checked<Expression> {
         let Some(of) = wanted else { return self.unknown_type(span) };
-        if !self.is_header(of) {
+        if !self.is_header_or_union(of) {
             let what = self.describe(of);
             return self.wrong(span, format!("{{#}} is a header that is not valid, and no {what}"));
         }

@@ -36,7 +36,7 @@ impl Checker<'_> {
                 Ok(self.field(span, of, at, to))
             }
             None => {
-                if self.is_header(&of.of) && &*name.text == "isValid" {
+                if self.is_header_or_union(&of.of) && &*name.text == "isValid" {
                     let told = Diagnostic::error(name.span, "`isValid` is called");
                     return self.refuse(told.help("write `isValid()`"));
                 }
@@ -111,7 +111,7 @@ impl Checker<'_> {
         of: &Expression,
         name: &str,
     ) -> Option<Checked<Expression>> {
-        if name == "isValid" && self.is_header(&of.of) {
+        if name == "isValid" && self.is_header_or_union(&of.of) {
             let kind = ExpressionKind::IsValid(Box::new(of.clone()));
             return Some(Ok(Expression { span, of: Type::Bool, kind }));
         }

@@ -99,7 +99,7 @@ impl Checker<'_> {
         };
         let of = self.type_of(of)?;
         let size = self.program.size_of(&of).filter(|(least, most)| least == most);
-        let Some((bits, _)) = size.filter(|_| self.is_header(&of)) else {
+        let Some((bits, _)) = size.filter(|_| self.is_header_or_union(&of)) else {
             let what = self.describe(&of);
             return self.wrong(call.span, format!("{what} is no header of one size"));
         };
@@ -148,7 +148,7 @@ impl Checker<'_> {
     fn is_emitted(&self, of: &Type) -> bool {
         match of {
             Type::Stack(..) => true,
-            Type::Record(_) if self.is_header(of) => true,
+            Type::Record(_) if self.is_header_or_union(of) => true,
             Type::Record(_) => self.program.parts(of).iter().all(|one| self.is_emitted(one)),
             Type::Tuple(all) => all.iter().all(|one| self.is_emitted(one)),
             _ => false,

@@ -98,7 +98,7 @@ impl<'c> Checker<'c> {
             TypeKind::Named(name, arguments) => return self.named_type(name, arguments),
             TypeKind::Stack(element, size) => {
                 let of = self.type_of(element)?;
-                if !self.is_header(&of) && !matches!(of, Type::Parameter(_)) {
+                if !self.is_header_or_union(&of) && !matches!(of, Type::Parameter(_)) {
                     let what = self.describe(&of);
                     let wrong = Diagnostic::error(element.span, "only headers can be stacked");
                     let wrong = wrong.label(format!("this is {what}"));
@@ -223,7 +223,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    pub(super) fn is_header(&self, of: &Type) -> bool {
+    pub(super) fn is_header_or_union(&self, of: &Type) -> bool {
         self.record(of).is_some_and(|record| record.kind != RecordKind::Struct)
     }
 

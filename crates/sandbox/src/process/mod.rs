@@ -55,7 +55,7 @@ pub use error::StartError;
 #[doc(hidden)]
 pub use filter::filtered;
 pub use isolation::Isolation;
-pub use policy::{BackOff, Config, Policy};
+pub use policy::{BackOff, Config, DigestRate, Policy};
 pub use sandbox::{Answer, Busy, Decision, Lie, Packet, Reason, Sandbox, Status};
 pub use spawn::Launcher;
 pub use swap::{Expected, Prepared, Preparer, SelfTest};

@@ -46,6 +46,15 @@ impl BackOff {
     }
 }
 
+/// How many digests a program may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DigestRate {
+    /// So many a second.
+    pub rate: u32,
+    /// So many at once.
+    pub burst: u32,
+}
+
 /// How a tenant's program is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
@@ -61,8 +70,8 @@ pub struct Config {
     pub limits: Limits,
     /// When a process is started again.
     pub back_off: BackOff,
-    /// Digests that a program may send: so many a second, and so many at once.
-    pub digests: (u32, u32),
+    /// Digests that a program may send.
+    pub digests: DigestRate,
     /// Hundredths of a processor that the process may take, where there are control groups; None is all
     /// that nobody else wants.
     pub cpu: Option<u32>,
@@ -81,7 +90,7 @@ impl Default for Config {
             spin: Duration::from_micros(50),
             limits: Limits::default(),
             back_off: BackOff::default(),
-            digests: (10_000, 1000),
+            digests: DigestRate { rate: 10_000, burst: 1000 },
             cpu: None,
             load_time: Duration::from_secs(30),
             answer_time: Duration::from_secs(2),

@@ -125,7 +125,8 @@ fn digests_come_in_their_order() {
 /// verdicts all the same.
 #[test]
 fn a_flood_of_digests_is_dropped_and_counted() {
-    let config = sandbox::process::Config { digests: (1, 500), ..patient() };
+    let digests = sandbox::process::DigestRate { rate: 1, burst: 500 };
+    let config = sandbox::process::Config { digests, ..patient() };
     let mut sandbox = sandbox(&bytes(&compiled(1, 100)), config);
     let mut traffic = Traffic::new();
     until("both limits are met", || {

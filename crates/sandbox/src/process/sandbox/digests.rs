@@ -29,7 +29,7 @@ pub(super) struct Digests {
 
 impl Digests {
     pub(super) fn new(config: &Config, digests: &[p4::object::Digest]) -> Self {
-        let (rate, burst) = (u64::from(config.digests.0), u64::from(config.digests.1));
+        let (rate, burst) = (config.digests.rate.into(), config.digests.burst.into());
         let rates = Rates { cir: rate, cburst: burst, pir: rate, pburst: burst };
         let mut all = Self {
             sizes: Vec::new(),
