@@ -84,10 +84,11 @@ fn operations(
         Change::Register { id, at, data } => {
             let register = layouts.registers.get(id).ok_or_else(strange)?;
             let value = register.value(data).ok_or_else(strange)?;
+            let map = register.map.ok_or_else(strange)?;
             let all = at.map_or(0..register.size, |at| at..at + 1);
             let put = |at: u64| {
                 let key = object::Key::index(at as u32);
-                Operation::Put(object::Entry { map: register.map, key, value: value.clone() })
+                Operation::Put(object::Entry { map, key, value: value.clone() })
             };
             batch.extend(all.map(put));
         }

@@ -30,7 +30,8 @@ pub(super) struct TableAt {
 #[derive(Debug)]
 pub(super) struct RegisterAt {
     pub(super) name: String,
-    pub(super) map: u32,
+    /// None: the program has no such map, since nobody can read what would be in it.
+    pub(super) map: Option<u32>,
     pub(super) leaves: Vec<Leaf>,
     pub(super) bytes: u32,
     pub(super) of: Type,
@@ -234,12 +235,12 @@ impl Maps<'_> {
         let name = map_name(&register.name);
         let (map, bytes) = if flatten(&register.of, &mut leaves) {
             let bytes = lay_element(&mut leaves);
-            (self.cells(&of, &name, (4, bytes), register.size)?, bytes)
+            (Some(self.cells(&of, &name, (4, bytes), register.size)?), bytes)
         } else {
             // The program has it, and nobody reads it.
-            let found = self.find(&name).map(|(at, map)| (at, map.value_size));
             leaves.clear();
-            found.unwrap_or_default()
+            let found = self.find(&name);
+            (found.map(|(at, _)| at), found.map_or(0, |(_, map)| map.value_size))
         };
         let (of, size) = (register.of.clone(), register.size);
         Ok(RegisterAt { name: register.name.clone(), map, leaves, bytes, of, size })

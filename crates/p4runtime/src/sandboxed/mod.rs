@@ -190,9 +190,11 @@ impl<R: Runner> Device for Sandboxed<R> {
     fn registers(&mut self, register: u32, cells: Range<u64>) -> Result<Vec<Data>, Refused> {
         let none = || Refused::Invalid(format!("there is no register {register:#x}"));
         let of = self.layouts()?.registers.get(&register).ok_or_else(none)?;
+        let nothing = || Refused::Invalid(format!("the program keeps no register `{}`", of.name));
+        let map = of.map.ok_or_else(nothing)?;
         let mut state = self.plane.lock();
         let running = state.running.as_mut().ok_or_else(no_program)?;
-        let values = array(running, of.map, cells)?;
+        let values = array(running, map, cells)?;
         let strange = || Refused::Invalid(format!("register `{}` holds another type", of.name));
         values.iter().map(|value| of.data(value).ok_or_else(strange)).collect()
     }
@@ -249,8 +251,9 @@ fn carry_over(
             (&other.name, &other.of, other.size, other.bytes)
                 == (&register.name, &register.of, register.size, register.bytes)
         });
-        let Some(other) = same.filter(|other| other.bytes > 0) else { continue };
-        copy(old, (register.map, register.size), new, other.map, &register.name)?;
+        let maps = same.and_then(|other| register.map.zip(other.map));
+        let Some((from, to)) = maps.filter(|_| register.bytes > 0) else { continue };
+        copy(old, (from, register.size), new, to, &register.name)?;
     }
     for (id, counter) in &before.counters {
         let same = after

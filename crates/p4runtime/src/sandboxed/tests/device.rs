@@ -10,7 +10,8 @@ use crate::device::{
     Call, Change, Device, Direct, Entry, Event, Initial, Key, Match, Packet, Refused,
 };
 use crate::sandboxed::{InProcess, Plane, Sandboxed};
-use crate::{Pipeline, values};
+use crate::types::Type;
+use crate::{Pipeline, Register, values};
 
 const PROGRAM: &str = "
 #include <ubpf_model.p4>
@@ -196,6 +197,23 @@ fn registers_are_written_read_and_carried_over() {
     let (prepared, _) = bench.device.prepare(&bench.pipeline, &bench.object).unwrap();
     bench.device.commit(prepared, &[], false).unwrap();
     assert_eq!(bench.device.registers(pairs, 0..3).unwrap(), vec![zero; 3]);
+}
+
+/// p4info may say that there are headers in a register, and nothing in the program is like that.
+#[test]
+fn a_register_without_a_map_has_none_of_another() {
+    const HEADERS: u32 = 0x1600_00ff;
+    let mut bench = bench();
+    let of = Type::Header(Vec::new());
+    let register = Register { name: "c.headers".into(), size: 1, of };
+    bench.pipeline.registers.insert(HEADERS, register);
+    let (prepared, _) = bench.device.prepare(&bench.pipeline, &bench.object).unwrap();
+    bench.device.commit(prepared, &[], true).unwrap();
+    let refused = bench.device.registers(HEADERS, 0..1).unwrap_err();
+    assert_eq!(refused, Refused::Invalid("the program keeps no register `c.headers`".into()));
+    let (at, data) = (Some(0), Data::Header(None));
+    let write = Change::Register { id: HEADERS, at, data };
+    assert!(matches!(bench.device.apply(&[write], false)[..], [Err(Refused::Invalid(_))]));
 }
 
 #[test]
