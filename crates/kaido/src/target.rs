@@ -2,10 +2,29 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use tempfile::NamedTempFile;
+
+use crate::failure::Failure;
+
+/// Refuses to write over what was read, whatever it is called there.
+pub(crate) fn is_none_of<'p>(
+    to: &Path,
+    read: impl IntoIterator<Item = &'p Path>,
+) -> Result<(), Failure> {
+    let which = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let Some(place) = which(to) else { return Ok(()) };
+    match read.into_iter().find(|one| which(one) == Some(place)) {
+        None => Ok(()),
+        Some(one) => {
+            let (to, one) = (to.display(), one.display());
+            Err(Failure::usage(anyhow!("{to} is {one}, which is read here: write another file")))
+        }
+    }
+}
 
 /// A file that will be written.
 pub(crate) enum Target {

@@ -6,7 +6,7 @@ use num_traits::Num;
 /// A literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Integer {
-    /// Its value, never negative.
+    /// Its value. Signed digits that are not decimal are two's complement: `8s0xff` is -1.
     pub value: BigInt,
     /// Its bits, and whether they are signed; none for one of any precision.
     pub width: Option<(u32, bool)>,
@@ -58,12 +58,16 @@ pub(crate) fn parse(text: &str) -> Result<Integer, BadInteger> {
         return Err(BadInteger::TooLarge(digits.len() as u64));
     }
     let value = BigInt::from_str_radix(&digits, base).map_err(|_| BadInteger::Empty)?;
-    match width {
-        Some((bits, signed)) if value.bits() > u64::from(bits - u32::from(signed)) => {
-            Err(BadInteger::TooLarge(value.bits() + u64::from(signed)))
-        }
-        _ => Ok(Integer { value, width }),
+    let Some((bits, signed)) = width else { return Ok(Integer { value, width }) };
+    if value.bits() <= u64::from(bits - u32::from(signed)) {
+        return Ok(Integer { value, width });
     }
+    // The least number can only be written as this one's negation: `-8s128`.
+    let is_least = value == BigInt::from(1) << (bits - u32::from(signed));
+    if signed && value.bits() <= u64::from(bits) && (base != 10 || is_least) {
+        return Ok(Integer { value: value - (BigInt::from(1) << bits), width });
+    }
+    Err(BadInteger::TooLarge(value.bits() + u64::from(signed)))
 }
 
 #[cfg(test)]
@@ -85,6 +89,10 @@ mod tests {
         is("08", 8, None);
         is("0w0", 0, Some((0, false)));
         is("4w0b0___1", 1, Some((4, false)));
+        is("8s0b1010_1010", -86, Some((8, true)));
+        is("8s0x80", -128, Some((8, true)));
+        is("8s128", -128, Some((8, true)));
+        is("1s1", -1, Some((1, true)));
         let wide = parse("128w0xffffffffffffffffffffffffffffffff").unwrap();
         assert_eq!(wide.value, (BigInt::from(1) << 128) - 1);
     }
@@ -100,7 +108,8 @@ mod tests {
             ("99999w1", BadInteger::Width),
             ("99999999999w1", BadInteger::Width),
             ("8w256", BadInteger::TooLarge(9)),
-            ("8s128", BadInteger::TooLarge(9)),
+            ("8s129", BadInteger::TooLarge(9)),
+            ("8s0x100", BadInteger::TooLarge(10)),
         ] {
             assert_eq!(parse(text), Err(why), "{text}");
         }

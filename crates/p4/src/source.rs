@@ -57,6 +57,11 @@ impl Sources {
         Some(self.files.len() - 1)
     }
 
+    /// The files' names, the program's first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|file| &*file.name)
+    }
+
     pub(crate) fn file(&self, index: usize) -> &File {
         &self.files[index]
     }

@@ -62,7 +62,7 @@ pub(crate) fn run(
         }
     }
     let value = json!({
-        "lab": imported.lab, "file": out, "topology": imported.topology, "notes": imported.notes,
+        "lab": imported.lab, "file": out.map(|out| out.display().to_string()), "topology": imported.topology, "notes": imported.notes,
     });
     output.print(&value, |_| match out {
         Some(out) => format!("lab {} is in {}", imported.lab, out.display()),

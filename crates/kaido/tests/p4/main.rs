@@ -237,7 +237,10 @@ fn what_has_no_code_is_told_and_leaves_nothing() {
     says(&kaido(&["compile", "bad.p4"], here.path()), 2, &["bad.p4:13", "has no `bb`"]);
     let why = ["half.p4:", "are no whole bytes", "help: "];
     says(&kaido(&["compile", "half.p4"], here.path()), 2, &why);
-    says(&kaido(&["compile", "p.p4", "-o", "p.p4"], here.path()), 2, &["is the program itself"]);
+    for same in ["p.p4", "./p.p4"] {
+        let told = kaido(&["compile", "p.p4", "-o", same], here.path());
+        says(&told, 2, &["p.p4, which is read here: write another file"]);
+    }
     let nowhere = kaido(&["compile", "p.p4", "-o", "none/p.o"], here.path());
     says(&nowhere, 1, &["cannot write none/p.o: there is no folder none"]);
     let left = std::fs::read_dir(here.path()).expect("a folder").count();

@@ -383,6 +383,11 @@ fn captures_go_through_programs() {
     assert_eq!(left, [(1000, &packets[0]), (4000, &packets[3])]);
     assert_eq!(contents.interfaces[0].name, "port 5");
     says(&run(&["--entries", "bad.txt"]), 2, &["bad.txt: line 2: field `dport`: `70000`"]);
+    for read in ["./in.pcapng", "firewall.p4", "./rules.txt"] {
+        let over = ["run", "firewall.p4", "--pcap", "in.pcapng", "--entries", "rules.txt", "--out"];
+        let told = kaido(&[&over[..], &[read]].concat(), here.path());
+        says(&told, 2, &["which is read here: write another file"]);
+    }
     says(&run(&["--entries", "nothing.txt"]), 2, &["nothing.txt: line 1: a table is expected"]);
     let other = kaido(&["run", "firewall.p4", "--pcap", "rules.txt"], here.path());
     says(&other, 2, &["rules.txt is neither a pcap nor a pcapng file"]);

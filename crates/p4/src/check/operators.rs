@@ -1,5 +1,6 @@
 //! Operators, casts and slices (P4_16 specification, sections 8.5 to 8.11).
 
+use num_bigint::Sign;
 use num_traits::ToPrimitive;
 
 use super::{Checked, Checker, Told};
@@ -8,6 +9,8 @@ use crate::ir::arithmetic::{self, Undefined};
 use crate::ir::{Binary, Expression, ExpressionKind, Type, Unary, Value};
 use crate::source::Span;
 use crate::syntax::ast;
+
+const BELOW_ZERO: &str = "this shifts by less than zero";
 
 impl Checker<'_> {
     pub(super) fn unary(
@@ -146,6 +149,9 @@ impl Checker<'_> {
             let told = Diagnostic::error(right.span, "a shift by a signed number");
             return self.refuse(told.help("cast it to bit<…>: a shift has no direction to choose"));
         }
+        if matches!(right.constant(), Some(Value::Integer(by)) if by.sign() == Sign::Minus) {
+            return self.refuse(Diagnostic::error(right.span, BELOW_ZERO));
+        }
         if left.of == Type::Integer && right.constant().is_none() {
             let told = Diagnostic::error(left.span, "this number has no width to be shifted in");
             return self.refuse(told.help("give it one, as 32w1 has"));
@@ -164,7 +170,7 @@ impl Checker<'_> {
             Ok(value) => return Ok(super::constant(span, of, value)),
             Err(Undefined::DivisionByZero) => "this divides by zero",
             Err(Undefined::NegativeDivision) => "numbers below zero are not divided in P4",
-            Err(Undefined::NegativeShift) => "this shifts by less than zero",
+            Err(Undefined::NegativeShift) => BELOW_ZERO,
             Err(Undefined::TooLarge) => "this number is too large",
             Err(Undefined::Types) => "this operator is not for these types",
         };

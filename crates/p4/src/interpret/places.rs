@@ -37,8 +37,15 @@ impl Run<'_, '_> {
                 self.place(inner)?.and(Step::Field(*at, blank))
             }
             K::Slice(inner, high, low) => {
-                let step = Step::Slice(*high, *low, inner.of.clone());
-                self.place(inner)?.and(step)
+                let mut place = self.place(inner)?;
+                match place.steps.last_mut() {
+                    // Bits of bits.
+                    Some(Step::Slice(last, first, _)) => {
+                        (*last, *first) = (*first + high, *first + low)
+                    }
+                    _ => place.steps.push(Step::Slice(*high, *low, inner.of.clone())),
+                }
+                place
             }
             K::Element(inner, index) => {
                 let place = self.place(inner)?;

@@ -55,12 +55,17 @@ pub(super) fn write(lines: &Lines, count: usize) -> Result<Vec<(String, Vec<u8>)
     Ok(all)
 }
 
-/// The lines of a table; none if there is none, or nobody can read it.
-pub(super) fn read(table: &[u8], line_strings: &[u8], strings: &[u8]) -> Lines {
-    read_all(table, line_strings, strings).unwrap_or_default()
+/// The lines of a table for so many instructions; none if there is none, or nobody can read it.
+pub(super) fn read(count: usize, table: &[u8], line_strings: &[u8], strings: &[u8]) -> Lines {
+    read_all(count, table, line_strings, strings).unwrap_or_default()
 }
 
-fn read_all(table: &[u8], line_strings: &[u8], strings: &[u8]) -> gimli::Result<Lines> {
+fn read_all(
+    count: usize,
+    table: &[u8],
+    line_strings: &[u8],
+    strings: &[u8],
+) -> gimli::Result<Lines> {
     let mut lines = Lines::default();
     if table.is_empty() {
         return Ok(lines);
@@ -95,13 +100,18 @@ fn read_all(table: &[u8], line_strings: &[u8], strings: &[u8]) -> gimli::Result<
                 lines.files.len() - 1
             }
         };
+        let at = row.address() as usize / Instruction::SIZE;
+        // Addresses only go on within a sequence (DWARF 5, section 6.2.5).
+        if at >= count || lines.rows.last().is_some_and(|before| at < before.at) {
+            continue;
+        }
         let number = |number: Option<u64>| u32::try_from(number.unwrap_or(0)).unwrap_or(0);
         let column = match row.column() {
             gimli::ColumnType::Column(column) => number(Some(column.get())),
             gimli::ColumnType::LeftEdge => 0,
         };
         lines.rows.push(LineRow {
-            at: row.address() as usize / Instruction::SIZE,
+            at,
             file: place,
             line: number(row.line().map(std::num::NonZero::get)),
             column,

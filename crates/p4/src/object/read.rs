@@ -59,8 +59,9 @@ pub fn read(bytes: &[u8]) -> Result<Object, BadObject> {
     let digests = digests::decode(section(DIGESTS)?)?;
     let info = section(INFO)?.to_vec();
     let keys = keys::decode(section(KEYS)?)?;
-    let lines =
-        lines::read(section(".debug_line")?, section(".debug_line_str")?, section(".debug_str")?);
+    let [table, line_strings, strings] =
+        [".debug_line", ".debug_line_str", ".debug_str"].map(section);
+    let lines = lines::read(code.len(), table?, line_strings?, strings?);
     Ok(Object { code, entry, functions, maps, entries, info, keys, digests, lines })
 }
 

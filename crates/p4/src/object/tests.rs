@@ -172,7 +172,31 @@ mod any_bytes {
 
     use super::*;
 
+    /// An object with a line table, and where that is.
+    fn with_lines() -> (Vec<u8>, std::ops::Range<usize>) {
+        let mut object = program(&[one(0xb7, 0, 0, 0, 7), one(0xb7, 1, 0, 0, 7), EXIT]);
+        let row = |at| LineRow { at, file: 0, line: 7 * at as u32 + 1, column: 1 };
+        object.lines = Lines { files: vec!["a.p4".into()], rows: vec![row(0), row(1), row(2)] };
+        let bytes = write(&object).expect("an object");
+        let tables = lines::write(&object.lines, object.code.len()).expect("a table");
+        let table = tables.into_iter().find(|(name, _)| name == ".debug_line").expect("a table").1;
+        let at = bytes.windows(table.len()).position(|part| part == table).expect("it is there");
+        (bytes, at..at + table.len())
+    }
+
     proptest! {
+        /// What is read of a damaged table can be written again.
+        #[test]
+        fn are_lines_or_none(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
+            let (mut bytes, table) = with_lines();
+            for (at, byte) in changes {
+                bytes[table.start + at.index(table.len())] = byte;
+            }
+            if let Ok(object) = read(&bytes) {
+                write(&object).expect("what was read");
+            }
+        }
+
         /// A damaged object is refused, or is an object.
         #[test]
         fn are_read_or_refused(changes in prop::collection::vec((0..BY_CLANG.len(), any::<u8>()), 1..20)) {

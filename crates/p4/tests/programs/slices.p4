@@ -20,6 +20,8 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
         hdr.h.a[15:12] = 4w5;
         turn(hdr.h.d[5:2]);
         hdr.h.s[0:0] = ~hdr.h.s[0:0];
+        hdr.h.a[11:4][7:4] = 4w0xe;
+        turn(hdr.h.b[15:8][3:0]);
     }
 }
 

@@ -1,23 +1,22 @@
 //! `kaido p4 compile`: programs as objects.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use p4::object;
 use serde_json::json;
 
 use crate::cli::P4Program;
 use crate::failure::{Done, Failure};
 use crate::output::{Output, counted};
-use crate::target::Target;
+use crate::target::{self, Target};
 
 pub(super) fn run(program: &P4Program, to: Option<PathBuf>, output: &Output) -> Done {
     let (checked, mut compiled) = super::compiled(program, output)?;
     let to = to.unwrap_or_else(|| program.file.with_extension("o"));
-    if to == program.file {
-        return Err(Failure::usage(anyhow!("`{}` is the program itself", to.display())));
-    }
+    let included = checked.sources.names().map(Path::new);
+    target::is_none_of(&to, included.chain([&*program.file]))?;
     compiled.object.info = p4info::binary(&super::control_plane(&checked, program)?);
     let bytes = object::write(&compiled.object).map_err(Failure::failed)?;
     let cannot = || format!("cannot write {}", to.display());
@@ -25,7 +24,7 @@ pub(super) fn run(program: &P4Program, to: Option<PathBuf>, output: &Output) -> 
     written.with_context(cannot).map_err(Failure::failed)?;
     let object = &compiled.object;
     let said = json!({
-        "object": to,
+        "object": to.display().to_string(),
         "instructions": object.code.len(),
         "maps": object.maps.len(),
         "bytes": bytes.len(),

@@ -27,7 +27,7 @@ pub(super) fn run(program: &P4Program, output: &Output) -> Done {
         MapKind::Ternary => "ternary",
     };
     let said = json!({
-        "program": file,
+        "program": file.display().to_string(),
         "maps": object.maps.iter().map(|map| json!({
             "name": map.name,
             "kind": kind(map.kind),

@@ -51,7 +51,7 @@ fn check(program: &P4Program, output: &Output) -> Done {
     let made = checked.program.elaborate().map_err(Failure::usage)?;
     let tables: Vec<&str> = made.tables.iter().map(|(_, name)| &**name).collect();
     let said = json!({
-        "program": program.file,
+        "program": program.file.display().to_string(),
         "tables": tables,
         "warnings": all_as_json(&checked.diagnostics, &checked.sources),
     });

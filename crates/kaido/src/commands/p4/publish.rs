@@ -11,7 +11,8 @@ use crate::output::{Output, counted};
 pub(super) fn run(options: &Options, output: &Output) -> Done {
     let mut printed = Ok(());
     let begun = |Begun { file, keys }: &Begun| {
-        let said = json!({ "file": file, "keys": keys, "every_ms": options.every });
+        let said =
+            json!({ "file": file.display().to_string(), "keys": keys, "every_ms": options.every });
         printed = output.print(&said, |_| {
             let (keys, file) = (counted(keys.len(), "key"), file.display());
             format!("{keys} in {file}, every {} ms; Ctrl-C ends it", options.every)

@@ -111,7 +111,7 @@ impl Watched {
                 })
             })
             .collect();
-        let json = json!({ "file": file, "state": state, "heartbeats": said.beat, "keys": keys });
+        let json = json!({ "file": file.display().to_string(), "state": state, "heartbeats": said.beat, "keys": keys });
         output.print(&json, |_| {
             let row = |key: &Value| {
                 let text = |of: &Value| match of {

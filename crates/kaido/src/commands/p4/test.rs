@@ -87,7 +87,7 @@ pub(super) fn run(program: &P4Program, tests: &[PathBuf], output: &Output) -> Do
         .map(|Tried { file, lines, failures, endless }| {
             let failures = failures.iter();
             json!({
-                "test": file,
+                "test": file.display().to_string(),
                 "lines": lines,
                 "endless": endless,
                 "failures": failures.map(|one| json!({ "line": one.line, "why": one.why })).collect::<Vec<_>>(),

@@ -66,6 +66,8 @@ fn what_is_wrong_is_told() {
         ("", "hdr.ip.ttl = (bit<8>)meta.s; int<4> x = (int<4>)hdr.ip.ttl;", "in two casts"),
         ("", "return 1;", "nothing is returned from here"),
         ("", "bit<8> v = hdr.ip.ttl << meta.s;", "a shift by a signed number"),
+        ("", "bit<8> v = hdr.ip.ttl << (3 - 5);", "shifts by less than zero"),
+        ("", "hdr.ip.ttl >>= -1;", "shifts by less than zero"),
         ("action a(bit<8> x) { x = 1; }", "", "cannot be changed"),
         ("action a(bit<8> x, in bit<8> y) { }", "", "stands too late"),
         ("action a() { a(); }", "", "no recursion"),

@@ -1,7 +1,7 @@
 //! Captures through programs.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -11,7 +11,7 @@ use p4runtime::{Plane, Running};
 
 use crate::cli::P4Run;
 use crate::failure::Failure;
-use crate::target::Target;
+use crate::target::{self, Target};
 
 /// The largest capture.
 const LARGEST: u64 = 1 << 30;
@@ -39,11 +39,9 @@ pub(super) fn run(
     let target = match &options.out {
         None => None,
         Some(file) => {
-            if options.pcap.as_ref() == Some(file) {
-                let why =
-                    anyhow!("`{}` is the capture itself: give `--out` another", file.display());
-                return Err(Failure::usage(why));
-            }
+            let given = [&options.pcap, &options.entries, &options.p4info, &options.vm_info];
+            let given = given.into_iter().flatten().chain([&options.program.file]);
+            target::is_none_of(file, given.map(PathBuf::as_path))?;
             let cannot = || format!("cannot write {}", file.display());
             Some(Target::of(file).with_context(cannot).map_err(Failure::failed)?)
         }

@@ -28,7 +28,7 @@ pub(super) fn begun(
         "p4runtime": address,
         "device_id": device,
         "cpu_port": options.cpu_port,
-        "vm_info": options.vm_info,
+        "vm_info": options.vm_info.as_ref().map(|file| file.display().to_string()),
         "vm_keys": keys,
     });
     output.print(&said, |_| {
