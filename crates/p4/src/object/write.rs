@@ -1,15 +1,17 @@
 //! Writes objects.
 
 use ::object::elf::R_BPF_64_64;
-use ::object::write::{Object as File, Relocation, StandardSection, Symbol, SymbolSection};
+use ::object::write::{
+    Object as File, Relocation, SectionId, StandardSection, Symbol, SymbolId, SymbolSection,
+};
 use ::object::{
     Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKind, SymbolFlags, SymbolKind,
     SymbolScope,
 };
 
 use super::{
-    BadObject, DIGESTS, ENTRIES, INFO, Instruction, KEYS, Object, digests, entries, keys, lines,
-    wide,
+    BadObject, DIGESTS, ENTRIES, INFO, Instruction, KEYS, Map, Object, digests, entries, keys,
+    lines, wide,
 };
 
 /// The object as an ELF file.
@@ -19,55 +21,11 @@ use super::{
 /// If it has more than fits into one.
 pub fn write(program: &Object) -> Result<Vec<u8>, BadObject> {
     let mut file = File::new(BinaryFormat::Elf, Architecture::Bpf, Endianness::Little);
+    let maps = add_maps(&mut file, &program.maps)?;
     let text = file.section_id(StandardSection::Text);
-    let mut map_symbols = Vec::with_capacity(program.maps.len());
-    if !program.maps.is_empty() {
-        let maps = file.add_section(Vec::new(), b"maps".to_vec(), SectionKind::Data);
-        for map in &program.maps {
-            map.check()?;
-            let numbers = [map.kind.number(), map.key_size, map.value_size, map.max_entries, 0];
-            let definition: Vec<u8> = numbers.iter().flat_map(|one| one.to_le_bytes()).collect();
-            let at = file.append_section_data(maps, &definition, 4);
-            let size = definition.len() as u64;
-            let symbol =
-                symbol(&map.name, at, size, SymbolKind::Data, SymbolSection::Section(maps));
-            map_symbols.push(file.add_symbol(symbol));
-        }
-    }
-    let mut bytes = Vec::with_capacity(program.code.len() * Instruction::SIZE);
-    for instruction in &program.code {
-        let mut plain = *instruction;
-        if plain.is_wide() && plain.source == wide::MAP {
-            (plain.source, plain.immediate) = (0, 0);
-        }
-        bytes.extend(plain.encode());
-    }
-    file.append_section_data(text, &bytes, 8);
-    let ends = program.functions.keys().skip(1).copied().chain([program.code.len()]);
-    for ((at, name), end) in program.functions.iter().zip(ends) {
-        let (start, size) = (at * Instruction::SIZE, end.saturating_sub(*at) * Instruction::SIZE);
-        let section = SymbolSection::Section(text);
-        file.add_symbol(symbol(name, start as u64, size as u64, SymbolKind::Text, section));
-    }
-    for (at, instruction) in program.code.iter().enumerate() {
-        if !(instruction.is_wide() && instruction.source == wide::MAP) {
-            continue;
-        }
-        let place = usize::try_from(instruction.immediate).unwrap_or(usize::MAX);
-        let Some(map) = map_symbols.get(place) else {
-            return Err(BadObject::Reference {
-                at,
-                to: format!("map {place}, which is not there"),
-            });
-        };
-        let relocation = Relocation {
-            offset: (at * Instruction::SIZE) as u64,
-            symbol: *map,
-            addend: 0,
-            flags: RelocationFlags::Elf { r_type: R_BPF_64_64 },
-        };
-        file.add_relocation(text, relocation).map_err(|why| BadObject::Elf(why.to_string()))?;
-    }
+    add_code(&mut file, text, program);
+    add_functions(&mut file, text, program);
+    relocate(&mut file, text, &program.code, &maps)?;
     let own = [
         (ENTRIES, entries::encode(&program.entries)),
         (DIGESTS, digests::encode(&program.digests)),
@@ -85,6 +43,76 @@ pub fn write(program: &Object) -> Result<Vec<u8>, BadObject> {
         file.append_section_data(section, &bytes, 1);
     }
     file.write().map_err(|why| BadObject::Elf(why.to_string()))
+}
+
+/// The definitions of maps: their symbols.
+fn add_maps(file: &mut File<'_>, maps: &[Map]) -> Result<Vec<SymbolId>, BadObject> {
+    if maps.is_empty() {
+        return Ok(Vec::new());
+    }
+    let section = file.add_section(Vec::new(), b"maps".to_vec(), SectionKind::Data);
+    let mut symbols = Vec::with_capacity(maps.len());
+    for map in maps {
+        map.check()?;
+        let numbers = [map.kind.number(), map.key_size, map.value_size, map.max_entries, 0];
+        let definition: Vec<u8> = numbers.iter().flat_map(|one| one.to_le_bytes()).collect();
+        let at = file.append_section_data(section, &definition, 4);
+        let (size, section) = (definition.len() as u64, SymbolSection::Section(section));
+        symbols.push(file.add_symbol(symbol(&map.name, at, size, SymbolKind::Data, section)));
+    }
+    Ok(symbols)
+}
+
+/// Instructions; which map is meant is said by relocations.
+fn add_code(file: &mut File<'_>, text: SectionId, program: &Object) {
+    let mut bytes = Vec::with_capacity(program.code.len() * Instruction::SIZE);
+    for instruction in &program.code {
+        let mut plain = *instruction;
+        if plain.is_wide() && plain.source == wide::MAP {
+            (plain.source, plain.immediate) = (0, 0);
+        }
+        bytes.extend(plain.encode());
+    }
+    file.append_section_data(text, &bytes, 8);
+}
+
+/// The symbols of functions.
+fn add_functions(file: &mut File<'_>, text: SectionId, program: &Object) {
+    let ends = program.functions.keys().skip(1).copied().chain([program.code.len()]);
+    for ((at, name), end) in program.functions.iter().zip(ends) {
+        let (start, size) = (at * Instruction::SIZE, end.saturating_sub(*at) * Instruction::SIZE);
+        let section = SymbolSection::Section(text);
+        file.add_symbol(symbol(name, start as u64, size as u64, SymbolKind::Text, section));
+    }
+}
+
+/// Which instructions mean which maps, by their symbols.
+fn relocate(
+    file: &mut File<'_>,
+    text: SectionId,
+    code: &[Instruction],
+    maps: &[SymbolId],
+) -> Result<(), BadObject> {
+    for (at, instruction) in code.iter().enumerate() {
+        if !(instruction.is_wide() && instruction.source == wide::MAP) {
+            continue;
+        }
+        let place = usize::try_from(instruction.immediate).unwrap_or(usize::MAX);
+        let Some(map) = maps.get(place) else {
+            return Err(BadObject::Reference {
+                at,
+                to: format!("map {place}, which is not there"),
+            });
+        };
+        let relocation = Relocation {
+            offset: (at * Instruction::SIZE) as u64,
+            symbol: *map,
+            addend: 0,
+            flags: RelocationFlags::Elf { r_type: R_BPF_64_64 },
+        };
+        file.add_relocation(text, relocation).map_err(|why| BadObject::Elf(why.to_string()))?;
+    }
+    Ok(())
 }
 
 fn symbol(name: &str, at: u64, size: u64, kind: SymbolKind, section: SymbolSection) -> Symbol {
