@@ -46,43 +46,15 @@ pub(crate) fn plan(
         return Err(Error::NoKey(table.name.clone()));
     }
     let key = Arc::new(matches::key(table, &entry.r#match, entry.priority)?);
-    let place = Place::Row(id, Arc::clone(&key));
-    let old = state.rows.get(&key);
-    let missing = || Error::NoEntry(table.name.clone());
-    let constant = || Error::ConstantEntry(table.name.clone());
     if kind == update::Type::Delete {
-        if table.constant {
-            return Err(Error::ConstantTable(table.name.clone()));
-        }
-        if old.ok_or_else(missing)?.constant {
-            return Err(constant());
-        }
-        let effect = Effect::Row { table: id, key: Arc::clone(&key), row: None };
-        return Ok(Plan { change: Some(Change::Delete { table: id, key }), effect, place });
+        return delete((table, state), id, key);
     }
+    let place = Place::Row(id, Arc::clone(&key));
     let direct = direct(table, entry)?;
     let call = called(pipeline, table, entry, Scope::Entries)?;
     let (call, is_constant) = match kind {
-        update::Type::Insert if table.constant => {
-            return Err(Error::ConstantTable(table.name.clone()));
-        }
-        update::Type::Insert => {
-            if old.is_some() {
-                return Err(Error::Exists(table.name.clone()));
-            }
-            if table.size != 0 && state.rows.len() as u64 >= table.size {
-                return Err(Error::Full { table: table.name.clone(), size: table.size });
-            }
-            (call.ok_or(Error::NotSet("the entry's action"))?, false)
-        }
-        update::Type::Modify => {
-            let old = old.ok_or_else(missing)?;
-            let is_constant = table.constant || old.constant;
-            if is_constant && call.is_some() {
-                return Err(constant());
-            }
-            (call.unwrap_or_else(|| old.call.clone()), is_constant)
-        }
+        update::Type::Insert => (inserted((table, state), &key, call)?, false),
+        update::Type::Modify => modified((table, state), &key, call)?,
         _ => return Err(Error::Unspecified("the update's type")),
     };
     let row = Arc::new(Row {
@@ -99,6 +71,52 @@ pub(crate) fn plan(
         _ => Change::Modify(entry),
     };
     Ok(Plan { change: Some(change), effect, place })
+}
+
+fn delete((table, state): (&Table, &TableState), id: u32, key: Arc<Key>) -> Result<Plan, Error> {
+    let name = || table.name.clone();
+    if table.constant {
+        return Err(Error::ConstantTable(name()));
+    }
+    if state.rows.get(&key).ok_or_else(|| Error::NoEntry(name()))?.constant {
+        return Err(Error::ConstantEntry(name()));
+    }
+    let place = Place::Row(id, Arc::clone(&key));
+    let effect = Effect::Row { table: id, key: Arc::clone(&key), row: None };
+    Ok(Plan { change: Some(Change::Delete { table: id, key }), effect, place })
+}
+
+/// What a new entry does.
+fn inserted(
+    (table, state): (&Table, &TableState),
+    key: &Key,
+    call: Option<Call>,
+) -> Result<Call, Error> {
+    let name = || table.name.clone();
+    if table.constant {
+        return Err(Error::ConstantTable(name()));
+    }
+    if state.rows.contains_key(key) {
+        return Err(Error::Exists(name()));
+    }
+    if table.size != 0 && state.rows.len() as u64 >= table.size {
+        return Err(Error::Full { table: name(), size: table.size });
+    }
+    call.ok_or(Error::NotSet("the entry's action"))
+}
+
+/// What an entry does from now on, and whether that never changes: what belongs to it may.
+fn modified(
+    (table, state): (&Table, &TableState),
+    key: &Key,
+    call: Option<Call>,
+) -> Result<(Call, bool), Error> {
+    let old = state.rows.get(key).ok_or_else(|| Error::NoEntry(table.name.clone()))?;
+    let is_constant = table.constant || old.constant;
+    if is_constant && call.is_some() {
+        return Err(Error::ConstantEntry(table.name.clone()));
+    }
+    Ok((call.unwrap_or_else(|| old.call.clone()), is_constant))
 }
 
 /// What packets get that no entry matches. It is always there.
