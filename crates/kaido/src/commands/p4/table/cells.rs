@@ -168,28 +168,31 @@ fn cell(pipeline: &Pipeline, entity: Entity) -> Option<Cell> {
     }
 }
 
-fn list(device: &P4Device, name: Option<&str>, kind: Kind, all: bool, output: &Output) -> Done {
-    let mut cells = block_on(async {
-        let mut client = Client::connect(device).await?;
-        let places = match name {
-            Some(name) => vec![kind.place(&client.pipeline, name)?],
-            None => kind.places(&client.pipeline).into_iter().map(|(_, place)| place).collect(),
-        };
-        let mut cells = Vec::new();
-        for place in places {
-            let mut of = v1::TableEntry::default();
-            let mut asked = vec![of.clone()];
-            if let Place::Table(table_id) = place {
-                of.table_id = table_id;
-                asked = vec![of.clone(), v1::TableEntry { is_default_action: true, ..of }];
-            }
-            for of in asked {
-                let found = client.read(kind.entity(place, &of, None)).await?;
-                cells.extend(found.into_iter().filter_map(|one| cell(&client.pipeline, one)));
-            }
+/// All cells of what has this name, or of all of a kind.
+async fn cells(device: &P4Device, name: Option<&str>, kind: Kind) -> Result<Vec<Cell>, Failure> {
+    let mut client = Client::connect(device).await?;
+    let places = match name {
+        Some(name) => vec![kind.place(&client.pipeline, name)?],
+        None => kind.places(&client.pipeline).into_iter().map(|(_, place)| place).collect(),
+    };
+    let mut cells = Vec::new();
+    for place in places {
+        let mut of = v1::TableEntry::default();
+        let mut asked = vec![of.clone()];
+        if let Place::Table(table_id) = place {
+            of.table_id = table_id;
+            asked = vec![of.clone(), v1::TableEntry { is_default_action: true, ..of }];
         }
-        Ok::<_, Failure>(cells)
-    })??;
+        for of in asked {
+            let found = client.read(kind.entity(place, &of, None)).await?;
+            cells.extend(found.into_iter().filter_map(|one| cell(&client.pipeline, one)));
+        }
+    }
+    Ok(cells)
+}
+
+fn list(device: &P4Device, name: Option<&str>, kind: Kind, all: bool, output: &Output) -> Done {
+    let mut cells = block_on(cells(device, name, kind))??;
     // What has counted, and what has rates.
     let is_used = |cell: &Cell| match (&cell.numbers, kind) {
         (None, _) => false,
@@ -197,6 +200,11 @@ fn list(device: &P4Device, name: Option<&str>, kind: Kind, all: bool, output: &O
         (Some(_), Kind::Meter) => true,
     };
     cells.retain(|cell| all || is_used(cell));
+    print(&cells, kind, output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(cells: &[Cell], kind: Kind, output: &Output) -> Result<(), Failure> {
     let names: &[&str] = match kind {
         Kind::Counter => &["packets", "bytes"],
         Kind::Meter => &["cir", "cburst", "pir", "pburst"],
@@ -228,8 +236,7 @@ fn list(device: &P4Device, name: Option<&str>, kind: Kind, all: bool, output: &O
         let head: Vec<String> = both.iter().chain(names).map(|name| name.to_uppercase()).collect();
         let head: Vec<&str> = head.iter().map(|name| &**name).collect();
         table(&head, cells.iter().map(row).collect::<Vec<_>>())
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 fn set(of: &P4Cell, kind: Kind, output: &Output, with: impl FnOnce(&mut Entity)) -> Done {

@@ -88,6 +88,55 @@ pub(super) fn entry(
     Ok(v1::TableEntry { table_id, r#match, action, priority, ..Default::default() })
 }
 
+/// `value/length`: a number, and so many of its bits; nothing if it is no prefix.
+fn prefix(field: &Field, text: &str) -> Option<Result<(BigUint, u32), Wrong>> {
+    let width = field.width;
+    let (address, length) = text.split_once('/')?;
+    let parsed = || {
+        let number = value::parse(address.trim(), width)?;
+        let length = length.parse().ok().filter(|length| *length <= width);
+        let length: u32 = length.ok_or_else(|| format!("a prefix has 0 to {width} bits"))?;
+        let meant = &number & value::prefix(length, width);
+        if meant != number {
+            let meant = value::show(&value::bytes(&meant, width), width, &field.name);
+            return Err(format!("`{text}` has bits behind its prefix; {meant}/{length} has none"));
+        }
+        Ok((number, length))
+    };
+    Some(parsed())
+}
+
+/// `value&&&mask`, a prefix, or a value of which all bits count.
+fn masked(
+    text: &str,
+    width: u32,
+    prefixed: Option<Result<(BigUint, u32), Wrong>>,
+) -> Result<(BigUint, BigUint), Wrong> {
+    let parse = |text: &str| value::parse(text.trim(), width);
+    let (number, mask) = match (prefixed, text.split_once("&&&")) {
+        (Some(prefixed), _) => {
+            let (number, length) = prefixed?;
+            (number, value::prefix(length, width))
+        }
+        (None, Some((number, mask))) => (parse(number)?, parse(mask)?),
+        (None, None) => (parse(text)?, value::prefix(width, width)),
+    };
+    if &number & &mask != number {
+        return Err(format!("`{text}` has bits outside of its mask"));
+    }
+    Ok((number, mask))
+}
+
+/// `low..high`, or one value.
+fn range(text: &str, width: u32) -> Result<(BigUint, BigUint), Wrong> {
+    let (low, high) = text.split_once("..").unwrap_or((text, text));
+    let (low, high) = (value::parse(low.trim(), width)?, value::parse(high.trim(), width)?);
+    if low > high {
+        return Err(format!("`{text}` ends before it begins"));
+    }
+    Ok((low, high))
+}
+
 /// What a field is compared with; nothing if any value will do.
 fn field_match(field: &Field, text: &str) -> Result<Option<v1::FieldMatch>, Wrong> {
     use field_match::FieldMatchType as Message;
@@ -95,17 +144,7 @@ fn field_match(field: &Field, text: &str) -> Result<Option<v1::FieldMatch>, Wron
     let parse = |text: &str| value::parse(text.trim(), width);
     let bytes = |number: &BigUint| value::bytes(number, width);
     let any = matches!(text, "*" | "_");
-    let prefixed = text.split_once('/').map(|(address, length)| {
-        let number = parse(address)?;
-        let length = length.parse().ok().filter(|length| *length <= width);
-        let length: u32 = length.ok_or_else(|| format!("a prefix has 0 to {width} bits"))?;
-        let mask = value::prefix(length, width);
-        if &number & &mask != number {
-            let meant = value::show(&bytes(&(&number & &mask)), width, &field.name);
-            return Err(format!("`{text}` has bits behind its prefix; {meant}/{length} has none"));
-        }
-        Ok::<_, Wrong>((number, length))
-    });
+    let prefixed = prefix(field, text);
     let other = |expected: &str| Err(format!("`{text}`: {expected} is expected"));
     let message = match field.kind {
         MatchKind::Exact if any || prefixed.is_some() || text.contains("&&&") => {
@@ -127,17 +166,7 @@ fn field_match(field: &Field, text: &str) -> Result<Option<v1::FieldMatch>, Wron
         }
         MatchKind::Ternary if any => return Ok(None),
         MatchKind::Ternary => {
-            let (number, mask) = match (prefixed, text.split_once("&&&")) {
-                (Some(prefixed), _) => {
-                    let (number, length) = prefixed?;
-                    (number, value::prefix(length, width))
-                }
-                (None, Some((number, mask))) => (parse(number)?, parse(mask)?),
-                (None, None) => (parse(text)?, value::prefix(width, width)),
-            };
-            if &number & &mask != number {
-                return Err(format!("`{text}` has bits outside of its mask"));
-            }
+            let (number, mask) = masked(text, width, prefixed)?;
             if mask == BigUint::ZERO {
                 return Ok(None);
             }
@@ -148,13 +177,7 @@ fn field_match(field: &Field, text: &str) -> Result<Option<v1::FieldMatch>, Wron
             return other("a range, as low..high,");
         }
         MatchKind::Range => {
-            let (low, high) = match text.split_once("..") {
-                Some((low, high)) => (parse(low)?, parse(high)?),
-                None => (parse(text)?, parse(text)?),
-            };
-            if low > high {
-                return Err(format!("`{text}` ends before it begins"));
-            }
+            let (low, high) = range(text, width)?;
             if low == BigUint::ZERO && high == value::prefix(width, width) {
                 return Ok(None);
             }
