@@ -38,6 +38,13 @@ const READERS: usize = 32;
 /// How long a reader may read nothing.
 const READER_WAITS: Duration = Duration::from_secs(60);
 
+/// What one stream, and one connection, may send ahead of what is taken. HTTP/2's library closes a
+/// connection whose small frames wait in too large a number, and takes half of the connection's window
+/// as their measure, 256 bytes less its length for each. So one stream's window, full of the smallest
+/// messages (5 bytes), must weigh less than half of the connection's: then a client waits.
+const STREAM_WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = 32 << 20;
+
 /// Devices, each with its id.
 pub struct Service<D: Device> {
     devices: Arc<BTreeMap<u64, Handle<D>>>,
@@ -100,6 +107,8 @@ pub async fn serve<D: Device>(
     // Answers are small: they do not wait for more.
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     tonic::transport::Server::builder()
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
         .add_service(service.server())

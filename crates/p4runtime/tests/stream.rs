@@ -53,6 +53,35 @@ async fn packets_go_out_from_the_primary() {
 }
 
 #[tokio::test]
+#[expect(clippy::await_holding_lock, reason = "the device is busy as long as it is held")]
+async fn many_small_packets_wait_for_a_device_that_is_busy() {
+    const COUNT: usize = 40_000;
+    let server = server().await;
+    let mut primary = server.ready().await;
+    let (out, held) = (primary.out.clone(), std::time::Duration::from_millis(500));
+    let packet = v1::StreamMessageRequest { update: Some(packet_out(&[7; 60], &[1])) };
+    let mut left = COUNT;
+    {
+        let _busy = server.device();
+        // Until the network takes no more.
+        while let Ok(sent) = tokio::time::timeout(held, out.send(packet.clone())).await {
+            sent.unwrap();
+            left -= 1;
+            // Each in a frame of its own.
+            tokio::task::yield_now().await;
+        }
+    }
+    assert!(left > COUNT / 2, "{left} of {COUNT} had to wait");
+    for _ in 0..left {
+        out.send(packet.clone()).await.unwrap();
+    }
+    // Answered when all before it are done.
+    primary.arbitrate(Some(1)).await;
+    assert_eq!(primary.standing().await.0, Code::Ok);
+    assert_eq!(server.device().sent.len(), COUNT);
+}
+
+#[tokio::test]
 async fn packets_come_in_to_the_primary() {
     let server = server().await;
     let mut primary = server.ready().await;
