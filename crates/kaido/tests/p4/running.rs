@@ -276,7 +276,12 @@ fn people_write_tables() {
             &["add", "rules", "port=1", "allow", "--priority", "1"],
             "there is no field `port`; there are `src`",
         ),
-        (&["add", "rules", "src=1.2.3.4", "allow"], "need `--priority`"),
+        (&["add", "rules", "src=1.2.3.4", "allow"], "need a priority: `priority=10`"),
+        (
+            &["add", "rules", "src:1.2.3.4", "allow"],
+            "neither FIELD=VALUE nor an action; the fields",
+        ),
+        (&["add", "rules", "src=1.2.3.4", "allow", "priority=x"], "`x` is no priority"),
         (
             &["add", "rules", "src=1.2.3.4", "permit", "--priority", "1"],
             "there is no action `permit`; there are",
@@ -349,7 +354,7 @@ fn udp(source: [u8; 4], port: u16) -> Vec<u8> {
 #[test]
 fn captures_go_through_programs() {
     let entries = "# who may\nc.rules src=10.0.0.0/8 dport=80..443 allow() priority=10\n\
-                   rules src=10.6.6.0/24 deny priority=20\n";
+                   rules src=10.6.6.0/24 deny --priority=20\n";
     let bad = entries.replace("80..443", "80..70000");
     let here = folder(&[
         ("firewall.p4", FIREWALL),
@@ -388,7 +393,11 @@ fn captures_go_through_programs() {
         let told = kaido(&[&over[..], &[read]].concat(), here.path());
         says(&told, 2, &["which is read here: write another file"]);
     }
-    says(&run(&["--entries", "nothing.txt"]), 2, &["nothing.txt: line 1: a table is expected"]);
+    says(
+        &run(&["--entries", "nothing.txt"]),
+        2,
+        &["nothing.txt: line 1: there is no table `priority=3`"],
+    );
     let other = kaido(&["run", "firewall.p4", "--pcap", "rules.txt"], here.path());
     says(&other, 2, &["rules.txt is neither a pcap nor a pcapng file"]);
     // The control plane's own port.

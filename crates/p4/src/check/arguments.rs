@@ -2,7 +2,9 @@
 //! which way it goes.
 
 use std::collections::HashMap;
+use std::ptr;
 
+use super::statements::is_plain;
 use super::{Checked, Checker, Told};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Declared, Expression, ExpressionKind, Parameter, Type, VariableId};
@@ -23,6 +25,9 @@ impl Checker<'_> {
         given: &[ast::Argument],
     ) -> Checked<Vec<Expression>> {
         let matched = self.matched(span, parameters, given)?;
+        let place =
+            |argument: &&ast::Argument| given.iter().position(|one| ptr::eq(one, *argument));
+        let is_in_order = matched.iter().flatten().map(place).is_sorted();
         let mut all = Vec::with_capacity(parameters.len());
         let mut wrong = false;
         for (parameter, argument) in parameters.iter().zip(matched) {
@@ -31,7 +36,21 @@ impl Checker<'_> {
                 Err(Told) => wrong = true,
             }
         }
-        if wrong { Err(Told) } else { Ok(all) }
+        if wrong {
+            return Err(Told);
+        }
+        if !is_in_order && (order_matters(&all) || comes_back_twice(parameters, &all)) {
+            return self.out_of_order(span, "parameters");
+        }
+        Ok(all)
+    }
+
+    /// Values are looked at as they are written (section 8.1), here in the order of their declaration.
+    pub(super) fn out_of_order<T>(&mut self, span: Span, declared: &str) -> Checked<T> {
+        let why =
+            format!("these values depend on their order, which is not that of the {declared}");
+        let told = Diagnostic::error(span, why);
+        self.refuse(told.help("write them in that order, or put them into variables first"))
     }
 
     /// Whether so many arguments, or these names, are for these parameters.
@@ -56,7 +75,7 @@ impl Checker<'_> {
         }
         if given.len() > parameters.len() {
             let told = Diagnostic::error(span, "there are too many arguments");
-            let label = format!("expected {}, not {}", listed(parameters), given.len());
+            let label = format!("{} given, expected {}", given.len(), listed(parameters));
             return self.refuse(told.label(label));
         }
         let mut by_name = HashMap::new();
@@ -170,6 +189,23 @@ impl Checker<'_> {
         };
         variables.iter().map(one).collect()
     }
+}
+
+/// Whether one of these may change another, or depend on it.
+pub(super) fn order_matters(values: &[Expression]) -> bool {
+    let open: Vec<_> = values.iter().filter(|one| one.constant().is_none()).collect();
+    open.len() > 1 && !open.into_iter().all(is_plain)
+}
+
+/// Whether two values come back to one variable: the last one stays.
+fn comes_back_twice(parameters: &[Parameter], values: &[Expression]) -> bool {
+    let comes_back = |direction| matches!(direction, Direction::Out | Direction::InOut);
+    let both = parameters.iter().zip(values).filter(|(one, _)| comes_back(one.direction));
+    let mut roots: Vec<_> = both.filter_map(|(_, value)| root(value)).collect();
+    let count = roots.len();
+    roots.sort_unstable();
+    roots.dedup();
+    roots.len() < count
 }
 
 /// The variable that a place is in.

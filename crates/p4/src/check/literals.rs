@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use super::arguments::order_matters;
 use super::{Checked, Checker, constant};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Expression, ExpressionKind, RecordKind, Type};
@@ -86,6 +87,12 @@ impl Checker<'_> {
                     return self.refuse(told.help("`...` at the end gives the rest zeros"));
                 }
             }
+        }
+        let place = |(name, _): &(ast::Name, _)| {
+            fields.iter().position(|one| one.declared.name == name.text)
+        };
+        if !given.iter().map(place).is_sorted() && order_matters(&all) {
+            return self.out_of_order(span, "fields");
         }
         Ok(Expression { span, of: of.clone(), kind: ExpressionKind::Fields(all) })
     }

@@ -355,7 +355,8 @@ fn has_call(place: &Expression) -> bool {
     }
 }
 
-fn is_plain(value: &Expression) -> bool {
+/// Whether to look at a value changes nothing, and it is the same whatever was looked at before.
+pub(super) fn is_plain(value: &Expression) -> bool {
     use ExpressionKind as K;
     match &value.kind {
         K::Constant(_) | K::Variable(_) | K::ConstructorParameter(_) => true,

@@ -75,7 +75,8 @@ fn entry(
         if matches[place].is_some() {
             return Err(format!("`{}` has two values", key.name));
         }
-        matches[place] = Some(key_match(program, &key.expression.of, key.matched, text)?);
+        let found = key_match(program, &key.expression.of, key.matched, text);
+        matches[place] = Some(found.map_err(|why| format!("`{}`: {why}", key.name))?);
     }
     let mut all = Vec::with_capacity(matches.len());
     for (found, key) in matches.into_iter().zip(&table.keys) {
@@ -132,8 +133,19 @@ fn key_match(
             return Err(format!("{from}..{to} ends before it begins"));
         }
         (MatchKind::Range, KeyText::Range(from, to)) => Match::Range(fits(from)?, fits(to)?),
-        _ => return Err("this value does not fit how the key is compared".to_owned()),
+        (kind, _) => return Err(format!("expected {}", form(kind))),
     })
+}
+
+/// What a part of a key is written as.
+fn form(kind: MatchKind) -> &'static str {
+    match kind {
+        MatchKind::Exact => "VALUE: it is compared exactly",
+        MatchKind::Optional => "VALUE, or nothing for any: it is optional",
+        MatchKind::Lpm => "VALUE/BITS: it is a prefix",
+        MatchKind::Ternary => "VALUE&&&MASK: it is ternary",
+        MatchKind::Range => "FROM..TO: it is a range",
+    }
 }
 
 /// A number as a value of this type.

@@ -22,9 +22,9 @@
 //! expect_digest DIGEST HEX                   # the next one; as on the wire, in whole bytes
 //! ```
 //!
-//! Numbers are decimal, `0x…` or `0b…`. A key's value may be `VALUE/BITS` (a prefix), `VALUE&&&MASK`,
-//! `FROM..TO`, or have `*` for digits that do not matter. What goes in and passes comes out where it
-//! came in.
+//! Numbers are decimal, `0x…` or `0b…`, `true`, `false`, or 10.0.0.1. A key's value may be `VALUE/BITS`
+//! (a prefix), `VALUE&&&MASK`, `FROM..TO`, or have `*` for digits that do not matter. What goes in and
+//! passes comes out where it came in.
 
 mod cells;
 mod entries;

@@ -1,5 +1,7 @@
 //! Reads tests.
 
+use std::net::Ipv4Addr;
+
 use num_bigint::BigInt;
 use num_traits::{Num, One, ToPrimitive};
 
@@ -122,7 +124,8 @@ fn pattern(hex: &str) -> Result<Pattern, String> {
 
 fn add(text: &str) -> Result<Command, String> {
     // Arguments may have spaces between them; keys have none.
-    let (head, arguments) = text.split_once('(').ok_or("expected an action: name(…)")?;
+    let text = text.replace(".isValid():", ".$valid$:");
+    let (head, rest) = text.split_once('(').ok_or("expected an action: name(…)")?;
     let mut words: Vec<&str> = head.split_whitespace().collect();
     let name = words.pop().ok_or("expected an action: name(…)")?;
     let mut words = words.into_iter().peekable();
@@ -133,14 +136,22 @@ fn add(text: &str) -> Result<Command, String> {
     }
     let keys = words.map(|word| match word.rsplit_once(':') {
         Some((name, value)) => Ok((Some(name.to_owned()), key(value)?)),
-        None => Ok((None, key(word)?)),
+        None => match word.split_once('=') {
+            Some((name, value)) => Err(format!("expected NAME:VALUE: write `{name}:{value}`")),
+            None => Ok((None, key(word)?)),
+        },
     });
     let keys = keys.collect::<Result<_, String>>()?;
-    let (arguments, entry) = match arguments.rsplit_once('=') {
-        Some((arguments, entry)) => (arguments, Some(entry.trim().to_owned())),
-        None => (arguments, None),
+    let (arguments, behind) = rest.split_once(')').ok_or("`)` is missing")?;
+    let entry = match behind.trim().strip_prefix('=') {
+        Some(entry) => match entry.trim() {
+            name if is_name(name) => Some(name.to_owned()),
+            other => return Err(format!("`{other}` is no name")),
+        },
+        None if behind.trim().is_empty() => None,
+        None => return Err(format!("`{}` is behind the action", behind.trim())),
     };
-    let action = action_text(&format!("{name}({arguments}"))?;
+    let action = action_text(&format!("{name}({arguments})"))?;
     Ok(Command::Add { table, priority, keys, action, name: entry })
 }
 
@@ -194,7 +205,10 @@ fn action_text(text: &str) -> Result<ActionText, String> {
     let arguments = inside.split(',').map(str::trim).filter(|one| !one.is_empty());
     let one = |text: &str| match text.split_once(':') {
         Some((name, value)) => Ok((Some(name.trim().to_owned()), number(value.trim())?)),
-        None => Ok((None, number(text)?)),
+        None => match text.split_once('=') {
+            Some((name, value)) => Err(format!("expected NAME:VALUE: write `{name}:{value}`")),
+            None => Ok((None, number(text)?)),
+        },
     };
     let arguments = arguments.map(one).collect::<Result<_, String>>()?;
     Ok(ActionText { name: name.trim().to_owned(), arguments })
@@ -243,6 +257,14 @@ fn based(text: &str) -> Result<(u32, String), String> {
 }
 
 fn number(text: &str) -> Result<BigInt, String> {
+    match text {
+        "true" => return Ok(BigInt::one()),
+        "false" => return Ok(BigInt::ZERO),
+        _ => {}
+    }
+    if let Ok(address) = text.parse::<Ipv4Addr>() {
+        return Ok(u32::from(address).into());
+    }
     let (base, digits) = based(text)?;
     let (negative, digits) = match digits.strip_prefix('-') {
         Some(digits) => (true, digits),

@@ -167,6 +167,9 @@ pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Fa
             Command::Packet(port, packet) => send(machine, *port, packet, &mut out),
             Command::Expect(port, pattern) => {
                 match out.get_mut(port).and_then(VecDeque::pop_front) {
+                    None if pattern.digits.is_empty() => {
+                        Err(format!("nothing left by port {port}, expected a packet"))
+                    }
                     None => Err(format!("nothing left by port {port}, expected {pattern}")),
                     Some(packet) if pattern.fits(&packet) => Ok(()),
                     Some(packet) => {

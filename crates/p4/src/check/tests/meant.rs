@@ -7,7 +7,7 @@ fn what_may_be_meant_is_told() {
         ("", "bit<32> u; if (vm_info(\"net.utilisation\", u)) { }", "`#include <vm.p4>` at the"),
         ("", "drop();", "`mark_to_drop();` drops a packet"),
         ("", "mark_to_pas();", "`mark_to_pass` is"),
-        ("", "mark_to_drop(std);", "expected none, not 1"),
+        ("", "mark_to_drop(std);", "1 given, expected none"),
         ("", "clone3(1);", "`clone = true` and `clone_port`"),
         ("", "log_msg(\"x\");", "a program prints nothing"),
         ("", "bool x = True;", "write `true`"),

@@ -81,6 +81,28 @@ fn what_is_wrong_is_told() {
     ]);
 }
 
+/// Values are looked at, and come back, as they are written.
+#[test]
+fn an_order_that_matters_is_that_of_the_declaration() {
+    const LOCALS: &str = "Register<bit<8>, bit<32>>(4) r;
+        action a(in bit<8> x, in bit<8> y) { } action b(inout bit<8> x, inout bit<8> y) { }";
+    let apply = [
+        ("a(y = r.read(1), x = hdr.ip.ttl);", "parameters"),
+        ("b(y = hdr.ip.ttl, x = hdr.ip.ttl);", "parameters"),
+        ("hdr.ip = { proto = r.read(1), ttl = hdr.ip.ttl, ... };", "fields"),
+    ];
+    for (text, order) in apply {
+        refuses(&control(LOCALS, text), &format!("which is not that of the {order}"));
+    }
+    for text in [
+        "a(y = hdr.ip.ttl + 1, x = hdr.ip.ttl); a(y = r.read(1), x = 3);",
+        "a(x = r.read(1), y = r.read(2)); hdr.ip = { ttl = r.read(1), proto = 1, ... };",
+        "bit<8> v = 1; b(y = hdr.ip.ttl, x = v);",
+    ] {
+        accepts(&control(LOCALS, text));
+    }
+}
+
 #[test]
 fn variables_without_a_value_are_told() {
     for (apply, name) in [

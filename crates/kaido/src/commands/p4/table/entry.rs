@@ -41,7 +41,15 @@ pub(super) fn table<'p>(pipeline: &'p Pipeline, name: &str) -> Result<(u32, &'p 
     named(all, name, "table")
 }
 
-/// An entry of a table, of words: fields with values, and an action if `acts`.
+/// Whether a word is a name, and maybe arguments behind it.
+fn may_be_action(word: &str) -> bool {
+    let name = word.split('(').next().unwrap_or_default();
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$');
+    name.chars().all(is_part) && !name.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// An entry of a table, of words: fields with values, `priority=N` where priorities decide, and an action
+/// if `acts`.
 pub(super) fn entry(
     pipeline: &Pipeline,
     name: &str,
@@ -52,9 +60,18 @@ pub(super) fn entry(
     let (table_id, table) = table(pipeline, name)?;
     let mut matches = BTreeMap::new();
     let mut actions = Vec::new();
+    let mut priority = priority;
     for word in words {
+        // A header's validity, as p4info calls it.
+        let word = word.replacen(".isValid()=", ".$valid$=", 1);
         // `set(port=3)` is an action, `port=3` a field.
         match word.split_once('=') {
+            Some(("priority" | "--priority", number)) if table.has_priorities() => {
+                let number = number.parse().map_err(|_| format!("`{number}` is no priority"))?;
+                if priority.replace(number).is_some() {
+                    return Err("a second priority".to_owned());
+                }
+            }
             Some((field, value)) if !field.contains('(') => {
                 let all = table.fields.iter().map(|field| (&*field.name, field));
                 let field = named(all, field.trim(), "field")?;
@@ -63,6 +80,14 @@ pub(super) fn entry(
                 if matches.insert(field.id, one).is_some() {
                     return Err(format!("field `{}` is there twice", field.name));
                 }
+            }
+            None if !may_be_action(&word) => {
+                let fields: Vec<_> =
+                    table.fields.iter().map(|one| format!("`{}`", one.name)).collect();
+                return Err(format!(
+                    "`{word}` is neither FIELD=VALUE nor an action; the fields are {}",
+                    fields.join(", ")
+                ));
             }
             _ => actions.push(word),
         }
@@ -80,7 +105,9 @@ pub(super) fn entry(
         ([_, other, ..], true) => return Err(format!("a second action: `{other}`")),
     };
     let priority = match (table.has_priorities(), priority) {
-        (true, None) => return Err("entries of this table need `--priority`".to_owned()),
+        (true, None) => {
+            return Err("entries of this table need a priority: `priority=10`".to_owned());
+        }
         (false, Some(_)) => return Err("entries of this table have no priority".to_owned()),
         (_, priority) => priority.unwrap_or(0),
     };

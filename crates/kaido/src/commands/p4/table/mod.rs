@@ -135,7 +135,7 @@ pub(super) fn updates(pipeline: &Pipeline, text: &str) -> Result<Vec<v1::Update>
     let mut all = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.split('#').next().unwrap_or_default();
-        let mut words: Vec<String> = words(line);
+        let words: Vec<String> = words(line);
         if words.is_empty() {
             continue;
         }
@@ -146,16 +146,7 @@ pub(super) fn updates(pipeline: &Pipeline, text: &str) -> Result<Vec<v1::Update>
                 _ => Err("a table and an action are expected behind `default`".to_owned()),
             }
         } else {
-            let said = words.iter().position(|word| word.starts_with("priority="));
-            let said = said.map(|at| words.remove(at));
-            let priority = said.as_ref().map(|word| word["priority=".len()..].parse::<i32>());
-            match priority.transpose() {
-                Ok(priority) => match &words[..] {
-                    [name, rest @ ..] => entry::entry(pipeline, name, rest, priority, true),
-                    [] => Err("a table is expected beside its priority".to_owned()),
-                },
-                Err(_) => Err("its priority is no number".to_owned()),
-            }
+            entry::entry(pipeline, &words[0], &words[1..], None, true)
         };
         let one = one.map_err(|why| format!("line {number}: {why}"))?;
         let kind = if is_default { Type::Modify } else { Type::Insert };
