@@ -82,11 +82,13 @@ impl<D: Device> Core<D> {
         Ok(write::batch(&state.pipeline, &mut state.store, sink, updates, together))
     }
 
-    /// What was found, and one answer for each entity that was asked for.
+    /// What was found, and one answer for each entity that was asked for. Ends early if nobody waits
+    /// for it any more.
     #[expect(clippy::type_complexity, reason = "three things that belong together once")]
     pub(crate) fn read(
         &mut self,
         asked: &[Entity],
+        is_gone: impl Fn() -> bool,
     ) -> Result<(Arc<Pipeline>, Vec<Found>, Vec<Result<(), Error>>), Error> {
         let (state, device) = match (&self.saved, &self.active) {
             (Some(saved), _) => (&saved.state, None),
@@ -94,9 +96,10 @@ impl<D: Device> Core<D> {
             (None, None) => return Err(Error::NoProgram),
         };
         let pipeline = Arc::clone(&state.pipeline);
+        let store = &state.store;
         let mut reader =
-            Reader { pipeline: &pipeline, store: &state.store, device, found: Vec::new() };
-        let answers = asked.iter().map(|one| reader.look(one)).collect();
+            Reader { pipeline: &pipeline, store, device, found: Vec::new(), looked: 0 };
+        let answers = reader.all(asked, is_gone)?;
         let found = reader.found;
         Ok((pipeline, found, answers))
     }
@@ -240,10 +243,19 @@ impl<D: Device> Handle<D> {
         &self,
         job: impl FnOnce(&mut Core<D>) -> T + Send + 'static,
     ) -> Result<T, Status> {
+        self.run_asking(|core, _| job(core)).await
+    }
+
+    /// The same for what may take long: it may ask whether whoever waits for it is gone.
+    pub(crate) async fn run_asking<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Core<D>, &dyn Fn() -> bool) -> T + Send + 'static,
+    ) -> Result<T, Status> {
         let (reply, answer) = oneshot::channel();
         let job: Job<D> = Box::new(move |core| {
+            let done = job(core, &|| reply.is_closed());
             // Whoever asked may be gone.
-            let _ = reply.send(job(core));
+            let _ = reply.send(done);
         });
         let gone = || Status::unavailable("the device is not at work any more");
         self.0.send(job).await.map_err(|_| gone())?;

@@ -123,6 +123,10 @@ pub enum Error {
     TooManySaved(usize),
     #[error("more than {0} entities: read them in parts")]
     TooMany(usize),
+    #[error("more than {0} entries to look at, whether they are meant or not: read in parts")]
+    TooManyLooked(usize),
+    #[error("whoever asked is gone")]
+    Gone,
 
     // ---- programs ----
     #[error("COMMIT takes the program that was saved: it brings none of its own")]
@@ -177,10 +181,12 @@ impl Error {
             | Self::TooManyClients(_)
             | Self::TooManySaved(_)
             | Self::TooMany(_)
+            | Self::TooManyLooked(_)
             | Self::SlowClient(_)
             | Self::Dropped(_) => Code::ResourceExhausted,
             Self::SlowReader(_) => Code::DeadlineExceeded,
             Self::WithOthers => Code::Aborted,
+            Self::Gone => Code::Cancelled,
             Self::Device(refused) => match refused {
                 Refused::Invalid(_) => Code::InvalidArgument,
                 Refused::Full(_) => Code::ResourceExhausted,

@@ -17,6 +17,10 @@ use crate::write::unsupported;
 /// The most entities that one request finds.
 pub(crate) const MOST_FOUND: usize = 1 << 22;
 
+/// The entries, and whatever else is asked for by id, that one request looks at: a filter that finds
+/// little looks at as much as one that finds all.
+pub(crate) const MOST_LOOKED: usize = 2 * MOST_FOUND;
+
 /// An entity, not yet a message.
 #[derive(Debug, Clone)]
 pub(crate) enum Found {
@@ -38,11 +42,32 @@ pub(crate) struct Reader<'a, D: Device> {
     /// `None` as long as the program is not at work.
     pub(crate) device: Option<&'a mut D>,
     pub(crate) found: Vec<Found>,
+    pub(crate) looked: usize,
 }
 
 impl<D: Device> Reader<'_, D> {
+    /// One answer for each entity of a request; fails where all of them ask for too much.
+    pub(crate) fn all(
+        &mut self,
+        asked: &[v1::Entity],
+        is_gone: impl Fn() -> bool,
+    ) -> Result<Vec<Result<(), Error>>, Error> {
+        let mut answers = Vec::new();
+        for one in asked {
+            if is_gone() {
+                return Err(Error::Gone);
+            }
+            let answer = self.look_at(1).and_then(|()| self.look(one));
+            if let Err(error @ (Error::TooMany(_) | Error::TooManyLooked(_))) = answer {
+                return Err(error);
+            }
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
     /// Finds what one entity of a request asks for.
-    pub(crate) fn look(&mut self, asked: &v1::Entity) -> Result<(), Error> {
+    fn look(&mut self, asked: &v1::Entity) -> Result<(), Error> {
         use entity::Entity;
         let asked = asked.entity.as_ref().ok_or(Error::NotSet("the entity"))?;
         if let Some(what) = unsupported(asked) {
@@ -73,15 +98,26 @@ impl<D: Device> Reader<'_, D> {
         }
     }
 
+    fn look_at(&mut self, more: usize) -> Result<(), Error> {
+        self.looked += more;
+        match self.looked > MOST_LOOKED {
+            true => Err(Error::TooManyLooked(MOST_LOOKED)),
+            false => Ok(()),
+        }
+    }
+
     /// The ids that a request means: one, or all if it is 0.
     fn ids<T>(
-        &self,
+        &mut self,
         id: u32,
         kind: &'static str,
         all: &std::collections::BTreeMap<u32, T>,
     ) -> Result<Vec<u32>, Error> {
         match id {
-            0 => Ok(all.keys().copied().collect()),
+            0 => {
+                self.look_at(all.len())?;
+                Ok(all.keys().copied().collect())
+            }
             id if all.contains_key(&id) => Ok(vec![id]),
             id => Err(Error::UnknownId { kind, id }),
         }
@@ -110,18 +146,17 @@ impl<D: Device> Reader<'_, D> {
                 }
                 let of = [Target::Default];
                 let count = if counts { self.direct_counts(id, &of)?.pop() } else { None };
+                self.room(1)?;
                 let row = Box::new(state.default.clone());
                 self.found.push(Found::Default { table: id, row, count, meter });
                 continue;
             }
             let action = action_filter(asked)?;
-            let rows = rows(table, state, asked)?.filter(|(_, row)| {
+            let rows = self.rows(table, state, asked, |row| {
                 action.is_none_or(|action| row.call.action == action)
                     && (cookie(asked) == 0 || cookie(asked) == row.cookie)
                     && (asked.metadata.is_empty() || asked.metadata == row.metadata)
-            });
-            let rows: Vec<_> = rows.map(|(key, row)| (Arc::clone(key), Arc::clone(row))).collect();
-            self.room(rows.len())?;
+            })?;
             let mut counts = match counts {
                 true => {
                     let of: Vec<_> =
@@ -137,6 +172,25 @@ impl<D: Device> Reader<'_, D> {
             }));
         }
         Ok(())
+    }
+
+    /// A table's entries that are asked for, and that are wanted.
+    fn rows(
+        &mut self,
+        table: &Table,
+        state: &TableState,
+        asked: &v1::TableEntry,
+        wanted: impl Fn(&Row) -> bool,
+    ) -> Result<Vec<Entry>, Error> {
+        let mut found = Vec::new();
+        for (key, row) in rows(table, state, asked)? {
+            self.look_at(1)?;
+            if (asked.priority == 0 || asked.priority == key.priority) && wanted(row) {
+                self.room(found.len() + 1)?;
+                found.push((Arc::clone(key), Arc::clone(row)));
+            }
+        }
+        Ok(found)
     }
 
     fn direct_counts(&mut self, table: u32, of: &[Target]) -> Result<Vec<Count>, Error> {
@@ -168,8 +222,8 @@ impl<D: Device> Reader<'_, D> {
             let of: Vec<Target> = if asked.is_default_action {
                 vec![Target::Default]
             } else {
-                let rows = rows(table, state, asked)?;
-                rows.map(|(key, _)| Target::Entry(Arc::clone(key))).collect()
+                let rows = self.rows(table, state, asked, |_| true)?;
+                rows.into_iter().map(|(key, _)| Target::Entry(key)).collect()
             };
             if of.is_empty() && !asked.r#match.is_empty() {
                 return Err(Error::NoEntry(table.name.clone()));
@@ -267,6 +321,7 @@ impl<D: Device> Reader<'_, D> {
 
     fn value_sets(&mut self, asked: &v1::ValueSetEntry) -> Result<(), Error> {
         for id in self.ids(asked.value_set_id, "value set", &self.pipeline.value_sets)? {
+            self.room(1)?;
             let members = self.store.sets.get(&id).cloned().unwrap_or_default();
             self.found.push(Found::ValueSet { id, members });
         }
@@ -276,6 +331,7 @@ impl<D: Device> Reader<'_, D> {
     fn digests(&mut self, asked: &v1::DigestEntry) -> Result<(), Error> {
         for id in self.ids(asked.digest_id, "digest", &self.pipeline.digests)? {
             if let Some(config) = self.store.digests.get(&id) {
+                self.room(1)?;
                 self.found.push(Found::Digest { id, config: *config });
             }
         }
@@ -317,20 +373,22 @@ fn action_filter(asked: &v1::TableEntry) -> Result<Option<u32>, Error> {
     }
 }
 
+/// One of a table's.
+type Entry = (Arc<Key>, Arc<Row>);
+
 type Rows<'a> = Box<dyn Iterator<Item = (&'a Arc<Key>, &'a Arc<Row>)> + 'a>;
 
-/// A table's entries of the match and the priority that are asked for.
+/// A table's entries among which those of the match and the priority that are asked for are.
 fn rows<'a>(
     table: &Table,
     state: &'a TableState,
     asked: &v1::TableEntry,
 ) -> Result<Rows<'a>, Error> {
-    let priority = asked.priority;
     if asked.r#match.is_empty() {
-        let has = move |key: &Key| priority == 0 || key.priority == priority;
-        return Ok(Box::new(state.rows.iter().filter(move |(key, _)| has(key))));
+        return Ok(Box::new(state.rows.iter()));
     }
     let matches = matches::all(&table.fields, &table.name, &asked.r#match)?;
+    let priority = asked.priority;
     // Entries of one match lie together, by priority.
     let (lowest, highest) = if priority == 0 { (i32::MIN, i32::MAX) } else { (priority, priority) };
     let from = Key { matches: matches.clone(), priority: lowest };

@@ -172,7 +172,8 @@ impl<D: Device> P4Runtime for Service<D> {
         let permit = readers.acquire_owned().await;
         let permit = permit.map_err(|_| Status::unavailable("the service is stopping"))?;
         let asked = request.entities;
-        let (pipeline, found, answers) = device.run(move |core| core.read(&asked)).await??;
+        let read = device.run_asking(move |core, is_gone| core.read(&asked, is_gone)).await;
+        let (pipeline, found, answers) = read??;
         let (out, messages) = mpsc::channel(2);
         let (end, ended) = oneshot::channel();
         tokio::spawn(async move {

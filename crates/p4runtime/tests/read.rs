@@ -226,3 +226,43 @@ async fn the_version_is_told() {
     let answer = server.client().await.capabilities(v1::CapabilitiesRequest::default()).await;
     assert_eq!(answer.unwrap().into_inner().p4runtime_api_version, p4runtime::VERSION);
 }
+
+#[tokio::test]
+async fn what_finds_nothing_is_bounded_as_well() {
+    let server = server().await;
+    let mut primary = server.ready().await;
+    let updates = (0..5000).map(|number| insert(route(number))).collect();
+    primary.write_all(updates, v1::write_request::Atomicity::ContinueOnError).await.unwrap();
+    let nothing = v1::TableEntry { table_id: ROUTE, metadata: b"x".to_vec(), ..Default::default() };
+    assert_eq!(primary.read(vec![asked(nothing.clone()); 10]).await.unwrap(), []);
+    let refused = primary.read(vec![asked(nothing); 5000]).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
+    assert!(refused.message().contains("entries to look at"), "{refused:?}");
+}
+
+#[tokio::test]
+#[expect(clippy::await_holding_lock, reason = "the device is busy as long as it is held")]
+async fn a_read_ends_with_whoever_asked() {
+    let server = server().await;
+    let mut primary = server.ready().await;
+    let cell =
+        v1::CounterEntry { counter_id: COUNTER, index: Some(v1::Index { index: 0 }), data: None };
+    let cells = vec![entity(Entity::CounterEntry(cell)); 100];
+    let (mut client, mut other) = (primary.client.clone(), primary.client.clone());
+    {
+        let _busy = server.device();
+        let request =
+            v1::ReadRequest { device_id: DEVICE, entities: cells.clone(), ..Default::default() };
+        let read = tokio::spawn(async move { client.read(request).await.map(drop) });
+        // On one connection, one after the other.
+        for _ in 0..10 {
+            other.capabilities(v1::CapabilitiesRequest::default()).await.unwrap();
+        }
+        read.abort();
+        for _ in 0..10 {
+            other.capabilities(v1::CapabilitiesRequest::default()).await.unwrap();
+        }
+    }
+    primary.read(cells[..1].to_vec()).await.unwrap();
+    assert!(server.device().counters_read <= 2, "{}", server.device().counters_read);
+}

@@ -38,6 +38,8 @@ pub struct Shared {
     /// Batches that came, with their length.
     pub batches: Vec<usize>,
     pub sent: Vec<Packet>,
+    /// How often counters were asked for.
+    pub counters_read: usize,
     pub commits: usize,
 }
 
@@ -215,7 +217,9 @@ impl Device for Memory {
     }
 
     fn counters(&mut self, counter: u32, cells: Range<u64>) -> Result<Vec<Count>, Refused> {
-        let counts = &self.shared().state.counts;
+        let mut shared = self.shared();
+        shared.counters_read += 1;
+        let counts = &shared.state.counts;
         Ok(cells.map(|at| counts.get(&(counter, at)).copied().unwrap_or_default()).collect())
     }
 
