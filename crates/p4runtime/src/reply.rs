@@ -184,9 +184,13 @@ fn message(answer: &Result<(), Error>) -> v1::Error {
 /// What became of a batch: nothing if all went well, or one error for each part of it ("Error
 /// Reporting"). Where these are too long for a trailer, they end early and the text says so.
 pub(crate) fn batch(answers: &[Result<(), Error>]) -> Result<(), Status> {
-    let mut failed = answers.iter().enumerate().filter(|(_, answer)| answer.is_err());
-    let Some((first, Err(error))) = failed.next() else { return Ok(()) };
-    let count = 1 + failed.count();
+    let errors = answers.iter().enumerate();
+    let failed = errors.filter_map(|(at, answer)| Some((at, answer.as_ref().err()?)));
+    // What was not done for another's sake says nothing of why.
+    let mut causes = failed.clone().filter(|(_, error)| error.code() != Code::Aborted);
+    let cause = causes.next().or_else(|| failed.clone().next());
+    let Some((first, error)) = cause else { return Ok(()) };
+    let count = failed.count();
     let mut status = rpc::Status { code: Code::Unknown as i32, ..rpc::Status::default() };
     let mut bytes = 0;
     for answer in answers {

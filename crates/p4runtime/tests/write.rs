@@ -399,6 +399,7 @@ async fn batches_go_on_or_are_taken_back() {
     let again = vec![delete(route(3)), insert(route(3)), insert(route(3))];
     let status = primary.write_all(again, Atomicity::RollbackOnError).await.unwrap_err();
     assert_eq!(codes(&status), [Code::Aborted, Code::Aborted, Code::AlreadyExists]);
+    assert!(status.message().starts_with("3 of 3 failed; number 2: table "), "{status:?}");
     primary.write(modify(route(3))).await.unwrap();
 }
 
