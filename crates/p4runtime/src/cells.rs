@@ -30,10 +30,13 @@ pub(crate) fn index(
     }
 }
 
+fn negative(name: &str) -> Error {
+    Error::Negative { of: name.to_owned(), what: "number of packets, bytes or units" }
+}
+
 /// What a client says that was counted.
 pub(crate) fn count(data: &v1::CounterData, name: &str) -> Result<Count, Error> {
-    let number =
-        |number: i64| u64::try_from(number).map_err(|_| Error::Negative { of: name.to_owned() });
+    let number = |number: i64| u64::try_from(number).map_err(|_| negative(name));
     Ok(Count { packets: number(data.packet_count)?, bytes: number(data.byte_count)? })
 }
 
@@ -44,8 +47,7 @@ pub(crate) fn meter(
     name: &str,
 ) -> Result<Option<Meter>, Error> {
     let Some(config) = config else { return Ok(None) };
-    let number =
-        |number: i64| u64::try_from(number).map_err(|_| Error::Negative { of: name.to_owned() });
+    let number = |number: i64| u64::try_from(number).map_err(|_| negative(name));
     let meter = Meter {
         cir: number(config.cir)?,
         cburst: number(config.cburst)?,
@@ -252,14 +254,17 @@ pub(crate) fn plan_digest(
     let is_on = store.digests.contains_key(&id);
     let config = entry.config.unwrap_or_default();
     let config = match (kind, is_on) {
-        (update::Type::Insert, true) => return Err(Error::Exists(digest.name.clone())),
+        (update::Type::Insert, true) => return Err(Error::DigestOn(digest.name.clone())),
         (update::Type::Modify | update::Type::Delete, false) => {
-            return Err(Error::NoEntry(digest.name.clone()));
+            return Err(Error::DigestOff(digest.name.clone()));
         }
         (update::Type::Unspecified, _) => return Err(Error::Unspecified("the update's type")),
         (update::Type::Delete, true) => None,
-        _ if config.max_timeout_ns < 0 || config.max_list_size < 0 || config.ack_timeout_ns < 0 => {
-            return Err(Error::Negative { of: digest.name.clone() });
+        _ if config.max_timeout_ns < 0 || config.ack_timeout_ns < 0 => {
+            return Err(Error::Negative { of: digest.name.clone(), what: "time" });
+        }
+        _ if config.max_list_size < 0 => {
+            return Err(Error::Negative { of: digest.name.clone(), what: "size of lists" });
         }
         _ => Some(config),
     };

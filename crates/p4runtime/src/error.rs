@@ -45,8 +45,8 @@ pub enum Error {
     NegativeIndex { of: String, index: i64 },
     #[error("`{of}`: index {index}, but there are {size} cells")]
     Index { of: String, index: i64, size: u64 },
-    #[error("`{of}`: a negative number of packets, bytes or units")]
-    Negative { of: String },
+    #[error("`{of}`: a negative {what}")]
+    Negative { of: String, what: &'static str },
     #[error("`{of}`: {problem}")]
     Rates { of: String, problem: &'static str },
 
@@ -115,6 +115,10 @@ pub enum Error {
     AllTables,
     #[error("value set `{0}` has this member twice")]
     TwiceMember(String),
+    #[error("digest `{0}` is on already")]
+    DigestOn(String),
+    #[error("digest `{0}` is not on: it is inserted first")]
+    DigestOff(String),
 
     // ---- batches ----
     #[error("not done, since another update of the batch was refused")]
@@ -164,6 +168,7 @@ impl Error {
             Self::NoDevice(_)
             | Self::NoRole(_)
             | Self::NoEntry(_)
+            | Self::DigestOff(_)
             | Self::NothingSaved
             | Self::NoList { .. } => Code::NotFound,
             Self::NotPrimary
@@ -176,7 +181,7 @@ impl Error {
             }
             Self::Unsupported(_) => Code::Unimplemented,
             Self::Width { .. } | Self::Index { .. } => Code::OutOfRange,
-            Self::Exists(_) | Self::TwiceMember(_) => Code::AlreadyExists,
+            Self::Exists(_) | Self::TwiceMember(_) | Self::DigestOn(_) => Code::AlreadyExists,
             Self::Full { .. }
             | Self::TooManyClients(_)
             | Self::TooManySaved(_)

@@ -120,13 +120,23 @@ async fn digests_are_sent_in_lists_and_acknowledged() {
         max_list_size: 2,
         ack_timeout_ns: 3_600_000_000_000,
     };
-    assert_eq!(
-        primary.write(digest(None, update::Type::Modify)).await.unwrap_err().0,
-        Code::NotFound
-    );
+    let off = (Code::NotFound, "digest `learned` is not on: it is inserted first".to_owned());
+    for kind in [update::Type::Modify, update::Type::Delete] {
+        assert_eq!(primary.write(digest(None, kind)).await.unwrap_err(), off);
+    }
+    for (wrong, what) in [
+        (v1::digest_entry::Config { max_timeout_ns: -1, ..config }, "a negative time"),
+        (v1::digest_entry::Config { ack_timeout_ns: -1, ..config }, "a negative time"),
+        (v1::digest_entry::Config { max_list_size: -1, ..config }, "a negative size of lists"),
+    ] {
+        let refused = primary.write(digest(Some(wrong), update::Type::Insert)).await;
+        let wanted = (Code::InvalidArgument, format!("`learned`: {what}"));
+        assert_eq!(refused.unwrap_err(), wanted);
+    }
     primary.write(digest(Some(config), update::Type::Insert)).await.unwrap();
     let again = primary.write(digest(Some(config), update::Type::Insert)).await;
-    assert_eq!(again.unwrap_err().0, Code::AlreadyExists);
+    let on = (Code::AlreadyExists, "digest `learned` is on already".to_owned());
+    assert_eq!(again.unwrap_err(), on);
 
     for mac in [1, 1, 2, 3] {
         server.events.send(learned(1, mac)).await.unwrap();
