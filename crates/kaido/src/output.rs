@@ -11,6 +11,11 @@ use crate::failure::Failure;
 /// Cursor home and clear: what every terminal since the VT100 understands.
 pub(crate) const CLEAR: &str = "\x1b[H\x1b[2J";
 
+/// Says something to people on standard error. Where that cannot be written, the exit code says the rest.
+pub(crate) fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// Where and how to print.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {

@@ -49,7 +49,9 @@ const MARKS: [&str; 55] = [
 
 /// The tokens of `text`, whose first byte's place is `start`.
 pub(crate) fn tokens(text: &str, start: u32, problems: &mut Diagnostics) -> Vec<Token> {
-    let mut lexer = Lexer { text, start, at: 0, begins_line: true, spaced: true, problems };
+    // Some editors begin a file with a byte order mark.
+    let at = text.len() - text.trim_start_matches('\u{feff}').len();
+    let mut lexer = Lexer { text, start, at, begins_line: true, spaced: true, problems };
     let mut found = Vec::new();
     while let Some(token) = lexer.next() {
         found.push(token);

@@ -4,6 +4,8 @@ mod cells;
 mod running;
 mod vm;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -47,6 +49,25 @@ fn programs_are_checked() {
     says(&kaido(&["check", "good.p4"], here.path()), 0, &["good.p4: no errors, 1 table"]);
     let both = ["bad.p4:13", "has no `bb`", "`too` is not declared", "help: `to` is"];
     says(&kaido(&["check", "bad.p4"], here.path()), 2, &both);
+    std::fs::write(here.path().join("mark.p4"), format!("\u{feff}{PROGRAM}")).expect("a file");
+    says(&kaido(&["check", "mark.p4"], here.path()), 0, &["mark.p4: no errors"]);
+    // A name need not be UTF-8.
+    let odd = OsStr::from_bytes(b"na\xffme.p4");
+    std::fs::write(here.path().join(odd), PROGRAM).expect("a file");
+    for command in ["check", "compile"] {
+        let mut myself = Command::new(env!("CARGO_BIN_EXE_kaido"));
+        let said = myself.args(["p4", command]).arg(odd).current_dir(here.path()).output();
+        says(&said.expect("it runs"), 0, &["na\u{fffd}me"]);
+    }
+    // What is wrong cannot be written, but it is.
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("it is there");
+    let said = Command::new(env!("CARGO_BIN_EXE_kaido"))
+        .args(["p4", "check", "bad.p4"])
+        .current_dir(here.path())
+        .stderr(full)
+        .status()
+        .expect("it runs");
+    assert_eq!(said.code(), Some(2));
     // What has no code is wrong, too.
     let half = PROGRAM.replace("bit<8> b;", "bit<4> b;").replace("bit<8> to", "bit<4> to");
     std::fs::write(here.path().join("half.p4"), half).expect("a file");

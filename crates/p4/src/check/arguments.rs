@@ -163,6 +163,7 @@ impl Checker<'_> {
         if let Some(why) = read_only(place) {
             return self.wrong(place.span, format!("nothing can be put here: {why}"));
         }
+        self.note_written(place);
         let Some(root) = root(place) else { return Ok(()) };
         let variable = self.variable(root);
         let why = match variable.direction {

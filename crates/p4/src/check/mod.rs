@@ -15,6 +15,7 @@ mod entries;
 mod expressions;
 mod functions;
 mod instances;
+mod leaving;
 mod literals;
 mod loops;
 mod members;
@@ -60,6 +61,7 @@ pub(crate) fn check(syntax: &ast::Program, problems: &mut Diagnostics) -> Progra
     }
     checker.require_main();
     checker.warn_of_unassigned();
+    checker.warn_of_ports();
     checker.program
 }
 
@@ -117,6 +119,7 @@ struct Checker<'c> {
     /// What is made in the parser or control around it.
     instances: Vec<InstanceId>,
     direct: direct::Direct,
+    written: leaving::Written,
     /// Where names are declared, also where they mean nothing yet.
     elsewhere: Elsewhere,
     /// The name of the parser or the control around it.
@@ -142,6 +145,7 @@ impl<'c> Checker<'c> {
             loops: 0,
             instances: Vec::new(),
             direct: direct::Direct::default(),
+            written: leaving::Written::default(),
             elsewhere: Elsewhere::default(),
             around: None,
         }

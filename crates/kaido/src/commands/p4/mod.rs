@@ -81,7 +81,7 @@ fn tell(
     if !output.is_json() {
         let said = diagnostics.render(sources, std::io::stderr().is_terminal());
         if !said.is_empty() {
-            eprintln!("{said}\n");
+            crate::output::tell(&format!("{said}\n"));
         }
     }
     let is_error = |one: &&Diagnostic| one.severity == Severity::Error;
@@ -101,7 +101,8 @@ fn compiled(program: &P4Program, output: &Output) -> Result<(Checked, Compiled),
             let (count, most) = (compiled.object.code.len(), Limits::default().code);
             if count > most && !output.is_json() {
                 let file = program.file.display();
-                eprintln!("kaido: {file}: {count} instructions: `kaido p4 run` takes {most}");
+                let said = format!("{count} instructions: `kaido p4 run` takes {most}");
+                crate::output::tell(&format!("kaido: {file}: {said}"));
             }
             Ok((checked, compiled))
         }

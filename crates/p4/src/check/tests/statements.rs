@@ -104,6 +104,23 @@ fn an_order_that_matters_is_that_of_the_declaration() {
 }
 
 #[test]
+fn ports_that_nobody_looks_at_are_told() {
+    for (apply, port) in
+        [("std.output_port = 3;", "output_port"), ("std.clone_port = 3;", "clone_port")]
+    {
+        let checked = control("", apply);
+        let wanted = format!("nothing leaves by `{port}`");
+        assert!(said(&checked).contains(&wanted), "{apply}\n{}", said(&checked));
+        assert!(!checked.diagnostics.has_errors());
+    }
+    accepts(&control(
+        "action via(bit<32> port) { std.output_port = port; }
+         table t { key = { hdr.ip.src: exact; } actions = { via; } }",
+        "t.apply(); std.output_action = ubpf_action.REDIRECT; std.clone = true; std.clone_port = 1;",
+    ));
+}
+
+#[test]
 fn variables_without_a_value_are_told() {
     for (apply, name) in [
         ("bit<8> x; hdr.ip.ttl = x;", "x"),

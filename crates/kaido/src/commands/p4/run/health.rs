@@ -42,7 +42,7 @@ pub(super) async fn watch<R: Running>(plane: Plane<R>, vm: Option<VmFeed>, file:
             }
         }
         for line in lines {
-            eprintln!("kaido: {name}: {line}");
+            crate::output::tell(&format!("kaido: {name}: {line}"));
         }
     }
 }

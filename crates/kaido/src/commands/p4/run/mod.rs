@@ -74,7 +74,8 @@ fn vm_info(program: &[u8], options: &P4Run, output: &Output) -> Result<Option<Vm
     // Without a capture it is looked after, and told, as long as the program runs.
     if is_silent && options.pcap.is_some() && !output.is_json() {
         let why = vm.status().why.unwrap_or_else(|| "there is no sign of life".to_owned());
-        eprintln!("kaido: {}: {why}; nothing is fresh until there is", file.display());
+        let said = format!("{}: {why}; nothing is fresh until there is", file.display());
+        crate::output::tell(&format!("kaido: {said}"));
     }
     Ok(Some(vm))
 }

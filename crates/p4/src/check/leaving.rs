@@ -1,0 +1,37 @@
+//! Ports of the model's metadata: each is only looked at where another field says so.
+
+use super::Checker;
+use crate::diagnostic::Diagnostic;
+use crate::ir::{Expression, ExpressionKind};
+use crate::model::field::{CLONE, CLONE_PORT, NAMES, OUTPUT_ACTION, OUTPUT_PORT};
+use crate::source::Span;
+
+/// Where each field of the metadata is first written.
+pub(super) type Written = [Option<Span>; NAMES.len()];
+
+impl Checker<'_> {
+    /// Something is put here.
+    pub(super) fn note_written(&mut self, place: &Expression) {
+        if self.program.is_metadata(&place.of) {
+            self.written.iter_mut().for_each(|field| *field = field.or(Some(place.span)));
+        }
+        if let ExpressionKind::Field(of, at) = &place.kind
+            && self.program.is_metadata(&of.of)
+        {
+            self.written[*at].get_or_insert(place.span);
+        }
+    }
+
+    /// Tells of ports that no packet leaves by.
+    pub(super) fn warn_of_ports(&mut self) {
+        for (port, says, so) in [
+            (OUTPUT_PORT, OUTPUT_ACTION, "output_action = ubpf_action.REDIRECT"),
+            (CLONE_PORT, CLONE, "clone = true"),
+        ] {
+            let (Some(span), None) = (self.written[port], self.written[says]) else { continue };
+            let message = format!("nothing leaves by `{}`: the program never says so", NAMES[port]);
+            let told = Diagnostic::warning(span, message);
+            self.problems.add(told.help(format!("`{so}` of the same metadata does")));
+        }
+    }
+}
