@@ -16,6 +16,7 @@ mod device;
 mod digests;
 mod entries;
 mod error;
+mod incoming;
 mod matches;
 mod pipeline;
 mod program;

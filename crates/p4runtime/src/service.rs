@@ -8,13 +8,13 @@ use std::time::Duration;
 use prost::Message;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::arbitration::from_message;
 use crate::core::Handle;
 use crate::device::{Device, Refused};
 use crate::error::Error;
+use crate::incoming::Incoming;
 use crate::pipeline::Pipeline;
 use crate::read::Found;
 use crate::reply;
@@ -104,15 +104,13 @@ pub async fn serve<D: Device>(
     listener: TcpListener,
     until: impl Future<Output = ()>,
 ) -> Result<(), tonic::transport::Error> {
-    // Answers are small: they do not wait for more.
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     tonic::transport::Server::builder()
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
         .add_service(service.server())
-        .serve_with_incoming_shutdown(incoming, until)
+        .serve_with_incoming_shutdown(Incoming::new(listener), until)
         .await
 }
 
