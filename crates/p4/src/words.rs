@@ -51,7 +51,7 @@ pub(crate) fn meant_type(name: &str) -> Option<String> {
 }
 
 /// What this model has for what others have by these names.
-const COUNTERPARTS: [(&[&str], &str); 14] = [
+const COUNTERPARTS: [(&[&str], &str); 19] = [
     (
         &["V1Switch", "xdp", "ebpfFilter", "PSA_Switch", "PNA_NIC", "Switch", "Pipeline"],
         "this model's package is `ubpf(parse(), pipeline(), deparser()) main;`",
@@ -62,7 +62,17 @@ const COUNTERPARTS: [(&[&str], &str); 14] = [
     ),
     (&["pass", "accept", "XDP_PASS"], "`mark_to_pass();` lets a packet pass"),
     (
-        &["send_to_port", "output", "forward", "multicast", "XDP_REDIRECT"],
+        &[
+            "send_to_port",
+            "output",
+            "forward",
+            "multicast",
+            "REDIRECT",
+            "XDP_REDIRECT",
+            "egress_spec",
+            "egress_port",
+            "ucast_egress_port",
+        ],
         "of `standard_metadata`, `output_action = ubpf_action.REDIRECT` and `output_port` say where a packet leaves",
     ),
     (
@@ -74,7 +84,21 @@ const COUNTERPARTS: [(&[&str], &str); 14] = [
         &["direct_counter"],
         "`DirectCounter` of `#include <kaido.p4>` counts for each entry of a table",
     ),
-    (&["meter"], "`Meter` of `#include <kaido.p4>` measures"),
+    (&["ingress_port"], "`input_port` of `standard_metadata` says where a packet came in"),
+    (&["random", "Random"], "this model has no random numbers"),
+    (
+        &["recirculate", "resubmit", "recirculate_preserving_field_list"],
+        "a packet goes through a program once",
+    ),
+    (
+        &["RED", "YELLOW", "GREEN", "MeterColor_t"],
+        "colours are `PSA_MeterColor_t.RED`, YELLOW and GREEN",
+    ),
+    (
+        &["MeterType_t", "MeterType", "CounterType_t", "CounterType"],
+        "`PSA_MeterType_t` and `PSA_CounterType_t` of `#include <kaido.p4>` say what is counted",
+    ),
+    (&["meter", "execute_meter"], "`Meter` of `#include <kaido.p4>` measures"),
     (
         &["direct_meter"],
         "`DirectMeter` of `#include <kaido.p4>` measures for each entry of a table",
@@ -98,16 +122,18 @@ const COUNTERPARTS: [(&[&str], &str); 14] = [
     ),
 ];
 
+/// What this model has for what another one has by this name.
+pub(crate) fn counterpart(name: &str) -> Option<&'static str> {
+    let found = COUNTERPARTS.iter().find(|(names, _)| names.contains(&name));
+    found.map(|(_, help)| *help)
+}
+
 /// What to do about a name that is not declared, if anybody knows it.
 pub(crate) fn meant(name: &str) -> Option<String> {
-    let others = |name: &str| {
-        let found = COUNTERPARTS.iter().find(|(names, _)| names.contains(&name));
-        found.map(|(_, help)| (*help).to_owned())
-    };
     let of_model = model_file(name);
     of_model
         .map(|file| format!("`#include <{file}>` at the beginning declares it"))
-        .or_else(|| others(name))
+        .or_else(|| counterpart(name).map(str::to_owned))
         .or_else(|| match name.to_ascii_lowercase().as_str() {
             word @ ("true" | "false") => Some(format!("write `{word}`")),
             "null" | "nil" | "none" => Some("there is no such value: numbers begin with 0".into()),

@@ -134,7 +134,11 @@ impl Checker<'_> {
         let what = self.describe(of);
         let mut told = Diagnostic::error(name.span, format!("{what} has no `{}`", name.text));
         let known: Vec<_> = known.collect();
-        if let Some(similar) = crate::words::closest(&name.text, known.iter().cloned()) {
+        if let Some(help) =
+            crate::words::counterpart(&name.text).filter(|_| self.program.is_metadata(of))
+        {
+            told = told.help(help);
+        } else if let Some(similar) = crate::words::closest(&name.text, known.iter().cloned()) {
             told = told.help(format!("it has `{similar}`"));
         } else if !known.is_empty() && known.len() <= 12 {
             let all: Vec<_> = known.iter().map(|one| format!("`{one}`")).collect();

@@ -137,7 +137,12 @@ impl Checker<'_> {
     }
 
     fn no_property(&mut self, name: &str, span: Span) -> Checked<()> {
-        let Some(near) = closest_word(name, &PROPERTIES) else {
+        let counterpart = match name {
+            "meters" => Some("psa_direct_meter".into()),
+            "counters" => Some("psa_direct_counter".into()),
+            _ => None,
+        };
+        let Some(near) = counterpart.or_else(|| closest_word(name, &PROPERTIES)) else {
             return self.unsupported(span, &format!("the property `{name}`"));
         };
         let told = Diagnostic::error(span, format!("a table has no property `{name}`"));

@@ -179,7 +179,8 @@ impl<'c> Checker<'c> {
         if !is_likely && let Some(told) = self.elsewhere.tell_other(&unknown, name, self.around) {
             return told;
         }
-        match similar.or_else(|| crate::words::meant(name)) {
+        let other = crate::words::counterpart(name).map(str::to_owned);
+        match other.or(similar).or_else(|| crate::words::meant(name)) {
             Some(help) => unknown.help(help),
             None => unknown,
         }
