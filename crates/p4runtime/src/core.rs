@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tonic::Status;
 
 use crate::arbitration::{Clients, stream_error};
@@ -207,6 +207,17 @@ fn metadata(params: &[Param], given: &[PacketMetadata]) -> Result<Vec<(u32, Bits
 
 type Job<D> = Box<dyn FnOnce(&mut Core<D>) + Send>;
 
+/// Tells of a thread that ends by a panic.
+struct TellPanic(u64, watch::Sender<Option<u64>>);
+
+impl Drop for TellPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.1.send_replace(Some(self.0));
+        }
+    }
+}
+
 /// How a device is reached.
 pub(crate) struct Handle<D: Device>(mpsc::Sender<Job<D>>);
 
@@ -218,10 +229,15 @@ impl<D: Device> Clone for Handle<D> {
 
 impl<D: Device> Handle<D> {
     /// Starts a device's thread, and the task that passes on what it tells.
-    pub(crate) fn start(number: u64, mut device: D) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        number: u64,
+        mut device: D,
+        panicked: watch::Sender<Option<u64>>,
+    ) -> std::io::Result<Self> {
         let (jobs, mut queue) = mpsc::channel::<Job<D>>(WAITING);
         let events = device.events();
         let work = move || {
+            let _tell = TellPanic(number, panicked);
             let mut core = Core::new(number, device);
             while let Some(job) = queue.blocking_recv() {
                 job(&mut core);

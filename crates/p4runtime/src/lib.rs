@@ -44,7 +44,7 @@ pub use sandboxed::{
     Alone, CPU_PORT, Counts, Health, InProcess, Installed, Leaving, Plane, Prepared, Processes,
     Ran, Runner, Running, Sandboxed, Verdict,
 };
-pub use service::{LARGEST_MESSAGE, Service, VERSION, serve};
+pub use service::{Ended, LARGEST_MESSAGE, Service, VERSION, serve};
 pub use types::{HeaderField, Type};
 pub use values::Bits;
 

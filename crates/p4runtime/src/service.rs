@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use prost::Message;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::arbitration::from_message;
@@ -49,6 +49,19 @@ const CONNECTION_WINDOW: u32 = 32 << 20;
 pub struct Service<D: Device> {
     devices: Arc<BTreeMap<u64, Handle<D>>>,
     readers: Arc<Semaphore>,
+    /// The device whose thread has ended by a panic.
+    panicked: watch::Receiver<Option<u64>>,
+}
+
+/// Why a server has ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// The transport has failed.
+    #[error(transparent)]
+    Transport(#[from] tonic::transport::Error),
+    /// Nothing can be asked of this device any more.
+    #[error("the thread of device {0} has panicked")]
+    Panicked(u64),
 }
 
 impl<D: Device> Service<D> {
@@ -59,9 +72,11 @@ impl<D: Device> Service<D> {
     /// If a thread does not start.
     pub fn new(devices: impl IntoIterator<Item = (u64, D)>) -> std::io::Result<Self> {
         let devices = devices.into_iter();
-        let devices = devices.map(|(id, device)| Ok((id, Handle::start(id, device)?)));
+        let (tell, panicked) = watch::channel(None);
+        let devices =
+            devices.map(|(id, device)| Ok((id, Handle::start(id, device, tell.clone())?)));
         let devices = Arc::new(devices.collect::<std::io::Result<_>>()?);
-        Ok(Self { devices, readers: Arc::new(Semaphore::new(READERS)) })
+        Ok(Self { devices, readers: Arc::new(Semaphore::new(READERS)), panicked })
     }
 
     /// Puts a program to work before any client does, with updates made to it already.
@@ -98,20 +113,30 @@ impl<D: Device> Service<D> {
 ///
 /// # Errors
 ///
-/// If the transport fails.
+/// If the transport fails, or a device's thread panics.
 pub async fn serve<D: Device>(
     service: Service<D>,
     listener: TcpListener,
     until: impl Future<Output = ()>,
-) -> Result<(), tonic::transport::Error> {
-    tonic::transport::Server::builder()
+) -> Result<(), Ended> {
+    let mut panicked = service.panicked.clone();
+    let panicked = async {
+        match panicked.wait_for(Option::is_some).await.ok().and_then(|one| *one) {
+            Some(device) => device,
+            None => std::future::pending().await,
+        }
+    };
+    let served = tonic::transport::Server::builder()
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
         .add_service(service.server())
-        .serve_with_incoming_shutdown(Incoming::new(listener), until)
-        .await
+        .serve_with_incoming_shutdown(Incoming::new(listener), until);
+    tokio::select! {
+        done = served => Ok(done?),
+        device = panicked => Err(Ended::Panicked(device)),
+    }
 }
 
 /// Fails for every role but the one that all clients have.

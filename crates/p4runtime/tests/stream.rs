@@ -275,3 +275,14 @@ async fn a_primary_that_dies_is_none_any_more() {
     thread.join().unwrap();
     assert_eq!(backup.standing().await, (Code::AlreadyExists, Some(6)));
 }
+
+#[tokio::test]
+async fn a_server_ends_when_its_device_has_panicked() {
+    let mut server = server().await;
+    let primary = server.ready().await;
+    primary.say(packet_out(b"panic", &[1])).await;
+    let ended = server.serving.take().unwrap();
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(10), ended).await;
+    let ended = ended.expect("it goes on").unwrap();
+    assert_eq!(ended.unwrap_err().to_string(), "the thread of device 7 has panicked");
+}

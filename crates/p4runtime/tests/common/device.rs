@@ -239,6 +239,7 @@ impl Device for Memory {
         if packet.payload.is_empty() {
             return Err(Refused::Invalid("an empty packet".into()));
         }
+        assert_ne!(packet.payload, b"panic", "as a test asks for");
         self.shared().sent.push(packet);
         Ok(())
     }

@@ -163,6 +163,7 @@ pub struct Server {
     pub address: SocketAddr,
     pub device: Arc<Mutex<Shared>>,
     pub events: mpsc::Sender<Event>,
+    pub serving: Option<tokio::task::JoinHandle<Result<(), p4runtime::Ended>>>,
     _stop: oneshot::Sender<()>,
 }
 
@@ -172,10 +173,10 @@ pub async fn server() -> Server {
     let (memory, device, events) = Memory::new();
     let service = Service::new([(DEVICE, memory)]).unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
-    tokio::spawn(p4runtime::serve(service, listener, async {
+    let serving = tokio::spawn(p4runtime::serve(service, listener, async {
         let _ = stopped.await;
     }));
-    Server { address, device, events, _stop: stop }
+    Server { address, device, events, serving: Some(serving), _stop: stop }
 }
 
 impl Server {
