@@ -42,7 +42,11 @@ fn of_update(status: &Status) -> Option<(Code, String)> {
 fn failure(status: &Status) -> Failure {
     let whole = || (status.code(), status.message().to_owned());
     let (code, text) = of_update(status).unwrap_or_else(whole);
-    let error = anyhow!("{text}");
+    // Only what happens on the way here has a source.
+    let error = match std::error::Error::source(status) {
+        Some(_) => anyhow!("the connection to what runs there has ended ({text})"),
+        None => anyhow!("{text}"),
+    };
     match code {
         Code::InvalidArgument | Code::NotFound | Code::AlreadyExists | Code::OutOfRange => {
             Failure::usage(error)
