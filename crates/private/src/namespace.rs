@@ -69,11 +69,33 @@ impl Drop for NamespaceLock {
     fn drop(&mut self) {
         // While the lock is held, so that no other process's file is removed. Best effort.
         let _ = fs::remove_file(&self.path);
-        let folder = self.path.parent();
-        for folder in [folder, folder.and_then(Path::parent)].into_iter().flatten() {
-            // Others may be in there: then it stays.
-            let _ = fs::remove_dir(folder);
+        if let Some(folder) = self.path.parent() {
+            remove_empty(folder);
         }
+    }
+}
+
+/// Removes the files that killed processes have left.
+pub fn remove_stale_namespace_locks() {
+    remove_stale_in(Path::new(FOLDER));
+}
+
+fn remove_stale_in(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if let Ok(Some(_lock)) = Lock::existing(&path) {
+            // While the lock is held, as above.
+            let _ = fs::remove_file(&path);
+        }
+    }
+    remove_empty(folder);
+}
+
+/// Removes the folder and the one above it, unless something is in there.
+fn remove_empty(folder: &Path) {
+    let _ = fs::remove_dir(folder);
+    if let Some(above) = folder.parent() {
+        let _ = fs::remove_dir(above);
     }
 }
 
@@ -104,6 +126,10 @@ mod tests {
         assert!(matches!(refused, Err(TakeError::Taken(pid)) if pid == Some(std::process::id())));
         drop(first);
         drop(take(7, "dataplane").unwrap());
+        let left = folder.join("9-node");
+        fs::write(&left, "1").unwrap();
+        remove_stale_in(&folder);
+        assert!(!left.exists() && take(8, "dataplane").is_err(), "held ones stay");
         drop(other);
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     }
