@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::{Lock, folder};
 
@@ -19,6 +20,9 @@ pub struct NamespaceLock {
     #[expect(dead_code, reason = "holding it is its use")]
     lock: Lock,
 }
+
+/// The longest time that the file of a dead process is locked while it is removed.
+const CLEANING: Duration = Duration::from_secs(1);
 
 /// Why a namespace is not had.
 #[derive(Debug)]
@@ -46,11 +50,19 @@ impl NamespaceLock {
     fn take_in(folder: &Path, inode: u64, purpose: &str) -> Result<Self, TakeError> {
         let path = folder.join(format!("{inode}-{purpose}"));
         let failed = |source| TakeError::Failed { path: path.clone(), source };
+        let since = Instant::now();
         loop {
             folder::make(folder).map_err(failed)?;
             let lock = match Lock::file(&path) {
                 Ok(Some(lock)) => lock,
-                Ok(None) => return Err(TakeError::Taken(holder(&path))),
+                Ok(None) => {
+                    let holder = holder(&path);
+                    if holder.is_some_and(is_alive) || since.elapsed() > CLEANING {
+                        return Err(TakeError::Taken(holder));
+                    }
+                    pause();
+                    continue;
+                }
                 // The last holder of another lock has just removed the empty folder.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(failed(error)),
@@ -105,6 +117,18 @@ fn note_holder(mut file: &File) -> io::Result<()> {
     file.write_all(std::process::id().to_string().as_bytes())
 }
 
+fn is_alive(process: u32) -> bool {
+    Path::new(&format!("/proc/{process}")).exists()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the removal of a file by another process has no event"
+)]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(1));
+}
+
 fn holder(path: &Path) -> Option<u32> {
     let mut text = String::new();
     File::open(path).ok()?.take(16).read_to_string(&mut text).ok()?;
@@ -126,6 +150,17 @@ mod tests {
         assert!(matches!(refused, Err(TakeError::Taken(pid)) if pid == Some(std::process::id())));
         drop(first);
         drop(take(7, "dataplane").unwrap());
+        // A dead process's file, locked by the one that removes it.
+        let cleaned = folder.join("6-node");
+        drop(take(6, "node"));
+        fs::write(&cleaned, u32::MAX.to_string()).unwrap();
+        let cleaning = Lock::existing(&cleaned).unwrap().unwrap();
+        let cleaner = std::thread::spawn(move || {
+            pause();
+            drop(cleaning);
+        });
+        take(6, "node").unwrap();
+        cleaner.join().unwrap();
         let left = folder.join("9-node");
         fs::write(&left, "1").unwrap();
         remove_stale_in(&folder);
