@@ -1,7 +1,7 @@
-//! Generates the gRPC types and services from `proto/`, without a protoc on the machine.
+//! Generates the gRPC types and services from `proto/`. Needs no installed protoc.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // As it is now: a build folder may have come from another place.
+    // Read at run time: a build directory may have been moved.
     let root = format!("{}/../../proto", std::env::var("CARGO_MANIFEST_DIR")?);
     println!("cargo::rerun-if-changed={root}");
     let files = protox::compile(["kaido/v1/kaido.proto"], [root.as_str()])?;

@@ -1,4 +1,4 @@
-//! Between the generated types and the model's.
+//! Conversions between the generated types and the model's.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
@@ -13,13 +13,13 @@ use model::{
 
 use crate::v1;
 
-/// A message that cannot be understood.
+/// A message that cannot be converted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConvertError {
-    /// A field that must be there is not.
+    /// A required field is missing.
     #[error("`{0}` is missing")]
     Missing(&'static str),
-    /// A field's value is none of its kind.
+    /// The value of a field is invalid.
     #[error("`{field}`: `{value}` is not valid")]
     Invalid {
         /// The field.
@@ -41,7 +41,8 @@ fn sid(field: &'static str, text: &str) -> Result<Sid, ConvertError> {
     parse::<Ipv6Addr>(field, text).map(Sid)
 }
 
-/// Names are as in the topology file; what is quoted of another one is as short.
+/// Checks a node name by the rules of the topology file. The error quotes at most 12 characters of
+/// an invalid name, about the length of the longest valid one.
 fn node_name(field: &'static str, text: &str) -> Result<(), ConvertError> {
     if is_node_name(text) {
         return Ok(());
@@ -55,12 +56,12 @@ pub fn sids_to_text(list: &SegmentList) -> Vec<String> {
     list.0.iter().map(Sid::to_string).collect()
 }
 
-/// A list of the SIDs that `texts` name.
+/// The segment list of the SIDs in `texts`.
 pub fn sids_from_text(texts: &[String]) -> Result<SegmentList, ConvertError> {
     texts.iter().map(|text| sid("segments", text)).collect::<Result<_, _>>().map(SegmentList)
 }
 
-/// Zero stands for "nothing limits it".
+/// The bandwidth; zero means unlimited.
 fn bandwidth(bps: u64) -> Option<Bandwidth> {
     (bps > 0).then(|| Bandwidth::from_bps(bps))
 }
@@ -219,7 +220,7 @@ fn ports(range: v1::PortRange) -> Result<PortRange, ConvertError> {
     }
 }
 
-/// Protocol, source ports, ports and DSCP: what `Flow` and `Application` have in common.
+/// Protocol, source ports, ports and DSCP: the part common to `Flow` and `Application`.
 type Matched = (Option<Protocol>, Option<PortRange>, Option<PortRange>, Option<Dscp>);
 
 fn to_match((protocol, source_ports, ports, dscp): Matched) -> v1::Match {
@@ -323,7 +324,7 @@ impl TryFrom<v1::Application> for Application {
     fn try_from(app: v1::Application) -> Result<Self, ConvertError> {
         let (protocol, src_ports, dst_ports, dscp) = from_match(app.r#match)?;
         let class = match v1::Class::try_from(app.class) {
-            // Not said: what the topology file takes as its default.
+            // Unspecified: the default of the topology file.
             Ok(v1::Class::Unspecified) => Class::default(),
             Ok(v1::Class::Bandwidth) => Class::Bandwidth,
             Ok(v1::Class::LowLatency) => Class::LowLatency,

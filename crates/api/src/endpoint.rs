@@ -1,4 +1,4 @@
-//! How daemons are reached.
+//! Connections to daemons.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,43 +11,43 @@ use crate::v1::controller_client::ControllerClient;
 use crate::v1::dataplane_client::DataplaneClient;
 use crate::v1::emulator_client::EmulatorClient;
 
-/// What one message to or from a data plane may be: a file of a million entries, and what is shown
-/// of them.
+/// The maximum size of a message to or from a data plane: a file with a million entries, and the
+/// display of those entries.
 pub const LARGEST_MESSAGE: usize = 1 << 30;
 
-/// Why a daemon is not reached.
+/// A daemon is not reachable.
 #[derive(Debug, thiserror::Error)]
 #[error("no {peer} answers on {}: is it running?{}", path.display(), start(peer))]
 pub struct ConnectError {
-    /// What was to answer.
+    /// The kind of daemon.
     pub peer: &'static str,
     /// The socket.
     pub path: PathBuf,
-    /// What went wrong.
+    /// The cause.
     #[source]
     pub source: tonic::transport::Error,
 }
 
 const EMULATOR: &str = "emulator";
 
-/// What starts it again. An emulator is always a lab's.
+/// The command that restarts the daemon. An emulator always belongs to a lab.
 fn start(peer: &str) -> &'static str {
     if peer == EMULATOR { " `kaido lab start emulator` starts it again" } else { "" }
 }
 
-/// Connects to the controller whose Unix socket is `path`.
+/// Connects to the controller on the Unix socket `path`.
 pub async fn connect(path: &Path) -> Result<ControllerClient<Channel>, ConnectError> {
     Ok(ControllerClient::new(channel("controller", path, Duration::from_secs(10)).await?))
 }
 
-/// Connects to the data plane whose Unix socket is `path`.
+/// Connects to the data plane on the Unix socket `path`.
 pub async fn connect_dataplane(path: &Path) -> Result<DataplaneClient<Channel>, ConnectError> {
-    // A file of a million entries takes its time.
+    // Applying a file with a million entries takes time.
     let client = DataplaneClient::new(channel("data plane", path, Duration::from_secs(600)).await?);
     Ok(client.max_decoding_message_size(LARGEST_MESSAGE).max_encoding_message_size(LARGEST_MESSAGE))
 }
 
-/// Connects to the emulator whose Unix socket is `path`.
+/// Connects to the emulator on the Unix socket `path`.
 pub async fn connect_emulator(path: &Path) -> Result<EmulatorClient<Channel>, ConnectError> {
     Ok(EmulatorClient::new(channel(EMULATOR, path, Duration::from_secs(10)).await?))
 }
@@ -58,10 +58,10 @@ async fn channel(
     limit: Duration,
 ) -> Result<Channel, ConnectError> {
     let socket = path.to_path_buf();
-    // The URI is never resolved: the connector below goes to the socket.
+    // The URI is never resolved: the connector below connects to the socket.
     Endpoint::from_static("http://peer")
         .connect_timeout(Duration::from_secs(2))
-        // For the answer to begin: what streams afterwards may take as long as it likes.
+        // Timeout until the response starts. A stream after that has no limit.
         .timeout(limit)
         .connect_with_connector(tower::service_fn(move |_: Uri| {
             let socket = socket.clone();
@@ -71,14 +71,14 @@ async fn channel(
         .map_err(|source| ConnectError { peer, path: path.into(), source })
 }
 
-/// Now, in nanoseconds since the Unix epoch: the clock of every `_ns` field.
+/// The current time in nanoseconds since the Unix epoch, the clock of every `_ns` field.
 pub fn now_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // 64 bits last until the year 2554.
     since.as_nanos() as u64
 }
 
-/// An error with its causes, in one line: how errors travel in messages and logs.
+/// An error with its causes in one line, as in messages and logs.
 pub fn in_one_line(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

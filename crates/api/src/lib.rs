@@ -1,7 +1,7 @@
 //! The gRPC interface between controller, nodes and users, and its conversions.
 //!
-//! Generated types stay here and in the handlers that use them: the rest of the code has the
-//! model's own. Nodes and users reach a controller over a Unix socket.
+//! Generated types stay in this crate and in the handlers that use it; all other code uses the
+//! types of the model. Nodes and users reach a controller over a Unix socket.
 #![forbid(unsafe_code)]
 
 mod convert;
@@ -15,7 +15,7 @@ pub use endpoint::{
 };
 pub use wait::{Presence, dataplane_is_at_work, emulator_answers, emulator_presence, missing};
 
-/// The interface's version. It changes when an older peer would misunderstand a newer one.
+/// The API version. It changes when an older peer would misunderstand a newer one.
 pub const VERSION: u32 = 1;
 
 /// The generated types and services.

@@ -1,15 +1,15 @@
-//! What a controller still lacks, and whether data planes and emulators are at work.
+//! Readiness checks for controllers, data planes and emulators.
 
 use std::path::Path;
 use std::time::Duration;
 
 use crate::v1::{self, State};
 
-/// How long a look may take.
+/// The timeout of a check.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// What the controller still waits for, in words: those of `nodes` that are not alive, and the
-/// applications that it has not decided on. It blocks: asynchronous code must not call it.
+/// Descriptions of everything the controller still waits for: those of `nodes` that are not alive,
+/// and applications without a decision. Blocking: do not call it from asynchronous code.
 pub fn missing(socket: &Path, nodes: &[String]) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let looked = runtime.ok().and_then(|runtime| {
@@ -18,8 +18,8 @@ pub fn missing(socket: &Path, nodes: &[String]) -> Vec<String> {
     looked.and_then(Result::ok).unwrap_or_else(|| vec!["its first answer".into()])
 }
 
-/// Whether the data plane on a socket answers: it does once it has done what its file says. It
-/// blocks: asynchronous code must not call it.
+/// Returns true if the data plane on a socket responds, which it does once it has applied its file.
+/// Blocking: do not call it from asynchronous code.
 pub fn dataplane_is_at_work(socket: &Path) -> bool {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return false;
@@ -31,18 +31,18 @@ pub fn dataplane_is_at_work(socket: &Path) -> bool {
     runtime.block_on(async { tokio::time::timeout(LIMIT, asked).await }).is_ok_and(|a| a.is_some())
 }
 
-/// How an emulator is.
+/// The liveness of an emulator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// It answers.
+    /// It responds.
     There,
-    /// It has a socket, and does not answer in time: it is stopped, or has too much to do.
+    /// It has a socket, but does not respond in time: it is stopped or overloaded.
     Silent,
-    /// Nobody is there.
+    /// There is no emulator.
     Gone,
 }
 
-/// What an emulator answers a question that costs it nothing.
+/// Probes an emulator with a request that costs it nothing.
 pub async fn emulator_presence(socket: &Path) -> Presence {
     const LIMIT: Duration = Duration::from_secs(1);
     let asked = async {
@@ -56,7 +56,8 @@ pub async fn emulator_presence(socket: &Path) -> Presence {
     }
 }
 
-/// Whether an emulator answers that has a socket. It blocks: asynchronous code must not call it.
+/// Returns false if an emulator has a socket but does not respond. Blocking: do not call it from
+/// asynchronous code.
 pub fn emulator_answers(socket: &Path) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.is_ok_and(|runtime| runtime.block_on(emulator_presence(socket)) != Presence::Silent)

@@ -1,7 +1,7 @@
-//! The controller's state, in one task.
+//! The state of the controller, in one task.
 //!
-//! Messages and the clock drive it: a node's telemetry, a user's request, a deadline. After each
-//! batch of messages the decider is asked once, so that a storm of telemetry delays no decision.
+//! It is driven by messages and timers: a node's telemetry, a user's request, a deadline. The
+//! decider runs once per batch of messages, so that a storm of telemetry delays no decision.
 
 mod answers;
 mod nodes;
@@ -22,39 +22,39 @@ use tokio::time::{Instant, MissedTickBehavior};
 use crate::message::{Message, Refusal, Sessions, ToNode};
 use crate::resolve::{Resolved, resolve};
 
-/// A node that has been silent for this long is dead. It pushes at least once a second; being
-/// looked at four times a second, it is marked within 3 s.
+/// Liveness timeout of a node. Nodes send at least once a second. With four checks a second, a dead
+/// node is detected within 3 s.
 const SILENCE: Duration = Duration::from_millis(2500);
 const LIVENESS_CHECK: Duration = Duration::from_millis(250);
 
-/// How long a controller that has just started waits for nodes that others name, before it takes
-/// their silence for their death.
+/// The time that a new controller waits for nodes that others name as neighbours, before it treats
+/// silent ones as dead.
 const WARM_UP: Duration = Duration::from_millis(1500);
 
-/// How long until what failed is tried again: an assignment that the headend could not install, a
-/// record that the disk did not take.
+/// The retry interval for failed operations: an assignment that the headend could not install, or a
+/// record that could not be written to disk.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The most messages that are taken in before a decision is made: a flood of telemetry must not
-/// put it off for ever.
+/// The maximum number of messages handled before a decision, so that a flood of telemetry cannot
+/// postpone it forever.
 const BATCH: usize = 256;
 
-/// An application, with what the controller alone knows of it.
+/// An application with the controller's own state.
 pub(crate) struct Entry {
     record: Record,
-    /// Its ends and packets; absent while they have not announced themselves.
+    /// Its ends and flows; None until both nodes have announced themselves.
     resolved: Option<Resolved>,
     /// Its moves under earlier controllers.
     earlier_moves: u32,
-    /// What its headend measured last; absent before the first sample.
+    /// The last load measured by its headend; None before the first sample.
     load: Option<AppLoad>,
-    /// The last assignment's number, to match its confirmation.
+    /// The serial number of the last assignment, to match its confirmation.
     serial: u64,
-    /// Why the headend has not installed the last assignment.
+    /// The reason that the headend has not installed the last assignment.
     not_installed: Option<String>,
-    /// Why the record on disk is an older one.
+    /// The reason that the record on disk is outdated.
     not_saved: Option<String>,
-    /// When what failed is tried again.
+    /// The time of the next retry.
     retry_at: Option<Duration>,
 }
 
@@ -69,16 +69,16 @@ pub(crate) struct Core {
     next_serial: u64,
     decisions: broadcast::Sender<Decision>,
     topology_changed: bool,
-    /// The store is new: what nodes know of applications is taken from them.
+    /// The store is new, so applications are adopted from the nodes.
     rebuilding: bool,
-    /// What was removed since, so that no node brings it back.
+    /// Applications removed since the start, which no node may bring back.
     removed: BTreeSet<String>,
-    /// When the nodes' silence was last looked at.
+    /// The time of the last liveness check.
     looked_at: Duration,
     warm: bool,
 }
 
-/// The way into the core.
+/// The sender side of the core's message channel.
 #[derive(Debug, Clone)]
 pub(crate) struct Handle(pub(crate) mpsc::Sender<Message>);
 
@@ -96,7 +96,7 @@ impl Entry {
         }
     }
 
-    /// What the decider is asked for, with the ends that were found.
+    /// The demand for the decider, with the resolved ends.
     fn demand(&self, resolved: &Resolved, ted: &mut Ted) -> Demand {
         let Record { application, color, .. } = &self.record;
         Demand {
@@ -109,7 +109,7 @@ impl Entry {
         }
     }
 
-    /// What is wrong, in one line.
+    /// The current errors, in one line.
     fn error(&self) -> Option<String> {
         let wrong = self.not_installed.iter().chain(&self.not_saved);
         let wrong: Vec<&str> = wrong.map(String::as_str).collect();
@@ -143,7 +143,7 @@ impl Core {
         })
     }
 
-    /// Puts the first applications into a new store.
+    /// Adds the initial applications to a new store.
     pub(crate) fn seed(&mut self, applications: Vec<Application>) -> Result<(), store::Error> {
         for application in applications {
             let Ok(color) = self.free_color(&application) else { continue };
@@ -196,13 +196,13 @@ impl Core {
         self.note_quiet_changes();
     }
 
-    /// An application that follows the IGP has nothing to install, but its path is kept all the
-    /// same: a controller that starts again must not take its packets for somebody else's.
+    /// Saves path changes of applications that follow the IGP. They have nothing to install, but a
+    /// restarted controller must not mistake their packets for other traffic.
     fn note_quiet_changes(&mut self) {
         let changed = |entry: &&Entry| {
             let Some(placement) = self.placement(entry.record.color) else { return false };
             entry.record.placement.as_ref().is_none_or(|saved| {
-                // What a degraded application is promised changes with every sample.
+                // The reservation of a degraded application changes with every sample.
                 saved.start != placement.start || saved.steps != placement.steps
             })
         };
@@ -218,7 +218,7 @@ impl Core {
         }
     }
 
-    /// What is done by the clock alone.
+    /// Work driven by the timer alone.
     fn look_around(&mut self) {
         self.bury_the_silent();
         let now = self.now();
@@ -238,9 +238,9 @@ impl Core {
         }
     }
 
-    /// After a start, decisions wait until every node that another one names has announced itself:
-    /// on half a network the best path is another one. They wait for the samples of applications
-    /// that are on their way, too, whose packets would be taken for others' traffic.
+    /// After a start, decisions wait until every node named by another one has announced itself,
+    /// because the best path in half a network is a different one. They also wait for the samples
+    /// of applications that are already placed, because their packets would count as other traffic.
     fn is_warm(&mut self) -> bool {
         if !self.warm {
             let measured = |entry: &Entry| entry.record.placement.is_none() || entry.load.is_some();
@@ -253,8 +253,8 @@ impl Core {
         self.warm
     }
 
-    /// Brings the decider up to date with the topology, and finds the ends of applications whose
-    /// nodes have come.
+    /// Updates the decider to the topology, and resolves applications after their nodes have
+    /// announced themselves.
     fn refresh(&mut self) {
         if !std::mem::take(&mut self.topology_changed) {
             return;
@@ -289,7 +289,7 @@ impl Core {
         self.assign(name);
     }
 
-    /// Writes a decision down, then tells the headend.
+    /// Records a decision, then sends it to the headend.
     fn carry_out(&mut self, action: Action, decided_at_ns: u64) {
         let Some(name) = self.name_of(action.color) else { return };
         let path = |path: &Option<Path>| path.as_ref().map_or(Vec::new(), |p| self.node_names(p));
@@ -315,15 +315,15 @@ impl Core {
         self.assign(&name);
     }
 
-    /// Keeps the application's path on disk. A full disk stops no traffic: it is said, and tried
-    /// again.
+    /// Saves the application's path. A full disk does not stop traffic: the error is reported and
+    /// the write is retried.
     fn save_placement(&mut self, name: &str) {
         if self.update_record(name) {
             self.save(name);
         }
     }
 
-    /// Brings a record up to date with the decider; whether its path is another.
+    /// Updates a record from the decider. Returns true if its placement changed.
     fn update_record(&mut self, name: &str) -> bool {
         let Some(entry) = self.apps.get(name) else { return false };
         let placement = self.placement(entry.record.color);
@@ -350,8 +350,8 @@ impl Core {
         entry.retry_at = Some(retry_at);
     }
 
-    /// Tells the headend what to do for an application. Without a session it is told at its next
-    /// hello.
+    /// Sends the headend its assignment for an application. A headend without a session receives it
+    /// after its next hello.
     fn assign(&mut self, name: &str) {
         let Some(assignment) = self.assignment(name) else { return };
         let Some(session) = self.sessions.get(&assignment.application.from) else { return };
@@ -420,8 +420,8 @@ impl Core {
         }
     }
 
-    /// The lowest free colour for an application. Headends ask the rules of lower colours first, so
-    /// the more an application says of its packets, the lower its colour.
+    /// The lowest free color for an application. Headends evaluate the rules of lower colors first,
+    /// so more specific applications get lower colors.
     fn free_color(&self, application: &Application) -> Result<Color, Refusal> {
         let taken: std::collections::BTreeSet<u32> =
             self.apps.values().map(|entry| entry.record.color.0).collect();
@@ -432,7 +432,7 @@ impl Core {
     }
 }
 
-/// The path behind a placement; nodes and interfaces that have not come back yet get their ids.
+/// The path of a placement. Nodes and interfaces that are not back yet get their IDs.
 fn path_of(ted: &mut Ted, placement: &Placement) -> Path {
     let start = ted.node_id(&placement.start);
     let mut at = start;

@@ -1,7 +1,7 @@
-//! The controller: one per domain, the only one that decides.
+//! The controller: one per domain, and the only component that makes decisions.
 //!
-//! [`core`] holds all state in one task and is driven by messages; [`service`] is its gRPC face.
-//! The decisions themselves are `pathfinder`'s.
+//! [`core`] holds all state in one task, driven by messages. [`service`] is its gRPC interface. The
+//! decisions themselves are made by `pathfinder`.
 #![forbid(unsafe_code)]
 
 mod core;
@@ -22,21 +22,21 @@ use tokio::net::UnixStream;
 use crate::core::Core;
 use crate::service::Service;
 
-/// A thousand nodes and those who ask.
+/// A thousand nodes, plus clients.
 const CONNECTIONS: Limits = Limits::of(4096);
 
-/// What a controller needs to know before it starts.
+/// The configuration of a controller.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The Unix socket that it listens on.
+    /// The Unix socket to listen on.
     pub socket: PathBuf,
-    /// The file that it keeps its applications in.
+    /// The file of the application store.
     pub store: PathBuf,
-    /// Applications that a new store begins with.
+    /// The initial applications of a new store.
     pub applications: Vec<Application>,
 }
 
-/// Why a controller ends.
+/// The reason that a controller stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The store cannot be used.
@@ -45,7 +45,7 @@ pub enum Error {
     /// Another controller answers on the socket.
     #[error("another controller answers on {0}")]
     SocketInUse(PathBuf),
-    /// Something that is no socket is in the way.
+    /// The path exists and is not a socket.
     #[error("{0} is there and is no socket: name another path")]
     NotASocket(PathBuf),
     /// The socket cannot be bound.
@@ -53,11 +53,11 @@ pub enum Error {
     Bind {
         /// The socket.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// A defect: the core has panicked, and its log says where.
+    /// A bug: the core has panicked. The log says where.
     #[error("the controller has panicked: start it again, and report what its log says")]
     Panicked,
     /// The server failed.
@@ -65,12 +65,12 @@ pub enum Error {
     Serve(#[from] tonic::transport::Error),
 }
 
-/// Runs a controller until `stop` completes. Nothing that nodes have installed is removed then.
+/// Runs a controller until `stop` completes. Everything that nodes have installed stays.
 pub async fn run(
     config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
-    // Before the store is made: a second controller leaves nothing behind.
+    // Checked before the store is created, so that a second controller leaves nothing behind.
     refuse_taken(&config.socket)?;
     let opened = Embedded::open(&config.store)?;
     if let Some(aside) = &opened.set_aside {
@@ -92,24 +92,25 @@ pub async fn run(
         .add_service(ControllerServer::new(Service::new(handle)))
         .serve_with_incoming_shutdown(incoming, async move {
             stop.await;
-            // The server waits for its sessions, and they for the core.
+            // The server waits for its sessions, and the sessions wait for the core.
             abort.abort();
         });
     tokio::pin!(server);
     let served = tokio::select! {
         served = &mut server => served.map_err(Error::Serve),
         ended = task => match ended {
-            // It would go on answering that it is stopping, for ever.
+            // Otherwise the server would answer "stopping" forever.
             Err(error) if error.is_panic() => Err(Error::Panicked),
             _ => server.await.map_err(Error::Serve),
         },
     };
-    // Best effort: a socket left behind is recognised as dead by the next controller.
+    // Best effort: the next controller recognizes a stale socket.
     let _ = std::fs::remove_file(&config.socket);
     served
 }
 
-/// Refuses a path that is another controller's, or no socket. Whether a dead socket is there.
+/// Rejects a path that is in use by another controller or is not a socket. Returns true if a stale
+/// socket exists.
 fn refuse_taken(path: &Path) -> Result<bool, Error> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(false) };
     if !found.file_type().is_socket() {
@@ -121,7 +122,7 @@ fn refuse_taken(path: &Path) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Binds the socket, and replaces one that a controller which was killed left behind.
+/// Binds the socket, replacing a stale one of a controller that was killed.
 fn bind(path: &Path) -> Result<Incoming<UnixStream>, Error> {
     if refuse_taken(path)? {
         std::fs::remove_file(path).map_err(|source| Error::Bind { path: path.into(), source })?;

@@ -1,4 +1,4 @@
-//! What the core is told and asked.
+//! Messages to the core.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::view::{AppView, Explained, NodeView};
 
-/// What a node is told.
+/// A command for a node.
 #[derive(Debug, Clone)]
 pub(crate) enum ToNode {
-    /// Do this for an application; the number comes back with the result.
+    /// Installs an assignment for an application. The serial number is returned with the result.
     Assign(Box<Assignment>, u64),
-    /// Forget an application.
+    /// Removes an application.
     Retract(Color),
 }
 
-/// One session of one node; a node that comes back has a new one.
+/// ID of one session of one node. A node that reconnects gets a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SessionId(pub(crate) u64);
 
@@ -29,7 +29,7 @@ pub(crate) struct Hello {
     pub(crate) commands: mpsc::UnboundedSender<ToNode>,
 }
 
-/// A node's answer to an assignment.
+/// A node's reply to an assignment.
 #[derive(Debug)]
 pub(crate) struct Assigned {
     pub(crate) color: Color,
@@ -38,7 +38,7 @@ pub(crate) struct Assigned {
     pub(crate) installed_at_ns: u64,
 }
 
-/// Why a request is refused.
+/// The reason that a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("there is no application `{name}`{}", there_are(.known))]
@@ -82,13 +82,13 @@ pub(crate) enum Message {
     Watch { reply: oneshot::Sender<broadcast::Receiver<Decision>> },
 }
 
-/// Where an answer goes.
+/// The channel for the reply.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
 
 /// Sessions by node.
 pub(crate) type Sessions = BTreeMap<String, Session>;
 
-/// A node that is, or was, connected.
+/// A node that is or was connected.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,

@@ -1,4 +1,4 @@
-//! From an application's names to nodes and packets.
+//! Resolves the names in an application to nodes and flows.
 
 use ipnet::IpNet;
 use model::{Application, Destination, Flow};
@@ -6,7 +6,7 @@ use pathfinder::Ted;
 
 use crate::message::Refusal;
 
-/// An application's two ends and its packets.
+/// The two ends of an application, and its flows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resolved {
     pub(crate) from: String,
@@ -16,8 +16,8 @@ pub(crate) struct Resolved {
 
 /// Finds both ends of `app` among the nodes that have announced themselves.
 ///
-/// A host's flows have no source: whatever leaves the host is its own. On a router they have, since
-/// traffic of others passes there.
+/// The flows of a host have no source prefix, because all packets that leave the host are its own.
+/// The flows of a router have one, because transit traffic passes through it.
 pub(crate) fn resolve(app: &Application, ted: &Ted) -> Result<Resolved, Refusal> {
     let unknown = |name: &str| Refusal::NoNode {
         name: name.into(),
@@ -30,8 +30,8 @@ pub(crate) fn resolve(app: &Application, ted: &Ted) -> Result<Resolved, Refusal>
             (name.clone(), node.addresses.iter().map(|&a| IpNet::from(a)).collect::<Vec<_>>())
         }
         Destination::Prefix(prefix) => {
-            // Both ends of a link have addresses in its prefix: the host is meant. Of several, the
-            // choice must not depend on who announced itself first.
+            // Both ends of a link have addresses in its prefix, but the user means the host. Among
+            // several nodes, the choice must not depend on the order of announcements.
             let owner = ted
                 .announcements()
                 .map(|(announcement, _)| announcement)

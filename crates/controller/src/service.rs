@@ -1,4 +1,4 @@
-//! The gRPC face of the core: convert, ask, convert back.
+//! The gRPC interface of the core: converts the request, asks the core, converts the reply.
 
 use std::pin::Pin;
 
@@ -99,7 +99,7 @@ impl Controller for Service {
         let core = self.core.clone();
         tokio::spawn(async move {
             listen(&core, session, &node, inbound).await;
-            // A core that is gone needs no goodbye.
+            // If the core has stopped, this message is not needed.
             let _ = core.tell(Message::Ended { session, node }).await;
         });
         let welcome = v1::to_node::Message::Welcome(v1::Welcome { api_version: api::VERSION });
@@ -176,7 +176,7 @@ impl Controller for Service {
     }
 }
 
-/// Hands a node's messages to the core until the session ends.
+/// Forwards a node's messages to the core until the session ends.
 async fn listen(
     core: &Handle,
     session: SessionId,
@@ -201,7 +201,7 @@ async fn listen(
                     installed_at_ns: assigned.installed_at_ns,
                 },
             },
-            // Hello is a session's first message; a second one ends it.
+            // Hello is the first message of a session; a second one ends it.
             Some(v1::from_node::Message::Hello(_)) | None => return,
         };
         if core.tell(message).await.is_err() {

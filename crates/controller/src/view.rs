@@ -1,4 +1,4 @@
-//! What users are shown.
+//! Read-only views for users.
 
 use model::{
     AnnouncedFunction, AnnouncedInterface, Application, Bandwidth, Color, Decision, NodeSids,
@@ -6,7 +6,7 @@ use model::{
 };
 use pathfinder::PortLoad;
 
-/// What became of an application.
+/// The state of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
     Pending,
@@ -22,7 +22,7 @@ pub(crate) struct AppView {
     pub(crate) color: Color,
     pub(crate) standing: Standing,
     pub(crate) path: Vec<String>,
-    /// Where on the path its functions are, in their order.
+    /// The positions of its functions on the path, in order.
     pub(crate) functions_at: Vec<usize>,
     pub(crate) ipv4: SegmentList,
     pub(crate) ipv6: SegmentList,
@@ -31,7 +31,7 @@ pub(crate) struct AppView {
     pub(crate) error: Option<String>,
 }
 
-/// A path that was looked at.
+/// A path that was assessed.
 #[derive(Debug, Clone)]
 pub(crate) struct AlternativeView {
     pub(crate) path: Vec<String>,
@@ -51,7 +51,7 @@ pub(crate) struct Limit {
     pub(crate) congested: bool,
 }
 
-/// The answer to "why is it there?".
+/// The explanation of an application's placement.
 #[derive(Debug, Clone)]
 pub(crate) struct Explained {
     pub(crate) app: AppView,

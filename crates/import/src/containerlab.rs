@@ -1,4 +1,4 @@
-//! containerlab's YAML.
+//! Importer of containerlab's YAML.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use model::{Outline, OutlineValue, outline, suggest};
 
 use crate::draft::{Draft, Kind, Lan, Link, Node, Source};
 
-/// Kinds that are a layer-2 switch.
+/// Node kinds that are a layer-2 switch.
 const BRIDGES: [&str; 2] = ["bridge", "ovs-bridge"];
-/// What an end of a link may name in a node's place: something of the machine.
+/// Endpoints of a link that refer to the host machine instead of a node.
 const OUTSIDE: [&str; 3] = ["host", "mgmt-net", "macvlan"];
-/// What the groups and defaults of a lab may say of nodes.
+/// Sections with defaults for nodes.
 const SECTIONS: [&str; 3] = ["defaults", "kinds", "groups"];
 
-/// What a name stands for.
+/// A resolved name.
 #[derive(Clone, Copy)]
 enum Place {
     Node(usize),
@@ -67,7 +67,8 @@ pub(crate) fn read(file: &str, text: &str) -> Result<Draft, Problems> {
     Ok(draft)
 }
 
-/// What is said of many nodes: their kinds and images count, the rest is listed once.
+/// Imports defaults that apply to many nodes: kind and image are used, the other keys are noted
+/// once.
 fn section(draft: &mut Draft, name: &str, value: &Outline) {
     if name == "defaults" {
         return settings(draft, "`defaults`", value);
@@ -85,7 +86,8 @@ fn settings(draft: &mut Draft, whose: &str, value: &Outline) {
     }
 }
 
-/// A node's own value of a key, or that of its group, its kind or the defaults.
+/// A node's own value of a key, or the value that it inherits from its group, its kind or the
+/// defaults.
 fn inherited<'o>(topology: &'o Outline, node: &'o Outline, key: &str) -> Option<&'o str> {
     let word = |from: Option<&'o Outline>| from.and_then(|of| of.get(key)).and_then(Outline::word);
     let within = |section: &str, name: Option<&str>| {
@@ -165,7 +167,8 @@ fn connect(
     Ok(())
 }
 
-/// What one end of a link is: `node:interface`, or a map with `node`. None if it is outside.
+/// Resolves an endpoint of a link: `node:interface`, or a map with `node`. Returns none if it is
+/// outside the lab.
 fn place(
     draft: &mut Draft,
     source: &Source<'_>,
@@ -190,7 +193,7 @@ fn place(
     Err(source.wrong(end.line, &format!("there is no node `{name}`"), &help))
 }
 
-/// Hosts do not forward, and containers may.
+/// Notes hosts with several links: hosts do not forward, but containers may.
 fn many_links(draft: &mut Draft) {
     let mut links = vec![0_usize; draft.nodes.len()];
     let ends = draft.links.iter().flat_map(|link| link.ends);

@@ -1,11 +1,11 @@
-//! What all importers have in common: a lab with the names of the other program.
+//! The common part of all importers: a lab with the other tool's names.
 
 use model::Outline;
 use model::topology::Problems;
 
 use crate::Note;
 
-/// What a node becomes.
+/// Resulting kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Host,
@@ -20,7 +20,7 @@ pub(crate) struct Node {
     pub(crate) line: usize,
 }
 
-/// Options of a link, in the topology file's words.
+/// Options of a link, in the topology file's syntax.
 pub(crate) type Options = Vec<(&'static str, String)>;
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Draft {
         self.notes.push(Note { line: line.into(), text: text.into() });
     }
 
-    /// A key that has no place in a topology file, with as much of its value as fits a line.
+    /// Notes a key that cannot be represented in a topology file, with its value if that is short.
     pub(crate) fn left_out(&mut self, what: &str, value: &Outline) {
         if !value.is_nothing() {
             let text = format!("{what} is not carried over{}", shown(value));
@@ -61,7 +61,7 @@ impl Draft {
     }
 }
 
-/// ` (value)` of a word; of something larger nothing.
+/// Formats a scalar as ` (value)`; returns an empty string for other values.
 fn shown(value: &Outline) -> String {
     match value.word() {
         Some(word) if word.len() <= 60 && !word.contains('\n') => format!(" ({word})"),
@@ -69,7 +69,7 @@ fn shown(value: &Outline) -> String {
     }
 }
 
-/// The file that is being read, for its problems.
+/// The source file, for error messages.
 pub(crate) struct Source<'a> {
     pub(crate) file: &'a str,
     pub(crate) text: &'a str,

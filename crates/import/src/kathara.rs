@@ -1,5 +1,5 @@
-//! Kathará's `lab.conf`: lines of `device[key]=value`, where a number for a key is an interface and
-//! its value the collision domain.
+//! Importer of Kathará's `lab.conf`: lines of `device[key]=value`. A numeric key is an interface,
+//! and its value is the collision domain.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,12 +8,12 @@ use model::topology::Problems;
 use crate::Beside;
 use crate::draft::{Draft, Kind, Lan, Link, Node, Source};
 
-/// A larger file describes no lab.
+/// Maximum file size: larger files do not describe labs.
 const LARGEST: usize = 4 << 20;
-/// After so many commands of one startup file the rest is counted.
+/// Maximum number of commands listed per startup file; the rest is only counted.
 const MOST_COMMANDS: usize = 20;
 
-/// `pc1[0]="A"` -> (`pc1`, `0`, `A`).
+/// Parses `pc1[0]="A"` to (`pc1`, `0`, `A`).
 pub(crate) fn assignment(line: &str) -> Option<(&str, &str, &str)> {
     let (device, rest) = line.trim().split_once('[')?;
     let (key, rest) = rest.split_once(']')?;
@@ -28,7 +28,7 @@ pub(crate) fn assignment(line: &str) -> Option<(&str, &str, &str)> {
     is_right.then_some((device, key, value))
 }
 
-/// A collision domain: who is on it, and the line that names it first.
+/// A collision domain with its members and the line of its first use.
 struct Domain<'t> {
     name: &'t str,
     line: usize,
@@ -137,7 +137,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// Collision domains of two devices are links, those of more are LANs.
+    /// Converts collision domains to links if they have two devices, otherwise to LANs.
     fn connect(&mut self) {
         for Domain { name, line, members } in std::mem::take(&mut self.domains) {
             match members[..] {
@@ -152,7 +152,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Every device may forward: those with several interfaces are taken for routers.
+    /// Sets the devices' kinds. Any device may forward: those with several interfaces become
+    /// routers.
     fn kinds(&mut self) {
         for at in 0..self.draft.nodes.len() {
             let image = self.images[at].unwrap_or_default().to_ascii_lowercase();
@@ -169,13 +170,13 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// `LAB_DESCRIPTION`, `LAB_VERSION`, …
+/// True for `LAB_DESCRIPTION`, `LAB_VERSION`, …
 fn is_meta(key: &str) -> bool {
     let key = key.trim();
     key.starts_with("LAB_") && key.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
 }
 
-/// What a startup file does, addresses among it.
+/// Notes the commands of a startup file, including those that set addresses.
 fn commands(draft: &mut Draft, startup: &Beside) {
     let lines = startup.text.lines().map(str::trim);
     let all: Vec<&str> = lines.filter(|l| !l.is_empty() && !l.starts_with('#')).collect();

@@ -1,7 +1,7 @@
-//! Labs of other programs become topology files.
+//! Importers of other tools' labs.
 //!
-//! Every importer makes a `Draft` of a text; `names` gives it names that Kaido takes, `write` makes
-//! a topology file of it. What has no place in that file is never dropped without a note.
+//! Every importer parses a text into a `Draft`; `names` assigns names that are valid in Kaido, and
+//! `write` produces a topology file. Anything that the file cannot represent results in a note.
 #![forbid(unsafe_code)]
 
 mod containerlab;
@@ -14,7 +14,7 @@ mod write;
 use model::topology::Problems;
 use serde::Serialize;
 
-/// Whose file it is.
+/// Format of a lab file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -26,37 +26,38 @@ pub enum Format {
     Miniedit,
 }
 
-/// A file that stands beside the lab's own.
+/// A file that accompanies the lab file.
 #[derive(Debug, Clone)]
 pub struct Beside {
-    /// Its name.
+    /// File name.
     pub name: String,
-    /// What is in it.
+    /// Content.
     pub text: String,
 }
 
-/// Something that is not, or not as it was, in the topology file.
+/// A difference between the original lab and the topology file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// The line that it is about, from 1; none if it is about no single one.
+    /// Line in the original file, from 1; none if the note is not about a single line.
     pub line: Option<usize>,
-    /// What became of it.
+    /// Description.
     pub text: String,
 }
 
-/// A topology file, and what it lacks.
+/// An imported topology file, with notes on the differences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Imported {
-    /// The lab's name.
+    /// Lab name.
     pub lab: String,
-    /// The topology file's text, with the notes as comments at its top.
+    /// Text of the topology file. The notes are comments at its top.
     pub topology: String,
-    /// What was not carried over, and what was assumed.
+    /// Omissions and assumptions.
     pub notes: Vec<Note>,
 }
 
 impl Format {
-    /// What a lab is called that has no name: as its file, or as the folder of a lab.conf.
+    /// Default name for a lab without a name: derived from its file, or from the folder of a
+    /// lab.conf.
     pub fn lab_of(file: &str) -> String {
         let mut parts = file.rsplit('/').filter(|part| !part.is_empty());
         let last = parts.next().unwrap_or_default();
@@ -64,7 +65,7 @@ impl Format {
         names::lab_name(of.split('.').next().unwrap_or_default())
     }
 
-    /// Whose file this is, by its name or else by what is in it.
+    /// Detects the format by the file name or, if that is not sufficient, by the content.
     pub fn recognise(file: &str, text: &str) -> Option<Self> {
         let name = file.rsplit('/').next().unwrap_or(file);
         if name == "lab.conf" {
@@ -87,8 +88,8 @@ impl Format {
     }
 }
 
-/// Makes a topology file of a text of this format. `file` is its path, for messages; `lab` the name
-/// of a lab that has none; `beside` are Kathará's startup files.
+/// Imports a text of this format. `file` is its path, for messages; `lab` is the name of a lab that
+/// has none; `beside` contains Kathará's startup files.
 pub fn import(
     format: Format,
     file: &str,

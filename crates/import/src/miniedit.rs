@@ -1,4 +1,4 @@
-//! MiniEdit's JSON. JSON is YAML, so the same reader does.
+//! Importer of MiniEdit's JSON, which the YAML parser reads.
 
 use std::collections::HashMap;
 
@@ -10,19 +10,19 @@ use crate::miniedit::options::{Shaping, shaping};
 
 mod options;
 
-/// Keys that say nothing about the network.
+/// Top-level keys without information about the network.
 const OF_THE_DRAWING: [&str; 1] = ["version"];
-/// Options of hosts and switches that do not matter here, or are its name.
+/// Options of hosts and switches that are ignored, because they are irrelevant or repeat the name.
 const PASSED_OVER: [&str; 5] = ["hostname", "nodeNum", "nodeType", "sched", "switchType"];
 
-/// What a name stands for.
+/// A resolved name.
 #[derive(Clone, Copy)]
 enum Place {
     Node(usize),
     Switch(usize),
 }
 
-/// A switch, and the switch that stands for all that it is connected with.
+/// A switch, with the index of the switch that represents its connected component.
 struct Switch {
     name: String,
     line: usize,
@@ -151,7 +151,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Switches that are connected are one LAN.
+    /// Merges two connected switches into one LAN.
     fn merge(&mut self, a: usize, b: usize, shaping: &Shaping, line: usize) {
         let (of_a, of_b) = (self.switches[a].first, self.switches[b].first);
         let (stays, goes) = (of_a.min(of_b), of_a.max(of_b));
@@ -183,7 +183,8 @@ impl Reader {
     }
 }
 
-/// A packet passes two links and one switch: on the LAN it has both links' delays at once.
+/// Options of a LAN. A packet crosses two links and a switch, so it gets the impairments of two
+/// links.
 fn lan_options(draft: &mut Draft, lan: &str, ports: &[&Port]) -> Options {
     let Some(first) = ports.first() else { return Vec::new() };
     if ports.iter().all(|port| port.shaping == first.shaping) {

@@ -1,22 +1,22 @@
-//! Names as Kaido takes them, each once.
+//! Unique names that are valid in Kaido.
 
 use std::collections::{HashMap, HashSet};
 
 use model::{is_daemon_name, is_lab_name, is_node_name};
 
-/// An interface's name has 15 bytes, of which parallel links take 4.
+/// Maximum length of a name: an interface's name has 15 bytes, of which parallel links use 4.
 const LONGEST: usize = 11;
 
-/// The names that are taken.
+/// The set of names in use.
 #[derive(Default)]
 pub(crate) struct Names {
     taken: HashSet<String>,
-    /// The number that was tried last behind a name.
+    /// Last numeric suffix tried for a base name.
     last: HashMap<String, usize>,
 }
 
 impl Names {
-    /// Gives `wanted` if it can be had, or else something like it.
+    /// Allocates `wanted` if it is valid and free, otherwise a similar name.
     pub(crate) fn give(&mut self, wanted: &str) -> String {
         if self.is_free(wanted) {
             self.taken.insert(wanted.to_owned());
@@ -24,7 +24,7 @@ impl Names {
         }
         let near = near(wanted);
         let mut name = near.clone();
-        // Numbers do not end before names do.
+        // Terminates: there are more numbers than names.
         while !self.is_free(&name) {
             let last = self.last.entry(near.clone()).or_insert(1);
             *last += 1;
@@ -34,13 +34,13 @@ impl Names {
         name
     }
 
-    /// Whether a node may have this name as it is.
+    /// True if a node may have exactly this name.
     pub(crate) fn is_free(&self, name: &str) -> bool {
         is_node_name(name) && !is_daemon_name(name) && !self.taken.contains(name)
     }
 }
 
-/// `spine-1` -> `spine1`, `data.center-switch` -> `data_center`.
+/// A valid name similar to `text`: `spine-1` -> `spine1`, `data.center-switch` -> `data_center`.
 fn near(text: &str) -> String {
     let mut name = String::new();
     for c in text.chars() {
@@ -51,7 +51,7 @@ fn near(text: &str) -> String {
         }
     }
     let name = name.trim_matches('_');
-    // `_` and digits at the end stand for parallel links.
+    // A suffix of `_` and digits is reserved for parallel links.
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let digits = &name[stem.len()..];
     let stem = stem.trim_end_matches('_');
@@ -62,7 +62,7 @@ fn near(text: &str) -> String {
     fit(&stem, &digits[digits.len().saturating_sub(6)..])
 }
 
-/// A stem, cut so that what follows it fits, and not as `_` and digits.
+/// Truncates `stem` so that the suffix `end` fits, and avoids a result that ends in `_` and digits.
 fn fit(stem: &str, end: &str) -> String {
     let room = LONGEST.saturating_sub(end.len());
     let stem = &stem[..stem.len().min(room)];
@@ -72,7 +72,7 @@ fn fit(stem: &str, end: &str) -> String {
     if is_parallel { name.replace('_', "") } else { name }
 }
 
-/// A lab's name like `wanted`.
+/// A valid lab name similar to `wanted`.
 pub(crate) fn lab_name(wanted: &str) -> String {
     if is_lab_name(wanted) {
         return wanted.to_owned();

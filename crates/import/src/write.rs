@@ -1,4 +1,4 @@
-//! A draft -> a topology file.
+//! Converts a draft to a topology file.
 
 use std::fmt::Write;
 
@@ -25,12 +25,12 @@ pub(crate) fn write(file: &str, lab: &str, mut draft: Draft) -> Result<Imported,
     // Writing to a string cannot fail.
     let _ = header(&mut topology, file, &draft.notes);
     let _ = body(&mut topology, &lab, &draft, &nodes, &lans);
-    // What Kaido refuses (too many nodes, say) is refused here already.
+    // Validate the result, so that limits such as the number of nodes are reported here.
     topology::parse(&format!("{file}, as a topology"), &topology)?;
     Ok(Imported { lab, topology, notes: draft.notes })
 }
 
-/// The lab's own name, or the one that is given.
+/// The lab's own name, or `given` if it has none.
 fn name_lab(given: &str, draft: &mut Draft) -> String {
     let Some(wanted) = draft.name.take() else { return lab_name(given) };
     let name = lab_name(&wanted);
@@ -40,7 +40,7 @@ fn name_lab(given: &str, draft: &mut Draft) -> String {
     name
 }
 
-/// The names of nodes and LANs. Those that are right as they are come first.
+/// Assigns names to nodes and LANs. Names that are valid as they are take precedence.
 fn rename(draft: &mut Draft) -> (Vec<String>, Vec<String>) {
     let mut names = Names::default();
     let wanted: Vec<(String, usize)> = draft
@@ -68,7 +68,8 @@ fn rename(draft: &mut Draft) -> (Vec<String>, Vec<String>) {
     (all, lans)
 }
 
-/// Routers that are neighbours speak one protocol: beside FRR routers, all are.
+/// Adjacent routers have to use the same protocol: if there are FRR routers, all routers become FRR
+/// routers.
 fn same_routing(draft: &mut Draft) {
     let mut notes = Vec::new();
     for node in draft.nodes.iter_mut().filter(|node| node.kind == Kind::Linux) {
@@ -79,7 +80,7 @@ fn same_routing(draft: &mut Draft) {
     draft.notes.extend(notes);
 }
 
-/// Links to oneself, a LAN's second port at one node, LANs of one node.
+/// Drops self-loops, duplicate ports of a node on a LAN, and LANs with a single node.
 fn drop_impossible(draft: &mut Draft) {
     let mut notes = Vec::new();
     draft.links.retain(|link| {
@@ -170,14 +171,14 @@ fn options(options: &Options) -> String {
     texts.join(", ")
 }
 
-/// Names that YAML would take for something else stand in quotes.
+/// Quotes names that YAML would parse as another type.
 fn quoted(name: &str) -> String {
     const WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
     let is_word = WORDS.iter().any(|word| word.eq_ignore_ascii_case(name));
     if is_word { format!("'{name}'") } else { name.to_owned() }
 }
 
-/// A text that stays within its comment, and means nothing to a terminal.
+/// Replaces characters that would end a comment or affect a terminal.
 fn plain(text: &str) -> String {
     let is_odd = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
     text.chars().map(|c| if is_odd(c) { ' ' } else { c }).collect()

@@ -1,4 +1,4 @@
-//! Whole files of each program, and mistakes in them.
+//! Complete files of each tool, and errors in them.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 use import::{Beside, Format, Imported, import};
@@ -13,7 +13,7 @@ fn imported(format: Format, text: &str, beside: &[Beside]) -> Imported {
     let imported = import(format, "some/file", "given", text, beside).unwrap();
     let topology = topology::parse("made", &imported.topology).unwrap();
     assert_eq!(topology.name, imported.lab);
-    // Nothing is dropped in silence: the notes are in the file as well.
+    // Nothing is dropped silently: the notes are in the file as well.
     for note in &imported.notes {
         assert!(imported.topology.contains(&note.text), "{note:?}");
     }

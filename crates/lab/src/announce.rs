@@ -1,11 +1,11 @@
-//! What a lab's node says of itself to the controller.
+//! The announcement that a lab's node sends to the controller.
 
 use std::net::IpAddr;
 
 use model::topology::{Node, Topology};
 use model::{Adjacency, AnnouncedFunction, AnnouncedInterface, Announcement, NodeSids, function};
 
-/// The IGP cost of a host's second and further links: it sends everything over its first.
+/// IGP cost of a host's second and further links: a host sends all traffic over its first link.
 const STANDBY: u32 = 65_535;
 
 /// The announcement of the node at `at`.
@@ -32,7 +32,7 @@ pub fn announcement(topology: &Topology, at: usize) -> Announcement {
                 name: function.name.clone(),
                 prefix: function.prefix,
                 sid: function.sid,
-                // Until its data plane says otherwise.
+                // Down until its data plane reports otherwise.
                 up: false,
             })
             .collect(),

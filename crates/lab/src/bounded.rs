@@ -1,4 +1,4 @@
-//! Running a program to its end, or for a time.
+//! Runs a program to completion or until a timeout.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -10,7 +10,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use crate::processes::pause;
 use crate::{Cancel, Error};
 
-/// A file that takes no room on a disk, and no reader's turn as a pipe does.
+/// Creates an in-memory file: it needs no disk space, and unlike a pipe no reader.
 fn in_memory(text: &str) -> io::Result<File> {
     let mut file = File::from(memfd_create(c"text", MFdFlags::MFD_CLOEXEC)?);
     file.write_all(text.as_bytes())?;
@@ -18,12 +18,13 @@ fn in_memory(text: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// What a program finds in its standard input.
+/// Standard input for a program, holding `text`.
 pub(crate) fn input(text: &str) -> io::Result<Stdio> {
     in_memory(text).map(Stdio::from)
 }
 
-/// Runs a program to its end, or ends it after `limit`: how it ended by itself, and what it said.
+/// Runs a program to completion, or kills it after `limit`. Returns its exit status, if it exited
+/// by itself, and its output.
 pub(crate) fn run(
     command: &mut Command,
     limit: Duration,
@@ -31,7 +32,7 @@ pub(crate) fn run(
 ) -> Result<(Option<ExitStatus>, String), Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let failed = |source| Error::Command { command: program.clone(), source };
-    // A pipe would be open as long as the daemon is, and a file needs room on the disk.
+    // A pipe would stay open for as long as the daemon runs, and a regular file needs disk space.
     let mut said = in_memory("").map_err(failed)?;
     let (output, errors) = (said.try_clone().map_err(failed)?, said.try_clone().map_err(failed)?);
     command.stdout(output).stderr(errors);
@@ -43,7 +44,7 @@ pub(crate) fn run(
             break ended;
         }
         if started.elapsed() > limit || cancel.check().is_err() {
-            // It may have ended by itself just now.
+            // It may have exited by itself in the meantime.
             let _ = child.kill();
             child.wait().map_err(failed)?;
             break None;
@@ -72,7 +73,7 @@ mod tests {
         assert!(started.elapsed() < Duration::from_secs(30));
         let (ended, said) = shell("echo one; echo two >&2; exit 3", 20_000);
         assert_eq!((ended.unwrap().code(), said.as_str()), (Some(3), "one\ntwo"));
-        // What it leaves running is not waited for.
+        // A process that it leaves running is not waited for.
         assert_eq!(shell("sleep 3 & echo done", 2000).1, "done");
         assert_eq!(shell("cat", 20_000).1, "what is read");
     }

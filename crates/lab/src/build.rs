@@ -1,4 +1,4 @@
-//! Namespaces, links, addresses, routes, SIDs: what the kernel is told.
+//! Creates namespaces, links, addresses, routes and SIDs in the kernel.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,24 +19,25 @@ use crate::routes::{Routes, StaticRoute, routing};
 use crate::state::{INFRASTRUCTURE, namespace_path};
 use crate::xdp;
 
-/// The device behind a router's SIDs: a bridge without ports. A SID on the device of a link would
-/// be gone when the link is. No node is called so: names have no hyphen.
+/// The device of a router's SID routes: a bridge without ports. A SID on a link's device would be
+/// removed together with the link. The name cannot collide with a node's: those have no hyphen.
 pub(crate) const SID_DEVICE: &str = "sr-local";
 const SID_DEVICE_INDEX: u32 = 2;
 const LOOPBACK: u32 = 1;
-/// The first index of a node's links; they follow in the order of the topology, so that whoever
-/// knows the topology knows the indexes.
+/// First interface index of a node's links. The others follow in topology order, so that all
+/// indexes can be derived from the topology.
 const FIRST_LINK: u32 = 10;
-/// The first index of what is at the links' other ends. Linux before 6.13 looks for a new device's index among
-/// those of whoever asks for it: no node has as many.
+/// First interface index of the links' far ends. Linux before 6.13 checks a new device's index
+/// against those of the requester's namespace: start above every index that a node uses.
 const FIRST_PORT: u32 = 1 << 20;
 
-/// The index of a node's interface in its namespace.
+/// Interface index, in its namespace, of a node's interface.
 pub(crate) fn index_of(interface: usize) -> u32 {
     FIRST_LINK + interface as u32
 }
 
-/// Makes a node's namespace and sets what must be set before its first interface.
+/// Creates a node's namespace and sets the sysctls that must be set before its first interface
+/// exists.
 pub(crate) fn namespace(folder: &Path, node: &Node) -> Result<Namespace, Error> {
     let namespace = Namespace::create(namespace_path(folder, &node.name))?;
     let forwarding = if node.is_router() { "1" } else { "0" };
@@ -44,19 +45,19 @@ pub(crate) fn namespace(folder: &Path, node: &Node) -> Result<Namespace, Error> 
         for (path, value) in [
             ("ipv4/ip_forward", forwarding),
             ("ipv6/conf/all/forwarding", forwarding),
-            // New interfaces take "default"; a packet needs both for its SRH (RFC 8754).
+            // New interfaces inherit "default"; a packet with an SRH needs both (RFC 8754).
             ("ipv6/conf/all/seg6_enabled", "1"),
             ("ipv6/conf/default/seg6_enabled", "1"),
-            // A reply may come back another way than the request went.
+            // Routing may be asymmetric: a reply need not arrive on the request's interface.
             ("ipv4/conf/all/rp_filter", "0"),
             ("ipv4/conf/default/rp_filter", "0"),
-            // Addresses are assigned from one plan: there are no duplicates to detect.
+            // Addresses are assigned from one plan, so there are no duplicates to detect.
             ("ipv6/conf/default/accept_dad", "0"),
             ("ipv6/conf/default/accept_ra", "0"),
-            // A link that is cut and mended keeps its addresses.
+            // Links keep their addresses while they are down.
             ("ipv6/conf/all/keep_addr_on_down", "1"),
             ("ipv6/conf/default/keep_addr_on_down", "1"),
-            // Flows, not hosts, are spread over equal paths.
+            // Hash equal-cost paths on flows instead of hosts.
             ("ipv4/fib_multipath_hash_policy", "1"),
             ("ipv6/fib_multipath_hash_policy", "1"),
         ] {
@@ -67,12 +68,12 @@ pub(crate) fn namespace(folder: &Path, node: &Node) -> Result<Namespace, Error> 
     Ok(namespace)
 }
 
-/// Makes the namespace of bridges and of the controller.
+/// Creates the namespace of the bridges and of the controller.
 pub(crate) fn infrastructure(folder: &Path) -> Result<Namespace, Error> {
     Ok(Namespace::create(namespace_path(folder, INFRASTRUCTURE))?)
 }
 
-/// Makes all links, down.
+/// Creates all links, down.
 pub(crate) fn links(
     topology: &Topology,
     namespaces: &BTreeMap<usize, Namespace>,
@@ -80,7 +81,7 @@ pub(crate) fn links(
 ) -> Result<(), Error> {
     let mut batch = Batch::new();
     let mut bridges = Handle::within(infrastructure)?;
-    // The bridges' ports are numbered through: their indexes have to be known as well.
+    // The bridges' ports are numbered consecutively: their indexes have to be known as well.
     let mut port = FIRST_PORT;
     let mut plugged = Batch::new();
     let mut behind_xdp: Vec<(&Namespace, String)> = Vec::new();
@@ -129,7 +130,7 @@ pub(crate) fn links(
                 bridges.request(label(), netlink::add_bridge(&segment.name, None))?;
                 let bridge = bridges.link(&segment.name)?.index;
                 for at in 0..segment.ends.len() {
-                    // Two LANs may have a node in common: the port is named after its number.
+                    // Two LANs may share a node, so the port is named after its number.
                     let name = format!("port{port}");
                     let far = VethEnd {
                         name: &name,
@@ -155,7 +156,7 @@ pub(crate) fn links(
     behind_xdp.iter().try_for_each(|(namespace, name)| xdp::prepare_far_end(namespace, name))
 }
 
-/// Gives a node its rates and addresses and sets its links up. What is there already stays.
+/// Sets a node's rates and addresses, and its links up. Existing settings are kept.
 pub(crate) fn devices(topology: &Topology, at: usize, handle: &mut Handle) -> Result<(), Error> {
     let node = &topology.nodes[at];
     let mut batch = Batch::new();
@@ -179,7 +180,7 @@ pub(crate) fn devices(topology: &Topology, at: usize, handle: &mut Handle) -> Re
             batch.push(&label, shape(interface, device, &tbf));
         }
         if interface.backend == Backend::Emulator && topology.has_srv6() {
-            // The emulator's sockets are not told how to cut what is encapsulated.
+            // The emulator's sockets get no GSO metadata for encapsulated packets.
             batch.push(&label, netlink::set_largest_segments(device, 1));
         }
         batch.push(&label, netlink::set_up(device));
@@ -189,9 +190,9 @@ pub(crate) fn devices(topology: &Topology, at: usize, handle: &mut Handle) -> Re
     Ok(handle.commit(batch)?)
 }
 
-/// Gives a node the routes and SIDs that the lab itself gives it; those that are there already
-/// are replaced, so that a link that was cut is mended by doing this again. `up` says which of its
-/// interfaces are: the kernel refuses a route over another, and it comes when that one is mended.
+/// Installs the routes and SIDs that the lab itself gives a node. Existing ones are replaced, so
+/// calling this again restores a link that was down. `up` returns true for interfaces that are up:
+/// the kernel rejects routes over the others, which are added when their link is restored.
 pub(crate) fn install_routes(
     topology: &Topology,
     at: usize,
@@ -201,7 +202,7 @@ pub(crate) fn install_routes(
 ) -> Result<(), Error> {
     let mut batch = Batch::new();
     for mut route in routes(topology, at, shortest) {
-        // A black hole has no next hop from the start.
+        // A blackhole route has no next hop to begin with.
         let leads_somewhere = !route.next_hops.is_empty();
         route.next_hops.retain(|hop| up(hop.interface));
         if leads_somewhere && route.next_hops.is_empty() {
@@ -216,7 +217,7 @@ pub(crate) fn install_routes(
 /// Sets a node's SRv6 source address.
 pub(crate) fn tunnel_source(node: &Node, namespace: &Namespace) -> Result<(), Error> {
     let mut generic = GenericHandle::within(namespace)?;
-    // Without it the kernel looks for a source address for every packet.
+    // Without it the kernel selects a source address for every packet.
     let first_link = || node.interfaces.first().map(|interface| interface.ipv6.addr());
     if let Some(source) = node.loopback6.or_else(first_link) {
         generic.set_tunnel_source(source)?;
@@ -230,14 +231,14 @@ fn address_request(batch: &mut Batch, node: &Node, interface: u32, address: IpNe
     batch.push(format!("address {} on {}", address.net, node.name), request);
 }
 
-/// The token bucket of an interface that has a rate.
+/// Token bucket filter of an interface that has a rate.
 pub(crate) fn tbf(interface: &Interface) -> Option<Tbf> {
     let rate = interface.rate.filter(|_| interface.backend != Backend::Emulator)?;
     let limit = queue_bytes(interface, rate);
     Some(Tbf::new(rate, u32::from(interface.mtu), limit))
 }
 
-/// Gives an interface that bucket.
+/// Installs the token bucket filter on an interface.
 pub(crate) fn shape(interface: &Interface, device: u32, tbf: &Tbf) -> Request {
     match interface.backend {
         Backend::Netem => netlink::replace_tbf_below(device, tbf),
@@ -245,17 +246,17 @@ pub(crate) fn shape(interface: &Interface, device: u32, tbf: &Tbf) -> Request {
     }
 }
 
-/// Takes it away again.
+/// Removes the token bucket filter.
 pub(crate) fn unshape(interface: &Interface, device: u32) -> Request {
     let request = match interface.backend {
         Backend::Netem => netlink::delete_below(device),
         Backend::Kernel | Backend::Emulator => netlink::delete_root(device),
     };
-    // There may be none.
+    // It may not exist.
     request.tolerate(netlink::Errno::ENOENT)
 }
 
-/// The length of the queue in front of `rate`.
+/// Limit in bytes of the queue of an interface that sends at `rate`.
 pub(crate) fn queue_bytes(interface: &Interface, rate: model::Bandwidth) -> u32 {
     u32::try_from(interface.queue.limit_bytes(rate, interface.mtu)).unwrap_or(u32::MAX)
 }
@@ -280,8 +281,8 @@ fn routes(topology: &Topology, at: usize, shortest: &[Routes; 2]) -> Vec<Route> 
     routes
 }
 
-/// A host sends everything to the first router on its first link; the next ones stand by. Its
-/// packets are no larger than the inner MTU, so that SRv6's headers fit behind them.
+/// A host's default route uses the first router on its first link; the other links have a higher
+/// metric. The route's MTU is the inner MTU, which leaves room for SRv6 headers.
 fn default_routes(topology: &Topology, node: &Node) -> Vec<Route> {
     let mut routes = Vec::new();
     for (index, interface) in node.interfaces.iter().enumerate() {
@@ -303,8 +304,8 @@ fn default_routes(topology: &Topology, node: &Node) -> Vec<Route> {
             routes.push(route);
         }
         if topology.has_srv6() {
-            // What the host encapsulates is larger than the inner MTU by its headers: towards SIDs
-            // the device's own MTU counts, or every full packet is lost at the host.
+            // Packets that the host encapsulates exceed the inner MTU by their headers: towards
+            // SIDs the device's own MTU applies, or else the host drops every full-sized packet.
             let hop =
                 NextHop { via: Some(IpAddr::V6(router.ipv6.addr())), interface: index_of(index) };
             let mut route = Route::new(IpNet::V6(topology.srv6_block), vec![hop]);
@@ -315,7 +316,8 @@ fn default_routes(topology: &Topology, node: &Node) -> Vec<Route> {
     routes
 }
 
-/// A router's SIDs, and its locator, so that a packet to a SID that does not exist goes nowhere.
+/// Routes of a router's SIDs, and of its locator, which discards packets for SIDs that do not
+/// exist.
 fn sids(topology: &Topology, at: usize) -> Vec<Route> {
     let node = &topology.nodes[at];
     let Some(locator) = node.locator else { return Vec::new() };

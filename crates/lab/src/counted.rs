@@ -1,4 +1,4 @@
-//! What a running lab's own links, those of the kernel, have carried.
+//! Traffic counters of a running lab's kernel links.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,29 +10,29 @@ use crate::Error;
 use crate::journal::now;
 use crate::state::Lab;
 
-/// One direction of a link of the kernel's own, at one moment.
+/// A sample of one direction of a kernel link.
 #[derive(Debug, Clone)]
 pub struct Counted {
-    /// The link's name, or the LAN's.
+    /// Name of the link or the LAN.
     pub link: String,
-    /// The node that sends.
+    /// Sending node.
     pub from: String,
-    /// The node at the other end; of a LAN none.
+    /// Node at the other end; none for a LAN.
     pub to: Option<String>,
-    /// What netem was told, where it does the link.
+    /// netem's settings, if the link has netem.
     pub netem: Option<Told>,
-    /// When, in nanoseconds since the machine started.
+    /// Time of the sample, in nanoseconds since the machine booted.
     pub at_ns: u64,
-    /// What the interface has sent.
+    /// Counters of the interface's transmitted packets.
     pub sample: Sample,
 }
 
-/// What one direction was told to do, beside its rate.
+/// Impairments configured for one direction, besides its rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Told {
-    /// How much later packets arrive.
+    /// Added delay.
     pub delay: Duration,
-    /// The part of packets that are lost.
+    /// Fraction of packets lost.
     pub loss: f64,
 }
 
@@ -44,8 +44,8 @@ impl Told {
 }
 
 impl Lab {
-    /// Every direction of the links that are the kernel's own, in the file's order. An interface that is gone is
-    /// left out.
+    /// Samples every direction of the kernel links, in the file's order. An interface that no
+    /// longer exists is skipped.
     pub fn counted(&self) -> Result<Vec<Counted>, Error> {
         let topology = &self.topology;
         let mut nodes: BTreeMap<usize, (u64, Vec<Sample>)> = BTreeMap::new();

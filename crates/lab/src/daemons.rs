@@ -1,4 +1,5 @@
-//! Kaido's own daemons in a lab: a node on every node, one controller. Data planes are in `xdp`.
+//! Kaido's own daemons in a lab: an agent on every node, and one controller. Data planes are in
+//! `xdp`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -23,43 +24,44 @@ use crate::state::{INFRASTRUCTURE, Lab, SOCKET, is_lab, lock, node_folder};
 use crate::teardown::remove_whatever;
 use crate::{Cancel, Error, supervised, xdp};
 
-/// The configuration of `kaido node`, as JSON.
+/// Configuration of `kaido node`, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeConfig {
     /// The controller's Unix socket.
     pub controller: PathBuf,
-    /// The largest inner packet: what the routes of steered applications carry.
+    /// Size of the largest inner packet: the MTU of steered applications' routes.
     pub mtu: u16,
-    /// What the node says of itself.
+    /// The node's announcement to the controller.
     pub announcement: Announcement,
-    /// The Unix socket of the emulator of its links, if some have one.
+    /// Unix socket of the emulator, if any of the node's links is emulated.
     #[serde(default)]
     pub emulator: Option<PathBuf>,
 }
 
-/// The configuration of `kaido controller`, as JSON.
+/// Configuration of `kaido controller`, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerConfig {
-    /// The Unix socket that it listens on.
+    /// Unix socket to listen on.
     pub socket: PathBuf,
-    /// The file that it keeps its applications in.
+    /// File that stores the applications.
     pub store: PathBuf,
-    /// Applications that it has from the start.
+    /// Initial applications.
     #[serde(default)]
     pub applications: Vec<Application>,
 }
 
-/// Kaido's own daemons, as those above this crate know them.
+/// Kaido's own daemons, as provided by the crates above this one.
 #[derive(Debug, Clone)]
 pub struct Daemons {
     /// The program to run as `kaido node` and `kaido controller`.
     pub program: PathBuf,
-    /// Asks the controller on a socket what it still lacks of these nodes and of its applications,
-    /// in words; one that lacks nothing is complete.
+    /// Asks the controller at a socket for missing information about these nodes and its
+    /// applications, and returns a description of each item. An empty list means that the
+    /// controller is complete.
     pub missing: fn(&Path, &[String]) -> Vec<String>,
-    /// Asks the data plane on a socket whether it is at work.
+    /// Returns true if the data plane at a socket is running.
     pub at_work: fn(&Path) -> bool,
 }
 
@@ -71,7 +73,7 @@ pub(crate) struct Started {
 }
 
 impl Started {
-    /// An error if the daemon has ended.
+    /// Returns an error if the daemon has exited.
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         match self.process.try_wait() {
             Ok(None) => Ok(()),
@@ -85,7 +87,7 @@ impl Started {
     }
 }
 
-/// Starts the controller and a node daemon on every node.
+/// Starts the controller, and the agent of every node.
 pub(crate) fn start_all(
     folder: &Path,
     topology: &Topology,
@@ -116,13 +118,13 @@ pub(crate) fn start_all(
     Ok(started)
 }
 
-/// Whether a node has an interface to an emulated link.
+/// True if a node has an interface to an emulated link.
 fn has_emulated(topology: &Topology, node: usize) -> bool {
     let mut emulated = topology.segments.iter().filter(|segment| topology.is_emulated(segment));
     emulated.any(|segment| segment.ends.iter().any(|end| end.node == node))
 }
 
-/// Waits until the controller is complete, as long as all daemons live.
+/// Waits until the controller is complete. Fails as soon as a daemon exits.
 pub(crate) fn wait(
     folder: &Path,
     topology: &Topology,
@@ -149,7 +151,7 @@ pub(crate) fn wait(
 }
 
 impl Lab {
-    /// Starts the lab's controller again after it has ended.
+    /// Restarts the lab's controller after it has exited.
     pub fn start_controller(&self, program: &Path) -> Result<(), Error> {
         if !self.topology.controller {
             return Err(Error::NoController(self.name.clone()));
@@ -163,8 +165,8 @@ impl Lab {
         wait_for_socket(&socket, &mut controller, &Cancel::default())
     }
 
-    /// Starts the lab's emulator again after it has ended, or when nobody reaches it any more: its links are as in
-    /// the file and its events.
+    /// Restarts the lab's emulator after it has exited or become unreachable. Its links are
+    /// restored from the file and the file's events.
     pub fn start_emulator(&self, daemons: &Daemons) -> Result<(), Error> {
         if !self.topology.has_emulated() {
             return Err(Error::NoEmulator(self.name.clone()));
@@ -176,12 +178,12 @@ impl Lab {
         }
         self.supervise(daemons)?;
         emulated::run(&self.folder, daemons, &Cancel::default())?;
-        // What is due meanwhile may need it.
+        // Steps of the timeline that are due in the meantime may need the lock.
         drop(lock);
         supervised::wait_until_mended(&self.folder)
     }
 
-    /// Starts the lab's supervisor again after it has ended: it goes on where it was.
+    /// Restarts the lab's supervisor after it has exited; it resumes the timeline.
     pub fn start_supervisor(&self, daemons: &Daemons) -> Result<(), Error> {
         if !supervised::is_needed(&self.topology) {
             return Err(Error::NoSupervisor(self.name.clone()));
@@ -193,7 +195,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Starts the supervisor unless it runs. Returns whether it did.
+    /// Starts the supervisor unless it is running. Returns true if it was started.
     fn supervise(&self, daemons: &Daemons) -> Result<bool, Error> {
         if !self.makes_way(&supervised::config(&self.folder), &supervised::socket(&self.folder))? {
             return Ok(false);
@@ -202,7 +204,7 @@ impl Lab {
         Ok(true)
     }
 
-    /// Starts those of a node's daemons again that have ended.
+    /// Restarts those of a node's daemons that have exited.
     pub fn start_node(&self, node: &str, daemons: &Daemons) -> Result<(), Error> {
         let runs_xdp = self.node(node)?.runs_xdp();
         if !self.topology.controller && !runs_xdp {
@@ -225,14 +227,14 @@ impl Lab {
         Ok(())
     }
 
-    /// The lab's lock; whoever else is starting a daemon is soon done.
+    /// Takes the lab's lock. Another command that is starting a daemon soon releases it.
     pub(crate) fn lock_to_start(&self) -> Result<Lock, Error> {
         const LIMIT: Duration = Duration::from_secs(15);
         let since = Instant::now();
         loop {
             match lock(&self.folder) {
                 Some(lock) => return Ok(lock),
-                // It may have been `down` that held it.
+                // The holder may have been `down`, which has removed the lab.
                 None if !is_lab(&self.folder) => {
                     return Err(Error::NoLab { name: self.name.clone(), known: Vec::new() });
                 }
@@ -242,8 +244,8 @@ impl Lab {
         }
     }
 
-    /// Whether a daemon with this configuration can be started: none runs, or one whose socket is gone, which nobody
-    /// reaches any more. That one is ended.
+    /// Returns true if a daemon with this configuration can be started: none is running, or the
+    /// running one is unreachable because its socket is gone. The latter is killed.
     fn makes_way(&self, config: &Path, socket: &Path) -> Result<bool, Error> {
         if !self.runs(CONFIG, config) {
             return Ok(true);
@@ -252,7 +254,7 @@ impl Lab {
             return Ok(false);
         }
         end(|| running(&self.folder, CONFIG, config))?;
-        // What stands there is nobody's now.
+        // The socket's path is unused now.
         match remove_whatever(socket) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(Error::file("remove", socket)(error));
@@ -262,11 +264,12 @@ impl Lab {
         Ok(!self.runs(CONFIG, config))
     }
 
-    /// Whether a daemon with this argument runs. It may hold a lock on the file as long as it lives,
-    /// and is one of the lab's processes before it does: one that has just been started must not
-    /// find the lock taken by this look at it.
+    /// Returns true if a daemon with this argument is running. It may hold a lock on the file for
+    /// its lifetime, and is one of the lab's processes before it takes that lock. Look for the
+    /// process first, so that a daemon which has just started does not find the lock taken by this
+    /// check.
     fn runs(&self, flag: &str, path: &Path) -> bool {
-        // Who has just been killed has no arguments any more, and the lock for a moment longer.
+        // A process that was just killed has an empty cmdline but may hold its lock briefly.
         const DYING: Duration = Duration::from_millis(500);
         let since = Instant::now();
         loop {
@@ -284,26 +287,26 @@ impl Lab {
     }
 }
 
-/// How the controller and the nodes' agents get their configurations.
+/// The flag that passes the controller and the nodes' agents their configurations.
 const CONFIG: &str = "--config";
 
-/// The lab's processes that were started with this flag and path.
+/// PIDs of the lab's processes that were started with this flag and path.
 fn running(folder: &Path, flag: &str, path: &Path) -> Vec<i32> {
     processes(folder).into_iter().filter(|&pid| has_argument(pid, flag, path)).collect()
 }
 
-/// Whether a daemon with this configuration runs though nobody listens on its socket.
+/// True if a daemon with this configuration is running, but does not listen on its socket.
 pub(crate) fn runs_deaf(folder: &Path, config: &Path, socket: &Path) -> bool {
     is_deaf(socket) && !running(folder, CONFIG, config).is_empty()
 }
 
-/// Whether nobody listens on a socket, or it is gone.
+/// True if no process listens on a socket, or it does not exist.
 pub fn is_deaf(socket: &Path) -> bool {
     let found = std::os::unix::net::UnixStream::connect(socket).map_err(|error| error.kind());
     matches!(found, Err(ErrorKind::NotFound | ErrorKind::ConnectionRefused))
 }
 
-/// Whether a process was started with this flag and path.
+/// True if a process was started with this flag and path.
 fn has_argument(pid: i32, flag: &str, path: &Path) -> bool {
     let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let arguments: Vec<&[u8]> = arguments.split(|byte| *byte == 0).collect();
@@ -329,8 +332,8 @@ fn start_node(folder: &Path, node: &str, program: &Path) -> Result<Started, Erro
     Ok(Started { daemon: format!("the daemon of node {node}"), log, process })
 }
 
-/// Starts a daemon of the whole lab, which has its configuration, its log and its socket in the lab's folder, under
-/// its own name; waits until it answers. `input`: its standard input.
+/// Starts a daemon that serves the whole lab, and waits until it answers. Its configuration, log
+/// and socket are in the lab's folder and named after the daemon. `input`: its standard input.
 pub(crate) fn run(
     folder: &Path,
     name: &str,
@@ -346,9 +349,9 @@ pub(crate) fn run(
     wait_for_socket(&socket, &mut started, cancel)
 }
 
-/// Starts a daemon where it belongs. Its parent's thread is there already when it is born, so
-/// that it is found there at every moment; it ignores what happens to the terminal. `input`: its standard
-/// input.
+/// Starts a daemon in its namespace. The forking thread has entered the namespace already, so the
+/// child is found there from its first moment on. The daemon ignores the terminal's signals.
+/// `input`: its standard input.
 pub(crate) fn spawn(
     folder: &Path,
     node: &str,
@@ -373,7 +376,7 @@ pub(crate) fn spawn(
     })
 }
 
-/// Waits until a daemon that was started answers on its socket, as long as it is at work.
+/// Waits until a daemon answers on its socket. Fails as soon as it exits.
 pub(crate) fn wait_for_socket(
     socket: &Path,
     started: &mut Started,

@@ -1,4 +1,4 @@
-//! A topology as text.
+//! Renders a topology as text.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! Emulated links: their devices beside the bridges, and the daemon that moves packets between them.
+//! Emulated links: their devices next to the bridges, and the daemon that forwards packets between
+//! them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,25 +14,25 @@ use crate::daemons::{self, Daemons, write};
 use crate::state::Lab;
 use crate::{Cancel, Error};
 
-/// The configuration of `kaido emulator`, as JSON.
+/// Configuration of `kaido emulator`, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EmulatorConfig {
-    /// The Unix socket that it listens on.
+    /// Unix socket to listen on.
     pub socket: PathBuf,
     /// The lab's topology file.
     pub topology: PathBuf,
-    /// Copies of the files that its links name, by these names: what becomes of the files themselves is
-    /// nothing to a running lab.
+    /// Copies of the files that its links refer to, by their names in the topology. Changes to the
+    /// original files do not affect a running lab.
     #[serde(default)]
     pub files: BTreeMap<String, PathBuf>,
-    /// The first netfilter queue of each attached interface that has some. They are written down before
-    /// there are rules, so that whoever removes the lab finds these.
+    /// First netfilter queue of each interface that is attached by queues. It is recorded before
+    /// rules are added, so that removal of the lab always finds them.
     #[serde(default)]
     pub queues: Queues,
 }
 
-/// The device of a segment's end where the emulator runs, both by their numbers.
+/// Name of the emulator's device for a segment's end, from their indexes.
 pub fn device(segment: usize, end: usize) -> String {
     format!("e{segment}-{end}")
 }
@@ -39,13 +40,13 @@ pub fn device(segment: usize, end: usize) -> String {
 /// A device of the emulator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// Its name.
+    /// Device name.
     pub name: String,
-    /// The number of its link.
+    /// Index of its segment.
     pub segment: usize,
-    /// The node at its other end.
+    /// Node at the other end.
     pub node: String,
-    /// The interface there.
+    /// The node's interface.
     pub interface: String,
 }
 
@@ -58,7 +59,8 @@ pub fn devices(topology: &Topology) -> Vec<Device> {
             .ends
             .iter()
             .enumerate()
-            // What has no namespace has no device: it is the emulator's own, or another one's.
+            // A node without a namespace has no device: the emulator or another machine implements
+            // it.
             .filter(|(_, end)| topology.nodes[end.node].has_namespace())
             .map(|(at, end)| {
                 let node = &topology.nodes[end.node];
@@ -75,16 +77,16 @@ pub fn devices(topology: &Topology) -> Vec<Device> {
     emulated.flat_map(of_one).collect()
 }
 
-/// What the socket of a lab's emulator is called in the lab's folder.
+/// File name of the emulator's socket in the lab's folder.
 pub const SOCKET: &str = "emulator.sock";
 
-/// The socket of a lab's emulator.
+/// Path of the emulator's socket.
 pub(crate) fn socket(folder: &Path) -> PathBuf {
     folder.join(SOCKET)
 }
 
-/// Prepares the emulator's devices, before they are up: what the kernel says of itself on an interface
-/// would go into the network.
+/// Prepares the emulator's devices before they are up: packets that the kernel itself originates on
+/// an interface, such as neighbour discovery, would be sent into the network.
 pub(crate) fn prepare(infrastructure: &Namespace, devices: &[String]) -> Result<(), Error> {
     infrastructure.run(|| {
         for device in devices {
@@ -94,12 +96,13 @@ pub(crate) fn prepare(infrastructure: &Namespace, devices: &[String]) -> Result<
     })?
 }
 
-/// The emulator's configuration.
+/// Path of the emulator's configuration.
 pub(crate) fn config(folder: &Path) -> PathBuf {
     folder.join("emulator.json")
 }
 
-/// Keeps what was read of files beside the lab's own, each under a number: their names are ways to anywhere.
+/// Stores copies of the files read in the lab's folder. Each copy is named by a number, since the
+/// original names are paths to anywhere.
 fn keep(
     folder: &Path,
     files: &BTreeMap<String, String>,
@@ -114,8 +117,8 @@ fn keep(
     files.iter().enumerate().map(copy).collect()
 }
 
-/// Writes the configuration, starts the emulator, and waits until it is at work. `files`: what the files
-/// hold that links name.
+/// Writes the configuration, starts the emulator and waits until it is running. `files`: contents
+/// of the files that links refer to.
 pub(crate) fn start(
     folder: &Path,
     files: &BTreeMap<String, String>,
@@ -133,9 +136,9 @@ pub(crate) fn start(
     run(folder, daemons, cancel)
 }
 
-/// Starts the emulator with the configuration that is there.
+/// Starts the emulator with the existing configuration.
 pub(crate) fn run(folder: &Path, daemons: &Daemons, cancel: &Cancel) -> Result<(), Error> {
-    // It enters the namespace of bridges, and attached interfaces are in the one of `up`.
+    // The emulator enters the namespace of bridges; attached interfaces are in that of `up`.
     let machine = attached::machine(folder);
     let machine =
         if machine.exists() { machine } else { PathBuf::from("/proc/thread-self/ns/net") };
@@ -144,7 +147,7 @@ pub(crate) fn run(folder: &Path, daemons: &Daemons, cancel: &Cancel) -> Result<(
 }
 
 impl Lab {
-    /// The socket of the lab's emulator.
+    /// Path of the emulator's socket.
     pub fn emulator_socket(&self) -> Result<PathBuf, Error> {
         if !self.topology.has_emulated() {
             return Err(Error::NoEmulator(self.name.clone()));
@@ -152,7 +155,7 @@ impl Lab {
         Ok(socket(&self.folder))
     }
 
-    /// The socket of the lab's emulator, and the name of a link of its own, which must be emulated.
+    /// Path of the emulator's socket, and the full name of a link, which must be emulated.
     pub fn emulator(&self, link: &str) -> Result<(PathBuf, String), Error> {
         let segment = self.segment(link)?;
         let link = segment.name.clone();
@@ -162,7 +165,7 @@ impl Lab {
         Ok((socket(&self.folder), link))
     }
 
-    /// Whether a node sends on a link; if not, an error that names those that do.
+    /// Checks that a node sends on a link. The error lists the nodes that do.
     pub fn check_sender(&self, link: &str, node: &str) -> Result<(), Error> {
         let ends = &self.segment(link)?.ends;
         let names = || ends.iter().map(|end| self.topology.nodes[end.node].name.as_str());
@@ -173,7 +176,7 @@ impl Lab {
         Err(Error::NotOnLink { node: node.into(), link: link.into(), ends })
     }
 
-    /// A link or a LAN of the topology, or an error that names those there are.
+    /// Finds a link or a LAN of the topology. The error lists the existing ones.
     pub fn segment(&self, name: &str) -> Result<&Segment, Error> {
         let known = |topology: &Topology| {
             topology.segments.iter().map(|segment| segment.name.clone()).collect()

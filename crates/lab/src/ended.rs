@@ -1,4 +1,4 @@
-//! Daemons that a lab was brought up with and that have ended, for those who look at it.
+//! Detection of a lab's daemons that have exited, for commands that show the lab.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -11,11 +11,11 @@ use model::topology::Topology;
 use crate::state::node_folder;
 use crate::{daemons, xdp};
 
-/// The controller, the nodes' agents and the data planes that do not run any more, each in words
-/// with what that means and how it is mended.
+/// Describes each controller, agent and data plane that has exited, with the consequences and the
+/// command that restarts it.
 pub(crate) fn ended(folder: &Path, topology: &Topology) -> Vec<String> {
     let expected = expected(folder, topology);
-    // Whoever may not see all processes does not know.
+    // Only root sees all processes.
     if expected.is_empty() || !nix::unistd::geteuid().is_root() {
         return Vec::new();
     }
@@ -24,7 +24,7 @@ pub(crate) fn ended(folder: &Path, topology: &Topology) -> Vec<String> {
     expected.into_iter().filter(|(path, _)| !runs(path)).map(|(_, words)| words).collect()
 }
 
-/// What each daemon is known by, and the words for its end.
+/// The path in each daemon's arguments that identifies it, and the message if it has exited.
 fn expected(folder: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
     let mut expected = Vec::new();
     if topology.controller {
@@ -49,14 +49,14 @@ fn expected(folder: &Path, topology: &Topology) -> Vec<(PathBuf, String)> {
     expected
 }
 
-/// A path without links in it: a daemon may have been started by another name of the same folder,
-/// such as /var/run for /run.
+/// Resolves symbolic links: a daemon may have been started by another name of the same folder, such
+/// as /var/run for /run.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.into())
 }
 
-/// The arguments of all processes that are paths: daemons have their configuration's or their
-/// folder's among them.
+/// All process arguments that are paths: a daemon's arguments include its configuration or its
+/// folder.
 fn paths_of_processes() -> HashSet<PathBuf> {
     let Ok(entries) = fs::read_dir("/proc") else { return HashSet::new() };
     let processes = entries.filter_map(|entry| {

@@ -1,4 +1,4 @@
-//! Running something on a node: in its network namespace, with its own view of FRR and /sys.
+//! Running commands on a node: in its network namespace, with its own view of FRR and /sys.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,18 +9,19 @@ use nix::sched::{CloneFlags, unshare};
 use crate::Error;
 use crate::state::{Lab, namespace_path, node_folder};
 
-/// Where FRR's programs look for their sockets and their configuration.
+/// The folder in which FRR's programs look for their sockets.
 pub(crate) const FRR_RUN: &str = "/run/frr";
 const FRR_ETC: &str = "/etc/frr";
 
 impl Lab {
-    /// Moves the calling thread onto a node, for good: for a process about to become a command.
+    /// Moves the calling thread onto a node permanently, for a process that is about to exec a
+    /// command.
     pub fn enter(&self, node: &str) -> Result<(), Error> {
         let runs_frr = self.placed(node)?.runs_frr();
         enter(&self.folder, node, runs_frr)
     }
 
-    /// A command that captures on a node's interface.
+    /// The command that captures packets on a node's interface.
     pub fn capture_command(&self, node: &str, interface: &str) -> Result<Command, Error> {
         let found = self.placed(node)?;
         if found.interface(interface).is_none() {
@@ -36,12 +37,12 @@ impl Lab {
     }
 }
 
-/// Moves the calling thread into a node's network namespace and a mount namespace of its own,
-/// where FRR's folders and /sys are the node's. The thread's other threads stay where they are.
+/// Moves the calling thread into a node's network namespace and a new mount namespace, where FRR's
+/// folders and /sys are the node's. The process's other threads are unaffected.
 pub(crate) fn enter(folder: &Path, node: &str, frr: bool) -> Result<(), Error> {
     netlink::Namespace::open(namespace_path(folder, node))?.enter()?;
     unshare(CloneFlags::CLONE_NEWNS).map_err(mount_error("/"))?;
-    // What is mounted from here on stays in here.
+    // Mounts from here on do not propagate to the parent namespace.
     let slave = MsFlags::MS_REC | MsFlags::MS_SLAVE;
     mount(None::<&str>, "/", None::<&str>, slave, None::<&str>).map_err(mount_error("/"))?;
     if frr {
@@ -52,8 +53,8 @@ pub(crate) fn enter(folder: &Path, node: &str, frr: bool) -> Result<(), Error> {
     fresh_sys()
 }
 
-/// /sys shows the interfaces of the namespace that it was mounted in; what is mounted below it
-/// (BPF's file system, control groups) is taken along.
+/// Mounts /sys again, since it shows the interfaces of the namespace in which it was mounted.
+/// Mounts below it (bpffs, control groups) are moved along.
 fn fresh_sys() -> Result<(), Error> {
     let below: Vec<String> = std::fs::read_to_string("/proc/self/mounts")
         .map_err(Error::file("read", "/proc/self/mounts"))?
@@ -62,7 +63,7 @@ fn fresh_sys() -> Result<(), Error> {
         .filter(|path| path.starts_with("/sys/fs/") && path.matches('/').count() == 3)
         .map(str::to_owned)
         .collect();
-    // Under another mount they would be out of reach: they are held by a path before it comes.
+    // The new mount would hide them: open each before mounting.
     let held: Vec<(String, std::fs::File)> = below
         .into_iter()
         .filter_map(|path| Some((path.clone(), std::fs::File::open(path).ok()?)))
@@ -72,7 +73,7 @@ fn fresh_sys() -> Result<(), Error> {
     for (path, file) in held {
         use std::os::fd::AsRawFd;
         let from = format!("/proc/self/fd/{}", file.as_raw_fd());
-        // A kernel without the folder for it has no use for it either.
+        // A kernel without the mount point does not need the mount.
         let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
         let _ = mount(Some(from.as_str()), path.as_str(), None::<&str>, flags, None::<&str>);
     }

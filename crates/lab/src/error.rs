@@ -1,234 +1,234 @@
-//! Why a lab does not do what it should.
+//! Errors of labs.
 
 use std::path::PathBuf;
 
 use crate::Phase;
 
-/// What failed, with what it failed on.
+/// An operation that failed, with its object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is already a lab of this name.
+    /// A lab of this name exists already.
     #[error("the lab `{name}` is {phase}: {}, or use --name", exists(.name, .phase))]
     Exists {
-        /// The lab.
+        /// Lab name.
         name: String,
-        /// What it is doing.
+        /// State of the lab.
         phase: &'static str,
     },
-    /// There is no lab of this name.
+    /// The lab does not exist.
     #[error("there is no lab `{name}`{}", there_are(.known))]
     NoLab {
-        /// The name that was asked for.
+        /// Name that was requested.
         name: String,
-        /// The names that there are.
+        /// Existing names.
         known: Vec<String>,
     },
-    /// No lab was named, and there is none or more than one.
+    /// No lab was named, and there are none or several.
     #[error("{}", which_lab(.known))]
     WhichLab {
-        /// The names that there are.
+        /// Existing names.
         known: Vec<String>,
     },
-    /// A lab's name is not one.
+    /// Invalid lab name.
     #[error("`{0}` is no name of a lab: use up to 31 of a-z, 0-9 and -, beginning with a letter")]
     BadName(String),
-    /// The socket of one of the lab's daemons would have a path that no socket can have.
+    /// The path of a daemon's socket would be too long.
     #[error(
         "{} is {} bytes long, and a Unix socket's path has at most {most}: set KAIDO_RUN to a \
          shorter folder",
         path.display(), path.as_os_str().len()
     )]
     PathTooLong {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// How long it may be.
+        /// Maximum length in bytes.
         most: usize,
     },
-    /// The environment names an empty folder.
+    /// KAIDO_RUN is set but empty.
     #[error("KAIDO_RUN is empty: set it to a folder, or unset it")]
     EmptyRunFolder,
-    /// The labs' folder cannot hold any.
+    /// The labs' folder is not usable.
     #[error("labs cannot be kept in {}: set KAIDO_RUN to another folder", .path.display())]
     RunFolder {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// Why it cannot.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
-    /// The labs' folder has a name that a configuration cannot hold.
+    /// The path of the labs' folder is not UTF-8, so a configuration cannot contain it.
     #[error("{} is not UTF-8: set KAIDO_RUN to another folder", .0.display())]
     NotUtf8(PathBuf),
-    /// Another command works on the lab.
+    /// Another command holds the lab's lock.
     #[error("another command is working on the lab `{0}`: wait until it has finished")]
     Busy(String),
-    /// A daemon that is to be started runs already.
+    /// The daemon to start is already running.
     #[error("{0} is running already")]
     Running(String),
-    /// Emulated links, and no program to run the emulator.
+    /// The lab has emulated links, but there is no program to run as the emulator.
     #[error("the lab has emulated links, and is brought up without Kaido's daemons")]
     NoProgram,
-    /// A lab without emulated links.
+    /// The lab has no emulated links.
     #[error("the lab {0} has no emulated link, and no emulator")]
     NoEmulator(String),
-    /// A lab without emulated links and without events.
+    /// The lab has neither emulated links nor events.
     #[error("the lab {0} has no emulated link and no events, and no supervisor")]
     NoSupervisor(String),
-    /// A link that is the kernel's own, and a change that only the emulator makes.
+    /// The link is a kernel link, but only the emulator supports the change.
     #[error(
         "{link} is a link of the kernel's own, which has a rate and nothing else: put `engine: true` \
          behind it in the lab's file"
     )]
     NotEmulated {
-        /// The link.
+        /// Link name.
         link: String,
     },
-    /// A lab without Kaido's daemons.
+    /// The lab runs without Kaido's daemons.
     #[error("the lab {0} has no controller: put `controller: true` into its file")]
     NoController(String),
-    /// The command runs on a node of the lab that it would take away.
+    /// The command runs on a node of the lab that it would remove.
     #[error("this shell is on a node of the lab `{0}`: leave it first")]
     Inside(String),
     /// The lab is not up.
     #[error("the lab `{name}` is {phase}: {}", not_ready(.name, .phase))]
     NotReady {
-        /// The lab.
+        /// Lab name.
         name: String,
-        /// What it is doing.
+        /// State of the lab.
         phase: &'static str,
     },
-    /// There is no such node.
+    /// The node does not exist.
     #[error("there is no node `{name}` in this lab{}", there_are(.known))]
     NoNode {
-        /// The name that was asked for.
+        /// Name that was requested.
         name: String,
-        /// The names that there are.
+        /// Existing names.
         known: Vec<String>,
     },
-    /// The node is a router of the emulator's.
+    /// The node is a virtual router inside the emulator.
     #[error("{0} is a virtual router: no program can run there")]
     Virtual(String),
-    /// The node stands for what is outside.
+    /// The node stands for an external network.
     #[error("{node} stands for what is behind {interface}: no program can run there")]
     Outside {
-        /// The node.
+        /// Node name.
         node: String,
-        /// The interface of this machine.
+        /// Interface of this machine.
         interface: String,
     },
-    /// There is no such interface to attach.
+    /// The interface to attach does not exist.
     #[error(
         "{node}: this machine has no interface `{interface}` to attach{}",
         there_are(.known)
     )]
     NotThere {
-        /// The node that stands for it.
+        /// Node that stands for it.
         node: String,
-        /// The interface.
+        /// Interface name.
         interface: String,
-        /// Those there are.
+        /// Existing interfaces.
         known: Vec<String>,
     },
-    /// Another command attaches interfaces of this machine, and does not come to an end.
+    /// Another command holds the lock on attaching interfaces, and does not finish.
     #[error(
         "another command{} has attached interfaces of this machine for {seconds} s: wait until it has \
          finished, or end it",
         .process.map_or_else(String::new, |process| format!(" (process {process})"))
     )]
     NoTurn {
-        /// The time that was waited.
+        /// Seconds waited.
         seconds: u64,
-        /// The command's process, if it has written it down.
+        /// PID of the other command, if it has recorded it.
         process: Option<u32>,
     },
     /// The interface to attach is down.
     #[error("the interface `{0}` to attach is down: `ip link set {0} up`")]
     AttachedDown(String),
-    /// The interface is attached already.
+    /// The interface is already attached.
     #[error(
         "the interface `{interface}` is attached to {}: an interface is in one lab",
         .lab.as_ref().map_or("another lab".into(), |lab| format!("the lab {lab}"))
     )]
     InAnotherLab {
-        /// The interface.
+        /// Interface name.
         interface: String,
-        /// That lab's name, if it is known.
+        /// Name of the other lab, if known.
         lab: Option<String>,
     },
-    /// The machine would be cut off.
+    /// Attaching the interface would cut the machine off.
     #[error(
         "the interface `{0}` is this machine's only way out, which the lab would be on: \
          attach another one, or say --yes"
     )]
     OnlyWayOut(String),
-    /// The machine does not forward what comes out of the network.
+    /// The machine does not forward packets that leave the lab.
     #[error("what comes out of the lab is not forwarded: `sysctl -w net.{setting}=1` for {family}")]
     NoForwarding {
-        /// The address family.
+        /// Address family.
         family: &'static str,
-        /// The setting.
+        /// Name of the sysctl.
         setting: String,
     },
-    /// The machine drops what comes out of the network.
+    /// Reverse-path filtering would drop packets that leave the lab.
     #[error(
         "what comes out of the lab would be dropped, since it does not come by the way back to its \
          sender: `sysctl -w net.ipv4.conf.all.rp_filter=0`"
     )]
     StrictReversePath,
-    /// A program that makes the rules is missing.
+    /// A program that installs the rules is missing.
     #[error("`via: nfqueue` needs {program}: install iptables")]
     NoIptables {
-        /// The program.
+        /// Program name.
         program: &'static str,
-        /// Why it does not run.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
-    /// There are no tun devices.
+    /// The machine has no tun devices.
     #[error("`via: nfqueue` needs /dev/net/tun: load the module tun")]
     NoTun,
-    /// Every queue has somebody who may use it.
+    /// All netfilter queues are taken.
     #[error(
         "no netfilter queue is free for `{0}`: take labs down that attach with `via: nfqueue` \
          (`kaido lab ls`), or remove chains that they have left (`iptables -t mangle -S | grep kaido-`)"
     )]
     NoFreeQueue(String),
-    /// What a lab has written down about its queues is lost.
+    /// The lab's record of its queues is lost.
     #[error(
         "cannot tell which of netfilter's rules are the lab's, since {} cannot be read: remove its chains \
          (`iptables -t mangle -S | grep kaido-`, and ip6tables), then this file, and try again",
         .path.display()
     )]
     UnknownRules {
-        /// The file.
+        /// Path of the record.
         path: PathBuf,
-        /// Why it cannot.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
-    /// The rules for queues were refused.
+    /// The queue rules were rejected.
     #[error("cannot queue packets: {0}")]
     QueueRules(String),
-    /// The node's SRv6 is the kernel's.
+    /// The node uses the kernel's SRv6.
     #[error(
         "node {node} has no data plane of its own: write `dataplane: xdp` in the lab's file{}",
         there_are(.known)
     )]
     NoDataplane {
-        /// The node.
+        /// Node name.
         node: String,
-        /// The nodes that have one.
+        /// Nodes that have their own data plane.
         known: Vec<String>,
     },
-    /// A link was to get a rate, and a node at its end sends by XDP past every queue.
+    /// A rate cannot be set on the link: a node at its end sends by XDP, which bypasses all queues.
     #[error(
         "{link} has no rate in the lab's file, so {node} sends by XDP past every queue: give it \
          one there, such as `{{rate: 1gbit}}`, and it can be changed"
     )]
     NoQueue {
-        /// The link.
+        /// Link name.
         link: String,
-        /// The node.
+        /// Node name.
         node: String,
     },
     /// The kernel has no netem.
@@ -237,175 +237,175 @@ pub enum Error {
          CONFIG_NET_SCH_NETEM; write `engine: true`, and the emulator does the same"
     )]
     NoNetem {
-        /// The link.
+        /// Link name.
         link: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: netlink::Error,
     },
-    /// There is no such interface.
+    /// The interface does not exist.
     #[error("node {node} has no interface `{name}`{}", there_are(.known))]
     NoInterface {
-        /// The node.
+        /// Node name.
         node: String,
-        /// The name that was asked for.
+        /// Name that was requested.
         name: String,
-        /// The names that there are.
+        /// Existing names.
         known: Vec<String>,
     },
-    /// There is no such link.
+    /// The link does not exist.
     #[error("there is no link `{name}` in this lab{}", there_are(.known))]
     NoLink {
-        /// The name that was asked for.
+        /// Name that was requested.
         name: String,
-        /// The names that there are.
+        /// Existing names.
         known: Vec<String>,
     },
-    /// A node that does not send on a link.
+    /// The node does not send on the link.
     #[error("`{node}` is not on {link}, which has {}", .ends.join(", "))]
     NotOnLink {
-        /// The node.
+        /// Node name.
         node: String,
-        /// The link.
+        /// Link name.
         link: String,
-        /// The nodes that are.
+        /// Nodes that send on it.
         ends: Vec<String>,
     },
-    /// The lab's own copy of its topology cannot be read any more.
+    /// The lab's copy of its topology is unreadable.
     #[error("the lab `{name}` has lost its topology: take it down with `kaido lab down {name}`")]
     Damaged {
-        /// The lab.
+        /// Lab name.
         name: String,
     },
-    /// Not root.
+    /// The user is not root.
     #[error("a lab needs root: run this with sudo")]
     NotRoot,
-    /// The kernel has no IPv6, or it is switched off.
+    /// IPv6 is missing or disabled in the kernel.
     #[error("IPv6 is disabled on this machine ({0}): a lab needs it")]
     NoIpv6(&'static str),
     /// FRR is not installed.
     #[error("FRR is not installed ({0} is missing): run `apt-get install frr`, or `make deps`")]
     NoFrr(PathBuf),
-    /// A test needs a program that is not there.
+    /// A program that a test needs is missing.
     #[error("{program}, which a test needs, does not run: `apt-get install {package}`")]
     NoTool {
-        /// The program.
+        /// Program name.
         program: &'static str,
-        /// The package that has it.
+        /// Package that provides it.
         package: &'static str,
-        /// Why not.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
-    /// Service functions have rules, and nothing loads them.
+    /// Service functions have rules, but nft is missing.
     #[error(
         "nft, which loads the rules of service functions, does not run: `apt-get install nftables`"
     )]
     NoNft(#[source] std::io::Error),
-    /// nft refuses the rules of a service function.
+    /// nft rejects the rules of a service function.
     #[error("nft on {node} refuses the rules of {function}: {said}")]
     Rules {
-        /// The node.
+        /// Node name.
         node: String,
-        /// The function.
+        /// Function name.
         function: String,
-        /// What nft says.
+        /// Output of nft.
         said: String,
     },
-    /// nft does not come to the end of the rules of a service function.
+    /// nft does not finish loading the rules of a service function.
     #[error(
         "nft on {node} is not done with the rules of {function} after {seconds} s: see whether they include \
          what has no end, such as a pipe"
     )]
     EndlessRules {
-        /// The node.
+        /// Node name.
         node: String,
-        /// The function.
+        /// Function name.
         function: String,
-        /// How long it was waited for.
+        /// Timeout in seconds.
         seconds: u64,
     },
-    /// An FRR daemon did not start, or ended.
+    /// An FRR daemon did not start, or exited.
     #[error("{daemon} on {node} {what}{}", said(.log))]
     Frr {
-        /// The node.
+        /// Node name.
         node: String,
-        /// The daemon.
+        /// Daemon name.
         daemon: String,
-        /// What it did.
+        /// Description of the failure.
         what: String,
-        /// The last lines of its log.
+        /// Last lines of its log.
         log: String,
     },
-    /// FRR refuses its configuration.
+    /// FRR rejects its configuration.
     #[error("FRR on {node} refuses its configuration:\n{said}")]
     FrrConfig {
-        /// The node.
+        /// Node name.
         node: String,
-        /// What vtysh said.
+        /// Output of vtysh.
         said: String,
     },
-    /// A daemon of Kaido's did not start, or ended.
+    /// One of Kaido's daemons did not start, or exited.
     #[error("{daemon} {what}{}", said(.log))]
     Daemon {
-        /// Which one.
+        /// Daemon name.
         daemon: String,
-        /// What it did.
+        /// Description of the failure.
         what: String,
-        /// The last lines of its log.
+        /// Last lines of its log.
         log: String,
     },
-    /// The controller does not know all of its domain.
+    /// The controller's view of its domain is incomplete.
     #[error("after {seconds} s the controller still waits for {}", .missing.join(", "))]
     Incomplete {
-        /// How long it was waited for.
+        /// Timeout in seconds.
         seconds: u64,
-        /// What it lacks.
+        /// Missing items.
         missing: Vec<String>,
     },
     /// Routing did not converge.
     #[error("routing has not converged after {seconds} s:{}", lines(.missing))]
     NotConverged {
-        /// How long it was waited for.
+        /// Timeout in seconds.
         seconds: u64,
-        /// What is missing where.
+        /// Missing routes, with their nodes.
         missing: Vec<String>,
     },
-    /// Processes that do not end.
+    /// Processes of the lab that do not exit.
     #[error("processes of the lab do not end: {0:?}")]
     Stubborn(Vec<i32>),
-    /// Stopped by the user.
+    /// Cancelled by the user.
     #[error("stopped")]
     Cancelled,
-    /// Netlink.
+    /// Netlink error.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
-    /// What XDP needs of the kernel.
+    /// Error of a BPF operation for XDP.
     #[error(transparent)]
     Bpf(#[from] bpf::Error),
-    /// Files.
+    /// File operation failed.
     #[error("cannot {doing} {path}")]
     File {
-        /// What was tried.
+        /// Operation, as a verb.
         doing: &'static str,
-        /// On what.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
-    /// A command.
+    /// A command cannot be run.
     #[error("cannot run {command}")]
     Command {
-        /// The command.
+        /// Command name.
         command: String,
-        /// Why not.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// Whether the fault is in what the user wrote, not on the machine.
+    /// True if the user's input is at fault, not the machine.
     pub fn is_usage(&self) -> bool {
         matches!(
             self,

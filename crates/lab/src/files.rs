@@ -1,4 +1,5 @@
-//! Reading files that anybody may have put something else in the place of: regular ones only, up to a size.
+//! Safe reading of files that another user may have replaced: only regular files up to a size
+//! limit.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -7,18 +8,18 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-/// What a file may have: as much as a trace.
+/// Maximum size of a file, as for a trace.
 pub(crate) const LARGEST: u64 = 64 << 20;
 
-/// What is looked at of a log's end.
+/// Number of bytes read from the end of a log.
 const END: u64 = 64 << 10;
 
-/// Opens a file to read it, or to lock it: a pipe that nobody writes to is not waited for.
+/// Opens a file for reading or locking, without blocking on a FIFO that has no writer.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)
 }
 
-/// Refuses what is no regular file: it may have no end.
+/// Opens a regular file and returns its size. Other file types are rejected: they may have no end.
 fn open_regular(path: &Path) -> io::Result<(File, u64)> {
     let file = open(path)?;
     let found = file.metadata()?;
@@ -32,7 +33,7 @@ fn refused(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
-/// The content of a file.
+/// Reads a file.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_up_to(path, LARGEST)
 }
@@ -44,17 +45,17 @@ fn read_up_to(path: &Path, largest: u64) -> io::Result<Vec<u8>> {
         return too_large();
     }
     let mut bytes = Vec::new();
-    // It may grow meanwhile.
+    // The file may grow in the meantime.
     file.take(largest + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > largest { too_large() } else { Ok(bytes) }
 }
 
-/// The content of a file that is text.
+/// Reads a file as UTF-8 text.
 pub(crate) fn read_text(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(|_| refused("it is no text in UTF-8".into()))
 }
 
-/// The last lines of a log, which may not be there.
+/// Returns the last lines of a log; empty if the log does not exist.
 pub(crate) fn tail(path: &Path, lines: usize) -> String {
     let read = || {
         let (mut file, length) = open_regular(path)?;

@@ -16,13 +16,13 @@ use crate::frr_config::{OWN_LINES, config};
 use crate::state::node_folder;
 use crate::{Cancel, Error};
 
-/// Where the package has its daemons, and where others have them.
+/// Folders that may contain FRR's daemons: the package's, then those of other distributions.
 const FOLDERS: [&str; 3] = ["/usr/lib/frr", "/usr/libexec/frr", "/usr/sbin"];
 
-/// How long a daemon may take to start, and vtysh to load a configuration.
+/// Timeout for a daemon to start, and for vtysh to load a configuration.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The daemons of a router; zebra first, the others talk to it.
+/// The daemons of a router. zebra is first, since the others connect to it.
 fn daemons(topology: &Topology, at: usize) -> Vec<&'static str> {
     let node = &topology.nodes[at];
     let [ipv4, ipv6] = [node.ipv4_routing, node.ipv6_routing];
@@ -34,7 +34,7 @@ fn daemons(topology: &Topology, at: usize) -> Vec<&'static str> {
     [
         ("zebra", true),
         ("staticd", true),
-        // Before those that ask it to watch their neighbours.
+        // Before the daemons that use it to monitor their neighbours.
         ("bfdd", bfd),
         ("ospfd", ipv4 == Routing::Ospf),
         ("ospf6d", ipv6 == Routing::Ospf),
@@ -48,17 +48,17 @@ fn daemons(topology: &Topology, at: usize) -> Vec<&'static str> {
     .collect()
 }
 
-/// FRR as it is installed.
+/// The FRR installation.
 #[derive(Debug, Clone)]
 pub(crate) struct Frr {
     programs: PathBuf,
-    /// Its daemons' user, which may have been taken over by a packet.
+    /// User of its daemons. It may have been compromised through a malicious packet.
     user: Owner,
 }
 
 impl Frr {
-    /// Finds FRR with the daemons that a topology needs, and makes the folder that the system
-    /// makes at boot, where it did not.
+    /// Finds FRR and the daemons that a topology needs. Creates the folder that the system creates
+    /// at boot, if it is missing.
     pub(crate) fn find(topology: &Topology) -> Result<Self, Error> {
         let programs = FOLDERS
             .iter()
@@ -91,8 +91,8 @@ impl Frr {
     ) -> Result<(), Error> {
         let node = &topology.nodes[at].name;
         self.write_files(folder, topology, at)?;
-        // A process is born where its parent's thread is: whoever kills this one finds what it
-        // has started in the node's namespace, at every moment.
+        // The forking thread has entered the namespace already: if this process is killed, its
+        // children are found in the node's namespace at any moment.
         std::thread::scope(|scope| {
             let work = || {
                 enter(folder, node, true)?;
@@ -105,8 +105,8 @@ impl Frr {
         })
     }
 
-    /// Makes a router's folders. FRR's user has the sockets' folder alone: the configuration is read by vtysh, as root,
-    /// and a daemon opens its log before it gives up root's rights.
+    /// Creates a router's folders. FRR's user owns only the sockets' folder: vtysh reads the
+    /// configuration as root, and a daemon opens its log before it drops root's privileges.
     fn write_files(&self, folder: &Path, topology: &Topology, at: usize) -> Result<(), Error> {
         let files = node_folder(folder, &topology.nodes[at].name);
         for name in ["etc", "log", "run"] {
@@ -134,7 +134,7 @@ impl Frr {
     ) -> Result<(), Error> {
         let program = self.programs.join(daemon);
         let log = format!("file:{}", log(folder, node, daemon).display());
-        // -P 0: no port for telnet; vtysh uses the socket. The configuration comes from vtysh.
+        // -P 0: no telnet port; vtysh uses the socket. vtysh loads the configuration.
         let mut command = Command::new(&program);
         command.args(["-d", "-P", "0", "-f", "/dev/null", "--log", &log]).stdin(Stdio::null());
         let (ended, said) = run(&mut command, LIMIT, cancel)?;
@@ -151,12 +151,12 @@ impl Frr {
     }
 }
 
-/// Loads frr.conf into all daemons. vtysh says on standard output which line it refuses.
+/// Loads frr.conf into all daemons. vtysh reports a rejected line on standard output.
 fn load(folder: &Path, topology: &Topology, at: usize, cancel: &Cancel) -> Result<(), Error> {
     let node = topology.nodes[at].name.clone();
     let (ended, said) = run(Command::new("vtysh").arg("-b").stdin(Stdio::null()), LIMIT, cancel)?;
     let Some(status) = ended else {
-        // It waits for a daemon, which has ended, or whose log may say why it does not answer.
+        // It waits for a daemon that has exited, or whose log may say why it does not answer.
         check(folder, topology, at)?;
         let last = |daemon: &str| format!("{daemon}: {}", last_lines(folder, &node, daemon, 1));
         let lasts = daemons(topology, at).into_iter().map(last);
@@ -171,7 +171,7 @@ fn load(folder: &Path, topology: &Topology, at: usize, cancel: &Cancel) -> Resul
     }
     let config = config(topology, at);
     let own = config.lines().position(|line| line == OWN_LINES);
-    // Lines of the lab's own fail for the machine's reasons, such as a full disk.
+    // Lines that the lab generates are rejected for reasons of the machine, such as a full disk.
     if own.is_some_and(|own| !refused.is_empty() && refused.iter().all(|&line| line > own)) {
         return Err(Error::FrrConfig { node, said });
     }
@@ -179,12 +179,12 @@ fn load(folder: &Path, topology: &Topology, at: usize, cancel: &Cancel) -> Resul
     Err(Error::Frr { node, daemon: "vtysh".into(), what, log: said })
 }
 
-/// The number in a line such as `line 7: % Unknown command: ip root`.
+/// Parses the number of a line such as `line 7: % Unknown command: ip root`.
 fn line_number(said: &str) -> Option<usize> {
     said.trim_start().strip_prefix("line ")?.split(':').next()?.trim().parse().ok()
 }
 
-/// Which of a router's daemons has ended, if one has.
+/// Returns an error if one of a router's daemons has exited.
 pub(crate) fn check(folder: &Path, topology: &Topology, at: usize) -> Result<(), Error> {
     let node = &topology.nodes[at].name;
     for daemon in daemons(topology, at) {

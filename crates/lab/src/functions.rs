@@ -1,4 +1,4 @@
-//! Service functions of a lab's routers: their rules, which are there before packets are.
+//! Service functions of a lab's routers: their rules, which are loaded before packets arrive.
 
 use std::io;
 use std::path::Path;
@@ -11,10 +11,10 @@ use netlink::Namespace;
 use crate::bounded::{input, run};
 use crate::{Cancel, Error, files};
 
-/// How long nft may take, which has many rules to load now and then: what they include may have no end.
+/// Timeout for nft. It may have many rules to load, and an included file may have no end.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Refuses where rules are to be loaded and nobody could.
+/// Rejects a topology with rules if nft is missing.
 pub(crate) fn check_machine(topology: &Topology) -> Result<(), Error> {
     let mut functions = topology.nodes.iter().flat_map(|node| &node.functions);
     if functions.any(|function| function.rules.is_some() || function.file.is_some()) {
@@ -24,8 +24,8 @@ pub(crate) fn check_machine(topology: &Topology) -> Result<(), Error> {
     Ok(())
 }
 
-/// Loads the rules of a node's functions. `beside`: the file of the lab, beside which other ones are
-/// looked for.
+/// Loads the rules of a node's functions. `beside`: path of the lab's file, which rule files are
+/// relative to.
 pub(crate) fn load_rules(
     node: &Node,
     namespace: &Namespace,
@@ -35,7 +35,7 @@ pub(crate) fn load_rules(
     if node.functions.is_empty() {
         return Ok(());
     }
-    // Else the kernel takes inner packets that look like answers to a socket of its own for that.
+    // With early demux the kernel delivers inner packets that match one of its own sockets.
     namespace.run(|| netlink::sysctl::write("ipv4/ip_early_demux", "0"))??;
     for function in &node.functions {
         let Some(text) = rules(function, beside)? else { continue };
@@ -53,14 +53,14 @@ pub(crate) fn load_rules(
     Ok(())
 }
 
-/// The rules of a function: its own or those of its file, if it has some.
+/// The rules of a function: inline or from its file, if it has any.
 fn rules(function: &Function, beside: &Path) -> Result<Option<String>, Error> {
     let Some(file) = function.file.as_ref().filter(|_| function.rules.is_none()) else {
         return Ok(function.rules.clone());
     };
     let path = beside.parent().unwrap_or(beside).join(file);
     let text = files::read_text(&path).and_then(|text| match text.contains('\0') {
-        // nft reads as far as there, and says nothing.
+        // nft stops reading at a NUL byte without an error.
         true => {
             Err(io::Error::new(io::ErrorKind::InvalidInput, "it has a NUL byte: it is no text"))
         }
@@ -69,7 +69,8 @@ fn rules(function: &Function, beside: &Path) -> Result<Option<String>, Error> {
     text.map(Some).map_err(Error::file("read", &path))
 }
 
-/// The first file of rules that cannot be read: as its function names it, and why. `beside`: the lab's file.
+/// The first unreadable file of rules, by its name in the topology, with the error. `beside`: path
+/// of the lab's file.
 pub fn unreadable_rules<'t>(topology: &'t Topology, beside: &Path) -> Option<(&'t str, Error)> {
     let mut functions = topology.nodes.iter().flat_map(|node| &node.functions);
     functions.find_map(|function| {

@@ -1,4 +1,4 @@
-//! What has happened to a running lab: its events, and what nobody asked for.
+//! The journal of a running lab: its scheduled events, and unexpected ones.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -10,57 +10,57 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, files};
 
-/// Something that has happened.
+/// A journal entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Seconds since the lab was ready; none before that.
+    /// Seconds since the lab became ready; none before that.
     pub at: Option<f64>,
-    /// What it was.
+    /// The event.
     #[serde(flatten)]
     pub what: Happening,
 }
 
-/// What can happen.
+/// An event in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "what")]
 pub enum Happening {
-    /// A step of the file's timeline is done, or has failed.
+    /// A step of the file's timeline was carried out or has failed.
     Step {
-        /// Its number, from 0.
+        /// Index of the step, from 0.
         number: usize,
-        /// Why it failed, if it did.
+        /// The error, if it failed.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// The emulator has ended, and its links are down.
+    /// The emulator has exited, so its links are down.
     EmulatorEnded,
-    /// There is an emulator again, and its links are up.
+    /// The emulator was restarted, and its links are up.
     EmulatorStarted,
-    /// The emulator is there, and does not answer: what is due waits.
+    /// The emulator is running but does not respond; steps that are due wait.
     EmulatorSilent,
-    /// It answers again.
+    /// The emulator responds again.
     EmulatorAnswers,
-    /// An interface of an emulated link is gone, and the link is down.
+    /// An interface of an emulated link was removed, so the link is down.
     InterfaceGone {
-        /// The node.
+        /// Node name.
         node: String,
-        /// The interface.
+        /// Interface name.
         interface: String,
     },
-    /// Somebody has ended the cross traffic of one direction.
+    /// A user has stopped the cross traffic of one direction.
     TrafficStopped {
-        /// The link.
+        /// Link name.
         link: String,
-        /// The node that sends.
+        /// Sending node.
         from: String,
     },
-    /// The supervisor itself has begun to watch.
+    /// The supervisor has started to monitor the lab.
     Watching,
 }
 
-/// The time that the lab's moments are measured in: of the machine, since it started.
+/// Current time of the clock that all timestamps of a lab use: monotonic, since the machine booted.
 pub fn now() -> Duration {
-    // This clock is always there.
+    // CLOCK_MONOTONIC always exists.
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }
 
@@ -68,8 +68,8 @@ fn path(folder: &Path) -> PathBuf {
     folder.join("journal.jsonl")
 }
 
-/// Writes an entry behind the others. What there was no room for leaves a line cut off, which is to take no
-/// other along.
+/// Appends an entry. If the last line was truncated, for example on a full disk, the entry starts
+/// on a new line, so that only the truncated entry is lost.
 pub(crate) fn append(folder: &Path, entry: &Entry) -> Result<(), Error> {
     let path = path(folder);
     let write = || {
@@ -82,7 +82,7 @@ pub(crate) fn append(folder: &Path, entry: &Entry) -> Result<(), Error> {
     write().map_err(Error::file("write", &path))
 }
 
-/// Whether the last line has no end.
+/// True if the last line is truncated.
 fn is_cut_off(file: &mut File) -> io::Result<bool> {
     if file.metadata()?.len() == 0 {
         return Ok(false);
@@ -93,7 +93,7 @@ fn is_cut_off(file: &mut File) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// All entries, in order. A line that somebody was killed in the middle of is none.
+/// Reads all entries, in order. Truncated lines, left by a process that was killed, are skipped.
 pub(crate) fn read(folder: &Path) -> Vec<Entry> {
     let text = files::read_text(&path(folder)).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()

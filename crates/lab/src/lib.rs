@@ -1,9 +1,9 @@
-//! From a topology file to a running network, and back without a trace.
+//! Brings up the network that a topology file describes, and removes it without a trace.
 //!
-//! A lab is a folder under `/run/kaido/labs`. Everything that it puts on the machine is found
-//! from there: its network namespaces are mounted in it, and its processes are those that live in
-//! these namespaces. So the folder is the journal, made before anything else and removed last,
-//! and cleaning up needs no list that could be wrong.
+//! A lab is a folder under `/run/kaido/labs`. All its resources on the machine can be found from
+//! there: its network namespaces are mounted in it, and its processes are those that run in these
+//! namespaces. The folder therefore acts as the journal: it is created first and removed last, and
+//! cleanup does not depend on a separate list that could be out of date.
 #![forbid(unsafe_code)]
 
 mod announce;

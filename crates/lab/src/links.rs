@@ -1,4 +1,4 @@
-//! Changing a running lab's links.
+//! Changes to the links of a running lab.
 
 use model::Bandwidth;
 use model::topology::End;
@@ -9,35 +9,35 @@ use crate::build;
 use crate::routes::Routes;
 use crate::state::{Lab, lock};
 
-/// What is changed.
+/// A change to a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The link is cut: nothing passes, and both ends see it.
+    /// Set the link down: no packets pass, and both ends lose their carrier.
     Down,
-    /// The link is mended: its addresses, routes and SIDs are as they were.
+    /// Set the link up and restore its addresses, routes and SIDs.
     Up,
-    /// The rate of both directions, or none.
+    /// Set or remove the rate of both directions.
     Rate(Option<Bandwidth>),
 }
 
-/// The ends that a change was made at, as `node:interface`.
+/// The ends to which a change was applied, as `node:interface`.
 pub type Ends = Vec<String>;
 
 impl Lab {
-    /// Whether all ends of a link are devices of nodes, which see whether it is cut.
+    /// True if all ends of a link are devices of nodes, which can lose their carrier.
     pub fn has_cable(&self, name: &str) -> Result<bool, Error> {
         let mut ends = self.segment(name)?.ends.iter();
         Ok(ends.all(|end| self.topology.nodes[end.node].has_namespace()))
     }
 
-    /// Changes what is named about a link or a LAN, and nothing else; waits until no other command works
-    /// on the lab.
+    /// Applies a change to a link or a LAN. Waits for other commands to release the lab.
     pub fn change_link(&self, name: &str, change: Change) -> Result<Ends, Error> {
         let _lock = self.lock_to_start()?;
         self.change(name, change)
     }
 
-    /// The same, or an error at once if another command works on the lab.
+    /// Applies a change like [`Lab::change_link`], but fails at once if another command holds the
+    /// lab.
     pub fn change_link_now(&self, name: &str, change: Change) -> Result<Ends, Error> {
         let _lock = lock(&self.folder).ok_or_else(|| Error::Busy(self.name.clone()))?;
         self.change(name, change)
@@ -75,7 +75,7 @@ impl Lab {
             changed.push(format!("{}:{}", node.name, interface.name));
         }
         if change == Change::Up {
-            // With the link down the kernel dropped what led over it.
+            // The kernel removed the routes over the link while it was down.
             let topology = &self.topology;
             let routes = [Routes::of_all(topology, false), Routes::of_all(topology, true)];
             for end in segment.ends.iter().filter(has_namespace) {

@@ -1,4 +1,4 @@
-//! Links that the kernel's own network emulator does, where the kernel has it.
+//! Links that use the kernel's network emulator, netem, where available.
 
 use emulator::Shape;
 use model::topology::{Backend, Impairments, Interface, Jitter, Shape as Wanted, Topology};
@@ -6,12 +6,12 @@ use netlink::{Handle, NETEM_SPREAD, Namespace, Request};
 
 use crate::Error;
 
-/// The delays that are drawn from.
+/// Number of entries in the delay distribution table.
 const ENTRIES: usize = 4096;
 
 const LOOPBACK: u32 = 1;
 
-/// Refuses a lab whose links need what the kernel has not.
+/// Rejects a lab whose links need netem if the kernel does not support it.
 pub(crate) fn check(topology: &Topology) -> Result<(), Error> {
     let is_netem = |interface: &&Interface| interface.backend == Backend::Netem;
     let mut interfaces = topology.nodes.iter().flat_map(|node| &node.interfaces);
@@ -20,30 +20,30 @@ pub(crate) fn check(topology: &Topology) -> Result<(), Error> {
     try_netem().map_err(|source| Error::NoNetem { link, source })
 }
 
-/// Has netem on the loopback interface of a namespace that nobody else sees.
+/// Installs netem on the loopback interface of a private namespace.
 pub fn try_netem() -> Result<(), netlink::Error> {
     let namespace = Namespace::unnamed()?;
     let request = netlink::replace_netem(LOOPBACK, &Impairments::default(), &[]);
     Handle::within(&namespace)?.request("netem", request)
 }
 
-/// What an interface's netem is told.
+/// The netem configuration of an interface.
 pub(crate) fn request(interface: &Interface, device: u32) -> Request {
     let table = interface.impairments.jitter.map_or_else(Vec::new, table);
     netlink::replace_netem(device, &interface.impairments, &table)
 }
 
-/// Delays from the shortest to the longest, each as likely. Those of more than four spreads, which such a
-/// table has no room for, are four.
+/// Delay distribution table: quantiles in ascending order, each equally likely. The table's range
+/// is limited: deviations above four times the spread are clamped.
 fn table(jitter: Jitter) -> Vec<i16> {
     let shape = match jitter.shape {
-        // As netem draws without a table.
+        // Without a table, netem's distribution is uniform.
         Wanted::Uniform => return Vec::new(),
         Wanted::Normal => Shape::Normal,
         Wanted::Pareto => Shape::Pareto,
     };
     let part = |n: usize| (n as f64 + 0.5) / ENTRIES as f64;
-    // A cast of what is too large is the largest.
+    // The cast saturates.
     (0..ENTRIES).map(|n| (shape.quantile(part(n)) * NETEM_SPREAD) as i16).collect()
 }
 
@@ -60,7 +60,7 @@ mod tests {
             let spreads: Vec<f64> = table.iter().map(|n| f64::from(*n) / NETEM_SPREAD).collect();
             let mean = spreads.iter().sum::<f64>() / ENTRIES as f64;
             let square = spreads.iter().map(|n| (n - mean).powi(2)).sum::<f64>() / ENTRIES as f64;
-            // Pareto's longest are missing.
+            // The tail of the Pareto distribution is clamped.
             assert!(mean.abs() < 0.05 && (square.sqrt() - spread).abs() < 0.02, "{mean} {square}");
         }
     }

@@ -1,15 +1,15 @@
-//! The same work for many nodes, on all processors.
+//! Parallel execution of per-node work on all CPUs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::Error;
 
-/// How many pieces a thread does between two words of progress.
+/// Number of items that a thread processes between two progress reports.
 const SHARE: usize = 8;
 
-/// Does `work` for 0, 1, … up to `count`, on as many threads as there are processors; the results
-/// are in their order. `progress` hears from time to time how many are done. After an error no more
-/// is begun.
+/// Calls `work` for 0, 1, … up to `count`, on one thread per CPU, and returns the results in order.
+/// Calls `progress` from time to time with the number of completed items. After an error no further
+/// items are started.
 pub(crate) fn in_parallel<T: Send>(
     count: usize,
     work: impl Fn(usize) -> Result<T, Error> + Sync,
@@ -36,7 +36,7 @@ pub(crate) fn in_parallel<T: Send>(
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
             let done = workers.into_iter().map(|one| one.join().expect("the work does not panic"));
-            // All are waited for, whatever the first says.
+            // Join all threads, even if the first one has failed.
             let done: Vec<Result<Vec<_>, Error>> = done.collect();
             done.into_iter().try_for_each(|done| done.map(|done| round.extend(done)))
         })?;

@@ -1,23 +1,24 @@
-//! How long a daemon is waited for: as long as it is at work.
+//! Timeout for a daemon's start: it is extended while the daemon makes progress.
 
 use std::fs;
 use std::time::Duration;
 
-/// How long a daemon may do nothing and not answer.
+/// Timeout for a daemon that neither answers nor uses CPU time.
 const IDLE: Duration = Duration::from_secs(10);
-/// How long it may take at all: one that works for ever does not answer either.
+/// Overall timeout, for a daemon that uses CPU time forever without answering.
 const MOST: Duration = Duration::from_secs(600);
 
-/// A wait for a daemon that was started. A large network takes it long, and a busy machine longer.
+/// Timeout state for a daemon that was started. On a large network it takes long, on a busy machine
+/// longer.
 #[derive(Debug, Default)]
 pub(crate) struct Patience {
-    /// What it has worked so far, in ticks, and when that was seen first.
+    /// CPU time used so far, in ticks, and the time at which that value was first seen.
     worked: (u64, Duration),
 }
 
 impl Patience {
-    /// Whether it has been waited for long enough. `since`: how long so far. `worked`: the processor's time that it
-    /// has used.
+    /// Returns true if the timeout has expired. `since`: time waited so far. `worked`: CPU time
+    /// that the daemon has used.
     pub(crate) fn has_ended(&mut self, since: Duration, worked: u64) -> bool {
         if worked > self.worked.0 {
             self.worked = (worked, since);
@@ -26,10 +27,11 @@ impl Patience {
     }
 }
 
-/// The processor's time that a process has used, in ticks of the kernel's; 0 if it is not known.
+/// CPU time that a process has used, in kernel clock ticks; 0 if unknown.
 pub(crate) fn worked(process: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // proc_pid_stat(5): the name, in parentheses, may hold anything; utime and stime are fields 14 and 15.
+    // proc_pid_stat(5): comm, in parentheses, may contain any byte; utime and stime are fields 14
+    // and 15.
     let rest = text.rsplit_once(')').map_or("", |(_, rest)| rest);
     rest.split_whitespace().skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum()
 }

@@ -1,4 +1,4 @@
-//! What the kernel has of what a lab needs: tried out in a namespace that nobody else sees.
+//! Probes for the kernel features that a lab needs, tried in a private namespace.
 
 use std::net::Ipv4Addr;
 
@@ -8,25 +8,25 @@ use netlink::{Behavior, Encap, Handle, Mode, Namespace, NextHop, Route, Rule, Tb
 #[path = "probe_xdp.rs"]
 mod xdp;
 
-/// One thing that was tried.
+/// Result of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// What.
+    /// The feature.
     pub what: &'static str,
-    /// Whether it works.
+    /// True if it works.
     pub ok: bool,
-    /// Without it nothing works; otherwise only what `needed_for` says does not.
+    /// True if nothing works without it; otherwise only `needed_for` is affected.
     pub required: bool,
-    /// What does not work without it.
+    /// The functionality that needs it.
     pub needed_for: &'static str,
-    /// What is missing, in the kernel's words, and where it is had.
+    /// The kernel's error, and how to get the feature.
     pub fix: String,
 }
 
 const LINK: u32 = 10;
 const BRIDGE: u32 = 11;
 
-/// Tries everything; nothing of it is left.
+/// Runs all probes, and removes everything that they create.
 pub fn probe() -> Vec<Probe> {
     let Ok(namespace) = Namespace::unnamed() else {
         return vec![Probe {
@@ -65,7 +65,7 @@ pub fn probe() -> Vec<Probe> {
     };
     let veth = netlink::add_veth(&end("a", LINK), &end("b", LINK + 10));
     probes.push(of_netlink("veth", "links", "CONFIG_VETH", handle.request("veth", veth)));
-    // Nothing below works on a link that is not there or down; each then says so by itself.
+    // The probes below report it themselves if the link is missing or down.
     let _ = handle.request("up", netlink::set_up(LINK));
     let _ = handle.request("up", netlink::set_up(LINK + 10));
     let meter = namespace.run(|| bpf::Meter::attach([LINK as i32]).map(drop));
@@ -114,7 +114,7 @@ pub fn probe() -> Vec<Probe> {
     let tried = netlink::add_rule(&rule).and_then(|request| handle.request("rule", request));
     add("policy rules", "paths for applications", "CONFIG_IP_MULTIPLE_TABLES", tried);
     probes.push(Probe { required: false, ..netem });
-    // A namespace that could be made can be entered.
+    // A namespace that could be created can be entered.
     probes.extend(namespace.run(|| xdp::probe(LINK)).unwrap_or_default());
     probes
 }

@@ -1,4 +1,4 @@
-//! What the kernel has of what SRv6 in XDP needs, on a veth in the caller's namespace.
+//! Probes for the kernel features that SRv6 in XDP needs, on a veth in the caller's namespace.
 
 use bpf::Srv6;
 use bpf::attach::{Attached, Mode};

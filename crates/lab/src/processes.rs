@@ -1,4 +1,4 @@
-//! A lab's processes: those that live in its network namespaces.
+//! The processes of a lab: those that run in its network namespaces.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,11 +12,11 @@ use nix::unistd::Pid;
 use crate::Error;
 use crate::state::namespaces_folder;
 
-/// The inodes of the namespaces that are mounted in a lab's folder.
+/// Device and inode numbers of the namespaces that are mounted in a lab's folder.
 fn namespaces(folder: &Path) -> BTreeSet<(u64, u64)> {
     let Ok(entries) = fs::read_dir(namespaces_folder(folder)) else { return BTreeSet::new() };
     let identity = |path: &Path| fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
-    // A file without a mount on it is on the folder's own device: no process lives there.
+    // A file without a mount is on the folder's own device and cannot be a namespace.
     let own = fs::metadata(folder).ok().map(|m| m.dev());
     entries
         .filter_map(|entry| identity(&entry.ok()?.path()))
@@ -24,8 +24,8 @@ fn namespaces(folder: &Path) -> BTreeSet<(u64, u64)> {
         .collect()
 }
 
-/// The processes in a lab's namespaces. A number alone could be a stranger's by the time it is
-/// used: what counts is where the process lives, looked up right before each signal.
+/// PIDs of the processes in a lab's namespaces. PIDs may be reused, so callers look the list up
+/// right before they send each signal: only the namespace identifies a lab's process.
 pub(crate) fn processes(folder: &Path) -> Vec<i32> {
     let namespaces = namespaces(folder);
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
@@ -38,12 +38,13 @@ pub(crate) fn processes(folder: &Path) -> Vec<i32> {
         .collect()
 }
 
-/// Ends every process of a lab.
+/// Terminates all processes of a lab.
 pub(crate) fn end_all(folder: &Path) -> Result<(), Error> {
     end(|| processes(folder))
 }
 
-/// Ends processes, which are found anew before each signal: asks first, then insists.
+/// Terminates processes with SIGTERM, later with SIGKILL. `find` is called again before each
+/// signal.
 pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
     const PATIENCE: Duration = Duration::from_millis(500);
     const LIMIT: Duration = Duration::from_secs(10);
@@ -58,14 +59,14 @@ pub(crate) fn end(find: impl Fn() -> Vec<i32>) -> Result<(), Error> {
         }
         let signal = if started.elapsed() < PATIENCE { Signal::SIGTERM } else { Signal::SIGKILL };
         for pid in alive {
-            // It may have ended by itself.
+            // It may have exited by itself.
             let _ = kill(Pid::from_raw(pid), signal);
         }
         pause(Duration::from_millis(20));
     }
 }
 
-/// Lets other processes go on for a moment.
+/// Sleeps, so that other processes can run.
 #[expect(clippy::disallowed_methods, reason = "there is no event to wait for: /proc is polled")]
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);

@@ -1,4 +1,4 @@
-//! Waiting until routing has converged: every router has the routes that the topology asks for.
+//! Waits until routing has converged: every router has the routes that the topology requires.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,20 +14,20 @@ use crate::processes::pause;
 use crate::routes::{Routes, routing};
 use crate::{Cancel, Error};
 
-/// How often the routes are looked at.
+/// Polling interval for the routes.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// Routes that are all there, though not over the links that the topology asks for, count after
-/// this time without a change: a node's own configuration may have other costs, and inside an
-/// autonomous system BGP counts otherwise.
+/// If all routes exist, though not over the links that the topology requires, accept them after
+/// they have been stable for this time: a node's own configuration may set other costs, and BGP's
+/// path selection within an autonomous system differs.
 const STABLE: Duration = Duration::from_secs(3);
-/// How long RIP may keep a better route back after a change (RFC 2453 section 3.10.1).
+/// Time for which RIP may delay a better route after a change (RFC 2453 section 3.10.1).
 const RIP_TRIGGERED: Duration = Duration::from_secs(5);
 
-/// What a router's kernel must have: by prefix, the interfaces' indexes.
+/// Routes that a router's kernel must have: prefixes, with the interfaces' indexes.
 type Table = BTreeMap<IpNet, BTreeSet<u32>>;
 
-/// How long routes that are not over the expected links must stay as they are. With RIP a better one may come with
-/// the next update, if its announcement was missed.
+/// Time for which routes over unexpected links must be stable. With RIP a better route may arrive
+/// with the next periodic update, if its triggered update was lost.
 fn stable(topology: &Topology) -> Duration {
     let runs_rip = |ipv6| topology.nodes.iter().any(|node| routing(node, ipv6) == Routing::Rip);
     if runs_rip(false) || runs_rip(true) {
@@ -94,10 +94,10 @@ pub(crate) fn wait(
     }
 }
 
-/// The protocols that routes are waited for of.
+/// The protocols that have to converge.
 const PROTOCOLS: [Routing; 4] = [Routing::Ospf, Routing::Isis, Routing::Rip, Routing::Bgp];
 
-/// What the routers of routing protocols must have, by node.
+/// The routes that routers with routing protocols must have, by node.
 fn expected(topology: &Topology) -> BTreeMap<usize, Table> {
     let mut expected: BTreeMap<usize, Table> = BTreeMap::new();
     for (ipv6, protocol) in [false, true].iter().flat_map(|&ipv6| PROTOCOLS.map(|p| (ipv6, p))) {

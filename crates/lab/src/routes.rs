@@ -1,7 +1,7 @@
-//! Where routers should send what: the shortest paths of a topology.
+//! Shortest paths of a topology, as routes of its routers.
 //!
-//! Static routes are these; with a routing protocol they are what its routes must become before a
-//! lab counts as converged.
+//! Static routes are derived from them. With a routing protocol a lab counts as converged once the
+//! protocol's routes match them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -10,20 +10,21 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use model::topology::{Interface, Node, Routing, Topology};
 use pathfinder::{Graph, GraphArc, GraphNode, NodeId, PortId, igp};
 
-/// The interfaces, by index at their node, over which a prefix is reached.
+/// A prefix and the interfaces, by index at their node, over which it is reachable.
 pub type Destination = (IpNet, BTreeSet<usize>);
 
 /// The shortest paths between the routers of a topology, for one address family.
 pub struct Routes {
     ipv6: bool,
     graph: Graph,
-    /// Each node's prefixes: the prefix, and what its last link costs.
+    /// Each prefix, with its owners and the cost of the last link.
     prefixes: BTreeMap<IpNet, Vec<(NodeId, u32)>>,
-    /// `costs[to][from]`; empty where `to` owns no prefix.
+    /// `costs[to][from]`; empty if `to` does not own a prefix.
     costs: Vec<Vec<Option<u64>>>,
 }
 
-/// Sets of interfaces: there are far fewer than prefixes, so each is there once and has a number.
+/// Interned sets of interfaces. There are far fewer sets than prefixes, so each is stored once, by
+/// index.
 #[derive(Default)]
 struct Sets {
     sets: Vec<BTreeSet<usize>>,
@@ -41,12 +42,13 @@ impl Sets {
 }
 
 impl Routes {
-    /// All routers, as static routes see them.
+    /// Shortest paths over all routers, for static routes.
     pub fn of_all(topology: &Topology, ipv6: bool) -> Self {
         Self::of(topology, ipv6, Metric::Cost, |node| node.is_router())
     }
 
-    /// Only the routers that run a protocol for the family, as the protocol counts.
+    /// Shortest paths over the routers that run a protocol for the family, by the protocol's
+    /// metric.
     pub fn of_protocol(topology: &Topology, ipv6: bool, protocol: Routing) -> Self {
         let metric = match protocol {
             Routing::Static | Routing::Ospf | Routing::Isis => Metric::Cost,
@@ -79,25 +81,25 @@ impl Routes {
         Self { ipv6, graph, prefixes, costs }
     }
 
-    /// Every prefix that the node at `node` has to reach over others, with the interfaces of all
-    /// its shortest paths.
+    /// Every prefix that is remote to the node at `node`, with the interfaces of all shortest paths
+    /// to it.
     pub fn from_node(&self, node: usize) -> Vec<Destination> {
         let mut sets = Sets::default();
         let routes = self.numbered(node, &mut sets);
         routes.into_iter().map(|(prefix, set)| (prefix, sets.sets[set].clone())).collect()
     }
 
-    /// The same in the prefixes' order, with the numbers of the sets of interfaces.
+    /// The same in prefix order, with indexes of interface sets.
     fn numbered(&self, node: usize, sets: &mut Sets) -> Vec<(IpNet, usize)> {
         let from = NodeId(node as u32);
-        // Towards each owner of prefixes, once.
+        // Cost and interfaces towards each owner of prefixes, computed once.
         let mut towards: Vec<Option<Option<(u64, usize)>>> = vec![None; self.costs.len()];
         let mut way = |owner: NodeId, sets: &mut Sets| {
             *towards[owner.index()].get_or_insert_with(|| {
                 let costs = &self.costs[owner.index()];
                 let cost = costs[node]?;
                 let arcs = igp::next_arcs(&self.graph, from, owner, costs);
-                // A port's number is its interface's index, as `graph` gives it.
+                // A port's number is its interface's index, as assigned by `graph`.
                 let ports = arcs.map(|arc| self.graph.arc(arc).port.index()).collect();
                 Some((cost, sets.number(ports)))
             })
@@ -125,8 +127,8 @@ impl Routes {
         routes
     }
 
-    /// The static routes of a node: as [`Routes::from_node`], with neighbouring prefixes that go
-    /// the same way merged. A merged prefix holds nothing that its parts did not.
+    /// The static routes of a node: as [`Routes::from_node`], but adjacent prefixes with the same
+    /// next hops are merged. A merged prefix covers exactly its parts.
     pub fn aggregated(&self, node: usize) -> Vec<Destination> {
         let mut sets = Sets::default();
         let longest = if self.ipv6 { 128 } else { 32 };
@@ -143,7 +145,7 @@ impl Routes {
             while let [route, behind @ ..] = rest {
                 rest = behind;
                 let parent = route.0.supernet().expect("it is longer than nothing");
-                // The two halves of a prefix are neighbours in their order.
+                // The two halves of a prefix are adjacent in the sort order.
                 let sibling = rest.first().filter(|next| next.0.supernet() == Some(parent));
                 let same = sibling.is_some_and(|sibling| sibling.1 == route.1);
                 let above = &mut by_length[length - 1];
@@ -161,14 +163,14 @@ impl Routes {
     }
 }
 
-/// A prefix, and by which interfaces to which neighbours it is reached.
+/// A prefix with its next hops, as interface index and neighbour address.
 pub type StaticRoute = (IpNet, Vec<(usize, IpAddr)>);
 
 impl Routes {
     /// The static routes of a node, with their next hops.
     pub fn static_routes(&self, topology: &Topology, node: usize) -> Vec<StaticRoute> {
         let hop = |index: usize| {
-            // On a LAN the first router in the file's order stands for all behind it.
+            // On a LAN use the first router in the file's order as the next hop for all others.
             let peer = topology.nodes[node].interfaces[index].adjacencies.first()?;
             let peer = &topology.nodes[peer.node].interfaces[peer.interface];
             let (v4, v6) = (IpAddr::V4(peer.ipv4.addr()), IpAddr::V6(peer.ipv6.addr()));
@@ -179,17 +181,17 @@ impl Routes {
     }
 }
 
-/// What the node's routes of one family come from.
+/// Source of a node's routes of one address family.
 pub(crate) fn routing(node: &Node, ipv6: bool) -> Routing {
     if ipv6 { node.ipv6_routing } else { node.ipv4_routing }
 }
 
-/// What makes one path shorter than another.
+/// A path metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Metric {
-    /// The links' costs.
+    /// Sum of the links' costs.
     Cost,
-    /// Nothing but how many there are.
+    /// Number of links.
     Hops,
 }
 
@@ -202,7 +204,7 @@ impl Metric {
     }
 }
 
-/// The routers and the links between them; a port's number is its interface's index.
+/// The graph of the routers and their links. A port's number is its interface's index.
 fn graph(topology: &Topology, metric: Metric, takes_part: &impl Fn(&Node) -> bool) -> Graph {
     let nodes = topology
         .nodes
@@ -234,7 +236,8 @@ fn graph(topology: &Topology, metric: Metric, takes_part: &impl Fn(&Node) -> boo
     Graph::new(nodes, arcs)
 }
 
-/// The prefixes that a router brings in: its links', its loopback's, its locator, those behind it.
+/// The prefixes that a router originates: those of its links, loopback and locator, and external
+/// ones.
 fn own_prefixes(node: &Node, ipv6: bool, metric: Metric) -> Vec<(IpNet, u32)> {
     let links = node.interfaces.iter().map(|interface| {
         let prefix = if ipv6 {
@@ -283,7 +286,7 @@ mod tests {
         assert_eq!(ways(&loopback(1)), Some(1));
         assert_eq!(ways(&loopback(2)), Some(2));
         assert_eq!(ways(&loopback(0)), None);
-        // The link on the far side, r1-r2, is reached over r1 alone: r2's way is longer.
+        // The link on the far side, r1-r2, is reached over r1 only: the path over r2 is longer.
         assert_eq!(ways(&topology.segments[1].ipv4.to_string()), Some(1));
     }
 

@@ -1,23 +1,23 @@
-//! The commands and programs' inputs that a topology file brings along: whoever wrote it has root's rights.
+//! Commands and program inputs that a topology file contains: its author has root's rights.
 
 use model::topology::Topology;
 use serde::Serialize;
 
-/// Something that a topology file lets a program do on this machine.
+/// A command that a topology file runs on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Run {
-    /// The node in whose network namespace it runs. The file system is the machine's.
+    /// The node that provides the network namespace. The file system is the machine's.
     pub node: String,
-    /// The user that it runs as.
+    /// The user that runs it.
     pub user: &'static str,
-    /// The program that interprets `text`, if it is not a command itself.
+    /// The program that interprets `text`, unless `text` is a command itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<&'static str>,
-    /// The command, or the input of the program.
+    /// The command, or the program's input.
     pub text: String,
 }
 
-/// Everything that a lab of this topology runs beside Kaido itself and FRR's daemons.
+/// All commands that a lab of this topology runs, besides Kaido itself and FRR's daemons.
 pub fn runs(topology: &Topology) -> Vec<Run> {
     let mut runs = Vec::new();
     for node in &topology.nodes {

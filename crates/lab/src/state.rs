@@ -1,4 +1,4 @@
-//! The folders under `/run/kaido`: which labs there are, and what they are doing.
+//! The folders under `/run/kaido`: the existing labs, and their states.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,24 +11,24 @@ use serde::{Deserialize, Serialize};
 use crate::supervised::troubles;
 use crate::{Error, files};
 
-/// What a lab is doing.
+/// State of a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// Coming up.
     Starting,
-    /// Up, converged.
+    /// Up and converged.
     Ready,
-    /// Up, and something that it needs has ended since.
+    /// Up, but a process that it needs has exited.
     Degraded,
-    /// Going down.
+    /// Being removed.
     Stopping,
-    /// Left behind by a command that was killed; `gc` removes it.
+    /// Left by a command that was killed; `gc` removes it.
     Broken,
 }
 
 impl Phase {
-    /// In a word.
+    /// The name of the state.
     pub fn word(self) -> &'static str {
         match self {
             Self::Starting => "starting",
@@ -40,32 +40,32 @@ impl Phase {
     }
 }
 
-/// A line of `kaido lab ls`.
+/// An entry of `kaido lab ls`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// The lab's name.
+    /// Lab name.
     pub name: String,
-    /// What it is doing.
+    /// State of the lab.
     pub phase: Phase,
-    /// The file that it came from.
+    /// Topology file from which it was created.
     pub file: PathBuf,
-    /// How many nodes it has.
+    /// Number of nodes.
     pub nodes: usize,
-    /// How many of them have an XDP data plane.
+    /// Number of nodes with an XDP data plane.
     pub xdp: usize,
-    /// When it was started, seconds since the Unix epoch.
+    /// Start time, in seconds since the Unix epoch.
     pub started: u64,
-    /// What is wrong with it, in words.
+    /// Descriptions of its problems.
     pub troubles: Vec<String>,
 }
 
-/// What is written down about a lab beside its topology.
+/// Persistent state of a lab, besides its topology.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) phase: Phase,
     pub(crate) file: PathBuf,
     pub(crate) started: u64,
-    /// When it became ready, in nanoseconds since the machine started.
+    /// Time at which it became ready, in nanoseconds since the machine booted.
     #[serde(default)]
     pub(crate) ready_ns: Option<u64>,
 }
@@ -74,22 +74,22 @@ pub(crate) struct State {
 #[derive(Debug, Clone)]
 pub struct Labs {
     root: PathBuf,
-    /// Whether the folder is Kaido's own, to be removed when it is empty, or its user's.
+    /// True if the folder is Kaido's own, which is removed when it is empty, and not the user's.
     owned: bool,
 }
 
-/// One lab.
+/// A lab.
 #[derive(Debug)]
 pub struct Lab {
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
     pub(crate) topology: Topology,
-    /// Held by the process that the lab belongs to, if it belongs to one.
+    /// Held by the process that owns the lab, if any.
     #[expect(dead_code, reason = "holding it is its use")]
     pub(crate) owner: Option<Lock>,
 }
 
-/// The folder that the environment names for all that runs, if it names one.
+/// The folder for runtime state that the environment names, if any.
 fn named_folder() -> Result<Option<PathBuf>, Error> {
     match std::env::var_os("KAIDO_RUN") {
         Some(root) if root.is_empty() => Err(Error::EmptyRunFolder),
@@ -97,7 +97,7 @@ fn named_folder() -> Result<Option<PathBuf>, Error> {
     }
 }
 
-/// Where what runs is kept: `$KAIDO_RUN`, or `/run/kaido`.
+/// The folder for runtime state: `$KAIDO_RUN`, or `/run/kaido`.
 pub fn run_folder() -> Result<PathBuf, Error> {
     Ok(named_folder()?.unwrap_or_else(|| DEFAULT.into()))
 }
@@ -108,7 +108,7 @@ impl Labs {
     /// The labs under `/run/kaido`, or under `$KAIDO_RUN`.
     pub fn of_environment() -> Result<Self, Error> {
         Ok(match named_folder()? {
-            // The daemons of a lab live in another folder.
+            // The daemons of a lab have a different working directory.
             Some(root) => {
                 let root = std::path::absolute(&root).unwrap_or(root);
                 let unsafe_folder = |source| Error::RunFolder { path: root.clone(), source };
@@ -124,7 +124,7 @@ impl Labs {
         Self { root: root.into(), owned: false }
     }
 
-    /// The folder that holds everything.
+    /// The folder of all runtime state.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -137,7 +137,7 @@ impl Labs {
         self.root.join("labs").join(name)
     }
 
-    /// The names of the labs, in order.
+    /// Names of the labs, in order.
     pub fn names(&self) -> Result<Vec<String>, Error> {
         let labs = self.root.join("labs");
         let entries = match fs::read_dir(&labs) {
@@ -156,7 +156,7 @@ impl Labs {
         Ok(names)
     }
 
-    /// What `kaido lab ls` shows. `answers`: whether the emulator on a socket does.
+    /// Summaries for `kaido lab ls`. `answers`: returns true if the emulator at a socket responds.
     pub fn list(&self, answers: fn(&Path) -> bool) -> Result<Vec<Summary>, Error> {
         let summary = |name: String| {
             let folder = self.folder(&name);
@@ -187,7 +187,7 @@ impl Labs {
         Ok(self.names()?.into_iter().map(summary).collect())
     }
 
-    /// What a lab is doing: `starting` and `stopping` only as long as a command is at it.
+    /// State of a lab: `starting` and `stopping` only while a command holds its lock.
     pub fn phase(&self, name: &str) -> Phase {
         let folder = self.folder(name);
         let written = State::read(&folder).map_or(Phase::Starting, |state| state.phase);
@@ -198,7 +198,7 @@ impl Labs {
         }
     }
 
-    /// The lab called `name`, which must be up.
+    /// Opens the lab called `name`, which must be up.
     pub fn open(&self, name: &str) -> Result<Lab, Error> {
         if !model::is_lab_name(name) {
             return Err(Error::BadName(name.into()));
@@ -216,7 +216,7 @@ impl Labs {
         Ok(Lab { name: name.into(), folder, topology, owner: None })
     }
 
-    /// The lab called `name`; without a name the only one there is.
+    /// Opens the lab called `name`; without a name, the only existing one.
     pub fn choose(&self, name: Option<&str>) -> Result<Lab, Error> {
         match (name, self.names()?.as_slice()) {
             (Some(name), _) => self.open(name),
@@ -230,12 +230,13 @@ impl Labs {
     }
 }
 
-/// Locks a folder or a file, unless another process has.
+/// Locks a folder or a file, unless another process holds the lock.
 pub(crate) fn lock(path: &Path) -> Option<Lock> {
     Lock::existing(path).ok()?
 }
 
-/// The file that the owner of a lab has locked as long as it lives; labs that outlive their commands have none.
+/// The file that the owner of a lab keeps locked for its lifetime. Labs that outlive their commands
+/// have none.
 fn owner_file(folder: &Path) -> PathBuf {
     folder.join("owner")
 }
@@ -247,13 +248,13 @@ pub(crate) fn own(folder: &Path) -> Result<Lock, Error> {
     Lock::file(&path).map_err(Error::file("lock", &path))?.ok_or_else(taken)
 }
 
-/// Whether a lab belonged to a process that has ended.
+/// True if the process that owned a lab has exited.
 fn has_lost_owner(folder: &Path) -> bool {
     Lock::is_free(&owner_file(folder)).unwrap_or(false)
 }
 
 impl Lab {
-    /// The lab's name.
+    /// Lab name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -268,7 +269,7 @@ impl Lab {
         &self.folder
     }
 
-    /// The socket of the lab's controller.
+    /// Path of the controller's socket.
     pub fn controller_socket(&self) -> PathBuf {
         self.folder.join(SOCKET)
     }
@@ -279,7 +280,7 @@ impl Lab {
         Ok(netlink::Namespace::open(namespace_path(&self.folder, node))?)
     }
 
-    /// A node on which something can run.
+    /// A node that can run programs.
     pub fn placed(&self, name: &str) -> Result<&topology::Node, Error> {
         let node = self.node(name)?;
         match &node.attachment {
@@ -292,7 +293,7 @@ impl Lab {
         }
     }
 
-    /// A node of the topology, or an error that names those there are.
+    /// Finds a node of the topology. The error lists the existing ones.
     pub fn node(&self, name: &str) -> Result<&topology::Node, Error> {
         self.topology.node(name).ok_or_else(|| Error::NoNode {
             name: name.into(),
@@ -301,11 +302,12 @@ impl Lab {
     }
 }
 
-/// The file that tells a lab's folder from somebody else's: the first in it, and the last.
+/// The file that marks a folder as a lab's. It is the first file in the folder, and the last to be
+/// removed.
 pub(crate) const MARKER: &str = ".kaido-lab";
 
-/// Whether a folder is a lab's, or what is left of one when even the marker has gone: nothing, or namespaces, which
-/// stay when somebody removes the folder by hand.
+/// True if a folder is a lab's, or the remains of one without its marker: empty, or with
+/// namespaces, which stay mounted if a user removes the folder by hand.
 pub(crate) fn is_lab(folder: &Path) -> bool {
     let entries = |folder: &Path| fs::read_dir(folder).ok();
     let is_namespace = |entry: fs::DirEntry| netlink::Namespace::open(entry.path()).is_ok();
@@ -315,13 +317,14 @@ pub(crate) fn is_lab(folder: &Path) -> bool {
             .is_some_and(|entries| entries.flatten().any(is_namespace))
 }
 
-/// What the folder of a lab that has not got its name yet begins with; its process follows.
+/// Prefix of the folder's name before a lab has its final name; followed by the process's PID.
 pub(crate) const UNNAMED: &str = ".new-";
 
-/// The namespace of LANs' bridges and of the controller. No node is called so: names have no dot.
+/// The namespace of LANs' bridges and of the controller. It cannot collide with a node's: those
+/// have no dot.
 pub(crate) const INFRASTRUCTURE: &str = ".infrastructure";
 
-/// The socket of a lab's controller, in its folder.
+/// File name of the controller's socket in a lab's folder.
 pub(crate) const SOCKET: &str = "controller.sock";
 
 pub(crate) fn namespaces_folder(folder: &Path) -> PathBuf {
@@ -348,7 +351,7 @@ pub(crate) fn read_topology(folder: &Path) -> Option<Topology> {
 impl State {
     pub(crate) fn new(file: &Path) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // JSON has no other text than UTF-8, and the path is only shown.
+        // JSON is always UTF-8, and the path is only displayed.
         let file = file.to_string_lossy().into_owned().into();
         Self { phase: Phase::Starting, file, started: now.as_secs(), ready_ns: None }
     }
@@ -368,7 +371,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// A lab without namespaces, as it was written down.
+    /// A lab without namespaces, as stored on disk.
     fn written(labs: &Labs, name: &str) -> PathBuf {
         let folder = labs.folder(name);
         fs::create_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! The lab's supervisor: the process that carries out its events, and sees when its emulator ends.
+//! The lab's supervisor: a process that runs its timeline of events and monitors its emulator.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -16,13 +16,13 @@ use crate::processes::pause;
 use crate::state::{INFRASTRUCTURE, Lab, namespace_path, read_topology};
 use crate::{Cancel, Error, attached, emulated};
 
-/// The configuration of `kaido supervisor`, as JSON.
+/// Configuration of `kaido supervisor`, as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SupervisorConfig {
-    /// The lab's name.
+    /// Lab name.
     pub lab: String,
-    /// The lab's folder.
+    /// Folder of the lab.
     pub folder: PathBuf,
 }
 
@@ -34,12 +34,12 @@ pub(crate) fn config(folder: &Path) -> PathBuf {
     folder.join("supervisor.json")
 }
 
-/// There while the emulator's links are down since it has ended.
+/// Marker file: exists while the emulator's links are down because it has exited.
 pub(crate) fn ended(folder: &Path) -> PathBuf {
     folder.join("emulator.ended")
 }
 
-/// Writes the configuration, starts the supervisor, and waits until it watches.
+/// Writes the configuration, starts the supervisor and waits until it is running.
 pub(crate) fn start(
     lab: &str,
     folder: &Path,
@@ -51,12 +51,12 @@ pub(crate) fn start(
     run(folder, daemons, cancel)
 }
 
-/// Starts the supervisor with the configuration that is there.
+/// Starts the supervisor with the existing configuration.
 pub(crate) fn run(folder: &Path, daemons: &Daemons, cancel: &Cancel) -> Result<(), Error> {
     daemons::run(folder, "supervisor", daemons, Stdio::null(), cancel)
 }
 
-/// Waits until the supervisor has mended the links of an emulator that was started again.
+/// Waits until the supervisor has restored the links of an emulator that was restarted.
 pub(crate) fn wait_until_mended(folder: &Path) -> Result<(), Error> {
     const LIMIT: Duration = Duration::from_secs(10);
     let since = Instant::now();
@@ -71,14 +71,14 @@ pub(crate) fn wait_until_mended(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is wrong with a lab that was ready, in words; nothing if all of it is at work. `answers`: whether the
-/// emulator on a socket does.
+/// Describes the problems of a lab that was ready; empty if all of it is running. `answers`:
+/// returns true if the emulator at a socket responds.
 pub(crate) fn troubles(
     folder: &Path,
     topology: &Topology,
     answers: fn(&Path) -> bool,
 ) -> Vec<String> {
-    // Whoever may not ask does not know.
+    // An unprivileged user cannot connect: assume that the daemon is running.
     let is_there = |socket: &Path| match std::os::unix::net::UnixStream::connect(socket) {
         Ok(_) => true,
         Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
@@ -125,13 +125,13 @@ pub(crate) fn troubles(
     troubles
 }
 
-/// Whether a lab has a supervisor.
+/// True if a lab has a supervisor.
 pub(crate) fn is_needed(topology: &Topology) -> bool {
     topology.has_emulated() || !topology.events.is_empty()
 }
 
-/// The interfaces of emulated links that are not there any more, or that the emulator has lost, as node and
-/// interface.
+/// The interfaces of emulated links that no longer exist, or that the emulator has lost, as node
+/// and interface.
 fn gone(folder: &Path, topology: &Topology) -> Result<Vec<(String, String)>, Error> {
     if !topology.has_emulated() {
         return Ok(Vec::new());
@@ -139,13 +139,13 @@ fn gone(folder: &Path, topology: &Topology) -> Result<Vec<(String, String)>, Err
     let mut gone = Vec::new();
     for entry in journal::read(folder) {
         match entry.what {
-            // What is not there then is written down behind it.
+            // Interfaces that are missing at its start are recorded after this entry.
             Happening::EmulatorStarted => gone.clear(),
             Happening::InterfaceGone { node, interface } => gone.push((node, interface)),
             _ => {}
         }
     }
-    // Who writes may have ended.
+    // The supervisor, which writes the journal, may have exited.
     gone.extend(missing(folder, topology)?);
     gone.sort();
     gone.dedup();
@@ -171,40 +171,40 @@ fn missing(folder: &Path, topology: &Topology) -> Result<Vec<(String, String)>, 
 }
 
 impl Lab {
-    /// The lab in a folder, whatever it is doing: for its own processes.
+    /// The lab in a folder, in any state: for the lab's own processes.
     pub fn of_folder(name: &str, folder: &Path) -> Result<Self, Error> {
         let damaged = || Error::Damaged { name: name.into() };
         let topology = read_topology(folder).ok_or_else(damaged)?;
         Ok(Self { name: name.into(), folder: folder.into(), topology, owner: None })
     }
 
-    /// The socket that the lab's supervisor holds as long as it lives.
+    /// Path of the socket on which the supervisor listens.
     pub fn supervisor_socket(&self) -> PathBuf {
         socket(&self.folder)
     }
 
-    /// The namespace where the emulator's devices are.
+    /// The namespace that contains the emulator's devices.
     pub fn infrastructure(&self) -> Result<Namespace, Error> {
         Ok(Namespace::open(namespace_path(&self.folder, INFRASTRUCTURE))?)
     }
 
-    /// The namespace of this machine whose interfaces it has.
+    /// The namespace of this machine that contains the attached interfaces.
     pub fn machine(&self) -> Result<Namespace, Error> {
         Ok(Namespace::open(attached::machine(&self.folder))?)
     }
 
-    /// Sets devices of the emulator up or down; at the nodes' ends carriers come or go with them.
+    /// Sets devices of the emulator up or down, which sets the carriers of the nodes' ends.
     pub fn set_devices(&self, indexes: &[u32], up: bool) -> Result<(), Error> {
         let mut batch = Batch::new();
         for index in indexes {
             let request = if up { netlink::set_up(*index) } else { netlink::set_down(*index) };
-            // One that has gone meanwhile is as down as it can be.
+            // A device that was removed in the meantime counts as down.
             batch.push("a device of the emulator", request.tolerate(netlink::Errno::ENODEV));
         }
         Ok(Handle::within(&self.infrastructure()?)?.commit(batch)?)
     }
 
-    /// Writes down, for those who look, whether the emulator's links are down since it has ended.
+    /// Records, for other commands, whether the emulator's links are down because it has exited.
     pub fn mark_ended(&self, ended: bool) -> Result<(), Error> {
         let path = self::ended(&self.folder);
         let done = if ended { private::replace(&path, b"") } else { std::fs::remove_file(&path) };
@@ -214,13 +214,13 @@ impl Lab {
         }
     }
 
-    /// Whether the emulator's links are down since it has ended.
+    /// True if the emulator's links are down because it has exited.
     pub fn is_marked_ended(&self) -> bool {
         ended(&self.folder).exists()
     }
 
-    /// What is wrong with it, in words; nothing if all of it is at work. `answers`: whether the emulator on
-    /// a socket does.
+    /// Describes the lab's problems; empty if all of it is running. `answers`: returns true if the
+    /// emulator at a socket responds.
     pub fn troubles(&self, answers: fn(&Path) -> bool) -> Vec<String> {
         troubles(&self.folder, &self.topology, answers)
     }

@@ -1,4 +1,4 @@
-//! Taking a lab away, whatever is left of it.
+//! Removes a lab, or the remains of one.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -10,20 +10,20 @@ use crate::processes::{end_all, processes};
 use crate::state::{Labs, MARKER, Phase, State, UNNAMED, is_lab, namespaces_folder};
 use crate::{Error, attached, xdp};
 
-/// What `gc` did with a lab.
+/// Result of `gc` for a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Collected {
-    /// The lab.
+    /// Lab name.
     pub name: String,
-    /// Whether it is gone; a lab that is at work is left alone.
+    /// True if it was removed; a lab in use is left alone.
     pub removed: bool,
-    /// Why it could not be removed, if somebody should see to it.
+    /// The error if it could not be removed and needs attention.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
 impl Labs {
-    /// Takes a lab down. The file that it came from is not needed.
+    /// Takes a lab down. Its topology file is not needed.
     pub fn down(&self, name: &str) -> Result<(), Error> {
         if !model::is_lab_name(name) {
             return Err(Error::BadName(name.into()));
@@ -37,8 +37,8 @@ impl Labs {
         self.remove(&folder)
     }
 
-    /// Removes what commands that were killed have left behind, and nothing else. What cannot be removed keeps
-    /// nothing else from it.
+    /// Removes the remains of commands that were killed, and nothing else. A lab that cannot be
+    /// removed does not prevent the removal of others.
     pub fn gc(&self) -> Result<Vec<Collected>, Error> {
         let mut collected = Vec::new();
         for name in self.names()? {
@@ -62,13 +62,13 @@ impl Labs {
         Ok(collected)
     }
 
-    /// Ends the lab's processes, then what its data planes keep at work, then its namespaces, then
-    /// its folder: the folder last, since all the rest is found through it. The caller holds the
-    /// lock.
+    /// Terminates the lab's processes, then removes the pinned state of its data planes, its
+    /// namespaces and its folder. The folder is last, since the other resources are found through
+    /// it. The caller holds the lock.
     pub(crate) fn remove(&self, folder: &Path) -> Result<(), Error> {
         if let Some(mut state) = State::read(folder) {
             state.phase = Phase::Stopping;
-            // On a full disk it cannot be written: all the more must the lab go.
+            // Writing fails on a full disk: removing the lab is all the more important then.
             let _ = state.write(folder);
         }
         end_all(folder)?;
@@ -80,10 +80,10 @@ impl Labs {
                 netlink::Namespace::remove_path(entry.path())?;
             }
         }
-        // Not `remove_dir_all`: should a mount still be there, nothing behind it is touched.
+        // Not `remove_dir_all`, which would descend into a remaining mount.
         match fs::remove_dir(&namespaces) {
             Ok(()) => {}
-            // What stands in its place is a file like others.
+            // A regular file in its place is removed with the other files.
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(error) => return Err(Error::file("remove", namespaces)(error)),
@@ -94,21 +94,22 @@ impl Labs {
         Ok(())
     }
 
-    /// A lab that was killed before it had its name has nothing but files.
+    /// Removes labs of commands that were killed before the final name was set. These contain only
+    /// files.
     fn remove_unnamed(&self) {
         let Ok(entries) = fs::read_dir(self.root().join("labs")) else { return };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         for name in names.filter(|name| is_unnamed(&self.folder(name), name)) {
             if let Ok(_lock) = self.lock(&name) {
-                // What cannot be removed now is tried again by the next `gc`.
+                // The next `gc` retries on failure.
                 let _ = fs::remove_dir_all(self.folder(&name));
             }
         }
     }
 
-    /// The machine as it was: no empty folder stays either.
+    /// Removes the empty folders as well, to restore the machine's original state.
     pub(crate) fn remove_empty_folders(&self) {
-        // Another lab may be in there: then they stay.
+        // Fails if another lab uses the folder, as intended.
         let _ = fs::remove_dir(self.root().join("labs"));
         if self.is_owned() {
             let _ = fs::remove_dir(self.root());
@@ -116,7 +117,7 @@ impl Labs {
     }
 }
 
-/// An error if this command runs in the lab: it would end itself before all is gone.
+/// Returns an error if this command runs in the lab: it would kill itself before it has finished.
 fn refuse_inside(folder: &Path, name: &str) -> Result<(), Error> {
     let own = std::process::id() as i32;
     if processes(folder).contains(&own) { Err(Error::Inside(name.into())) } else { Ok(()) }
@@ -127,7 +128,7 @@ fn with_causes(error: &Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Removes a lab's folder, the marker last: until then it is known for a lab's.
+/// Removes a lab's folder. The marker is last: until then the folder is recognized as a lab's.
 fn remove_files(folder: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -143,7 +144,7 @@ fn remove_files(folder: &Path) -> std::io::Result<()> {
     fs::remove_dir(folder)
 }
 
-/// Removes a file, or a folder with all that is in it.
+/// Removes a file or a folder with its contents.
 pub(crate) fn remove_whatever(path: &Path) -> std::io::Result<()> {
     if fs::symlink_metadata(path)?.is_dir() {
         fs::remove_dir_all(path)
@@ -152,8 +153,9 @@ pub(crate) fn remove_whatever(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Whether a folder is that of a lab that was killed before it had its name: called after a
-/// process, with a marker, or with nothing but what is made before the marker.
+/// True if a folder belongs to a lab that was killed before it had its final name: the name
+/// contains a PID, and the folder has a marker or only those entries that are created before the
+/// marker.
 fn is_unnamed(folder: &Path, name: &str) -> bool {
     let process = name.strip_prefix(UNNAMED).is_some_and(|pid| pid.parse::<u32>().is_ok());
     let bare = || {
@@ -191,7 +193,7 @@ mod tests {
             fs::create_dir_all(namespaces_folder(&labs.folder(name))).unwrap();
             fs::write(labs.folder(name).join(MARKER), "").unwrap();
         }
-        // Where a namespace is expected.
+        // In the place of a namespace.
         let stubborn = namespaces_folder(&labs.folder("a")).join("h1/x");
         fs::create_dir_all(&stubborn).unwrap();
         let [a, b] = labs.gc().unwrap().try_into().unwrap();

@@ -1,4 +1,4 @@
-//! A lab's events as steps in the order of time, and what has become of each.
+//! A lab's events as steps ordered by time, with the outcome of each.
 
 use std::time::Duration;
 
@@ -10,44 +10,44 @@ use crate::Lab;
 use crate::journal::{self, Happening};
 use crate::state::State;
 
-/// One thing to be done at one moment. An event is one or two.
+/// An action at a point in time. An event consists of one or two steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// When, counted from when the lab is ready.
+    /// Time since the lab became ready.
     pub at: Duration,
-    /// The link's name.
+    /// Link name.
     pub link: String,
-    /// Whether the emulator moves its packets.
+    /// True if the link is emulated.
     pub emulated: bool,
-    /// The node whose sending it is about; none for all of the link's.
+    /// The sending node of the affected direction; none for all directions of the link.
     pub from: Option<String>,
-    /// What is done.
+    /// The action.
     pub deed: Deed,
 }
 
-/// What a step does.
+/// Action of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deed {
-    /// Mends the link.
+    /// Sets the link up.
     Up {
-        /// Whether no end saw that it was cut.
+        /// True if the ends did not see that it was down.
         silent: bool,
     },
-    /// Cuts the link.
+    /// Sets the link down.
     Down {
-        /// Whether no end sees it.
+        /// True if the ends do not see that.
         silent: bool,
     },
-    /// Changes a link of the kernel's own.
+    /// Changes the rate of a kernel link.
     Rate(Option<Bandwidth>),
     /// Changes an emulated link.
     Set(Vec<LinkChange>),
-    /// Adds packets of others.
+    /// Starts cross traffic.
     Traffic(Traffic),
 }
 
 impl Deed {
-    /// In words.
+    /// A description of the action.
     pub fn words(&self) -> String {
         let silently = |silent: bool| if silent { " (silent)" } else { "" };
         match self {
@@ -62,7 +62,7 @@ impl Deed {
         }
     }
 
-    /// What comes first at one moment: a link is mended before it is cut again.
+    /// Order of steps at the same time: a link is set up before it is set down again.
     fn rank(&self) -> u8 {
         match self {
             Self::Up { .. } => 0,
@@ -72,11 +72,11 @@ impl Deed {
     }
 }
 
-/// The steps of a network's events, in their order: the same file always has the same.
+/// The steps of a network's events, in a deterministic order.
 pub fn steps(topology: &Topology) -> Vec<Step> {
     let mut steps: Vec<Step> =
         topology.events.iter().flat_map(|event| of_event(topology, event)).collect();
-    // Of the same moment and kind, in the file's order.
+    // The sort is stable: ties keep the file's order.
     steps.sort_by_key(|step| (step.at, step.deed.rank()));
     steps
 }
@@ -93,7 +93,7 @@ fn of_event(topology: &Topology, event: &Event) -> Vec<Step> {
         ],
         Action::Set(changes) if emulated => vec![step(*at, Deed::Set(changes.clone()))],
         Action::Set(changes) => {
-            // The file's rules leave a rate, and nothing else.
+            // Validation guarantees that the only change is a rate.
             let rate = |change: &LinkChange| match change {
                 LinkChange::Rate(rate) => Some(step(*at, Deed::Rate(*rate))),
                 _ => None,
@@ -104,39 +104,39 @@ fn of_event(topology: &Topology, event: &Event) -> Vec<Step> {
     }
 }
 
-/// What has become of a step.
+/// Outcome of a step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum Outcome {
-    /// It is to come.
+    /// Not due yet.
     ToCome,
-    /// It was done.
+    /// Carried out.
     Done {
-        /// When, in seconds since the lab was ready.
+        /// Time at which it was carried out, in seconds since the lab became ready.
         done_at: f64,
     },
-    /// It could not be done.
+    /// Failed.
     Failed {
-        /// When, in seconds since the lab was ready.
+        /// Time of the failure, in seconds since the lab became ready.
         done_at: f64,
-        /// Why.
+        /// The error.
         error: String,
     },
 }
 
-/// What has happened to a lab, and what is to come.
+/// Past and future events of a lab.
 #[derive(Debug, Clone)]
 pub struct History {
-    /// For how long the lab has been ready; none while it is not.
+    /// Time since the lab became ready; none if it is not ready.
     pub ready_for: Option<Duration>,
-    /// The steps of its timeline.
+    /// Steps of its timeline.
     pub steps: Vec<(Step, Outcome)>,
-    /// What nobody asked for.
+    /// Unexpected events.
     pub others: Vec<journal::Entry>,
 }
 
 impl History {
-    /// Whether somebody has ended the cross traffic of a step since it began.
+    /// True if a user has stopped the cross traffic of a step after it started.
     pub fn is_stopped(&self, number: usize) -> bool {
         let Some((Step { link, from: Some(from), deed: Deed::Traffic(_), .. }, outcome)) =
             self.steps.get(number)
@@ -152,7 +152,7 @@ impl History {
 }
 
 impl Lab {
-    /// What has happened to it, and what is to come.
+    /// Past and future events of the lab.
     pub fn history(&self) -> History {
         let mut steps: Vec<(Step, Outcome)> =
             steps(&self.topology).into_iter().map(|step| (step, Outcome::ToCome)).collect();
@@ -177,12 +177,12 @@ impl Lab {
         }
     }
 
-    /// When the lab became ready, on the clock of [`journal::now`].
+    /// Time at which the lab became ready, on the clock of [`journal::now`].
     pub fn ready_since(&self) -> Option<Duration> {
         State::read(&self.folder)?.ready_ns.map(Duration::from_nanos)
     }
 
-    /// Writes down that something has happened now.
+    /// Records an event that has just happened.
     pub fn record(&self, what: Happening) -> Result<(), crate::Error> {
         let since = self.ready_since();
         let at = since.map(|since| journal::now().saturating_sub(since).as_secs_f64());
@@ -214,7 +214,7 @@ mod tests {
                 "1s h1-r1 rate 10mbit",
                 "2s h1-r1 rate none",
                 "4s h1-r1 down",
-                // Mended first, then cut again.
+                // Set up first, then down again.
                 "5s h1-r1 up",
                 "5s r1-h2 delay 40ms, loss 1%",
                 "5s h1-r1 down",

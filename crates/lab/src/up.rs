@@ -25,21 +25,22 @@ use crate::routes::Routes;
 use crate::state::{self, Lab, Labs, MARKER, Phase, SOCKET, State, UNNAMED};
 use crate::{Cancel, Error, netem, supervised, xdp};
 
-/// How a lab is brought up.
+/// Options for bringing up a lab.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The lab's name; the file's own when absent.
+    /// Lab name; the file's own if absent.
     pub name: Option<String>,
-    /// Kaido's own daemons; without them a lab has none, and the SRv6 of all its routers is the
-    /// kernel's.
+    /// Kaido's own daemons. Without them the lab has none, and all its routers use the kernel's
+    /// SRv6.
     pub daemons: Option<Daemons>,
-    /// How long routing may take to converge.
+    /// Timeout for routing to converge.
     pub limit: Duration,
-    /// Whether an interface may be attached that is this machine's only way out.
+    /// Allows attaching the interface of this machine's only default route.
     pub attach_only_way_out: bool,
-    /// What the files hold that links name, by these names.
+    /// Contents of the files that links refer to, by their names.
     pub files: BTreeMap<String, String>,
-    /// Whether the lab belongs to this process: when that ends without having taken it down, `gc` does.
+    /// True if the lab belongs to this process: if the process exits without removing it, `gc`
+    /// does.
     pub owned: bool,
 }
 
@@ -51,12 +52,12 @@ impl Default for Options {
     }
 }
 
-/// What is being done.
+/// A stage of bringing up a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Making namespaces.
+    /// Creating namespaces.
     Namespaces,
-    /// Making links.
+    /// Creating links.
     Links,
     /// Setting addresses, routes and SIDs.
     Nodes,
@@ -71,7 +72,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// In words.
+    /// A description of the stage.
     pub fn words(self) -> &'static str {
         match self {
             Self::Namespaces => "namespaces",
@@ -85,13 +86,13 @@ impl Stage {
     }
 }
 
-/// How far a stage is.
+/// Progress callback: the stage, the number of completed items and their total.
 pub type Progress<'p> = &'p mut dyn FnMut(Stage, usize, usize);
 
 impl Labs {
-    /// Brings up the lab that `text`, the content of `file`, describes; it returns when routing
-    /// has converged, and its controller, if it has one, knows its nodes and has decided. If
-    /// anything fails, or the work is cancelled, nothing of it is left.
+    /// Brings up the lab that `text`, the content of `file`, describes. Returns once routing has
+    /// converged and the controller, if there is one, knows its nodes and has decided on paths. On
+    /// failure or cancellation everything is removed.
     pub fn up(
         &self,
         topology: Topology,
@@ -126,18 +127,18 @@ impl Labs {
                 Ok(lab)
             }
             Err(error) => {
-                // The first error is the one to report; what cannot be removed now, `gc` tries.
+                // Report the first error; `gc` retries the removal if it fails.
                 let _ = self.remove(&lab.folder);
-                // Ctrl-C reaches the daemons that are just starting too: that they did not start
-                // is not what went wrong.
+                // Ctrl-C also reaches daemons that are just starting: do not report that they did
+                // not start.
                 cancel.check()?;
                 Err(error)
             }
         }
     }
 
-    /// Makes the lab's folder, complete and locked from the moment that it has its name.
-    /// The second lock is its owner's.
+    /// Creates the lab's folder. It is complete and locked from the moment at which it has its
+    /// final name. The second lock is the owner's.
     fn claim(
         &self,
         name: &str,
@@ -153,7 +154,7 @@ impl Labs {
             return Err(self.exists(name));
         }
         let mut last = None;
-        // Another command may just be removing the empty folders above it.
+        // Another command may be removing the empty parent folders at this moment.
         for _ in 0..10 {
             let made = self.make_folders(&new);
             let named = made.and_then(|()| self.lock(&new_name)).and_then(|lock| {
@@ -178,8 +179,8 @@ impl Labs {
         Err(Error::RunFolder { path: self.root().into(), source })
     }
 
-    /// Makes the folder of all labs and a new one in it. No other user enters the first, so that none can replace, lock
-    /// or read what is in a lab's folder.
+    /// Creates the folder of all labs, and a new folder in it. The former is private to root, so
+    /// that other users cannot replace, lock or read files of a lab.
     fn make_folders(&self, new: &Path) -> Result<(), Error> {
         let labs = self.root().join("labs");
         private::check(&labs)
@@ -188,7 +189,7 @@ impl Labs {
         private::make(&new.join("netns")).map_err(Error::file("make", new))
     }
 
-    /// Fills the new folder and gives it its name, in one step.
+    /// Fills the new folder and renames it to its final name atomically.
     fn name_folder(
         &self,
         new: &Path,
@@ -207,15 +208,15 @@ impl Labs {
         }
     }
 
-    /// Removes the folder of a lab that never had its name: it is this process's own.
+    /// Removes the folder of a lab that never had its final name: it is this process's own.
     fn remove_files(&self, new: &Path) {
-        // The error that led here is the one to report.
+        // Report the error that led here.
         let _ = fs::remove_dir_all(new);
         self.remove_empty_folders();
     }
 
-    /// A lab that is brought up from a node of another one would be mounted where nobody else
-    /// sees it.
+    /// Rejects bringing up a lab from a node of another one: its mounts would be invisible
+    /// elsewhere.
     fn refuse_inside(&self) -> Result<(), Error> {
         let own = std::process::id() as i32;
         match self.names()?.into_iter().find(|name| processes(&self.folder(name)).contains(&own)) {
@@ -255,7 +256,7 @@ impl Lab {
         self.configure_all(&namespaces, cancel, progress)?;
         if topology.has_emulated() {
             let daemons = options.daemons.as_ref().ok_or(Error::NoProgram)?;
-            // Nothing passes an emulated link before.
+            // Emulated links do not forward packets before the emulator runs.
             let files = &options.files;
             emulated::start(&self.folder, files, (topology, queues), daemons, cancel)?;
         }
@@ -339,7 +340,7 @@ impl Lab {
         for (done, pair) in routers.chunks(2).enumerate() {
             cancel.check()?;
             progress(Stage::Routers, done * 2, routers.len());
-            // Two at a time: starting a daemon is waiting for most of its time.
+            // Two at a time, since starting a daemon mostly consists of waiting.
             std::thread::scope(|scope| {
                 let start =
                     |&at| scope.spawn(move || frr.start(&self.folder, &self.topology, at, cancel));
@@ -353,9 +354,9 @@ impl Lab {
     }
 }
 
-/// Whether a socket can have this path, and a configuration can name it.
+/// Checks that a socket can have this path, and that a configuration can contain it.
 fn check_path(socket: &Path) -> Result<(), Error> {
-    // `sun_path` of `sockaddr_un` has 108 bytes, the last one zero.
+    // `sun_path` of `sockaddr_un` has 108 bytes, including the terminating NUL.
     const MOST: usize = 107;
     if socket.to_str().is_none() {
         return Err(Error::NotUtf8(socket.into()));
@@ -366,7 +367,7 @@ fn check_path(socket: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the machine must have for this topology; FRR if a router runs it.
+/// Checks the machine's prerequisites for this topology. Returns FRR if a router runs it.
 fn check_machine(topology: &Topology) -> Result<Option<Frr>, Error> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Error::NotRoot);

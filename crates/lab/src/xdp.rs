@@ -1,4 +1,4 @@
-//! XDP data planes on a lab's routers: what their links need, their files, their daemons.
+//! XDP data planes on a lab's routers: preparation of their links, their files, their daemons.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,22 +17,22 @@ use crate::processes::pause;
 use crate::state::{Lab, node_folder, nodes_folder};
 use crate::{Cancel, Error, build};
 
-/// How long a data plane may take to be at work.
+/// Timeout for a data plane to start running.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The folder of a node's data plane's state.
+/// State folder of a node's data plane.
 fn state(folder: &Path, node: &str) -> PathBuf {
     node_folder(folder, node).join("dataplane")
 }
 
-/// The socket of a node's data plane.
+/// Path of the socket of a node's data plane.
 pub(crate) fn socket(folder: &Path, node: &str) -> PathBuf {
     state(folder, node).join(SOCKET)
 }
 
-/// Prepares an interface whose other end runs XDP: a packet that is still to get its checksum has
-/// lost the note by the time XDP has sent it on, and a veth takes frames from XDP only while it
-/// polls, which GRO makes it do.
+/// Prepares an interface whose peer runs XDP. Checksum offload is disabled, because XDP loses the
+/// packet metadata that requests the checksum. GRO is enabled, because a veth accepts frames from
+/// XDP only with NAPI, which GRO activates.
 pub(crate) fn prepare_far_end(namespace: &Namespace, interface: &str) -> Result<(), Error> {
     Ok(namespace.run(|| {
         set_offload(interface, Offload::TxChecksum, false)?;
@@ -40,10 +40,10 @@ pub(crate) fn prepare_far_end(namespace: &Namespace, interface: &str) -> Result<
     })??)
 }
 
-/// Gives the interfaces of a node that runs XDP their exits. XDP sends past queueing disciplines,
-/// so that no rate would hold: for an interface with a rate it sends into one end of a veth pair,
-/// and what comes out at the other end is handed to the interface as the kernel's own packets are.
-/// Drops, backlog and rate are found where those of other nodes are.
+/// Creates the exits for the interfaces of a node that runs XDP. XDP bypasses queueing disciplines,
+/// so a rate would have no effect. For an interface with a rate, XDP sends into one end of a veth
+/// pair instead; packets that arrive at the other end are queued on the interface like the kernel's
+/// own packets. Drops, backlog and rate are then visible in the same place as on other nodes.
 pub(crate) fn make_exits(node: &Node, namespace: &Namespace) -> Result<(), Error> {
     let shaped = |(_, interface): &(usize, &Interface)| is_shaped(interface);
     for (at, interface) in node.interfaces.iter().enumerate().filter(shaped) {
@@ -61,7 +61,8 @@ pub(crate) fn make_exits(node: &Node, namespace: &Namespace) -> Result<(), Error
         handle.request(&label, netlink::add_veth(&exit, &feed))?;
         let queue = handle.link(&names[1])?.index;
         namespace.run(|| {
-            // What the kernel says of itself on every interface would leave by the port.
+            // Packets that the kernel originates on every interface, such as neighbour discovery,
+            // would leave through the port.
             for name in &names {
                 netlink::sysctl::write(&format!("ipv6/conf/{name}/disable_ipv6"), "1")?;
             }
@@ -77,18 +78,19 @@ pub(crate) fn make_exits(node: &Node, namespace: &Namespace) -> Result<(), Error
     Ok(())
 }
 
-/// Whether the kernel's own queue holds an interface's rate: the emulator does it for others.
+/// True if the kernel's own queue enforces an interface's rate; otherwise the emulator does.
 fn is_shaped(interface: &Interface) -> bool {
     interface.rate.is_some() && interface.backend != Backend::Emulator
 }
 
-/// What XDP sends into for an interface of a node. No node is called so: names have no hyphen.
+/// Name of the exit device for a node's interface. It cannot collide with a node's: those have no
+/// hyphen.
 fn exit_name(interface: usize) -> String {
     format!("xdp-{}", build::index_of(interface))
 }
 
-/// The data plane's file: the node's links and its service functions; other SIDs, and routes, are the
-/// kernel's.
+/// The data plane's file: the node's links and its service functions. Other SIDs and the routes are
+/// imported from the kernel.
 fn file(node: &Node) -> String {
     let mut text = format!(
         "# The ports of {}; the rest is what its kernel has (docs/dataplane.md).\n\
@@ -98,7 +100,7 @@ fn file(node: &Node) -> String {
     for (at, interface) in node.interfaces.iter().enumerate() {
         let exit =
             if is_shaped(interface) { format!("exit: {}", exit_name(at)) } else { String::new() };
-        // In quotes: a node may be called `no`. Writing to a string cannot fail.
+        // Quoted, since a node may be called `no`. Writing to a string cannot fail.
         let _ = writeln!(text, "  \"{}\": {{{exit}}}", interface.name);
     }
     if let Some(locator) = node.locator.filter(|_| !node.functions.is_empty()) {
@@ -106,7 +108,7 @@ fn file(node: &Node) -> String {
     }
     for function in &node.functions {
         let health = function.health.as_ref().map(|health| {
-            // JSON is YAML.
+            // JSON is a subset of YAML.
             let health = serde_json::to_string(health).expect("it is text and numbers");
             format!(", health: {health}")
         });
@@ -117,7 +119,7 @@ fn file(node: &Node) -> String {
     text
 }
 
-/// Starts the data planes, and waits until all are at work.
+/// Starts the data planes, and waits until all are running.
 pub(crate) fn start_all(
     folder: &Path,
     topology: &Topology,
@@ -131,8 +133,8 @@ pub(crate) fn start_all(
         let state = state(folder, &node.name);
         private::make(&state).map_err(Error::file("make", &state))?;
         private::create(&path, file(node).as_bytes()).map_err(Error::file("write", &path))?;
-        // Where everybody sees it: whoever takes the lab down finds it in its folder, and a daemon
-        // that is started again finds the ports that the last one left at work.
+        // Mount in the global view: `down` finds the mount in the lab's folder, and a restarted
+        // daemon finds the ports that its predecessor left running.
         prepare_pins(&state.join("bpf"))?;
         let daemon = start(folder, &node.name, &daemons.program, Some(&path))?;
         started.insert(node.name.as_str(), daemon);
@@ -143,7 +145,7 @@ pub(crate) fn start_all(
     Ok(())
 }
 
-/// Starts a node's data plane with a file, or with what it applied last.
+/// Starts a node's data plane with a file, or with its last applied configuration.
 fn start(folder: &Path, node: &str, program: &Path, file: Option<&Path>) -> Result<Started, Error> {
     let state = state(folder, node);
     let log = node_folder(folder, node).join("dataplane.log");
@@ -176,19 +178,19 @@ fn wait(
     }
 }
 
-/// Starts a node's data plane again after it has ended.
+/// Restarts a node's data plane after it has exited.
 pub(crate) fn start_again(folder: &Path, node: &str, daemons: &Daemons) -> Result<(), Error> {
     prepare_pins(&state(folder, node).join("bpf"))?;
     let mut daemon = start(folder, node, &daemons.program, None)?;
     wait(&socket(folder, node), &mut daemon, daemons.at_work, &Cancel::default())
 }
 
-/// The arguments that a node's data plane is known by.
+/// The arguments that identify the process of a node's data plane.
 pub(crate) fn known_by(folder: &Path, node: &str) -> (&'static str, PathBuf) {
     ("--state", state(folder, node))
 }
 
-/// Unmounts where a lab's data planes keep their ports at work: they are the kernel's again.
+/// Unmounts the pinned state of a lab's data planes, which detaches them from their ports.
 pub(crate) fn unmount_all(folder: &Path) -> Result<(), Error> {
     let Ok(nodes) = fs::read_dir(nodes_folder(folder)) else { return Ok(()) };
     for node in nodes.flatten() {
@@ -198,7 +200,7 @@ pub(crate) fn unmount_all(folder: &Path) -> Result<(), Error> {
 }
 
 impl Lab {
-    /// The folder of the state of a node's data plane, which must have one of its own.
+    /// State folder of a node's data plane. It is an error if the node does not have its own.
     pub fn dataplane(&self, node: &str) -> Result<PathBuf, Error> {
         if !self.node(node)?.runs_xdp() {
             let nodes = self.topology.nodes.iter().filter(|node| node.runs_xdp());

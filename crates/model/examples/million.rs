@@ -1,17 +1,17 @@
-//! How long a large file of a data plane takes to be read: 1,000,000 SIDs and as many routes,
-//! unless an argument says how many. `--write` prints the file instead.
+//! Measures the time to read a large data plane file: 1,000,000 SIDs and as many routes, unless an
+//! argument gives another number. `--write` prints the file instead.
 
 use std::fmt::Write;
 use std::time::Instant;
 
-/// A file with so many SIDs and routes.
+/// A file with `entries` SIDs and `entries` routes.
 fn file(entries: u32) -> String {
     let mut text = String::from(
         "source: fd00:0:1::1\nlocators: [fd00::/16]\nports: {eth0: {}, eth1: {tenant: blue}}\n\
          policies: {to-osaka: [fd01:0:2::1, fd01:0:3::d4]}\nsids:\n",
     );
     for n in 0..entries {
-        // Writing to a text does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "  \"fd00:{:x}:{:x}::\": {{behaviour: End.DT4, tenant: blue}}",

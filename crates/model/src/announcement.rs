@@ -1,4 +1,4 @@
-//! What a node says of itself to the controller.
+//! The announcement that a node sends to the controller.
 
 use std::net::IpAddr;
 
@@ -11,58 +11,58 @@ use crate::{Bandwidth, Sid};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Announcement {
-    /// The node's name, one in the domain.
+    /// Node name, unique in the domain.
     pub node: String,
-    /// Whether traffic of others may pass: a router, not a host.
+    /// True if the node forwards transit traffic: a router, not a host.
     pub transit: bool,
-    /// The SIDs that the node itself answers for; absent on a node without SRv6.
+    /// SIDs instantiated on the node itself; absent on a node without SRv6.
     pub sids: Option<NodeSids>,
-    /// The node's own addresses: what an application's `to: NODE` means.
+    /// The node's own addresses, to which an application's `to: NODE` refers.
     pub addresses: Vec<IpAddr>,
     /// The service functions of the node.
     #[serde(default)]
     pub functions: Vec<Function>,
-    /// The node's interfaces that carry links.
+    /// The node's interfaces to links.
     pub interfaces: Vec<Interface>,
 }
 
-/// A service function: one of its instances.
+/// An instance of a service function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Function {
-    /// The function's name; others of the same name do the same.
+    /// Function name; instances of the same name are interchangeable.
     pub name: String,
-    /// The prefix of its SID: what is behind it is the argument.
+    /// Prefix of its SID; the remaining bits are the argument.
     pub prefix: Ipv6Net,
-    /// The SID with its argument.
+    /// The SID, including its argument.
     pub sid: Sid,
-    /// Whether it works: its SID is routed.
+    /// Liveness: true if the SID is routed.
     pub up: bool,
 }
 
-/// The SIDs of a node that belong to no single adjacency.
+/// The SIDs of a node that are not bound to an adjacency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeSids {
     /// End (RFC 8986 section 4.1).
     pub end: Sid,
-    /// Decapsulates IPv4 and routes it in the main table.
+    /// SID that decapsulates IPv4 and routes it in the main table.
     pub decap_ipv4: Sid,
-    /// Decapsulates IPv6 and routes it in the main table.
+    /// SID that decapsulates IPv6 and routes it in the main table.
     pub decap_ipv6: Sid,
 }
 
-/// One interface, with who is behind it.
+/// An interface with its neighbours.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Interface {
-    /// The interface's name on its node.
+    /// Interface name on its node.
     pub name: String,
-    /// What the interface can send; absent when nothing limits it.
+    /// Maximum transmit rate; absent if unlimited.
     pub capacity: Option<Bandwidth>,
-    /// Whether the interface has a carrier.
+    /// True if the interface has a carrier.
     pub up: bool,
-    /// The neighbours: one on a point-to-point link, several on a LAN.
+    /// Neighbours: one on a point-to-point link, several on a LAN.
     pub adjacencies: Vec<Adjacency>,
 }
 
@@ -70,10 +70,10 @@ pub struct Interface {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adjacency {
-    /// The neighbour's name.
+    /// Name of the neighbour.
     pub neighbour: String,
-    /// The interface's IGP cost.
+    /// IGP cost of the interface.
     pub cost: u32,
-    /// End.X towards this neighbour (RFC 8986 section 4.2); absent on a node without SRv6.
+    /// End.X SID of this adjacency (RFC 8986 section 4.2); absent on a node without SRv6.
     pub end_x: Option<Sid>,
 }

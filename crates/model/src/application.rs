@@ -1,4 +1,4 @@
-//! An application: whose packets, and what they ask of their path.
+//! An application: a definition of its packets, and its requirements on their path.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,22 +9,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bandwidth, Class, Dscp, PortRange, Protocol, SegmentList, is_lab_name, is_node_name};
 
-/// Where an application's packets go.
+/// Destination of an application's packets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Destination {
-    /// To a node: every address that it has.
+    /// All addresses of a node.
     Node(String),
-    /// To the addresses of a prefix.
+    /// The addresses of a prefix.
     Prefix(IpNet),
 }
 
-/// Why a text is no destination.
+/// Parsing error of a destination.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DestinationError {
-    /// Neither a node's name nor an address nor a prefix.
+    /// Neither a node name nor an address nor a prefix.
     #[error("`{0}` is no destination: write a node's name, or a prefix such as 10.0.5.0/24")]
     Unreadable(String),
-    /// Bits are set behind the prefix length.
+    /// The prefix has host bits set.
     #[error("`{0}` has bits set behind its length: write {1}")]
     HostBits(String, IpNet),
 }
@@ -69,39 +69,39 @@ impl<'de> Deserialize<'de> for Destination {
     }
 }
 
-/// An application, as its owner describes it.
+/// An application, as described by its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Application {
-    /// The application's name, unique in its lab.
+    /// Name of the application, unique in its lab.
     pub name: String,
-    /// The node that sends.
+    /// Sending node.
     pub from: String,
-    /// Where the packets go.
+    /// Destination of the packets.
     pub to: Destination,
-    /// The transport protocol; every protocol when absent.
+    /// Transport protocol; any protocol if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
-    /// The ports that it sends from.
+    /// Source ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub src_ports: Option<PortRange>,
-    /// The ports that it sends to.
+    /// Destination ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dst_ports: Option<PortRange>,
-    /// The code point of its packets.
+    /// DSCP of its packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<Dscp>,
-    /// The layer-2 bandwidth that it asks for.
+    /// Requested layer-2 bandwidth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub demand: Option<Bandwidth>,
-    /// What it asks of its path.
+    /// Criterion for its path.
     #[serde(default)]
     pub class: Class,
-    /// The service functions that its packets pass, in this order.
+    /// Service functions that its packets traverse, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<String>,
 }
 
-/// Why an application makes no sense, whatever the network.
+/// Validation error of an application, independent of the network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApplicationError {
     /// The name is not `[a-z][a-z0-9-]{0,30}`.
@@ -109,41 +109,41 @@ pub enum ApplicationError {
         "`{0}` is no name of an application: use up to 31 of a-z, 0-9 and -, beginning with a letter"
     )]
     Name(String),
-    /// The sender is not a node's name.
+    /// The sender is not a valid node name.
     #[error("`{0}` is no node's name: use the name of the node that sends")]
     From(String),
-    /// The sender is the receiver.
+    /// The sender and the receiver are the same node.
     #[error("`{0}` sends to itself: write another node behind `to`")]
     ToItself(String),
-    /// Ports without a protocol, or with one that has none.
+    /// Ports without a protocol, or with a protocol that has no ports.
     #[error("ports need a protocol that has ports: write protocol tcp, udp or sctp")]
     Ports,
-    /// The source ports, likewise.
+    /// Source ports without a protocol, or with a protocol that has no ports.
     #[error("source ports need a protocol that has ports: write protocol tcp, udp or sctp")]
     SourcePorts,
     /// The class `bandwidth` without a demand.
     #[error("the class `bandwidth` needs a demand: write one such as 50mbit, or class low-latency")]
     NoDemand,
-    /// Functions with the class `low-latency`, which leaves packets to the IGP.
+    /// Functions with the class `low-latency`, which leaves routing to the IGP.
     #[error("functions need the class `bandwidth`: write it, and a demand such as 50mbit")]
     Functions,
-    /// What cannot name a function.
+    /// An invalid function name.
     #[error("`{0}` is no name of a function: use up to 31 of a-z, 0-9 and -")]
     Function(String),
-    /// A function twice.
+    /// A duplicate function.
     #[error("the function `{0}` is listed twice: remove one of the two")]
     Twice(String),
-    /// More functions than there is room for.
+    /// Too many functions for a segment list.
     #[error("{0} functions are too many segments: name {1} at most")]
     TooManyFunctions(usize, usize),
 }
 
 impl Application {
-    /// The most that [`Application::specificity`] returns.
+    /// Maximum return value of [`Application::specificity`].
     pub const MAX_SPECIFICITY: u32 = 8;
 
-    /// How much is said of the packets: of two applications that a packet belongs to, the one that
-    /// says more is meant.
+    /// Specificity of the packet filter: a packet that matches several applications belongs to the
+    /// most specific one.
     pub fn specificity(&self) -> u32 {
         let to_one = match self.to {
             Destination::Node(_) => true,
@@ -156,12 +156,12 @@ impl Application {
             + 2 * u32::from(self.dscp.is_some())
     }
 
-    /// Checks what can be checked without knowing the network.
+    /// Validates the application without knowledge of the network.
     pub fn validate(&self) -> Result<(), ApplicationError> {
         self.errors().into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// Everything that [`validate`](Self::validate) checks and finds wrong.
+    /// All errors that [`validate`](Self::validate) detects.
     pub fn errors(&self) -> Vec<ApplicationError> {
         let mut errors = Vec::new();
         if !is_lab_name(&self.name) {
@@ -195,7 +195,7 @@ impl Application {
                 errors.push(ApplicationError::Twice(function.clone()));
             }
         }
-        // The last SID decapsulates.
+        // The last SID is needed for decapsulation.
         let most = SegmentList::MAX_SERVED - 1;
         if functions.len() > most {
             errors.push(ApplicationError::TooManyFunctions(functions.len(), most));

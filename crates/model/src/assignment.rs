@@ -1,48 +1,48 @@
-//! What a controller tells a headend about an application.
+//! The assignment of an application to a headend, which the controller sends.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Application, Policy, SegmentList};
 
-/// An application at its headend: count its packets, and send them over the policy's lists.
-/// Empty lists leave them to the IGP.
+/// An application at its headend: count its packets, and steer them into the policy's segment
+/// lists. Packets with an empty list are routed by the IGP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     /// The application.
     pub application: Application,
-    /// Its packets, and the segment lists that they take.
+    /// The packets, and their segment lists.
     pub policy: Policy,
-    /// The path behind the lists; absent while there is none. The headend keeps it for a
+    /// The path that the lists encode; absent if there is none. The headend keeps it for a
     /// controller that has lost its store.
     pub placement: Option<Placement>,
 }
 
-/// A path by names, since a controller's ids do not outlive it.
+/// A path by names, since a controller's IDs are not persistent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// The first node.
+    /// First node.
     pub start: String,
-    /// Each link crossed.
+    /// Links of the path, in order.
     pub steps: Vec<Step>,
-    /// The segment list for IPv4 inside; empty: the IGP's own path.
+    /// Segment list for inner IPv4 packets; empty for the IGP's own path.
     pub ipv4: SegmentList,
-    /// The segment list for IPv6 inside; empty: the IGP's own path.
+    /// Segment list for inner IPv6 packets; empty for the IGP's own path.
     pub ipv6: SegmentList,
-    /// Reserved on every link, layer-2 bits per second.
+    /// Bandwidth reserved on every link, in layer-2 bits per second.
     pub reserved_bps: u64,
 }
 
-/// A link crossed.
+/// A link of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// The interface on the node before.
+    /// Outgoing interface of the preceding node.
     pub interface: String,
-    /// The node behind.
+    /// Node at the far end.
     pub node: String,
 }
 
 impl Placement {
-    /// The names of the nodes on the path.
+    /// Names of the nodes on the path.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.start.as_str()).chain(self.steps.iter().map(|step| step.node.as_str()))
     }

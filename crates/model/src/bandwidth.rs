@@ -5,24 +5,24 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Layer-2 bits per second: Ethernet header included, preamble and checksum not, as the kernel's
-/// queueing disciplines count.
+/// Layer-2 bits per second. They include the Ethernet header but neither preamble nor FCS, like the
+/// kernel's queueing disciplines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Bandwidth(u64);
 
-/// Why a text is no bandwidth.
+/// Parsing error of a bandwidth.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BandwidthError {
-    /// No unit behind the number.
+    /// The number has no unit.
     #[error("`{0}` has no unit: write {0}bit, {0}kbit, {0}mbit, {0}gbit or {0}tbit")]
     NoUnit(String),
-    /// A unit that is not bits per second.
+    /// The unit is not a unit of bits per second.
     #[error("`{0}` is no unit of bandwidth: use bit, kbit, mbit, gbit or tbit")]
     BadUnit(String),
-    /// The number cannot be read, is negative, or is too large.
+    /// The number is malformed, negative or too large.
     #[error("`{0}` is no number of bits per second")]
     BadNumber(String),
-    /// Zero bandwidth.
+    /// The bandwidth is zero.
     #[error("a bandwidth must be more than zero")]
     Zero,
 }
@@ -92,7 +92,7 @@ impl fmt::Display for Bandwidth {
 
 impl Serialize for Bandwidth {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Exact, so that a value survives the round trip: the largest unit that divides it.
+        // Exact, so that the value survives a round trip: use the largest unit that divides it.
         let (unit, factor) = UNITS
             .iter()
             .find(|(_, factor)| self.0.is_multiple_of(*factor as u64))
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn refuses_what_is_ambiguous() {
         assert_eq!("100".parse::<Bandwidth>(), Err(BandwidthError::NoUnit("100".into())));
-        // Bytes and bits are mixed up elsewhere; here there are only bits.
+        // Only bits are supported, so that they cannot be confused with bytes.
         assert_eq!("100MBps".parse::<Bandwidth>(), Err(BandwidthError::BadUnit("MBps".into())));
         assert_eq!("-1mbit".parse::<Bandwidth>(), Err(BandwidthError::BadNumber("-1mbit".into())));
         assert_eq!("0mbit".parse::<Bandwidth>(), Err(BandwidthError::Zero));

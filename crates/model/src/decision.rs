@@ -1,33 +1,33 @@
-//! A decision about an application, as it is kept and shown.
+//! A decision about an application, as stored and displayed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::SegmentList;
 
-/// What was decided, why, and when each stage was passed, in ns since the Unix epoch; zero for a
-/// stage that was not passed.
+/// A decision with its cause and the time of each stage, in nanoseconds since the Unix epoch; zero
+/// for a stage that was not reached.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Decision {
-    /// The application's name.
+    /// Name of the application.
     pub application: String,
-    /// Why, in words.
+    /// Description of the cause.
     pub cause: String,
-    /// The nodes of the path before; none for a new application.
+    /// Nodes of the previous path; empty for a new application.
     pub before: Vec<String>,
-    /// The nodes of the path after.
+    /// Nodes of the new path.
     pub after: Vec<String>,
-    /// The segment list for IPv4 inside.
+    /// Segment list for inner IPv4 packets.
     pub ipv4: SegmentList,
-    /// The segment list for IPv6 inside.
+    /// Segment list for inner IPv6 packets.
     pub ipv6: SegmentList,
-    /// When a node took the first sample that showed the cause.
+    /// Time at which a node took the first sample that showed the cause.
     pub sampled_at_ns: u64,
-    /// When the controller had that sample.
+    /// Time at which the controller received that sample.
     pub received_at_ns: u64,
-    /// When it had decided.
+    /// Time of the controller's decision.
     pub decided_at_ns: u64,
-    /// When the headend was told.
+    /// Time at which the decision was sent to the headend.
     pub sent_at_ns: u64,
-    /// When the headend's kernel had it.
+    /// Time at which the headend's kernel had applied it.
     pub installed_at_ns: u64,
 }

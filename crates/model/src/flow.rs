@@ -1,4 +1,4 @@
-//! What traffic an application is: addresses, protocol, ports, DSCP.
+//! The definition of an application's traffic: addresses, protocol, ports, DSCP.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,16 +6,16 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-/// What an application asks of its path.
+/// Criterion for an application's path.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// The fewest hops among paths whose free bandwidth covers the demand.
+    /// The path with the fewest hops whose available bandwidth covers the demand.
     #[default]
     Bandwidth,
-    /// The IGP's own path, always: no header is added.
+    /// Always the IGP's own path, without additional headers.
     LowLatency,
 }
 
@@ -28,22 +28,22 @@ impl fmt::Display for Class {
     }
 }
 
-/// A transport protocol, as the IPv4 Protocol and IPv6 Next Header fields number it.
+/// A transport protocol, with its number in the IPv4 Protocol and IPv6 Next Header fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// 6
+    /// TCP (6).
     Tcp,
-    /// 17
+    /// UDP (17).
     Udp,
-    /// 132
+    /// SCTP (132).
     Sctp,
     /// ICMP (1) for IPv4 and ICMPv6 (58) for IPv6.
     Icmp,
 }
 
 impl Protocol {
-    /// The protocol's number in `family`'s header.
+    /// The protocol's number in the header of the address family.
     pub fn number(self, ipv6: bool) -> u8 {
         match self {
             Self::Tcp => 6,
@@ -65,7 +65,7 @@ impl Protocol {
         }
     }
 
-    /// Whether the protocol has ports.
+    /// True if the protocol has ports.
     pub fn has_ports(self) -> bool {
         self != Self::Icmp
     }
@@ -96,16 +96,16 @@ impl FromStr for Protocol {
     }
 }
 
-/// One port or an inclusive range of ports: `5201` or `5201-5210`.
+/// A port or an inclusive range of ports: `5201` or `5201-5210`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PortRange {
-    /// The first port of the range.
+    /// First port of the range.
     pub first: u16,
-    /// The last port of the range, not below `first`.
+    /// Last port of the range, not less than `first`.
     pub last: u16,
 }
 
-/// Why a text is no port range.
+/// Parsing error of a port range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no port or range of ports: write 5201 or 5201-5210, each from 1 to 65535")]
 pub struct PortRangeError(String);
@@ -141,7 +141,7 @@ impl Serialize for PortRange {
 
 impl<'de> Deserialize<'de> for PortRange {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // `ports: 5201` is a number in YAML, `ports: 5201-5210` a string.
+        // In YAML `ports: 5201` is a number, `ports: 5201-5210` a string.
         struct Visitor;
         impl serde::de::Visitor<'_> for Visitor {
             type Value = PortRange;
@@ -186,13 +186,13 @@ impl schemars::JsonSchema for PortRange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dscp(u8);
 
-/// Why a text is no DSCP.
+/// Parsing error of a DSCP.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no DSCP: use 0 to 63, or a name such as ef, af41 or cs1")]
 pub struct DscpError(String);
 
 impl Dscp {
-    /// The code point's value, 0 to 63.
+    /// Numeric value of the code point, 0 to 63.
     pub fn value(self) -> u8 {
         self.0
     }
@@ -288,25 +288,25 @@ impl schemars::JsonSchema for Dscp {
     }
 }
 
-/// Packets that belong to one application, in one address family.
+/// Packets of one application in one address family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Flow {
-    /// Packets from here; every source when absent. Of `dst`'s family.
+    /// Source prefix of the same family as `dst`; any source if absent.
     pub src: Option<IpNet>,
-    /// Packets to here.
+    /// Destination prefix.
     pub dst: IpNet,
-    /// Packets of this protocol; every protocol when absent.
+    /// Transport protocol; any protocol if absent.
     pub protocol: Option<Protocol>,
-    /// Packets from these ports; present only with a protocol that has ports.
+    /// Source ports; present only with a protocol that has ports.
     pub src_ports: Option<PortRange>,
-    /// Packets to these ports; present only with a protocol that has ports.
+    /// Destination ports; present only with a protocol that has ports.
     pub dst_ports: Option<PortRange>,
-    /// Packets with this code point.
+    /// DSCP.
     pub dscp: Option<Dscp>,
 }
 
 impl Flow {
-    /// Whether the packets are IPv6.
+    /// True if the packets are IPv6.
     pub fn is_ipv6(&self) -> bool {
         matches!(self.dst, IpNet::V6(_))
     }

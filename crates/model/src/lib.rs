@@ -1,6 +1,6 @@
-//! The specification: what a network, a segment list and an application are.
+//! Data model of networks, segment lists and applications.
 //!
-//! Everything here is a parsed and validated value. Nothing here does I/O.
+//! All types hold parsed and validated values. This crate does no I/O.
 #![forbid(unsafe_code)]
 
 mod announcement;

@@ -1,6 +1,6 @@
-//! What names may look like.
+//! Syntax of names.
 
-/// Whether `text` may name a lab or an application: `[a-z][a-z0-9-]{0,30}`.
+/// True if `text` is a valid name of a lab or an application: `[a-z][a-z0-9-]{0,30}`.
 pub fn is_lab_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     text.len() <= 31
@@ -8,25 +8,25 @@ pub fn is_lab_name(text: &str) -> bool {
         && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
-/// Names that the kernel itself gives to interfaces, or refuses, in a fresh namespace.
+/// Names that the kernel itself assigns to interfaces, or rejects, in a new namespace.
 const RESERVED: [&str; 12] = [
     "lo", "all", "default", "sit0", "tunl0", "ip6tnl0", "gre0", "gretap0", "erspan0", "ip6gre0",
     "ip_vti0", "ip6_vti0",
 ];
 
-/// What a lab's own daemons are called, beside its nodes' daemons.
+/// Names of a lab's own daemons, besides its nodes' daemons.
 const DAEMONS: [&str; 3] = ["controller", "emulator", "supervisor"];
 
-/// Whether `text` names a daemon of a lab, so that no node is called so.
+/// True if `text` names a daemon of a lab, which makes it unavailable to nodes.
 pub fn is_daemon_name(text: &str) -> bool {
     DAEMONS.contains(&text)
 }
 
-/// Whether `text` may name a node or a LAN: `[A-Za-z][A-Za-z0-9_]{0,10}`, not ending in `_` and
-/// digits, which parallel links append, and not a name that the kernel keeps.
+/// True if `text` is a valid name of a node or a LAN: `[A-Za-z][A-Za-z0-9_]{0,10}`, not ending in
+/// `_` and digits, which parallel links append, and not a name that the kernel reserves.
 ///
-/// Interfaces are named after nodes and LANs, and Linux gives an interface's name 15 bytes: 11 for
-/// the node, 4 for `_` and the number of a parallel link.
+/// Interfaces are named after nodes and LANs. Linux limits the name of an interface to 15 bytes: 11
+/// for the node, 4 for `_` and the number of a parallel link.
 pub fn is_node_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     let well_formed = text.len() <= 11
@@ -35,7 +35,8 @@ pub fn is_node_name(text: &str) -> bool {
     well_formed && split_parallel(text).1.is_none() && !RESERVED.contains(&text)
 }
 
-/// `r2_3` -> (`r2`, 3): the name of a parallel link, or of its interface, and its number.
+/// `r2_3` -> (`r2`, 3): splits the name of a parallel link or its interface into base name and
+/// number.
 pub(crate) fn split_parallel(text: &str) -> (&str, Option<u32>) {
     match text.rsplit_once('_') {
         Some((name, digits)) if digits.bytes().all(|b| b.is_ascii_digit()) => {

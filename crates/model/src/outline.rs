@@ -1,32 +1,32 @@
-//! YAML and JSON of others as values that know their lines: for importers.
+//! Other tools' YAML and JSON as values with line numbers, for importers.
 
 use crate::document::{Report, Span, Tree, Value, load};
 use crate::topology::Problems;
 
-/// A larger file describes no lab.
+/// Maximum file size: larger files do not describe labs.
 const MAX_MIB: usize = 4;
 
-/// A value and the line where it, or its key, stands.
+/// A value with the line of the value or of its key.
 #[derive(Debug, Clone)]
 pub struct Outline {
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// What stands there.
+    /// The value.
     pub value: OutlineValue,
 }
 
-/// What a value is.
+/// A YAML value.
 #[derive(Debug, Clone)]
 pub enum OutlineValue {
-    /// A text, a number, or nothing.
+    /// A string, a number, or null.
     Word(String),
     /// A list.
     List(Vec<Outline>),
-    /// A map in the file's order, each key once.
+    /// A map in file order, without duplicate keys.
     Map(Vec<(String, Outline)>),
 }
 
-/// Reads a text; `file` is only for the messages.
+/// Parses a text; `file` is only used in messages.
 pub fn outline(file: &str, text: &str) -> Result<Outline, Problems> {
     let mut report = Report::new(text);
     let start = Span { end: 1, line: 1, ..Span::default() };
@@ -71,7 +71,7 @@ impl Outline {
         self.entries().iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// The text, if it is one and not empty.
+    /// The string, if the value is one and is not empty.
     pub fn word(&self) -> Option<&str> {
         match &self.value {
             OutlineValue::Word(text) if !text.is_empty() => Some(text),
@@ -79,17 +79,17 @@ impl Outline {
         }
     }
 
-    /// The list's items; none of something else.
+    /// The items of a list; empty for other values.
     pub fn items(&self) -> &[Self] {
         if let OutlineValue::List(items) = &self.value { items } else { &[] }
     }
 
-    /// The map's entries; none of something else.
+    /// The entries of a map; empty for other values.
     pub fn entries(&self) -> &[(String, Self)] {
         if let OutlineValue::Map(entries) = &self.value { entries } else { &[] }
     }
 
-    /// Whether nothing is there.
+    /// True if the value is null.
     pub fn is_nothing(&self) -> bool {
         matches!(&self.value, OutlineValue::Word(text) if matches!(text.as_str(), "" | "~" | "null"))
     }

@@ -18,36 +18,37 @@ impl fmt::Display for Sid {
     }
 }
 
-/// The function values that Kaido gives to a node's SIDs: the 16 bits behind the locator.
+/// The function values of Kaido's SIDs: the 16 bits after the locator.
 pub mod function {
     /// End (RFC 8986 section 4.1).
     pub const END: u16 = 0x0001;
-    /// End.DX4 with a look-up of the inner destination in the main table: what End.DT4 does, on a
-    /// kernel without VRF devices.
+    /// End.DX4 with a lookup of the inner destination in the main table: equivalent to End.DT4, but
+    /// available in kernels without VRF devices.
     pub const END_DX4: u16 = 0x00d4;
     /// End.DT6 in the main table (RFC 8986 section 4.6).
     pub const END_DT6: u16 = 0x00d6;
-    /// End.X of the node's first adjacency (RFC 8986 section 4.2); the next ones follow.
+    /// End.X of the node's first adjacency (RFC 8986 section 4.2); the others follow.
     pub const END_X_FIRST: u16 = 0xe000;
-    /// End.AN.NF of the node's first service function; the next ones follow.
+    /// End.AN.NF of the node's first service function; the others follow.
     pub const END_AN_NF_FIRST: u16 = 0xf000;
 }
 
-/// A locator: the part of a SID that is routed (RFC 8986 section 3.1).
+/// A locator: the routed prefix of SIDs (RFC 8986 section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct Locator(Ipv6Net);
 
-/// Why a prefix is no locator.
+/// Validation error of a locator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LocatorError {
-    /// Not an IPv6 prefix at all.
+    /// Not an IPv6 prefix.
     #[error("`{0}` is no IPv6 prefix such as fd00:0:1::/48")]
     NotAPrefix(String),
-    /// Bits are set behind the prefix length.
+    /// The prefix has host bits set.
     #[error("`{0}` has bits set behind its length: write {1}")]
     HostBits(String, Ipv6Net),
-    /// No room for 16 bits of function, or so short that it would swallow whole networks.
+    /// The prefix leaves no room for a 16-bit function, or is so short that it would cover whole
+    /// networks.
     #[error(
         "a locator is between /16 and /112 long, so that a 16-bit function fits behind it: `{0}`"
     )]
@@ -55,7 +56,7 @@ pub enum LocatorError {
 }
 
 impl Locator {
-    /// The locator of `prefix`.
+    /// Creates the locator of `prefix`.
     pub fn new(prefix: Ipv6Net) -> Result<Self, LocatorError> {
         if prefix != prefix.trunc() {
             return Err(LocatorError::HostBits(prefix.to_string(), prefix.trunc()));
@@ -66,18 +67,18 @@ impl Locator {
         Ok(Self(prefix))
     }
 
-    /// The routed prefix.
+    /// Routed prefix.
     pub fn prefix(self) -> Ipv6Net {
         self.0
     }
 
-    /// The SID of `function`, which fills the 16 bits right behind the locator.
+    /// The SID of `function`, in the 16 bits that follow the locator.
     pub fn sid(self, function: u16) -> Sid {
         let shift = 128 - 16 - u32::from(self.0.prefix_len());
         Sid(Ipv6Addr::from(u128::from(self.0.network()) | u128::from(function) << shift))
     }
 
-    /// Whether `sid` is one of this locator's.
+    /// True if `sid` is in this locator.
     pub fn contains(self, sid: Sid) -> bool {
         self.0.contains(&sid.0)
     }
@@ -117,25 +118,25 @@ impl schemars::JsonSchema for Locator {
     }
 }
 
-/// The SIDs that a packet visits, first one first. The wire has them in reverse (RFC 8754
-/// section 2).
+/// The SIDs of a path, in the order in which packets visit them. The SRH encodes them in reverse
+/// (RFC 8754 section 2).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SegmentList(pub Vec<Sid>);
 
 impl SegmentList {
-    /// The most SIDs that fit into the room that a lab's links leave above the inner MTU
+    /// Maximum number of SIDs, given the headroom above the inner MTU on a lab's links
     /// (`SRV6_HEADROOM`).
     pub const MAX: usize = 12;
 
-    /// The most SIDs of a list with service functions: an SRH of more is not kept
+    /// Maximum number of SIDs in a list with service functions, which have to store the SRH
     /// (docs/functions.md).
     pub const MAX_SERVED: usize = 10;
 
-    /// Bytes that H.Encaps puts in front of the inner packet: IPv6 header, SRH, 16 per SID
-    /// (RFC 8986 section 5.1).
+    /// Size in bytes of the headers that H.Encaps adds to the inner packet: IPv6 header, SRH, 16
+    /// per SID (RFC 8986 section 5.1).
     pub fn overhead(&self) -> u16 {
-        // The list is at most a few dozen SIDs long: an SRH's length field allows 127.
+        // The cast is safe: the SRH's length field allows at most 127 SIDs.
         40 + 8 + 16 * self.0.len() as u16
     }
 }

@@ -1,36 +1,35 @@
-//! What a node measures.
+//! Measurements of a node.
 
 use crate::{Bandwidth, Color};
 
-/// A push of measurements.
+/// A report of measurements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Telemetry {
-    /// When the samples were taken, ns since the Unix epoch.
+    /// Time of the samples, in nanoseconds since the Unix epoch.
     pub sampled_at_ns: u64,
-    /// Interfaces that changed; all of them once a second.
+    /// Interfaces that changed; once a second all of them.
     pub interfaces: Vec<InterfaceLoad>,
-    /// Applications that enter the network here, in layer-2 bits per second.
+    /// Rate of each application that enters the network at this node, in layer-2 bits per second.
     pub applications: Vec<(Color, u64)>,
-    /// Service functions that went up or down; all of them once a second.
+    /// Service functions that went up or down; once a second all of them.
     pub functions: Vec<(String, bool)>,
 }
 
-/// An interface's state and load.
+/// State and load of an interface.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InterfaceLoad {
-    /// The interface.
+    /// Interface name.
     pub name: String,
-    /// Whether it has a carrier.
+    /// True if it has a carrier.
     pub up: bool,
-    /// What it can send; absent when nothing limits it.
+    /// Maximum transmit rate; absent if unlimited.
     pub capacity: Option<Bandwidth>,
-    /// Layer-2 bits per second sent, averaged over the last samples.
+    /// Transmit rate in layer-2 bits per second, averaged over the last samples.
     pub rate_bps: u64,
-    /// The part of the packets that its queue dropped in that time, 0 to 1.
+    /// Fraction of the packets that its queue dropped in that time, 0 to 1.
     pub loss: f64,
-    /// Bytes waiting in its queue.
+    /// Bytes in its queue.
     pub backlog_bytes: u64,
-    /// Whether the queue dropped packets or stood full in at least half of the last second's
-    /// samples.
+    /// True if the queue dropped packets or was full in at least half of the last second's samples.
     pub congested: bool,
 }

@@ -10,7 +10,7 @@ use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, Addres
 use crate::socket::{CREATE, EXCL, bytes};
 use crate::{Handle, Request, Result};
 
-/// An address of an interface, with the length of the prefix that is on its link.
+/// An address of an interface, with the length of its on-link prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
     /// The interface's index.
@@ -19,7 +19,7 @@ pub struct Address {
     pub net: IpNet,
 }
 
-/// Adds an address. IPv6 without duplicate address detection: it can be used at once.
+/// Adds an address. IPv6 addresses skip duplicate address detection and are usable at once.
 pub fn add_address(address: Address) -> Request {
     Request::of(libc::RTM_NEWADDR, CREATE | EXCL, &message(address))
 }
@@ -51,7 +51,7 @@ fn message(address: Address) -> AddressMessage {
 }
 
 impl Handle {
-    /// All addresses of all interfaces, IPv6's link-local ones included.
+    /// All addresses of all interfaces, including IPv6 link-local addresses.
     pub fn addresses(&mut self) -> Result<Vec<Address>> {
         let body = bytes(&AddressMessage::default());
         self.socket.dump("list the addresses", libc::RTM_GETADDR, &body, address)
@@ -63,8 +63,8 @@ fn address(body: &[u8]) -> Result<Option<Address>, DecodeError> {
     let mut found: Option<IpAddr> = None;
     for attribute in message.attributes {
         match attribute {
-            // IFA_ADDRESS is the peer's on a point-to-point interface; IFA_LOCAL, which IPv6 may
-            // leave out, never is.
+            // On a point-to-point interface IFA_ADDRESS is the peer's address. IFA_LOCAL is always
+            // our own, but IPv6 may omit it.
             AddressAttribute::Local(local) => found = Some(local),
             AddressAttribute::Address(address) => found = found.or(Some(address)),
             _ => {}

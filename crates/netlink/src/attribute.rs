@@ -1,5 +1,5 @@
-//! Netlink attributes as bytes, for the messages that have no type of their own in
-//! netlink-packet-route, and for reading only what is wanted out of long ones.
+//! Netlink attributes as bytes, for messages that netlink-packet-route has no type for, and for
+//! reading a few attributes out of long messages.
 //!
 //! ```text
 //!  0                   1                   2                   3
@@ -9,7 +9,7 @@
 
 use netlink_packet_core::{DecodeError, NLA_F_NESTED, NlaBuffer, NlasIterator};
 
-/// A message body in the making.
+/// A message body under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Writer(pub(crate) Vec<u8>);
 
@@ -24,14 +24,14 @@ impl Writer {
         self
     }
 
-    /// Appends a text, with the zero that ends it.
+    /// Appends a string with its terminating zero.
     pub(crate) fn put_text(&mut self, kind: u16, text: &str) -> &mut Self {
         let mut value = text.as_bytes().to_vec();
         value.push(0);
         self.put(kind, &value)
     }
 
-    /// Appends an attribute that holds those which `fill` appends.
+    /// Appends a nested attribute that contains the attributes appended by `fill`.
     pub(crate) fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Self)) -> &mut Self {
         let mut inner = Self::default();
         fill(&mut inner);
@@ -46,12 +46,12 @@ pub(crate) fn each(
     NlasIterator::new(bytes)
 }
 
-/// The bytes behind a fixed header of `length`.
+/// The bytes after a fixed header of `length`.
 pub(crate) fn after(bytes: &[u8], length: usize) -> Result<&[u8], DecodeError> {
     bytes.get(length..).ok_or_else(|| DecodeError::buffer_too_small(bytes.len(), length))
 }
 
-/// The `N` bytes at `at`.
+/// The `N` bytes at offset `at`.
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], DecodeError> {
     bytes
         .get(at..at + N)
@@ -59,17 +59,17 @@ pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], 
         .ok_or_else(|| DecodeError::buffer_too_small(bytes.len(), at + N))
 }
 
-/// The u32 at `at`, in the machine's byte order.
+/// The u32 at offset `at`, in host byte order.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Result<u32, DecodeError> {
     array(bytes, at).map(u32::from_ne_bytes)
 }
 
-/// The u64 at `at`, in the machine's byte order.
+/// The u64 at offset `at`, in host byte order.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Result<u64, DecodeError> {
     array(bytes, at).map(u64::from_ne_bytes)
 }
 
-/// A text, without the zero that ends it.
+/// A string, without its terminating zero.
 pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()

@@ -1,61 +1,61 @@
-//! Why the kernel, or this crate, refused.
+//! Errors of the kernel and of this crate.
 
 use std::io;
 
 use netlink_packet_core::DecodeError;
 use nix::errno::Errno;
 
-/// This crate's result.
+/// This crate's result type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation failed.
+/// A failed netlink operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel refused a request.
     #[error("{operation}: {}{}", errno.desc(), message.as_ref().map(|m| format!(": {m}")).unwrap_or_default())]
     Kernel {
-        /// What was asked for, such as `route fd00:0:1::/48 on r1`.
+        /// The requested operation, such as `route fd00:0:1::/48 on r1`.
         operation: String,
         /// The kernel's error number.
         errno: Errno,
-        /// The kernel's own sentence (extended acknowledgement), where it gave one.
+        /// The kernel's message (extended ACK), if present.
         message: Option<String>,
     },
     /// A system call failed.
     #[error("{operation}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation that was in progress.
         operation: String,
-        /// The system's answer.
+        /// The error of the system call.
         source: io::Error,
     },
-    /// The kernel's answer could not be read.
+    /// The kernel's reply could not be parsed.
     #[error("{operation}: the kernel's answer cannot be read: {source}")]
     Decode {
-        /// What was asked for.
+        /// The requested operation.
         operation: String,
-        /// What is wrong with the answer.
+        /// The parse error.
         source: DecodeError,
     },
-    /// The kernel's tables changed under every attempt to read them.
+    /// The table changed during every attempt to dump it.
     #[error(
         "{operation}: the kernel's table changed during each of {attempts} attempts to read it"
     )]
     Unstable {
-        /// What was asked for.
+        /// The requested operation.
         operation: String,
-        /// How often it was tried.
+        /// The number of attempts.
         attempts: u32,
     },
     /// The kernel lacks a feature.
     #[error("{feature} needs {needs}")]
     Unsupported {
-        /// What was asked for.
+        /// The requested feature.
         feature: &'static str,
-        /// What provides it.
+        /// The version or option that provides it.
         needs: &'static str,
     },
-    /// A file that should be a namespace is something else.
+    /// A path that should be a namespace is a different kind of file.
     #[error("{path} is neither a network namespace nor an empty file: left alone")]
     NotANamespace {
         /// The file.
@@ -69,7 +69,7 @@ impl Error {
         Self::Io { operation: operation.into(), source: source.into() }
     }
 
-    /// The error number behind this, if there is one.
+    /// The error number of the cause, if it has one.
     pub fn errno(&self) -> Option<Errno> {
         match self {
             Self::Kernel { errno, .. } => Some(*errno),
@@ -78,13 +78,13 @@ impl Error {
         }
     }
 
-    /// Whether the thing to be made is there already.
+    /// Returns true if the object to create already exists.
     pub fn is_exists(&self) -> bool {
         self.errno() == Some(Errno::EEXIST)
     }
 
-    /// Whether the thing that was named is not there: a rule answers ENOENT, a route ESRCH, a
-    /// link ENODEV, an address EADDRNOTAVAIL.
+    /// Returns true if the object does not exist. The kernel reports ENOENT for a rule, ESRCH for a
+    /// route, ENODEV for a link and EADDRNOTAVAIL for an address.
     pub fn is_not_found(&self) -> bool {
         matches!(
             self.errno(),
@@ -92,7 +92,7 @@ impl Error {
         )
     }
 
-    /// Whether the caller lacks the right (CAP_NET_ADMIN, as a rule).
+    /// Returns true if the caller lacks a privilege, usually CAP_NET_ADMIN.
     pub fn is_permission(&self) -> bool {
         matches!(self.errno(), Some(Errno::EPERM | Errno::EACCES))
     }

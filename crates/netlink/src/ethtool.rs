@@ -1,5 +1,5 @@
-//! Offloads of an interface (SIOCETHTOOL): those that XDP cannot live with, and the one that makes
-//! a veth take frames from XDP.
+//! Offloads of an interface (SIOCETHTOOL): the one that is incompatible with XDP, and the one that
+//! lets a veth receive XDP frames.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -7,14 +7,14 @@ use nix::errno::Errno;
 
 use crate::{Error, Result};
 
-/// An offload that is switched by a command of its own.
+/// An offload that has its own ethtool command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offload {
-    /// Generic receive offload. A veth with it polls, and only a veth that polls takes frames that
-    /// XDP sends to its peer.
+    /// Generic receive offload. It turns on NAPI polling in a veth, and only a polling veth accepts
+    /// frames that XDP sends to its peer.
     Gro,
-    /// Checksums of what is sent. A packet between two veths has none until somebody needs it, and
-    /// a frame that XDP takes out has lost the note that it is missing.
+    /// Checksum offload for transmitted packets. A packet between two veths carries only a partial
+    /// checksum, and the mark for it is lost when XDP redirects the frame.
     TxChecksum,
 }
 
@@ -30,10 +30,10 @@ struct Value {
     data: u32,
 }
 
-/// Switches an offload of an interface of the calling thread's namespace.
+/// Turns an offload on or off for an interface of the calling thread's namespace.
 pub fn set_offload(interface: &str, offload: Offload, on: bool) -> Result<()> {
     let failed = |errno| Error::io(format!("switch the offload {offload:?} of {interface}"), errno);
-    // SAFETY: the call takes three integers; the descriptor is nobody else's.
+    // SAFETY: the call takes three integers, and the returned descriptor has no other owner.
     let socket = unsafe {
         let fd = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
         Errno::result(fd).map(|fd| OwnedFd::from_raw_fd(fd)).map_err(failed)?
@@ -43,9 +43,9 @@ pub fn set_offload(interface: &str, offload: Offload, on: bool) -> Result<()> {
         Offload::TxChecksum => ETHTOOL_STXCSUM,
     };
     let mut value = Value { command, data: u32::from(on) };
-    // SAFETY: ifreq is plain C data for which all zeros is a value.
+    // SAFETY: ifreq is plain C data, for which all zeros is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays 0.
+    // Keep the last byte as the terminating 0.
     let room = request.ifr_name.len() - 1;
     if interface.len() > room {
         return Err(failed(Errno::ENODEV));
@@ -54,8 +54,8 @@ pub fn set_offload(interface: &str, offload: Offload, on: bool) -> Result<()> {
         *place = byte as libc::c_char;
     }
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    // SAFETY: the request names a value of the kind that the command takes, and both live until
-    // the call returns.
+    // SAFETY: the request points to a value of the type that the command expects, and both live
+    // until the call returns.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
     Errno::result(result).map(drop).map_err(failed)
 }

@@ -1,4 +1,4 @@
-//! Generic netlink: families found by name.
+//! Generic netlink: families are resolved by name.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 const HEADER: usize = 4;
 const VERSION: u8 = 1;
 
-/// What one namespace offers over generic netlink: offloads, SRv6's parameters.
+/// A generic netlink socket in one namespace, for ethtool and SRv6 parameters.
 #[derive(Debug)]
 pub struct GenericHandle {
     socket: Socket,
@@ -26,7 +26,8 @@ pub struct GenericHandle {
 }
 
 impl GenericHandle {
-    /// A handle on the calling thread's namespace. It stays there, wherever the handle goes.
+    /// A handle on the calling thread's namespace. It stays in that namespace even if the handle
+    /// moves to another thread.
     pub fn new() -> Result<Self> {
         Ok(Self { socket: Socket::open(NETLINK_GENERIC)?, families: HashMap::new() })
     }
@@ -36,7 +37,7 @@ impl GenericHandle {
         namespace.run(Self::new)?
     }
 
-    /// Gives `command` to `family` and waits for the acknowledgement.
+    /// Sends `command` to `family` and waits for the ACK.
     pub(crate) fn call(
         &mut self,
         family: &'static str,
@@ -49,7 +50,7 @@ impl GenericHandle {
         self.socket.commit(&[(operation.into(), request)])
     }
 
-    /// Gives `command` to `family`; `read` gets the answer's attributes.
+    /// Sends `command` to `family`; `read` parses the attributes of the reply.
     pub(crate) fn query<T>(
         &mut self,
         family: &'static str,

@@ -1,5 +1,5 @@
-//! Policy rules by interface: packets that come in by it, or by any, look their route up in a table of
-//! their own first.
+//! Policy rules by interface: packets received on it, or all packets, are looked up in a separate
+//! table first.
 
 use netlink_packet_core::{DecodeError, Parseable};
 use netlink_packet_route::AddressFamily;
@@ -8,25 +8,25 @@ use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use crate::socket::{CREATE, EXCL, bytes};
 use crate::{Handle, Request, Result};
 
-/// Packets of one family that come in by `interface`, or by any, are looked up in `table`; where it has no
-/// route, the next rule is asked.
+/// A rule that looks up packets of one family, received on `interface` or on any, in `table`. If
+/// the table has no route, evaluation continues with the next rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InterfaceRule {
-    /// The rule's place: lower ones are asked first.
+    /// The rule's priority; lower values are evaluated first.
     pub priority: u32,
-    /// The table to look in.
+    /// The table to look up.
     pub table: u32,
-    /// The rule's originator (`RTPROT_*`).
+    /// The rule's protocol ID (`RTPROT_*`).
     pub protocol: u8,
-    /// Whether it is for IPv6, or else for IPv4.
+    /// True for IPv6, false for IPv4.
     pub ipv6: bool,
-    /// The interface's name, `lo` for what this node sends itself; none for all packets.
+    /// The input interface, `lo` for locally generated packets; None for all packets.
     pub interface: Option<String>,
-    /// The only protocol that it is for (IANA's numbers).
+    /// The only IP protocol that matches (IANA number).
     pub ip_protocol: Option<u8>,
 }
 
-/// Adds a rule. One that is there already is an error (EEXIST).
+/// Adds a rule. An existing equal rule is an error (EEXIST).
 pub fn add_interface_rule(rule: &InterfaceRule) -> Request {
     Request::of(libc::RTM_NEWRULE, CREATE | EXCL, &message(rule))
 }
@@ -55,7 +55,7 @@ fn message(rule: &InterfaceRule) -> RuleMessage {
     message
 }
 
-/// The kernel's rule for its own addresses, in the first place.
+/// The kernel's rule for the local table, at priority 0.
 fn local_rule(ipv6: bool) -> RuleMessage {
     let mut message = RuleMessage::default();
     message.header.family = family(ipv6);
@@ -67,8 +67,9 @@ fn local_rule(ipv6: bool) -> RuleMessage {
 }
 
 impl Handle {
-    /// Puts rules for this node's addresses that are in the first place, where no number is lower,
-    /// behind the others there. At no moment there is none.
+    /// Moves the rule for the local table, if it is the first one at priority 0, after the other
+    /// rules of that priority. No lower priority exists. The local table always has a rule during
+    /// the move.
     pub fn put_local_rules_last(&mut self) -> Result<()> {
         for ipv6 in [false, true] {
             let rule = bytes(&local_rule(ipv6));
@@ -78,10 +79,11 @@ impl Handle {
             let body = bytes(&message);
             let found = self.socket.dump("list the rules", libc::RTM_GETRULE, &body, is_it)?;
             if found.is_empty() {
-                // Somebody has moved it already.
+                // Already moved by another process.
                 continue;
             }
-            // A new one is put behind those of the same number; the first that fits is deleted.
+            // A new rule is added after those of the same priority; a deletion removes the first
+            // match.
             let add = Request::new(libc::RTM_NEWRULE, CREATE, rule.clone());
             self.request("put the rule for local addresses last", add)?;
             let delete = Request::new(libc::RTM_DELRULE, 0, rule);
@@ -90,7 +92,7 @@ impl Handle {
         Ok(())
     }
 
-    /// The rules by interface of one originator.
+    /// The rules by interface of one protocol ID.
     pub fn interface_rules(&mut self, protocol: u8) -> Result<Vec<InterfaceRule>> {
         let mut rules = Vec::new();
         for ipv6 in [false, true] {
@@ -107,10 +109,10 @@ impl Handle {
     }
 }
 
-/// Whether a rule is the local table's, in the first place.
+/// Returns true if the rule is for the local table, at priority 0 and without an input interface.
 fn is_first_local(body: &[u8]) -> std::result::Result<bool, DecodeError> {
     let message = RuleMessage::parse(body)?;
-    // One of number 0 does not say its number.
+    // The kernel omits priority 0.
     let more = message.attributes.iter().any(|attribute| match attribute {
         RuleAttribute::Priority(priority) => *priority != 0,
         RuleAttribute::Iifname(_) => true,
@@ -119,7 +121,7 @@ fn is_first_local(body: &[u8]) -> std::result::Result<bool, DecodeError> {
     Ok(!more && message.header.table == libc::RT_TABLE_LOCAL)
 }
 
-/// Reads a rule.
+/// Parses a rule.
 fn read(body: &[u8], ipv6: bool) -> std::result::Result<InterfaceRule, DecodeError> {
     let message = RuleMessage::parse(body)?;
     let mut rule = InterfaceRule {
@@ -169,7 +171,7 @@ mod tests {
             }
             handle.commit(batch).unwrap();
             assert_eq!(handle.interface_rules(SLOW_PATH).unwrap(), [rule(false), rule(true)]);
-            // Packets' ways depend on no more than before: the interface is part of every look-up.
+            // Routing depends on no additional fields: every lookup includes the interface.
             assert_eq!(handle.rule_owners().unwrap(), crate::RuleOwners::default());
             let again = handle.request("again", add_interface_rule(&rule(true))).unwrap_err();
             assert_eq!(again.errno(), Some(Errno::EEXIST));

@@ -1,9 +1,9 @@
 //! Links, namespaces, addresses, neighbours, routes, SRv6, rules, queueing disciplines and counters
 //! of the Linux kernel, over netlink.
 //!
-//! A module builds [`Request`]s for its topic; a [`Handle`] sends one, or a whole [`Batch`] in a
-//! few system calls, and reads the kernel's tables back; a [`Monitor`] tells when they change.
-//! Requests are synchronous: the kernel answers within the send.
+//! Each module builds the [`Request`]s of its topic. A [`Handle`] sends a single request, or a
+//! whole [`Batch`] in a few system calls, and dumps the kernel's tables. A [`Monitor`] reports
+//! changes to those tables. Requests are synchronous: the kernel acknowledges them within the send.
 
 mod address;
 mod attribute;
@@ -49,15 +49,16 @@ pub use seg6::{Behavior, Encap, Flavors, Mode, NextCsid};
 pub use socket::{Batch, Handle, Request};
 pub use stats::Sample;
 
-/// The originator (`RTPROT_*`) that Kaido's routes and rules carry, so that a restarted process
-/// finds its own and leaves everybody else's alone.
+/// Protocol ID (`RTPROT_*`) of Kaido's routes and rules. A restarted process recognizes its own
+/// entries by it and leaves all others alone.
 pub const PROTOCOL: u8 = 75;
 
-/// The originator of routes and rules that let the kernel do what a data plane's file asks for and
-/// XDP leaves to it.
+/// Protocol ID of the routes and rules of the slow path: the parts of a data plane's file that XDP
+/// leaves to the kernel.
 pub const SLOW_PATH: u8 = 76;
 
-/// What leads inner packets of service functions through the kernel has this originator.
+/// Protocol ID of the routes and rules that steer the inner packets of service functions through
+/// the kernel.
 pub const FUNCTIONS: u8 = 77;
 
 /// The kernel's main routing table (`RT_TABLE_MAIN`).

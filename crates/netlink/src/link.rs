@@ -1,4 +1,4 @@
-//! Network interfaces: veth pairs, bridges, their state, their list.
+//! Network interfaces: veth pairs, bridges, their state and their list.
 
 use std::fmt;
 
@@ -28,24 +28,24 @@ impl fmt::Display for Mac {
     }
 }
 
-/// One end of a veth pair, as it is to be.
+/// Configuration of one end of a veth pair.
 #[derive(Debug, Clone, Copy)]
 pub struct VethEnd<'a> {
     /// The interface's name, at most 15 bytes.
     pub name: &'a str,
-    /// Where the end is made.
+    /// The namespace in which the end is created.
     pub namespace: &'a Namespace,
     /// The largest IP packet.
     pub mtu: u32,
-    /// The MAC address; the kernel makes one up when absent.
+    /// The MAC address; chosen by the kernel if absent.
     pub mac: Option<Mac>,
-    /// The interface's index, so that what follows need not ask for it; the next free one when
+    /// The interface's index, so that later requests need not look it up; the next free index if
     /// absent.
     pub index: Option<u32>,
 }
 
-/// A veth pair, down. Both ends are made right in their namespaces under their names: nothing
-/// shows up in the namespace of the handle that carries this out.
+/// Creates a veth pair, down. Both ends are created in their namespaces under their final names,
+/// and never appear in the namespace of the handle that executes the request.
 pub fn add_veth(a: &VethEnd<'_>, b: &VethEnd<'_>) -> Request {
     let mut message = veth_end(a);
     message.attributes.push(LinkAttribute::LinkInfo(vec![
@@ -70,7 +70,7 @@ fn veth_end(end: &VethEnd<'_>) -> LinkMessage {
     message
 }
 
-/// A bridge, down; its index is the next free one when absent.
+/// Creates a bridge, down. Its index is the next free one if absent.
 pub fn add_bridge(name: &str, index: Option<u32>) -> Request {
     let mut message = LinkMessage::default();
     message.header.index = index.unwrap_or(0);
@@ -99,8 +99,8 @@ fn set_flags(interface: u32, flags: LinkFlags) -> Request {
     Request::of(NEWLINK, 0, &message)
 }
 
-/// How many segments a packet that the interface is given may have: with one, the kernel cuts up what has
-/// more.
+/// Sets the maximum number of segments of a GSO packet that the interface accepts
+/// (IFLA_GSO_MAX_SEGS). With 1, the kernel segments every larger packet.
 pub fn set_largest_segments(interface: u32, segments: u32) -> Request {
     let mut message = LinkMessage::default();
     message.header.index = interface;
@@ -108,7 +108,7 @@ pub fn set_largest_segments(interface: u32, segments: u32) -> Request {
     Request::of(NEWLINK, 0, &message)
 }
 
-/// Makes the interface a port of the bridge `master`, or of none.
+/// Makes the interface a port of the bridge `master`; None detaches it.
 pub fn set_master(interface: u32, master: Option<u32>) -> Request {
     let mut message = LinkMessage::default();
     message.header.index = interface;
@@ -116,14 +116,14 @@ pub fn set_master(interface: u32, master: Option<u32>) -> Request {
     Request::of(NEWLINK, 0, &message)
 }
 
-/// Deletes the interface; of a veth pair, both ends.
+/// Deletes the interface. For a veth pair, both ends are deleted.
 pub fn delete_link(name: &str) -> Request {
     let mut message = LinkMessage::default();
     message.attributes = vec![LinkAttribute::IfName(name.into())];
     Request::of(DELLINK, 0, &message)
 }
 
-/// An interface's counters since it was made.
+/// An interface's counters since its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkStats {
     /// Packets received.
@@ -136,22 +136,22 @@ pub struct LinkStats {
     pub tx_bytes: u64,
     /// Received packets that the interface dropped.
     pub rx_dropped: u64,
-    /// Packets that the interface could not send; what its queue dropped is not among them.
+    /// Packets that the interface failed to send, not counting drops in its queue.
     pub tx_dropped: u64,
 }
 
-/// What makes an interface a VLAN.
+/// The VLAN attributes of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Vlan {
     /// The VLAN identifier, 1 to 4094.
     pub id: u16,
     /// The tag's EtherType, in host byte order: 0x8100 (802.1Q) or 0x88a8 (802.1ad).
     pub protocol: u16,
-    /// The interface below; absent when it is in another namespace.
+    /// The parent interface; absent if it is in another namespace.
     pub parent: Option<u32>,
 }
 
-/// Where XDP programs run.
+/// The hook at which an XDP program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum XdpMode {
     /// In the driver.
@@ -165,51 +165,51 @@ pub enum XdpMode {
 /// An XDP program on an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Xdp {
-    /// Where it runs.
+    /// The hook at which it runs.
     pub mode: XdpMode,
-    /// The program's number (`bpftool prog show id`).
+    /// The program ID (`bpftool prog show id`).
     pub program: u32,
 }
 
-/// An interface as the kernel shows it.
+/// An interface as reported by the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Link {
-    /// The number within its namespace.
+    /// The index within its namespace.
     pub index: u32,
     /// The name.
     pub name: String,
-    /// `veth`, `bridge` and the like; empty for devices without a kind, such as loopback.
+    /// `veth`, `bridge` and so on; empty for devices without a kind, such as loopback.
     pub kind: String,
     /// The largest IP packet.
     pub mtu: u32,
-    /// The MAC address, of an Ethernet device.
+    /// The MAC address, for Ethernet devices.
     pub mac: Option<Mac>,
     /// Administratively up.
     pub up: bool,
-    /// Whether the other end is there and up.
+    /// True if the peer exists and is up.
     pub carrier: bool,
-    /// Whether packets pass (operational state UP, RFC 2863). After the carrier came, the kernel
-    /// takes a moment to attach the queue: what is sent meanwhile, an ARP request say, is lost,
-    /// and the next request is a second away.
+    /// True if the interface passes packets (operational state UP, RFC 2863). After carrier
+    /// detection the kernel takes a moment to attach the qdisc. Packets sent meanwhile are lost;
+    /// after a lost ARP request, for example, the next one follows a second later.
     pub operational: bool,
-    /// The bridge whose port this is, or the VRF that it is in.
+    /// The bridge that this interface is a port of, or its VRF.
     pub master: Option<u32>,
-    /// The routing table, of a VRF.
+    /// The routing table, for a VRF.
     pub vrf_table: Option<u32>,
-    /// The tag, of a VLAN.
+    /// The tag, for a VLAN.
     pub vlan: Option<Vlan>,
-    /// The number of receive queues that the device was made with.
+    /// The number of receive queues the device was created with.
     pub rx_queues: u32,
-    /// The number of transmit queues that the device was made with.
+    /// The number of transmit queues the device was created with.
     pub tx_queues: u32,
-    /// The XDP programs: none or one, as a rule; one for each mode at most.
+    /// The XDP programs: usually none or one, at most one per mode.
     pub xdp: Vec<Xdp>,
     /// The counters.
     pub stats: LinkStats,
 }
 
 impl Handle {
-    /// All interfaces, by index.
+    /// All interfaces, ordered by index.
     pub fn links(&mut self) -> Result<Vec<Link>> {
         let body = [0; HEADER];
         let mut links =
@@ -251,7 +251,7 @@ const IFLA_XDP_DRV_PROG_ID: u16 = 5;
 const IFLA_XDP_SKB_PROG_ID: u16 = 6;
 const IFLA_XDP_HW_PROG_ID: u16 = 7;
 
-/// Reads RTM_NEWLINK's body.
+/// Parses the body of RTM_NEWLINK.
 pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
     let flags = u32_at(body, 8)?;
     let mut link =
@@ -283,8 +283,8 @@ pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
     Ok(link)
 }
 
-/// IFLA_LINKINFO. The kernel puts the kind before the data, whose numbers mean something else in
-/// each kind.
+/// IFLA_LINKINFO. The kernel puts the kind before the data, because the kind determines the
+/// attribute types of the data.
 fn info(value: &[u8], link: &mut Link) -> Result<(), DecodeError> {
     for attribute in each(value) {
         let attribute = attribute?;
@@ -317,7 +317,7 @@ fn info(value: &[u8], link: &mut Link) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// IFLA_XDP: the kernel names each mode's program.
+/// IFLA_XDP: the kernel reports the program of each mode.
 fn xdp(value: &[u8]) -> Result<Vec<Xdp>, DecodeError> {
     let mut found = Vec::new();
     for attribute in each(value) {

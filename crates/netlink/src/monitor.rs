@@ -1,8 +1,8 @@
-//! What changes in a namespace, as it changes: links, neighbours, routes, rules.
+//! Notifications of changes in a namespace: links, neighbours, routes, rules.
 //!
-//! To mirror the kernel's tables: open a [`Monitor`], then list the tables, then apply the events.
-//! Those that came before the listing are applied to what they are in already; that does no harm,
-//! since the last event about a thing always says how it is.
+//! To mirror the kernel's tables, open a [`Monitor`], then dump the tables, then apply the events.
+//! Events from before the dump are applied to tables that already contain them. That is harmless,
+//! because the last event about an object always carries its current state.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
@@ -24,12 +24,12 @@ use crate::route::route;
 use crate::socket::{Answer, EXCL, REPLACE, answers};
 use crate::{Error, Handle, Link, Namespace, Neighbour, Result, Route};
 
-/// Bytes that wait for the reader at most; the kernel counts about 1 KiB for an event. Memory is
-/// taken as it fills. A route daemon that installs a million routes fills it in a second or so.
+/// Receive buffer size in bytes. The kernel accounts about 1 KiB per event, and allocates memory as
+/// the buffer fills. A route daemon that installs a million routes fills it in about a second.
 const RECEIVE_BUFFER: usize = 64 << 20;
-/// Bytes of one event at most. The longest are links with many virtual functions.
+/// Maximum size of one event. The longest are links with many virtual functions.
 const EVENT_BYTES: usize = 64 << 10;
-/// Messages that are read at once.
+/// Messages read in one batch.
 const READ_AHEAD: usize = 256;
 
 // linux/rtnetlink.h: RTNLGRP_*
@@ -51,59 +51,61 @@ const LINK_HEADER: usize = 16;
 
 const OPERATION: &str = "watch the kernel's tables";
 
-/// A change.
+/// A change in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The interface is new or has changed; this is how it is now. Next hops over an interface
-    /// that is down, or has no carrier, stay listed in their routes: the kernel passes them over.
+    /// The interface was added or changed; this is its current state. Next hops over an interface
+    /// that is down, or has no carrier, stay listed in their routes, but the kernel skips them.
     Link(Link),
-    /// The interface with this index is gone, and all its neighbours and addresses with it.
+    /// The interface with this index was removed, with all its neighbours and addresses.
     LinkGone(u32),
-    /// The neighbour is new or has changed.
+    /// The neighbour was added or changed.
     Neighbour(Neighbour),
-    /// The kernel has forgotten the neighbour.
+    /// The neighbour was removed.
     NeighbourGone {
         /// The interface's index.
         interface: u32,
         /// The neighbour's address.
         address: IpAddr,
     },
-    /// The route with this one's table, destination and priority is this one now, with all its
-    /// next hops, in any order.
+    /// The current state of the route with this table, destination and priority, with all its next
+    /// hops in any order.
     Route(Route),
-    /// The route is gone. Of an IPv6 route with several next hops, only those that are named here
-    /// may be: it is gone with the last.
+    /// The route was removed. For an IPv6 route with several next hops, only the listed next hops
+    /// may be removed; the route is removed with its last next hop.
     RouteGone(Route),
-    /// Routes have changed in a way that [`Route`] cannot express, or that the kernel does not
-    /// tell one by one: list them anew. What it means is over when this is given, so the list has
-    /// it. It comes for local routes and other tunnels; for a second IPv4 route with the same
-    /// table, destination and priority; and when an address goes, an interface goes down or
-    /// changes its VRF, or a nexthop object changes, each of which may take IPv4 routes along
-    /// without a word.
+    /// Routes changed in a way that [`Route`] cannot express, or that the kernel does not report
+    /// route by route: list them again. The change is complete when the event is returned, so the
+    /// list includes it. Causes are local routes and other tunnels; a second IPv4 route with the
+    /// same table, destination and priority; and the removal of an address, an interface that goes
+    /// down or changes its VRF, or a changed nexthop object, each of which may remove IPv4 routes
+    /// without a notification.
     RoutesChanged,
-    /// A policy rule has come or gone.
+    /// A policy rule was added or removed.
     Rules,
-    /// Events were lost, since the reader was too slow: list everything anew.
+    /// Events were lost because the reader was too slow: list all tables again.
     Overrun,
 }
 
-/// A socket that hears of every change in one namespace from its opening on.
+/// A socket that receives every change in one namespace from its opening on.
 ///
 /// With tokio, wrap it in an `AsyncFd` and call [`Monitor::next`] until it returns None before
 /// clearing the readiness.
 #[derive(Debug)]
 pub struct Monitor {
     socket: netlink_sys::Socket,
-    /// Lists what is to be known besides the events.
+    /// Lists state that the events do not carry.
     handle: Handle,
-    /// Whether an interface is up, and its master: what silently takes routes along.
+    /// Up flag and master of each interface. A change of either removes routes without
+    /// notifications.
     links: HashMap<u32, (bool, Option<u32>)>,
     queue: VecDeque<Event>,
     buffer: Vec<u8>,
 }
 
 impl Monitor {
-    /// A monitor of the calling thread's namespace. It stays there, wherever the monitor goes.
+    /// A monitor of the calling thread's namespace. It stays in that namespace even if the monitor
+    /// moves to another thread.
     pub fn new() -> Result<Self> {
         Self::open(RECEIVE_BUFFER)
     }
@@ -116,11 +118,11 @@ impl Monitor {
     fn open(receive_buffer: usize) -> Result<Self> {
         let failed = |source| Error::io("open a netlink socket", source);
         let mut socket = netlink_sys::Socket::new(NETLINK_ROUTE).map_err(failed)?;
-        // Without privilege the default size stays, and overruns come sooner.
+        // Without privilege the default size remains, and overruns are more likely.
         let _ = setsockopt(&socket, sockopt::RcvBufForce, &receive_buffer);
         socket.set_non_blocking(true).map_err(failed)?;
         socket.bind_auto().map_err(failed)?;
-        // From now on only the kernel can send to it.
+        // From now on only the kernel can send to this socket.
         socket.connect(&SocketAddr::new(0, 0)).map_err(failed)?;
         for group in GROUPS {
             socket.add_membership(group).map_err(failed)?;
@@ -136,7 +138,7 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// The next event, if there is one; None once the socket has been read to its end.
+    /// The next event, if there is one; None once the socket is drained.
     #[expect(clippy::should_implement_trait, reason = "it fails, and goes on after None")]
     pub fn next(&mut self) -> Result<Option<Event>> {
         if self.queue.is_empty() {
@@ -145,14 +147,14 @@ impl Monitor {
         Ok(self.queue.pop_front())
     }
 
-    /// The next event; None if none comes within `timeout`.
+    /// Waits for the next event; None if none arrives within `timeout`.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<Event>> {
         let end = Instant::now() + timeout;
         loop {
             if let Some(event) = self.next()? {
                 return Ok(Some(event));
             }
-            // Rounded up, or the last millisecond would be spent asking over and over.
+            // Round up, so that the last millisecond is not spent in a busy loop.
             let left = end.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);
             if left == 0 {
                 return Ok(None);
@@ -165,7 +167,7 @@ impl Monitor {
         }
     }
 
-    /// Reads what waits, or a good part of it, into the empty queue.
+    /// Reads pending messages, up to about READ_AHEAD, into the empty queue.
     fn read(&mut self) -> Result<()> {
         let mut messages = 0;
         while messages < READ_AHEAD || self.queue.is_empty() {
@@ -194,8 +196,9 @@ impl Monitor {
         Ok(())
     }
 
-    /// Waits for whoever is changing links, addresses or IPv4 routes now. The kernel tells of such
-    /// a change first and carries it out then, holding a lock that this question needs as well.
+    /// Waits for a concurrent change of links, addresses or IPv4 routes to complete. The kernel
+    /// sends the notification before it makes the change, and holds the RTNL lock, which this
+    /// request takes as well.
     fn settle(&mut self) -> Result<()> {
         const LOOPBACK: u32 = 1;
         let mut body = [0; LINK_HEADER];
@@ -203,9 +206,9 @@ impl Monitor {
         self.handle.socket.get(OPERATION, libc::RTM_GETLINK, &body, |_| Ok(()))
     }
 
-    /// Reads the socket to its end and forgets it all: an older event must not undo what the
-    /// reader is about to list. It has to be the end: until then the kernel drops what comes, and
-    /// does not say so again.
+    /// Drains the socket and discards all messages, so that an older event cannot undo the dump
+    /// that the reader is about to take. It must drain completely: until the socket is empty, the
+    /// kernel drops new events without reporting it again.
     fn overrun(&mut self) -> Result<()> {
         loop {
             match self.socket.recv(&mut &mut self.buffer[..], 0) {
@@ -237,7 +240,7 @@ impl AsFd for Monitor {
     }
 }
 
-/// Appends the events that a message means.
+/// Appends the events that a message stands for.
 fn translate(
     message: &Answer<'_>,
     links: &mut HashMap<u32, (bool, Option<u32>)>,
@@ -246,8 +249,8 @@ fn translate(
     let body = message.body;
     match message.kind {
         libc::RTM_NEWLINK | libc::RTM_DELLINK => {
-            // A bridge tells of its ports with the same messages: a port that it releases is no
-            // interface that is gone. So do wireless drivers of their scans.
+            // A bridge uses the same messages for its ports: a released port is not a removed
+            // interface. Wireless drivers use them for scans.
             let [family] = array(body, 0)?;
             if i32::from(family) != libc::AF_UNSPEC || is_wireless(body)? {
                 return Ok(());
@@ -277,7 +280,7 @@ fn translate(
             }))
         }
         libc::RTM_NEWROUTE => match route(body)? {
-            // IPv4 has another one like it, in front of it or behind it.
+            // IPv4 has another route with the same identity, before or after this one.
             Some(route)
                 if route.destination.network().is_ipv4()
                     && message.flags & (EXCL | REPLACE) == 0 =>
@@ -291,7 +294,7 @@ fn translate(
             Some(route) => events.push_back(Event::RouteGone(route)),
             None => push_once(events, Event::RoutesChanged),
         },
-        // What a new address brings are routes, which have events of their own.
+        // A new address only adds routes, which have their own events.
         libc::RTM_DELADDR | RTM_NEWNEXTHOP | RTM_DELNEXTHOP => {
             push_once(events, Event::RoutesChanged);
         }
@@ -301,7 +304,8 @@ fn translate(
     Ok(())
 }
 
-/// Listing once is enough for several of these on end.
+/// Appends the event unless it is already the last one. Consecutive events of this kind need one
+/// listing.
 fn push_once(events: &mut VecDeque<Event>, event: Event) {
     if events.back() != Some(&event) {
         events.push_back(event);

@@ -1,4 +1,4 @@
-//! Network namespaces: made, found again by a path, entered, removed.
+//! Network namespaces: creating, opening by path, entering and removing them.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,7 +19,8 @@ use crate::{Error, Handle, Result, set_up};
 /// The loopback interface's index: the first interface of every namespace.
 const LOOPBACK: u32 = 1;
 
-/// An open network namespace. It lives as long as something holds it open, or a path leads to it.
+/// An open network namespace. It lives as long as a descriptor, a process or a bind mount refers to
+/// it.
 #[derive(Debug, Clone)]
 pub struct Namespace {
     fd: Arc<OwnedFd>,
@@ -27,13 +28,13 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes a namespace that `path` keeps alive, with its loopback interface up. The calling
-    /// thread stays where it is.
+    /// Creates a namespace that is bind-mounted on `path`, with its loopback interface up. The
+    /// calling thread stays in its own namespace.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let operation = || format!("make the namespace {}", path.display());
-        // The file is there before the namespace: who finds it without a mount on it knows that
-        // this went wrong half-way.
+        // The file is created before the namespace: a file without a mount on it marks a creation
+        // that failed half-way.
         OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -46,14 +47,15 @@ impl Namespace {
         match made {
             Ok(namespace) => Ok(Self { path: Some(path.into()), ..namespace }),
             Err(error) => {
-                // The first error is the one to report.
+                // Report the first error, not that of the clean-up.
                 let _ = Self::remove_path(path);
                 Err(error)
             }
         }
     }
 
-    /// Has `path` keep the calling thread's namespace alive, until it is removed.
+    /// Bind-mounts the calling thread's namespace on `path`, which keeps it alive until the path is
+    /// removed.
     pub fn keep_current(path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let failed =
@@ -63,7 +65,8 @@ impl Namespace {
             .map_err(|errno| failed(errno.into()))
     }
 
-    /// Makes a namespace that nothing but the value (and what runs in it) keeps alive.
+    /// Creates a namespace without a path. Only this value, and the processes inside, keep it
+    /// alive.
     pub fn unnamed() -> Result<Self> {
         Self::in_new(|| Ok(()))
     }
@@ -72,7 +75,7 @@ impl Namespace {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let operation = || format!("open the namespace {}", path.display());
-        // A pipe that stands in its place is not waited for.
+        // O_NONBLOCK: do not block if the path is a FIFO.
         let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
         let file = file.map_err(|source| Error::io(operation(), source))?;
         let kind = nix::sys::statfs::fstatfs(&file).map_err(|e| Error::io(operation(), e))?;
@@ -89,7 +92,7 @@ impl Namespace {
         Ok(Self { fd: Arc::new(file.into()), path: None })
     }
 
-    /// Runs `work` in a thread that has entered the namespace, and waits for it.
+    /// Runs `work` in a new thread inside the namespace, and waits for it.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         in_thread(|| {
             self.enter()?;
@@ -97,36 +100,36 @@ impl Namespace {
         })
     }
 
-    /// Moves the calling thread into the namespace, for good: for a process about to exec.
+    /// Moves the calling thread into the namespace for good, for a process that is about to exec.
     pub fn enter(&self) -> Result<()> {
         setns(&self.fd, CloneFlags::CLONE_NEWNET)
             .map_err(|errno| Error::io("enter a network namespace", errno))
     }
 
-    /// The path that keeps the namespace alive, if it was made or opened by one.
+    /// The path on which the namespace is mounted, if it was created or opened by path.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// The namespace's inode number, which tells two namespaces apart as long as both live.
+    /// The namespace's inode number. It identifies the namespace as long as the namespace lives.
     pub fn inode(&self) -> Result<u64> {
         fstat(&self.fd)
             .map(|status| status.st_ino)
             .map_err(|errno| Error::io("identify a network namespace", errno))
     }
 
-    /// Removes the path; the namespace goes once nothing holds it open.
+    /// Removes the path. The kernel frees the namespace once nothing refers to it.
     pub fn remove(self) -> Result<()> {
         self.path.as_deref().map_or(Ok(()), Self::remove_path)
     }
 
-    /// Removes `path` whether it is a namespace, the empty file of a half-made one, or gone
-    /// already. Everything else is left alone, and that is an error.
+    /// Removes `path` if it is a namespace or the empty file of a half-finished creation. A missing
+    /// path is not an error. Any other file is left alone, and an error is returned.
     pub fn remove_path(path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let failed = |source| Error::io(format!("remove the namespace {}", path.display()), source);
         let not_ours = || Error::NotANamespace { path: path.into() };
-        // Two makers of one path could have mounted twice.
+        // Two concurrent creations on one path can leave two mounts on it.
         loop {
             match statfs(path) {
                 Ok(found) if found.filesystem_type() == NSFS_MAGIC => {
@@ -147,7 +150,7 @@ impl Namespace {
         }
     }
 
-    /// Makes a namespace, runs `prepare` in it, and opens it.
+    /// Creates a namespace, runs `prepare` in it, and opens it.
     fn in_new(prepare: impl FnOnce() -> Result<()> + Send) -> Result<Self> {
         in_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)
@@ -166,19 +169,19 @@ impl AsFd for Namespace {
 }
 
 impl Namespace {
-    /// The descriptor, to be kept open by a request that names it.
+    /// The shared descriptor, which a request that refers to the namespace keeps open.
     pub(crate) fn shared(&self) -> Arc<OwnedFd> {
         Arc::clone(&self.fd)
     }
 }
 
-/// The calling thread's namespace. `/proc/self` would be the main thread's.
+/// The calling thread's namespace. `/proc/self` would give the main thread's.
 fn own_namespace() -> PathBuf {
     "/proc/thread-self/ns/net".into()
 }
 
-/// Runs `work` in a thread of its own, which ends with it: entering a namespace cannot be undone
-/// reliably, so a thread that did is thrown away.
+/// Runs `work` in a new thread, which ends with it. A thread cannot reliably return from a
+/// namespace that it has entered, so it is not reused.
 fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| match scope.spawn(work).join() {
         Ok(value) => value,

@@ -1,5 +1,4 @@
-//! Neighbours: the link-layer addresses that the kernel knows or is told, and asking it to find
-//! one out.
+//! The neighbour table: link-layer addresses, learned or configured, and probing of neighbours.
 
 use std::net::IpAddr;
 
@@ -27,36 +26,37 @@ const NTF_PROXY: u8 = 1 << 3;
 /// struct ndmsg: family, three bytes of padding, interface, state (u16), flags, type.
 const HEADER: usize = 12;
 
-/// What the kernel knows of a neighbour (RFC 4861 section 7.3.2, and the same for ARP).
+/// The state of a neighbour entry (RFC 4861 section 7.3.2; the same for ARP).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NeighbourState {
-    /// Nothing yet: nobody has asked.
+    /// No resolution has started yet.
     None,
-    /// It has been asked for and has not answered.
+    /// Resolution is in progress: solicited, no reply yet.
     Incomplete,
-    /// It has answered a moment ago.
+    /// Reachability was confirmed recently.
     Reachable,
-    /// It has answered once; it is asked again when it is used.
+    /// Reachability was confirmed once. The next use triggers a probe.
     Stale,
-    /// It is used, and will be asked again in a moment.
+    /// In use; a probe follows after a short delay.
     Delay,
-    /// It is being asked again.
+    /// Probes are being sent.
     Probe,
-    /// It has not answered.
+    /// Resolution failed: the neighbour did not answer.
     Failed,
-    /// It needs no resolution: the loopback interface's, multicast.
+    /// No resolution needed: loopback, multicast.
     NoArp,
-    /// An administrator's.
+    /// Configured by an administrator.
     Permanent,
 }
 
 impl NeighbourState {
-    /// Whether packets go to the known MAC address in this state (the kernel's NUD_VALID).
+    /// Returns true if packets are sent to the known MAC address in this state (the kernel's
+    /// NUD_VALID).
     pub fn is_valid(self) -> bool {
         !matches!(self, Self::None | Self::Incomplete | Self::Failed)
     }
 
-    /// NUD_*: exactly one bit is set, or none.
+    /// NUD_*: at most one bit is set.
     fn from_bits(bits: u16) -> Self {
         match bits {
             NUD_INCOMPLETE => Self::Incomplete,
@@ -72,21 +72,21 @@ impl NeighbourState {
     }
 }
 
-/// A neighbour. Interface and address identify it.
+/// A neighbour entry, identified by interface and address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Neighbour {
     /// The interface's index.
     pub interface: u32,
     /// The IPv4 or IPv6 address.
     pub address: IpAddr,
-    /// The MAC address, once there is one. An answer that is overdue does not take it away: look
-    /// at the state as well.
+    /// The MAC address, once resolved. It stays after reachability has expired, so check the state
+    /// too.
     pub mac: Option<Mac>,
-    /// What the kernel knows of it.
+    /// The state of the entry.
     pub state: NeighbourState,
 }
 
-/// Makes `address` on `interface` permanently reachable at `mac`.
+/// Adds a permanent entry that maps `address` on `interface` to `mac`.
 pub fn add_neighbour(interface: u32, address: IpAddr, mac: Mac) -> Request {
     let mut body = body(interface, address, NUD_PERMANENT, 0);
     body.put(NDA_LLADDR, &mac.0);
@@ -119,10 +119,10 @@ impl Handle {
         })
     }
 
-    /// Makes the kernel behave as if a packet for `address` had just left by `interface`: an
-    /// unknown neighbour is asked for at once, a stale one is asked again if nothing else confirms
-    /// it within `delay_first_probe_time` (5 s). To a fresh or a permanent one nothing happens.
-    /// The answer shows in [`Handle::neighbours`] and as an event.
+    /// Makes the kernel behave as if a packet for `address` had just left through `interface`. An
+    /// unknown neighbour is solicited at once. A stale one is probed unless its reachability is
+    /// confirmed within `delay_first_probe_time` (5 s). Reachable and permanent entries are
+    /// unaffected. The result appears in [`Handle::neighbours`] and as an event.
     pub fn probe_neighbour(&mut self, interface: u32, address: IpAddr) -> Result<()> {
         let operation = format!("probe the neighbour {address}");
         let question = body(interface, address, 0, 0).0;
@@ -132,8 +132,8 @@ impl Handle {
             Err(error) if error.is_not_found() => NeighbourState::None,
             Err(error) => return Err(error),
         };
-        // Used this way, a permanent neighbour is permanent no longer, and what was known of it
-        // is forgotten (NEIGH_UPDATE_F_USE).
+        // NTF_USE would turn a permanent entry into a non-permanent one and discard its MAC address
+        // (NEIGH_UPDATE_F_USE).
         if matches!(state, NeighbourState::Permanent | NeighbourState::NoArp) {
             return Ok(());
         }
@@ -142,7 +142,7 @@ impl Handle {
     }
 }
 
-/// Reads a neighbour; None for a bridge's entry, or an address that is answered for others.
+/// Parses a neighbour; None for a bridge FDB entry or a proxy entry.
 pub(crate) fn neighbour(body: &[u8]) -> Result<Option<Neighbour>, DecodeError> {
     let [family, ..] = array::<HEADER>(body, 0)?;
     let known = matches!(i32::from(family), libc::AF_INET | libc::AF_INET6);
@@ -187,7 +187,7 @@ mod tests {
                 assert!(handle.neighbours(None).unwrap().contains(&wanted));
                 assert!(handle.neighbours(Some(interface)).unwrap().contains(&wanted));
                 assert!(!handle.neighbours(Some(other)).unwrap().contains(&wanted));
-                // Asking for it changes nothing.
+                // Probing changes nothing.
                 handle.probe_neighbour(interface, address).unwrap();
                 assert!(handle.neighbours(Some(interface)).unwrap().contains(&wanted));
             }

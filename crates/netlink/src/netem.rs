@@ -1,4 +1,4 @@
-//! The kernel's network emulator, tc-netem(8), as an interface's root.
+//! The kernel's network emulator, tc-netem(8), as an interface's root qdisc.
 
 use std::time::Duration;
 
@@ -19,23 +19,24 @@ const TCA_NETEM_LOSS: u16 = 5;
 const TCA_NETEM_LATENCY64: u16 = 10;
 const TCA_NETEM_JITTER64: u16 = 11;
 const NETEM_LOSS_GE: u16 = 2;
-/// The packets that netem holds at once: those on their way are among them, so that it is no queue.
+/// Packets that netem holds at most. Packets in flight count, so the limit is too large to act as a
+/// queue limit.
 const LIMIT: u32 = 1_000_000;
 
-/// What the jitter is in [`replace_netem`]'s table (NETEM_DIST_SCALE).
+/// Table units per unit of jitter in [`replace_netem`] (NETEM_DIST_SCALE).
 pub const NETEM_SPREAD: f64 = 8192.0;
 
-/// Makes netem the interface's root, in place of what is there. It does all of `impairments` but traces,
-/// filters, files of jitter and queue disciplines. Each packet's delay is drawn from `table`, 16,384 entries
-/// at most, in [`NETEM_SPREAD`]ths of the jitter from the mean; where it is empty, evenly from within the
-/// jitter.
+/// Replaces the interface's root qdisc with netem, which applies all of `impairments` except
+/// traces, filters, jitter files and queue disciplines. Each packet's delay is drawn from `table`:
+/// offsets from the mean in units of jitter / [`NETEM_SPREAD`], at most 16,384 entries. An empty
+/// table gives a uniform distribution within the jitter.
 pub fn replace_netem(interface: u32, impairments: &Impairments, table: &[i16]) -> Request {
     let Impairments { delay, jitter, loss, reorder, duplicate, corrupt, .. } = impairments;
     let independent = match loss {
         Loss::Independent(share) => *share,
         Loss::GilbertElliott { .. } => Share::NONE,
     };
-    // struct tc_netem_qopt: latency and jitter of older kernels, limit, loss, gap, duplicate
+    // struct tc_netem_qopt: latency and jitter (for older kernels), limit, loss, gap, duplicate
     let gap = u32::from(*reorder > Share::NONE);
     let words = [0, LIMIT, chance(independent), gap, chance(*duplicate), 0];
     let mut options = Writer(words.iter().flat_map(|word| word.to_ne_bytes()).collect());
@@ -47,14 +48,14 @@ pub fn replace_netem(interface: u32, impairments: &Impairments, table: &[i16]) -
             options.put(TCA_NETEM_DELAY_DIST, &bytes);
         }
     }
-    // struct tc_netem_reorder, tc_netem_corrupt: a probability, and no correlation
+    // struct tc_netem_reorder, tc_netem_corrupt: probability, correlation (none)
     for (kind, share) in [(TCA_NETEM_REORDER, reorder), (TCA_NETEM_CORRUPT, corrupt)] {
         if *share > Share::NONE {
             options.put(kind, &[chance(*share).to_ne_bytes(), [0; 4]].concat());
         }
     }
     if let Loss::GilbertElliott { p, r, bad, good } = loss {
-        // struct tc_netem_gemodel: to bad, to good, what passes in bad, what is lost in good
+        // struct tc_netem_gemodel: p, r, h (delivery in the bad state), k1 (loss in the good state)
         let model = [chance(*p), chance(*r), !chance(*bad), chance(*good)];
         let bytes: Vec<u8> = model.iter().flat_map(|word| word.to_ne_bytes()).collect();
         options.nest(TCA_NETEM_LOSS, |models| {
@@ -66,7 +67,7 @@ pub fn replace_netem(interface: u32, impairments: &Impairments, table: &[i16]) -
     Request::new(libc::RTM_NEWQDISC, CREATE | REPLACE, message.0)
 }
 
-/// Of 2³² throws, how many.
+/// The probability, scaled to 32 bits.
 fn chance(share: Share) -> u32 {
     (share.part() * f64::from(u32::MAX)).round() as u32
 }

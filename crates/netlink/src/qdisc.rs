@@ -1,4 +1,5 @@
-//! Queueing disciplines: a token bucket as an interface's root, and every root's counters.
+//! Queueing disciplines: a token bucket filter as an interface's root, and the counters of every
+//! root.
 
 use model::Bandwidth;
 use netlink_packet_core::DecodeError;
@@ -21,34 +22,34 @@ const TCA_STATS_PKT64: u16 = 8;
 const TC_LINKLAYER_ETHERNET: u8 = 1;
 /// struct tcmsg: family and padding, interface, handle, parent, info
 const HEADER: usize = 20;
-/// 1:0, so that a change finds it.
+/// Handle 1:0 of the root qdisc, by which a change refers to it.
 pub(crate) const HANDLE: u32 = 0x1_0000;
-/// 2:0, of what is below a root, at its 1:1.
+/// Handle 2:0 of the child qdisc, which is attached to the root's class 1:1.
 const BELOW: u32 = 0x2_0000;
-/// A root's handle and parent.
+/// Handle and parent of a root qdisc.
 const ROOT: (u32, u32) = (HANDLE, TC_H_ROOT);
-/// A 64 KiB GSO super-frame with its headers: TBF cuts up what is longer than the bucket, at a
-/// cost in processor time that the simulated link does not have.
+/// A 64 KiB GSO super-frame with its headers. TBF segments frames that are longer than the bucket,
+/// at a cost in CPU time that the simulated link does not have.
 const SUPER_FRAME: u64 = 68 << 10;
 
-/// A token bucket filter: a rate, and a queue in front of it.
+/// A token bucket filter: a rate limit with a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tbf {
-    /// The rate of frames, in layer-2 bits per second.
+    /// The rate, in layer-2 bits per second.
     pub rate: Bandwidth,
-    /// The bucket's depth: what may leave at once.
+    /// The depth of the bucket: the largest burst.
     pub burst_bytes: u32,
-    /// The queue's length; what comes on top of it is dropped.
+    /// The length of the queue. Excess packets are dropped.
     pub limit_bytes: u32,
 }
 
 impl Tbf {
     /// A bucket for `rate` on an interface of `mtu`, and a queue of `limit_bytes`.
     ///
-    /// The bucket holds two frames, and what the rate sends in 1 ms, since softirqs come late by
-    /// about that much and what overflows meanwhile is lost bandwidth. From 280 Mbit/s on, where
-    /// it takes 2 ms at most, it holds a super-frame too, so that fast links need not segment;
-    /// slow ones keep the short bursts of a real link.
+    /// The bucket holds at least two frames and 1 ms of the rate. Softirqs can be late by about
+    /// that much, and tokens that overflow meanwhile are lost bandwidth. From 280 Mbit/s on, where
+    /// a super-frame takes at most 2 ms, the bucket also holds a super-frame, so that fast links
+    /// need not segment. Slower links keep the short bursts of a real link.
     pub fn new(rate: Bandwidth, mtu: u32, limit_bytes: u32) -> Self {
         let per_ms = rate.bytes_per_second() / 1000;
         let frames = 2 * (u64::from(mtu) + wire::ETHERNET as u64);
@@ -57,28 +58,29 @@ impl Tbf {
     }
 }
 
-/// Makes `tbf` the interface's root, in place of what is there.
+/// Replaces the interface's root qdisc with `tbf`.
 pub fn replace_tbf(interface: u32, tbf: &Tbf) -> Request {
     Request::new(libc::RTM_NEWQDISC, CREATE | REPLACE, tbf_message(interface, ROOT, tbf))
 }
 
-/// The same below the interface's root, which lets its packets wait in another discipline: netem.
+/// Attaches `tbf` as a child of the interface's root qdisc (netem), which holds its packets in the
+/// child's queue.
 pub fn replace_tbf_below(interface: u32, tbf: &Tbf) -> Request {
     let below = (BELOW, HANDLE | 1);
     Request::new(libc::RTM_NEWQDISC, CREATE | REPLACE, tbf_message(interface, below, tbf))
 }
 
-/// Changes the root, which must be a token bucket from [`replace_tbf`], and keeps its queue.
+/// Changes the root qdisc, which must be a token bucket from [`replace_tbf`], and keeps its queue.
 pub fn change_tbf(interface: u32, tbf: &Tbf) -> Request {
     Request::new(libc::RTM_NEWQDISC, 0, tbf_message(interface, ROOT, tbf))
 }
 
-/// Deletes the interface's root; the kernel's default takes its place.
+/// Deletes the interface's root qdisc. The kernel's default qdisc replaces it.
 pub fn delete_root(interface: u32) -> Request {
     Request::new(libc::RTM_DELQDISC, 0, header(interface, 0, TC_H_ROOT))
 }
 
-/// Deletes what is below the interface's root, from [`replace_tbf_below`].
+/// Deletes the child of the interface's root qdisc, from [`replace_tbf_below`].
 pub fn delete_below(interface: u32) -> Request {
     Request::new(libc::RTM_DELQDISC, 0, header(interface, 0, HANDLE | 1))
 }
@@ -90,12 +92,12 @@ pub(crate) fn header(interface: u32, handle: u32, parent: u32) -> Vec<u8> {
 
 fn tbf_message(interface: u32, (handle, parent): (u32, u32), tbf: &Tbf) -> Vec<u8> {
     let bytes_per_second = tbf.rate.bytes_per_second();
-    // struct tc_ratespec: cell_log, linklayer, overhead, cell_align, mpu, rate. All ones in the
-    // rate say that TCA_TBF_RATE64 has it.
+    // struct tc_ratespec: cell_log, linklayer, overhead, cell_align, mpu, rate. A rate of all ones
+    // means that TCA_TBF_RATE64 carries it.
     let rate = u32::try_from(bytes_per_second).unwrap_or(u32::MAX);
     let mut parameters = vec![0, TC_LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0];
     parameters.extend_from_slice(&rate.to_ne_bytes());
-    // struct tc_tbf_qopt: rate, no peak rate, limit, buffer (TCA_TBF_BURST has it), mtu
+    // struct tc_tbf_qopt: rate, no peak rate, limit, buffer (TCA_TBF_BURST carries it), mtu
     parameters.extend_from_slice(&[0; 12]);
     for word in [tbf.limit_bytes, 0, 0] {
         parameters.extend_from_slice(&word.to_ne_bytes());
@@ -111,27 +113,27 @@ fn tbf_message(interface: u32, (handle, parent): (u32, u32), tbf: &Tbf) -> Vec<u
     message.0
 }
 
-/// The counters of an interface's root queueing discipline since it was made.
+/// The counters of an interface's root qdisc since its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QdiscStats {
     /// The interface's index.
     pub interface: u32,
-    /// Bytes sent, headers of every segment of a super-frame included.
+    /// Bytes sent, including the headers of every segment of a super-frame.
     pub bytes: u64,
-    /// Packets sent, every segment of a super-frame counted.
+    /// Packets sent; every segment of a super-frame counts.
     pub packets: u64,
     /// Packets dropped; wraps at 2³².
     pub drops: u32,
-    /// Bytes that wait.
+    /// Bytes queued.
     pub backlog_bytes: u32,
-    /// How often a packet had to wait for the rate; wraps at 2³².
+    /// Times a packet had to wait for tokens; wraps at 2³².
     pub overlimits: u32,
-    /// The rate that it shapes to, when it is a token bucket or netem with one.
+    /// The shaping rate, if the root is a token bucket or netem with one as its child.
     pub rate: Option<Bandwidth>,
 }
 
 impl Handle {
-    /// The counters of the root of every interface, in one request.
+    /// The counters of every interface's root qdisc, in one request.
     pub fn qdisc_stats(&mut self) -> Result<Vec<QdiscStats>> {
         let body = header(0, 0, 0);
         let all = self.socket.dump("read the queues' counters", libc::RTM_GETQDISC, &body, read)?;
@@ -146,13 +148,14 @@ impl Handle {
     }
 }
 
-/// A discipline that counts: a root, or the bucket below one, whose rate is the root's.
+/// A qdisc that is counted: a root, or the token bucket below one. The root reports the bucket's
+/// rate.
 struct Seen {
     is_root: bool,
     stats: QdiscStats,
 }
 
-/// Reads the counters; None for a discipline of another kind.
+/// Reads the counters; None for any other qdisc.
 fn read(body: &[u8]) -> Result<Option<Seen>, DecodeError> {
     let parent = u32_at(body, 12)?;
     let is_root = parent == TC_H_ROOT;
@@ -188,7 +191,7 @@ fn read_counters(
                 stats.bytes = u64_at(value, 0)?;
                 stats.packets = u32_at(value, 8)?.into();
             }
-            // Only there once the 32 bits above do not suffice.
+            // Only present once 32 bits do not suffice.
             TCA_STATS_PKT64 => *packets64 = Some(u64_at(value, 0)?),
             // struct gnet_stats_queue: qlen, backlog, drops, requeues, overlimits
             TCA_STATS_QUEUE => {
@@ -202,15 +205,15 @@ fn read_counters(
     Ok(())
 }
 
-/// The rate among a token bucket's options, which the kernel keeps in bytes per second.
+/// The rate in a token bucket's options, which the kernel keeps in bytes per second.
 fn tbf_rate(body: &[u8]) -> Result<Option<Bandwidth>, DecodeError> {
     let mut bytes_per_second = 0;
     for attribute in each(body) {
         let attribute = attribute?;
         match attribute.kind() {
-            // struct tc_tbf_qopt begins with a struct tc_ratespec, whose last word is the rate.
+            // struct tc_tbf_qopt starts with a struct tc_ratespec, which ends with the rate.
             TCA_TBF_PARMS => bytes_per_second = u32_at(attribute.value(), 8)?.into(),
-            // Only there when the rate does not fit into 32 bits.
+            // Only present if the rate does not fit into 32 bits.
             TCA_TBF_RATE64 => {
                 bytes_per_second = u64_at(attribute.value(), 0)?;
                 break;
@@ -255,8 +258,8 @@ mod tests {
             handle.request("tbf", change_tbf(interface, &tbf("40gbit"))).unwrap();
             assert!(show().contains("rate 40Gbit"), "{}", show());
 
-            // 30 datagrams of 1042 bytes on the wire at 80 kbit/s: two leave, 28 fill the queue
-            // of 20 and the rest is dropped.
+            // 30 datagrams of 1042 bytes on the wire at 80 kbit/s: two leave at once, 20 of the
+            // other 28 fit the queue, and the rest is dropped.
             let slow = Tbf { burst_bytes: 3028, limit_bytes: 20 * 1042, ..tbf("80kbit") };
             handle.request("tbf", change_tbf(interface, &slow)).unwrap();
             let address = "10.0.0.2".parse().unwrap();
@@ -266,7 +269,7 @@ mod tests {
             let before = root(&mut handle, interface);
             let socket = std::net::UdpSocket::bind("10.0.0.1:0").unwrap();
             for _ in 0..30 {
-                // The queue's drops come back as errors here, and are counted there.
+                // A drop in the queue is returned as an error here, and is counted.
                 let _ = socket.send_to(&[0; 1000], "10.0.0.2:9");
             }
             let stats = root(&mut handle, interface);

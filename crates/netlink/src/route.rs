@@ -16,54 +16,54 @@ use crate::seg6::Encap;
 use crate::socket::{CREATE, EXCL, REPLACE, bytes};
 use crate::{Error, Handle, MAIN_TABLE, PROTOCOL, Request, Result};
 
-/// What becomes of packets that match a route.
+/// The treatment of packets that match a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RouteKind {
-    /// They go to a next hop.
+    /// Forward to a next hop.
     #[default]
     Unicast,
-    /// They are dropped silently.
+    /// Drop silently.
     Blackhole,
-    /// They are dropped, and the sender is told.
+    /// Drop and send an ICMP error to the source.
     Unreachable,
 }
 
-/// A neighbour, or just the link it is on.
+/// A next hop: a neighbour, or only the link for on-link destinations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NextHop {
-    /// The neighbour; absent when the destinations themselves are on the link. One with a link-local
-    /// address is on the link whatever addresses the interface has.
+    /// The neighbour; absent if the destinations are on-link. A link-local neighbour is on-link
+    /// regardless of the interface's addresses.
     pub via: Option<IpAddr>,
     /// The interface's index.
     pub interface: u32,
 }
 
-/// A route. Table, destination and priority identify it.
+/// A route, identified by table, destination and priority.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Route {
     /// The routing table.
     pub table: u32,
-    /// Which destinations it is for; no bits behind the prefix length.
+    /// The destination prefix, without host bits.
     pub destination: IpNet,
-    /// What becomes of the packets.
+    /// The treatment of packets.
     pub kind: RouteKind,
-    /// The route's originator (`RTPROT_*`).
+    /// The route's protocol ID (`RTPROT_*`).
     pub protocol: u8,
-    /// The route's preference, lower first. For IPv6 the kernel reads 0 as 1024.
+    /// The route's metric; lower values are preferred. For IPv6 the kernel reads 0 as 1024.
     pub priority: u32,
-    /// Where the packets go, spread evenly over several; none unless the kind is unicast.
+    /// The next hops, with equal weights; empty unless the kind is unicast.
     pub next_hops: Vec<NextHop>,
-    /// The MTU towards these destinations; the interface's where absent. Of a route with an
-    /// encapsulation the kernel takes the encapsulation's bytes off this.
+    /// The MTU towards these destinations; the interface's if absent. For a route with an
+    /// encapsulation, the kernel subtracts the encapsulation's overhead from this value.
     pub mtu: Option<u32>,
-    /// The source address that local senders get.
+    /// The source address for locally generated packets.
     pub source: Option<IpAddr>,
-    /// What is done to the packets on the way out.
+    /// The encapsulation or endpoint behaviour applied to the packets.
     pub encap: Option<Encap>,
 }
 
 impl Route {
-    /// Kaido's route to `destination` in the main table, with the kernel's default priority.
+    /// A Kaido route to `destination` in the main table, with the kernel's default priority.
     pub fn new(destination: impl Into<IpNet>, next_hops: Vec<NextHop>) -> Self {
         let destination = destination.into().trunc();
         Self {
@@ -80,27 +80,27 @@ impl Route {
     }
 }
 
-/// Adds a route, unless there is one with its table, destination and priority.
+/// Adds a route. Fails if a route with the same table, destination and priority exists.
 pub fn add_route(route: &Route) -> Request {
     Request::of(libc::RTM_NEWROUTE, CREATE | EXCL, &message(route))
 }
 
-/// Adds a route in place of the one with its table, destination and priority, if there is one,
-/// whatever its originator. A packet meets the old route or the new one, never none: the kernel
-/// swaps them. An IPv6 route loses all its old next hops with it.
+/// Adds a route, or replaces the one with the same table, destination and priority, whatever its
+/// protocol ID. The kernel swaps the routes atomically: every packet sees either the old or the new
+/// one. For an IPv6 route, all old next hops are replaced.
 pub fn replace_route(route: &Route) -> Request {
     Request::of(libc::RTM_NEWROUTE, CREATE | REPLACE, &message(route))
 }
 
-/// Deletes the route with this one's table, destination, priority and originator.
+/// Deletes the route with the same table, destination, priority and protocol ID.
 pub fn delete_route(route: &Route) -> Request {
     let mut message = identity(route);
-    // "Whatever its scope": the scope of an IPv4 route would have to match otherwise.
+    // RT_SCOPE_NOWHERE matches any scope. Otherwise the scope of an IPv4 route would have to match.
     message.header.scope = RouteScope::NoWhere;
     Request::of(libc::RTM_DELROUTE, 0, &message)
 }
 
-/// What all three requests share.
+/// The part common to all three requests.
 fn identity(route: &Route) -> RouteMessage {
     let mut message = RouteMessage::default();
     let header = &mut message.header;
@@ -130,8 +130,8 @@ fn message(route: &Route) -> RouteMessage {
     let attributes = &mut message.attributes;
     let encap = |attributes: &mut Vec<RouteAttribute>| {
         if let Some(encap) = &route.encap {
-            // As bytes: netlink-packet-route lacks flavours and counters, and takes a TLV for a
-            // segment.
+            // Written as bytes: netlink-packet-route lacks flavors and counters, and mistakes a TLV
+            // for a segment.
             let other = |kind, value| RouteAttribute::Other(DefaultNla::new(kind, value));
             attributes.push(other(RTA_ENCAP | NLA_F_NESTED, encap.to_attributes()));
             attributes.push(other(RTA_ENCAP_TYPE, encap.kind().to_ne_bytes().to_vec()));
@@ -165,7 +165,7 @@ fn message(route: &Route) -> RouteMessage {
     message
 }
 
-/// RTA_GATEWAY, or RTA_VIA for an IPv4 route over an IPv6 neighbour.
+/// RTA_GATEWAY, or RTA_VIA for an IPv4 route with an IPv6 next hop.
 fn gateway(via: IpAddr, ipv4: bool) -> RouteAttribute {
     match via {
         IpAddr::V6(via) if ipv4 => RouteAttribute::Via(RouteVia::Inet6(via)),
@@ -181,9 +181,9 @@ fn family(net: &IpNet) -> AddressFamily {
 }
 
 impl Handle {
-    /// The unicast, blackhole and unreachable routes of both families, of one table and one
-    /// originator where given. A route with what [`Route`] cannot express is left out: another
-    /// kind of tunnel, next hops with different segment lists, one that is for some sources only.
+    /// The unicast, blackhole and unreachable routes of both families, optionally of one table or
+    /// protocol ID. Routes that [`Route`] cannot express are omitted: other tunnel types, next hops
+    /// with different segment lists, source-specific routes.
     pub fn routes(&mut self, table: Option<u32>, protocol: Option<u8>) -> Result<Vec<Route>> {
         let mut routes = Vec::new();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
@@ -201,7 +201,7 @@ impl Handle {
             let kind = libc::RTM_GETROUTE;
             match self.socket.dump("list the routes", kind, &bytes(&message), wanted) {
                 Ok(found) => routes.extend(found),
-                // A table that has never had a route is no table yet.
+                // A table that has never had a route does not exist yet.
                 Err(error) if table.is_some() && error.errno() == Some(Errno::ENOENT) => {}
                 Err(error) => return Err(error),
             }
@@ -209,8 +209,8 @@ impl Handle {
         Ok(routes)
     }
 
-    /// All routes that [`Route`] can express, and whether there is one, expressed or not, that makes
-    /// a packet's way depend on more than its destination.
+    /// All routes that [`Route`] can express, and a flag for routes, expressible or not, that
+    /// forward by more than the destination.
     pub fn all_routes(&mut self) -> Result<RouteList> {
         let mut list = RouteList::default();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
@@ -227,7 +227,7 @@ impl Handle {
         Ok(list)
     }
 
-    /// Where a packet to `destination` would go; None when it would go nowhere beyond this
+    /// Looks up the next hop of a packet to `destination`; None if the packet would not leave this
     /// namespace.
     pub fn next_hop(&mut self, destination: IpAddr) -> Result<Option<NextHop>> {
         let mut message = RouteMessage::default();
@@ -239,7 +239,7 @@ impl Handle {
         match self.socket.get(&operation, libc::RTM_GETROUTE, &bytes(&message), read) {
             Ok(route) => Ok(route.and_then(|route| route.next_hops.first().copied())),
             Err(Error::Kernel { errno: Errno::ENETUNREACH | Errno::EHOSTUNREACH, .. }) => Ok(None),
-            // IPv4's answers for a blackhole and a prohibition.
+            // The IPv4 errors for blackhole and prohibit routes.
             Err(Error::Kernel { errno: Errno::EINVAL | Errno::EACCES, .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -251,8 +251,8 @@ impl Handle {
 pub struct RouteList {
     /// The routes.
     pub routes: Vec<Route>,
-    /// Whether there is a route by source or type of service, or one with several next hops, among
-    /// which a packet's flow chooses.
+    /// True if a route is specific to a source or TOS, or has several next hops, so that the flow
+    /// selects the path.
     pub by_more: bool,
 }
 
@@ -273,13 +273,13 @@ const RTA_ENCAP_TYPE: u16 = 21;
 const RTA_ENCAP: u16 = 22;
 const RTA_NH_ID: u16 = 30;
 const RTAX_MTU: u16 = 2;
-/// struct rtmsg: family, lengths of destination and source, TOS, table, originator, scope, type,
-/// and 32 bits of flags.
+/// struct rtmsg: family, lengths of destination and source, TOS, table, protocol, scope, type, and
+/// 32 bits of flags.
 const HEADER: usize = 12;
-/// struct rtnexthop: length (u16), flags, weight, interface (u32), and its attributes.
+/// struct rtnexthop: length (u16), flags, weight, interface (u32), then attributes.
 const HOP_HEADER: usize = 8;
 
-/// Whether packets to one destination may go different ways by this route.
+/// Returns true if this route can send packets to one destination over different paths.
 fn depends_on_more(body: &[u8]) -> Result<bool, DecodeError> {
     let [_, _, source_length, tos] = array(body, 0)?;
     let (mut several, mut group, mut interface) = (false, false, false);
@@ -291,20 +291,19 @@ fn depends_on_more(body: &[u8]) -> Result<bool, DecodeError> {
             _ => {}
         }
     }
-    // Of a group of next hops the kernel may show the number alone.
+    // For a nexthop group, the kernel may report only its ID.
     Ok(source_length != 0 || tos != 0 || several || group && !interface)
 }
 
-/// Reads a route of a table; None for one that [`Route`] cannot express.
+/// Parses a table entry; None if [`Route`] cannot express it.
 pub(crate) fn route(body: &[u8]) -> Result<Option<Route>, DecodeError> {
     let [_, _, source_length, tos] = array(body, 0)?;
-    // Only for some sources, or one type of service: not for all packets to the destination.
+    // Source-specific or TOS routes do not cover all packets to the destination.
     if source_length != 0 || tos != 0 { Ok(None) } else { read(body) }
 }
 
-/// Reads a route, or the answer to a look-up, which names the source of the packet asked for.
-/// From the bytes, because tables are long: an allocation for every attribute would be most of the
-/// work.
+/// Parses a route, or the reply to a lookup, which contains the source address of the query. Works
+/// on raw bytes because tables are long: allocating each attribute would dominate the run time.
 fn read(body: &[u8]) -> Result<Option<Route>, DecodeError> {
     let [family, length, _, _, table, protocol, _, kind] = array(body, 0)?;
     let kind = match kind {
@@ -352,7 +351,7 @@ fn read(body: &[u8]) -> Result<Option<Route>, DecodeError> {
                         hop.read(attribute.kind(), attribute.value())?;
                     }
                     let Some((hop, its_encap)) = hop.finish() else { return Ok(None) };
-                    // One encapsulation for all is what a route has here.
+                    // A [`Route`] has one encapsulation for all next hops.
                     if !next_hops.is_empty() && its_encap != encap {
                         return Ok(None);
                     }
@@ -367,7 +366,7 @@ fn read(body: &[u8]) -> Result<Option<Route>, DecodeError> {
     let Some((hop, its_encap)) = only.finish() else { return Ok(None) };
     encap = encap.or(its_encap);
     if kind != RouteKind::Unicast {
-        // IPv6 shows them as being on the loopback interface.
+        // IPv6 reports these routes with the loopback interface.
         next_hops.clear();
     } else if hop.interface != 0 {
         next_hops.push(hop);
@@ -377,7 +376,7 @@ fn read(body: &[u8]) -> Result<Option<Route>, DecodeError> {
     Ok(Some(Route { table, destination, kind, protocol, priority, next_hops, mtu, source, encap }))
 }
 
-/// A next hop's attributes, in whatever order they come.
+/// Collects a next hop's attributes, in any order.
 #[derive(Default)]
 struct Hop {
     via: Option<IpAddr>,
@@ -391,7 +390,7 @@ impl Hop {
     fn read(&mut self, kind: u16, value: &[u8]) -> Result<(), DecodeError> {
         match kind {
             RTA_GATEWAY => self.via = Some(address(value)?),
-            // An IPv4 route over an IPv6 neighbour.
+            // An IPv4 route with an IPv6 next hop.
             RTA_VIA => match i32::from(u16::from_ne_bytes(array(value, 0)?)) {
                 libc::AF_INET6 => self.via = Some(address(after(value, 2)?)?),
                 _ => self.strange = true,
@@ -404,7 +403,7 @@ impl Hop {
         Ok(())
     }
 
-    /// None for what [`NextHop`] and [`Encap`] cannot express.
+    /// The next hop; None if [`NextHop`] and [`Encap`] cannot express it.
     fn finish(self) -> Option<(NextHop, Option<Encap>)> {
         let hop = NextHop { via: self.via, interface: self.interface };
         match (self.encap_kind, self.encap) {
@@ -415,7 +414,7 @@ impl Hop {
     }
 }
 
-/// An address, whose family its length tells.
+/// An address; its length determines the family.
 pub(crate) fn address(bytes: &[u8]) -> Result<IpAddr, DecodeError> {
     match bytes.len() {
         4 => array::<4>(bytes, 0).map(IpAddr::from),

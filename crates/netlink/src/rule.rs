@@ -1,4 +1,4 @@
-//! Policy rules: packets of a flow look their route up in a table of their own.
+//! Policy rules: packets of a flow are routed by a separate table.
 
 use std::net::IpAddr;
 
@@ -12,30 +12,30 @@ use crate::attribute::{after, array, each, u32_at};
 use crate::socket::{CREATE, bytes};
 use crate::{Error, FUNCTIONS, Handle, MAIN_TABLE, PROTOCOL, Request, Result, SLOW_PATH};
 
-/// FRA_DSCP (linux/fib_rules.h): the code point's six bits, since Linux 6.13.
+/// FRA_DSCP (linux/fib_rules.h): the six bits of the code point, since Linux 6.13.
 const FRA_DSCP: u16 = 25;
 const DSCP_SINCE: (u32, u32) = (6, 13);
 
-/// Packets of `flow` are looked up in `table`.
+/// A rule that looks up the packets of `flow` in `table`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rule {
-    /// The rule's place: lower ones are asked first.
+    /// The rule's priority; lower values are evaluated first.
     pub priority: u32,
-    /// The table to look in; where it has no route, the next rule is asked.
+    /// The table to look up. If it has no route, evaluation continues with the next rule.
     pub table: u32,
-    /// The rule's originator (`RTPROT_*`).
+    /// The rule's protocol ID (`RTPROT_*`).
     pub protocol: u8,
-    /// The packets.
+    /// The packets that match.
     pub flow: Flow,
 }
 
-/// Adds a rule, behind those of the same priority, even if there is one like it: the kernel can
-/// be asked to refuse it, but then it takes a new rule for every destination to be there already if one for 10.0.0.0/8 is.
-/// See [`Handle::rules`].
+/// Adds a rule after those of the same priority, even if an equal one exists. The kernel can be
+/// asked to refuse duplicates (NLM_F_EXCL), but then it takes a new rule for all destinations for a
+/// duplicate of an existing rule for 10.0.0.0/8. See [`Handle::rules`].
 pub fn add_rule(rule: &Rule) -> Result<Request> {
     if rule.flow.dscp.is_some() {
-        // An older kernel skips the attribute that it does not know, and would steer packets of
-        // every code point: so the version is asked first, not the kernel's answer.
+        // An older kernel ignores the unknown attribute and would steer packets of every code
+        // point. So check the version first; the kernel's reply does not show the difference.
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease")
             .map_err(|source| Error::io("read the kernel's version", source))?;
         if !matches_dscp(&release) {
@@ -45,9 +45,9 @@ pub fn add_rule(rule: &Rule) -> Result<Request> {
     Ok(Request::of(libc::RTM_NEWRULE, CREATE, &message(rule)))
 }
 
-/// Deletes a rule. To the kernel, what the rule does not match on may be anything: of several
-/// that fit, it takes the first. So delete front to back, as [`Handle::rules`] lists them, or
-/// look which one went.
+/// Deletes a rule. The kernel treats selectors that the request omits as wildcards and deletes the
+/// first rule that matches. So delete rules in the order of [`Handle::rules`], or check afterwards
+/// which rule was deleted.
 pub fn delete_rule(rule: &Rule) -> Request {
     Request::of(libc::RTM_DELRULE, 0, &message(rule))
 }
@@ -67,7 +67,7 @@ fn message(rule: &Rule) -> RuleMessage {
     attributes.push(RuleAttribute::Priority(rule.priority));
     attributes.push(RuleAttribute::Table(rule.table));
     attributes.push(RuleAttribute::Protocol(rule.protocol.into()));
-    // An address of no bits is no condition, and the kernel refuses it.
+    // A zero-length prefix is not a selector, and the kernel rejects it.
     if dst.prefix_len() > 0 {
         message.header.dst_len = dst.prefix_len();
         attributes.push(RuleAttribute::Destination(dst.network()));
@@ -90,8 +90,8 @@ fn message(rule: &Rule) -> RuleMessage {
 }
 
 impl Handle {
-    /// The rules of one originator, of both families, in the order in which they are asked.
-    /// A rule that a [`Rule`] cannot express is left out.
+    /// The rules of one protocol ID, of both families, in evaluation order. Rules that a [`Rule`]
+    /// cannot express are omitted.
     pub fn rules(&mut self, protocol: u8) -> Result<Vec<Rule>> {
         let mut rules = Vec::new();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
@@ -106,7 +106,7 @@ impl Handle {
 }
 
 impl Handle {
-    /// Who, beside the kernel itself, has a say in which table a packet's route is looked up in.
+    /// The owners of rules, other than the kernel, that select the table for a packet's route.
     pub fn rule_owners(&mut self) -> Result<RuleOwners> {
         let mut owners = RuleOwners::default();
         for family in [AddressFamily::Inet, AddressFamily::Inet6] {
@@ -124,30 +124,31 @@ impl Handle {
     }
 }
 
-/// Who has policy rules.
+/// The owners of policy rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RuleOwners {
-    /// Kaido: rules with its [`PROTOCOL`].
+    /// True if a rule has Kaido's [`PROTOCOL`].
     pub own: bool,
-    /// Somebody else: a rule that is neither Kaido's nor one that the kernel has by itself (local,
-    /// main, default, and l3mdev for VRFs), or the rule for the local or the main table gone. The
-    /// local table's rule may be behind l3mdev's, where the kernel's manual for VRFs puts it.
+    /// True if a rule is neither Kaido's nor one of the kernel's default rules (local, main,
+    /// default, and l3mdev for VRFs), or if the rule for the local or the main table is missing.
+    /// The local table's rule may come after l3mdev's, where the kernel's VRF documentation places
+    /// it.
     pub others: bool,
 }
 
-/// Whose a rule is.
+/// The owner of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// The kernel's, to the local table.
+    /// The kernel's, for the local table.
     Local,
-    /// The kernel's, to the main table.
+    /// The kernel's, for the main table.
     Main,
-    /// The kernel's: the default table's, or l3mdev. Or one by interface, or for all packets, for the
-    /// [`SLOW_PATH`] or for [`FUNCTIONS`].
+    /// The kernel's, for the default table or l3mdev. Also a rule of the [`SLOW_PATH`] or of
+    /// [`FUNCTIONS`], which selects by interface or matches all packets.
     Kernel,
     /// Kaido's.
     Own,
-    /// Somebody else's.
+    /// Another owner.
     Other,
 }
 
@@ -160,10 +161,10 @@ const FRA_L3MDEV: u16 = 19;
 const FRA_PROTOCOL: u16 = 21;
 const FR_ACT_TO_TBL: u8 = 1;
 const FIB_RULE_INVERT: u32 = 2;
-/// struct fib_rule_hdr: family, prefix lengths, TOS, table, two reserved bytes, action, flags.
+/// struct fib_rule_hdr: family, prefix lengths, TOS, table, two reserved bytes, action, flags
 const HEADER: usize = 12;
 
-/// Reads whose a rule is. Any condition that is not known here makes it somebody else's.
+/// Parses a rule's owner. A rule with an unknown selector belongs to another owner.
 fn owner(body: &[u8]) -> Result<Owner, DecodeError> {
     let [_, dst, src, tos, table, _, _, action] = array(body, 0)?;
     let (mut table, mut priority, mut protocol) = (u32::from(table), 0, 0);
@@ -177,7 +178,7 @@ fn owner(body: &[u8]) -> Result<Owner, DecodeError> {
             FRA_TABLE => table = u32_at(value, 0)?,
             FRA_PROTOCOL => [protocol] = array(value, 0)?,
             FRA_L3MDEV => l3mdev = array(value, 0)? != [0],
-            // The kernel lists "suppress nothing" as all ones.
+            // The kernel reports "suppress nothing" as all ones.
             FRA_SUPPRESS_PREFIXLEN => plain &= u32_at(value, 0)? == u32::MAX,
             FRA_PAD => {}
             _ => plain = false,
@@ -185,7 +186,7 @@ fn owner(body: &[u8]) -> Result<Owner, DecodeError> {
     }
     Ok(match (priority, table, l3mdev) {
         _ if protocol == PROTOCOL => Owner::Own,
-        // By interface, of which every look-up has one, or for all packets.
+        // A selector by interface, which every lookup has, or a match on all packets.
         _ if protocol == SLOW_PATH || protocol == FUNCTIONS => Owner::Kernel,
         _ if !plain => Owner::Other,
         (0 | 32765, 255, false) => Owner::Local,
@@ -195,7 +196,7 @@ fn owner(body: &[u8]) -> Result<Owner, DecodeError> {
     })
 }
 
-/// Reads a rule; None for one that [`Rule`] cannot express.
+/// Parses a rule; None if [`Rule`] cannot express it.
 fn read(body: &[u8]) -> Result<Option<Rule>, DecodeError> {
     let message = RuleMessage::parse(body)?;
     let header = &message.header;
@@ -241,7 +242,7 @@ fn read(body: &[u8]) -> Result<Option<Rule>, DecodeError> {
                     flow.dscp = Dscp::try_from(value[0]).ok();
                 }
             }
-            // Conditions that a flow does not have.
+            // Selectors that a flow does not have.
             RuleAttribute::Iifname(_)
             | RuleAttribute::Oifname(_)
             | RuleAttribute::FwMark(_)
@@ -324,7 +325,8 @@ mod tests {
                 ),
                 "{shown}"
             );
-            // Front to back each rule is the first that fits itself: see delete_rule.
+            // In list order, each rule is the first one that its own selectors match: see
+            // delete_rule.
             for rule in &wanted {
                 assert_eq!(handle.rules(PROTOCOL).unwrap().first(), Some(rule));
                 handle.request("delete", delete_rule(rule)).unwrap();
@@ -399,7 +401,7 @@ mod tests {
                 };
                 handle.request("rule", request).unwrap();
                 output("ip", &format!("{family} route add {destination} dev lo table 7000"));
-                // EF is 46: 0xb8 in the byte that it shares with ECN.
+                // EF is 46: 0xb8 in the byte that DSCP shares with ECN.
                 let get = |dsfield: &str| {
                     let arguments = [family, "route", "get", to, "dsfield", dsfield];
                     let output = std::process::Command::new("ip").args(arguments).output();

@@ -1,5 +1,5 @@
-//! SRv6 in the kernel: what a headend pushes (RFC 8986 section 5), what an endpoint does
-//! (section 4), and the outer source address.
+//! SRv6 in the kernel: headend behaviours (RFC 8986 section 5), endpoint behaviours (section 4),
+//! and the outer source address.
 
 mod endpoint;
 mod headend;
@@ -18,34 +18,34 @@ pub use headend::Mode;
 const LWTUNNEL_ENCAP_SEG6: u16 = 5;
 const LWTUNNEL_ENCAP_SEG6_LOCAL: u16 = 7;
 
-/// What a route does to a packet besides forwarding it.
+/// The SRv6 encapsulation (lightweight tunnel) of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Encap {
-    /// The headend's part: a segment routing header, mostly behind an outer IPv6 header.
+    /// A headend behaviour: pushes an SRH, usually together with an outer IPv6 header.
     Seg6 {
-        /// Which form.
+        /// The encapsulation mode.
         mode: Mode,
-        /// The segments, the first to visit first.
+        /// The segment list, in the order of visits.
         segments: SegmentList,
     },
-    /// The endpoint's part, on a route to the SID.
+    /// An endpoint behaviour, on a route to its SID.
     Seg6Local {
-        /// What is done.
+        /// The behaviour.
         behavior: Behavior,
-        /// Variations of it.
+        /// Its flavors.
         flavors: Flavors,
-        /// Whether the kernel counts the SID's packets (`count` to `ip route`).
+        /// Enables the kernel's per-SID packet counters (`count` in `ip route`).
         counters: bool,
     },
 }
 
 impl Encap {
-    /// The endpoint's part without flavours or counters.
+    /// An endpoint behaviour without flavors or counters.
     pub fn local(behavior: Behavior) -> Self {
         Self::Seg6Local { behavior, flavors: Flavors::default(), counters: false }
     }
 
-    /// RTA_ENCAP_TYPE's value.
+    /// The value of RTA_ENCAP_TYPE.
     pub(crate) fn kind(&self) -> u16 {
         match self {
             Self::Seg6 { .. } => LWTUNNEL_ENCAP_SEG6,
@@ -53,7 +53,7 @@ impl Encap {
         }
     }
 
-    /// The attributes inside RTA_ENCAP.
+    /// The attributes nested in RTA_ENCAP.
     pub(crate) fn to_attributes(&self) -> Vec<u8> {
         match self {
             Self::Seg6 { mode, segments } => headend::write(*mode, segments),
@@ -63,7 +63,8 @@ impl Encap {
         }
     }
 
-    /// None for what this crate never makes: another kind of tunnel, a header with TLVs.
+    /// Parses the attributes. None for encapsulations that this crate never creates: other tunnel
+    /// types, an SRH with TLVs.
     pub(crate) fn from_attributes(kind: u16, attributes: &[u8]) -> Option<Self> {
         match kind {
             LWTUNNEL_ENCAP_SEG6 => {
@@ -87,15 +88,15 @@ const SEG6_CMD_GET_TUNSRC: u8 = 4;
 const SEG6_ATTR_DST: u16 = 1;
 
 impl GenericHandle {
-    /// Sets the source address of every outer header that this namespace pushes. Without it the
-    /// kernel picks one per packet, which costs a look-up and depends on the interface.
+    /// Sets the source address of all outer headers pushed in this namespace. Without it, the
+    /// kernel selects one per packet, which costs a lookup and depends on the interface.
     pub fn set_tunnel_source(&mut self, source: Ipv6Addr) -> Result<()> {
         let mut body = Writer::default();
         body.put(SEG6_ATTR_DST, &source.octets());
         self.call("SEG6", SEG6_CMD_SET_TUNSRC, &body, &format!("set the tunnel source {source}"))
     }
 
-    /// The source address of outer headers; `::` when the kernel picks one.
+    /// The source address of outer headers; `::` if the kernel selects it per packet.
     pub fn tunnel_source(&mut self) -> Result<Ipv6Addr> {
         let body = Writer::default();
         self.query("SEG6", SEG6_CMD_GET_TUNSRC, &body, "read the tunnel source", |attributes| {

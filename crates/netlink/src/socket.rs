@@ -27,24 +27,24 @@ const DUMP_INTR: u16 = libc::NLM_F_DUMP_INTR as u16;
 const CAPPED: u16 = libc::NLM_F_CAPPED as u16;
 const ACK_TLVS: u16 = libc::NLM_F_ACK_TLVS as u16;
 
-/// How often a dump that the kernel calls inconsistent is repeated.
+/// Attempts at a dump that the kernel reports as inconsistent.
 const DUMP_ATTEMPTS: u32 = 16;
 /// Bytes and requests in one send. Only failures and the last request are acknowledged, and this
-/// many acknowledgements fit into the smallest default receive buffer.
+/// number of ACKs fits into the smallest default receive buffer.
 const SEND_BYTES: usize = 64 << 10;
 const SEND_REQUESTS: usize = 128;
 const RECEIVE_BYTES: usize = 64 << 10;
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// One change that the kernel is asked for.
+/// A change requested from the kernel.
 #[derive(Debug)]
 pub struct Request {
     pub(crate) kind: u16,
     pub(crate) flags: u16,
     pub(crate) body: Vec<u8>,
-    /// An error that means the wish is fulfilled already.
+    /// Errors that this request ignores.
     tolerated: Tolerated,
-    /// Namespaces that the body names by number and that must stay open until it is sent.
+    /// Namespaces that the body refers to by descriptor; they stay open until the request is sent.
     pub(crate) namespaces: Vec<Arc<OwnedFd>>,
 }
 
@@ -57,20 +57,20 @@ impl Request {
         Self::new(kind, flags, bytes(message))
     }
 
-    /// Takes `errno` for success: EEXIST for "add, unless it is there".
+    /// Treats `errno` as success: EEXIST for "create if missing".
     pub fn tolerate(mut self, errno: Errno) -> Self {
         self.tolerated = Tolerated::One(errno);
         self
     }
 
-    /// Takes every refusal for success: where what is there afterwards is looked at.
+    /// Treats every error as success, for callers that check the result themselves.
     pub fn tolerate_any(mut self) -> Self {
         self.tolerated = Tolerated::Any;
         self
     }
 }
 
-/// Which refusals of a request are none.
+/// Errors that a request ignores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tolerated {
     Nothing,
@@ -84,14 +84,14 @@ impl Tolerated {
     }
 }
 
-/// A message's bytes.
+/// The bytes of a message.
 pub(crate) fn bytes(message: &impl Emitable) -> Vec<u8> {
     let mut body = vec![0; message.buffer_len()];
     message.emit(&mut body);
     body
 }
 
-/// Requests that go to the kernel together, each with the words that an error will carry.
+/// Requests that are sent to the kernel together, each with the label that its error carries.
 #[derive(Debug, Default)]
 pub struct Batch(Vec<(String, Request)>);
 
@@ -101,24 +101,24 @@ impl Batch {
         Self::default()
     }
 
-    /// Appends `request`; `label` says what it is, such as `route fd00:0:1::/48 on r1`.
+    /// Appends `request`; `label` describes it in errors, such as `route fd00:0:1::/48 on r1`.
     pub fn push(&mut self, label: impl Into<String>, request: Request) -> &mut Self {
         self.0.push((label.into(), request));
         self
     }
 
-    /// How many requests wait.
+    /// The number of pending requests.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether nothing waits.
+    /// Returns true if there are no pending requests.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// One message of an answer.
+/// One message of a reply.
 pub(crate) struct Answer<'a> {
     pub(crate) kind: u16,
     pub(crate) flags: u16,
@@ -126,7 +126,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// Splits what one receive brought into its messages.
+/// Splits a received datagram into its messages.
 pub(crate) fn answers(bytes: &[u8]) -> impl Iterator<Item = Answer<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -144,13 +144,15 @@ pub(crate) fn answers(bytes: &[u8]) -> impl Iterator<Item = Answer<'_>> {
     })
 }
 
-/// What an NLMSG_ERROR or NLMSG_DONE says: nothing, or the error and the kernel's sentence.
+/// The result in an NLMSG_ERROR or NLMSG_DONE: None for success, or the error number and the
+/// kernel's message.
 fn verdict(answer: &Answer<'_>) -> Option<(Errno, Option<String>)> {
     let code = u32_at(answer.body, 0).unwrap_or(0) as i32;
     if code == 0 {
         return None;
     }
-    // The refused request's header follows, and unless "capped" its body; then attributes.
+    // The header of the failed request follows and, unless the ACK is capped, its body; then
+    // attributes.
     let skip = match answer.kind {
         NLMSG_DONE => 4,
         _ if answer.flags & CAPPED != 0 => 4 + HEADER,
@@ -164,7 +166,7 @@ fn verdict(answer: &Answer<'_>) -> Option<(Errno, Option<String>)> {
     Some((Errno::from_raw(-code), message))
 }
 
-/// A socket of one netlink protocol in one namespace.
+/// A socket for one netlink protocol in one namespace.
 #[derive(Debug)]
 pub(crate) struct Socket {
     inner: netlink_sys::Socket,
@@ -179,17 +181,17 @@ impl Socket {
         let mut inner = netlink_sys::Socket::new(protocol).map_err(failed)?;
         // SAFETY: `inner` owns the descriptor and outlives this function.
         let fd = unsafe { BorrowedFd::borrow_raw(inner.as_raw_fd()) };
-        // Without privilege the default sizes stay; SEND_REQUESTS fits them.
+        // Without privilege the default sizes remain, and SEND_REQUESTS fits them.
         let _ = setsockopt(&fd, sockopt::RcvBufForce, &SOCKET_BUFFER);
         let _ = setsockopt(&fd, sockopt::SndBufForce, &SOCKET_BUFFER);
-        // The kernel answers within the send; waiting this long means that an answer was lost.
+        // The kernel replies within the send. A timeout means that a reply was lost.
         setsockopt(&fd, sockopt::ReceiveTimeout, &TimeVal::seconds(20))
             .map_err(|errno| failed(errno.into()))?;
         inner.bind_auto().map_err(failed)?;
         inner.connect(&SocketAddr::new(0, 0)).map_err(failed)?;
         inner.set_ext_ack(true).map_err(failed)?;
         inner.set_cap_ack(true).map_err(failed)?;
-        // Linux 4.20: without it a dump is not filtered by the kernel.
+        // Linux 4.20 and later. Without it the kernel does not filter dumps.
         inner.set_netlink_get_strict_chk(true).map_err(failed)?;
         Ok(Self { inner, sequence: 0, buffer: vec![0; RECEIVE_BYTES] })
     }
@@ -223,8 +225,8 @@ impl Socket {
         }
     }
 
-    /// Sends `requests` and returns the first failure. Requests behind a failed one may have been
-    /// carried out.
+    /// Sends `requests` and returns the first failure. Requests after a failed one may have been
+    /// executed.
     pub(crate) fn commit(&mut self, requests: &[(String, Request)]) -> Result<()> {
         let mut rest = requests;
         while !rest.is_empty() {
@@ -241,13 +243,13 @@ impl Socket {
         Ok(())
     }
 
-    /// One send of a batch.
+    /// Sends one chunk of a batch and collects its ACKs.
     fn round(&mut self, requests: &[(String, Request)]) -> Result<()> {
         let mut out = Vec::new();
         let first = self.sequence.wrapping_add(1);
         for (index, (_, request)) in requests.iter().enumerate() {
-            // Only the last one is acknowledged: the kernel works through them in order, and
-            // reports each failure on the way.
+            // Request an ACK for the last one only: the kernel executes requests in order and
+            // reports each failure as it happens.
             let ack = if index + 1 == requests.len() { ACK } else { 0 };
             self.append(&mut out, request.kind, request.flags | REQUEST | ack, &request.body);
         }
@@ -257,7 +259,7 @@ impl Socket {
             let length = self.receive(&requests[0].0)?;
             for answer in answers(&self.buffer[..length]) {
                 let index = answer.sequence.wrapping_sub(first) as usize;
-                // Echoes and leftovers of an interrupted call are not ours.
+                // Skip echoes and the remains of an interrupted call.
                 let Some((label, request)) = requests.get(index) else { continue };
                 if answer.kind != NLMSG_ERROR {
                     continue;
@@ -275,7 +277,7 @@ impl Socket {
         }
     }
 
-    /// Asks for one object; `read` gets its message.
+    /// Requests one object; `read` parses its message.
     pub(crate) fn get<T>(
         &mut self,
         operation: &str,
@@ -306,7 +308,7 @@ impl Socket {
         }
     }
 
-    /// Asks for a table; `read` gets each entry, and says None of those that are not wanted.
+    /// Dumps a table; `read` parses each entry, and returns None for entries to skip.
     pub(crate) fn dump<T>(
         &mut self,
         operation: &str,
@@ -322,7 +324,7 @@ impl Socket {
         Err(Error::Unstable { operation: operation.into(), attempts: DUMP_ATTEMPTS })
     }
 
-    /// One attempt at a dump; None when the table changed meanwhile.
+    /// One attempt at a dump; None if the table changed during it.
     fn dump_once<T>(
         &mut self,
         operation: &str,
@@ -360,15 +362,16 @@ impl Socket {
     }
 }
 
-/// The kernel's links, addresses, routes, rules, neighbours and queueing disciplines in one
-/// namespace.
+/// A netlink handle on the links, addresses, routes, rules, neighbours and queueing disciplines of
+/// one namespace.
 #[derive(Debug)]
 pub struct Handle {
     pub(crate) socket: Socket,
 }
 
 impl Handle {
-    /// A handle on the calling thread's namespace. It stays there, wherever the handle goes.
+    /// A handle on the calling thread's namespace. It stays in that namespace even if the handle
+    /// moves to another thread.
     pub fn new() -> Result<Self> {
         Ok(Self { socket: Socket::open(NETLINK_ROUTE)? })
     }
@@ -378,13 +381,13 @@ impl Handle {
         namespace.run(Self::new)?
     }
 
-    /// Carries out one request; `label` says in an error what it was.
+    /// Executes one request; `label` describes it in an error.
     pub fn request(&mut self, label: impl Into<String>, request: Request) -> Result<()> {
         self.socket.commit(&[(label.into(), request)])
     }
 
-    /// Carries out the whole batch, in order, and returns the first failure. Requests behind a
-    /// failed one may have been carried out.
+    /// Executes the whole batch in order and returns the first failure. Requests after a failed one
+    /// may have been executed.
     pub fn commit(&mut self, batch: Batch) -> Result<()> {
         self.socket.commit(&batch.0)
     }

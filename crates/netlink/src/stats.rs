@@ -1,17 +1,17 @@
-//! One sample of every interface: its own counters and its queue's.
+//! A sample of the counters of every interface and its queue.
 
 use model::Bandwidth;
 
 use crate::{Handle, Result};
 
-/// What an interface has sent, received and lost since it was made.
+/// An interface's counters since its creation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sample {
     /// The interface's index.
     pub interface: u32,
     /// The interface's name.
     pub name: String,
-    /// Whether the interface is up and its other end, too.
+    /// True if both the interface and its peer are up.
     pub carrier: bool,
     /// Bytes sent, Ethernet header included.
     pub tx_bytes: u64,
@@ -21,16 +21,16 @@ pub struct Sample {
     pub rx_bytes: u64,
     /// Packets received.
     pub rx_packets: u64,
-    /// Packets that were to be sent and were dropped, by the queue or by the interface.
+    /// Outgoing packets that the queue or the interface dropped.
     pub drops: u64,
-    /// Bytes that wait in the queue.
+    /// Bytes queued.
     pub backlog_bytes: u64,
-    /// The rate that the queue shapes to, if it does.
+    /// The shaping rate of the queue, if it shapes.
     pub rate: Option<Bandwidth>,
 }
 
 impl Handle {
-    /// Samples all interfaces but the loopback, by index, in two requests.
+    /// Samples all interfaces except the loopback, by index, in two requests.
     pub fn samples(&mut self) -> Result<Vec<Sample>> {
         let (links, queues) = (self.links()?, self.qdisc_stats()?);
         let loopback = 1;
@@ -44,10 +44,10 @@ impl Handle {
                     interface: link.index,
                     name: link.name,
                     carrier: link.up && link.carrier,
-                    // A veth counts the headers of a GSO super-frame once, the queue
-                    // (qdisc_pkt_len) once for every segment that it stands for, as a wire would.
-                    // An interface without a queue counts nothing there; a queue that was put in
-                    // late has missed what came before it.
+                    // A veth counts the headers of a GSO super-frame once. The qdisc
+                    // (qdisc_pkt_len) counts them once per segment, as a wire would. The qdisc
+                    // counters are 0 on an interface without a queue, and a qdisc that was attached
+                    // later has missed earlier packets.
                     tx_bytes: link.stats.tx_bytes.max(queue.bytes),
                     tx_packets: link.stats.tx_packets.max(queue.packets),
                     rx_bytes: link.stats.rx_bytes,
@@ -88,7 +88,7 @@ mod tests {
                 socket.send_to(&[0; 1000], "10.0.0.2:9").unwrap();
             }
             let after = of(&mut handle, "a");
-            // 14 Ethernet, 20 IPv4, 8 UDP; IPv6's router solicitations may come on top.
+            // 14 Ethernet, 20 IPv4, 8 UDP; IPv6 router solicitations may add to this.
             let bytes = after.tx_bytes - before.tx_bytes;
             assert!((10_420..12_000).contains(&bytes), "{bytes}");
             assert!(after.carrier && after.drops == 0 && after.backlog_bytes == 0, "{after:?}");

@@ -23,7 +23,7 @@ pub fn read(path: &str) -> Result<String> {
 }
 
 fn file(path: &str, operation: impl Fn() -> String) -> Result<std::path::PathBuf> {
-    // An interface's name is part of the path, and names come from files that people write.
+    // The path contains interface names, which come from user-written files.
     if Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {
         Ok(Path::new(ROOT).join(path))
     } else {

@@ -1,4 +1,4 @@
-//! What this crate's tests share: a thread in namespaces of its own, and `ip` as the oracle.
+//! Test helpers of this crate: a thread in private namespaces, and `ip` as the oracle.
 
 use std::process::Command;
 use std::thread;
@@ -8,7 +8,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use crate::{Handle, Namespace, VethEnd, add_veth, set_up};
 
-/// Runs `test` in a thread with a network and a mount namespace of its own, which end with it.
+/// Runs `test` in a thread with private network and mount namespaces, which end with the thread.
 pub(crate) fn in_namespace(test: impl FnOnce() + Send) {
     thread::scope(|scope| {
         let result = scope
@@ -26,7 +26,7 @@ pub(crate) fn in_namespace(test: impl FnOnce() + Send) {
     });
 }
 
-/// What `program` prints; it must succeed.
+/// Runs `program`, which must succeed, and returns its standard output.
 pub(crate) fn output(program: &str, arguments: &str) -> String {
     let output = Command::new(program).args(arguments.split_whitespace()).output().unwrap();
     assert!(
@@ -38,7 +38,8 @@ pub(crate) fn output(program: &str, arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Makes the veth pair `a`, `b`, both up, in the calling thread's namespace; returns the indexes.
+/// Creates the veth pair `a`, `b` in the calling thread's namespace, sets both ends up, and returns
+/// their indexes.
 pub(crate) fn veth(handle: &mut Handle) -> [u32; 2] {
     let here = Namespace::current().unwrap();
     let end = |name| VethEnd { name, namespace: &here, mtu: 1500, mac: None, index: None };

@@ -1,4 +1,4 @@
-//! SRv6 end to end with this crate's own means:
+//! SRv6 end to end, configured with this crate only:
 //!
 //! ```text
 //!  left ---------------- router ---------------- right
@@ -46,7 +46,7 @@ fn encap(destination: &str, list: &[&str]) -> Route {
     Route { encap, mtu, ..Route::new(destination, vec![hop]) }
 }
 
-/// What `kernel` asks of a namespace before its links are made.
+/// Sets the sysctls that the kernel requires before the links are created.
 fn prepare(namespace: &Namespace) {
     namespace
         .run(|| {
@@ -141,7 +141,8 @@ fn chain() -> Chain {
         }
         handle.commit(batch).unwrap();
     }
-    // An ARP request that is lost on a link that is not ready yet is repeated a second later.
+    // An ARP request that is lost on a link that is not operational yet is only repeated a second
+    // later.
     for namespace in [&chain.left, &chain.router, &chain.right] {
         let mut handle = Handle::within(namespace).unwrap();
         let end = Instant::now() + Duration::from_secs(10);
@@ -179,7 +180,8 @@ fn root_ping_passes_through_every_behavior_and_is_counted() {
     ping(&chain.left, "fd00:b::1");
     assert!(sent(&chain.left) - before >= 3 * (14 + 40 + 40 + 40 + 8 + 1452));
 
-    // A SID without a behaviour: nothing passes, so what passed before went the way it should.
+    // No packet passes a SID without a behaviour, which proves that the pings above took the
+    // segment list's path.
     let broken = encap("10.0.2.0/24", &["fd00:0:1:99::", "fd00:0:1:d4::"]);
     handle.request("replace", replace_route(&broken)).unwrap();
     let arguments = ["-c", "1", "-W", "1", "10.0.2.1"];
@@ -199,7 +201,7 @@ fn root_the_routes_mtu_leaves_exactly_the_inner_mtu() {
                 let socket = UdpSocket::bind((any, 0)).unwrap();
                 socket.connect(to).unwrap();
                 assert_eq!(path_mtu(&socket, to.is_ipv6()), 1500, "{to}");
-                // It is the packet that counts: exactly this one fits without a fragment.
+                // Check with real packets too: exactly this size fits without fragmentation.
                 discover(&socket, to.is_ipv6());
                 socket.send(&vec![0; 1500 - headers]).unwrap();
                 let error = socket.send(&vec![0; 1501 - headers]).unwrap_err();
@@ -209,14 +211,14 @@ fn root_the_routes_mtu_leaves_exactly_the_inner_mtu() {
         .unwrap();
 }
 
-/// The MTU that the kernel knows for the peer.
+/// The path MTU that the kernel has cached for the peer.
 fn path_mtu(socket: &UdpSocket, ipv6: bool) -> i32 {
     let (level, name) =
         if ipv6 { (libc::IPPROTO_IPV6, libc::IPV6_MTU) } else { (libc::IPPROTO_IP, libc::IP_MTU) };
     option(socket, level, name)
 }
 
-/// Never fragment.
+/// Disables fragmentation.
 fn discover(socket: &UdpSocket, ipv6: bool) {
     use std::os::fd::AsRawFd;
     let (level, name, value) = if ipv6 {
@@ -224,7 +226,7 @@ fn discover(socket: &UdpSocket, ipv6: bool) {
     } else {
         (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO)
     };
-    // SAFETY: the option's value is an int, which lives through the call.
+    // SAFETY: the option value is an int, which lives through the call.
     let result = unsafe {
         let value: *const libc::c_int = &value;
         libc::setsockopt(socket.as_raw_fd(), level, name, value.cast(), 4)
@@ -235,7 +237,7 @@ fn discover(socket: &UdpSocket, ipv6: bool) {
 fn option(socket: &UdpSocket, level: i32, name: i32) -> i32 {
     use std::os::fd::AsRawFd;
     let (mut value, mut length) = (0i32, 4);
-    // SAFETY: the option's value is an int; it and its length live through the call.
+    // SAFETY: the option value is an int; it and its length live through the call.
     let result = unsafe {
         let value: *mut i32 = &mut value;
         libc::getsockopt(socket.as_raw_fd(), level, name, value.cast(), &mut length)
@@ -268,7 +270,7 @@ fn root_replacing_a_segment_list_loses_no_packet() {
             let sending = scope.spawn(|| {
                 let end = Instant::now() + Duration::from_millis(800);
                 let mut number = 0u64;
-                // A slow machine sends as many, in a longer time.
+                // A slow machine sends the same number in a longer time.
                 while Instant::now() < end || number <= 1000 {
                     sender.send_to(&number.to_be_bytes(), to).unwrap();
                     number += 1;

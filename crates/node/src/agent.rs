@@ -1,4 +1,4 @@
-//! What a node does for its applications: steer and count.
+//! The node's work for its applications: steering and counting.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::emulated::Said;
 use crate::functions::Functions;
 use crate::measure::Measure;
 
-/// The node's state, between sessions as well.
+/// The node's state, which outlives sessions.
 pub(crate) struct Agent {
     announcement: Announcement,
     headend: Box<dyn Headend>,
     meter: Meter,
     measure: Measure,
     functions: Functions,
-    /// What it was told since it started; the kernel has the rest.
+    /// The assignments received since the start; the kernel has older ones.
     assignments: BTreeMap<Color, Assignment>,
 }
 
@@ -36,8 +36,8 @@ impl Agent {
         Ok(Self { announcement, headend, meter, measure, functions, assignments })
     }
 
-    /// What a session begins with: the node as it is now, and what its kernel has, whoever put it
-    /// there under Kaido's tag.
+    /// The first message of a session: the current state of the node, and the policies in its
+    /// kernel with Kaido's protocol ID, regardless of the process that installed them.
     pub(crate) fn hello(&mut self) -> Result<v1::Hello, Error> {
         let mut announcement = self.announcement.clone();
         self.measure.describe(&mut announcement)?;
@@ -49,13 +49,13 @@ impl Agent {
         })
     }
 
-    /// Steers and counts an application as told. What went wrong is for the controller to know:
-    /// the node lives on.
+    /// Steers and counts an application as assigned. An error is reported to the controller; the
+    /// node keeps running.
     pub(crate) fn assign(&mut self, assignment: Assignment) -> Result<(), Error> {
         let color = assignment.policy.color;
         let policy = assignment.policy.clone();
         let before = self.assignments.insert(color, assignment);
-        // Counted first: what is steered and not counted would be taken for others' traffic.
+        // Count first: packets that are steered but not counted would be taken for other traffic.
         if let Err(error) = self.count() {
             match before {
                 Some(before) => self.assignments.insert(color, before),
@@ -72,8 +72,8 @@ impl Agent {
         self.count()
     }
 
-    /// Puts back what somebody else, or a link that went down, has taken from the kernel. What
-    /// cannot be put back now is tried again.
+    /// Restores entries that another process, or a link that went down, has removed from the
+    /// kernel. Failures are retried.
     pub(crate) fn mend(&mut self) -> Result<(), Error> {
         let installed = self.headend.installed()?;
         for Assignment { policy, .. } in self.assignments.values() {
@@ -98,7 +98,7 @@ impl Agent {
         self.measure.begin();
     }
 
-    /// The next push says everything.
+    /// Makes the next push complete.
     pub(crate) fn push_all(&mut self) {
         self.measure.push_all();
     }

@@ -1,5 +1,5 @@
-//! Interfaces to emulated links: their kernel hands packets to an emulator, which has the queue, the rate and the
-//! losses. It says what it counts, ten times a second.
+//! Interfaces of emulated links. Their kernel hands packets to an emulator, which has the queue,
+//! the rate and the losses. The emulator reports its counters ten times a second.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -10,17 +10,17 @@ use api::v1;
 use model::Bandwidth;
 use telemetry::Counters;
 
-/// How long until the next try: an emulator that starts again should be found at once.
+/// The retry interval. Short, so that a restarted emulator is found at once.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// An interface, as its emulator sees it.
+/// The emulator's view of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Emulated {
     pub(crate) counters: Counters,
     pub(crate) rate: Option<Bandwidth>,
 }
 
-/// What the emulator said last of this node's interfaces, by their names; nothing of others.
+/// The emulator's last report on this node's interfaces, by name. Other interfaces have no entry.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Said(Arc<Mutex<HashMap<String, Emulated>>>);
 
@@ -47,8 +47,8 @@ impl Said {
     }
 }
 
-/// Listens to the emulator for ever, whenever it is there. What it said last stays meanwhile: such links are
-/// dead, and their interfaces have no carriers.
+/// Receives the emulator's reports forever, reconnecting as needed. The last report stays valid
+/// while the emulator is gone: its links are then dead, and their interfaces have no carrier.
 pub(crate) async fn listen(socket: PathBuf, node: String, said: Said) {
     loop {
         if let Ok(mut client) = api::connect_emulator(&socket).await {

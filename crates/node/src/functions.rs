@@ -1,5 +1,5 @@
-//! Which of the node's service functions work: those whose SID is routed. The data plane withdraws
-//! the route of one that fails its check.
+//! The state of the node's service functions. A function is up if its SID is routed. The data plane
+//! withdraws the route when the function's health check fails.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use netlink::{Handle, MAIN_TABLE, SLOW_PATH};
 
 use crate::Error;
 
-/// The node's functions, and what the controller was told of them last.
+/// The node's functions, and their states as last reported to the controller.
 pub(crate) struct Functions {
     handle: Handle,
     announced: Vec<AnnouncedFunction>,
@@ -21,7 +21,7 @@ impl Functions {
         Ok(Self { handle: Handle::new()?, announced, told: Vec::new() })
     }
 
-    /// Makes an announcement say which functions work now.
+    /// Sets the current state of each function in an announcement.
     pub(crate) fn describe(&mut self, functions: &mut [AnnouncedFunction]) -> Result<(), Error> {
         let routed = self.routed()?;
         for function in functions {
@@ -30,7 +30,7 @@ impl Functions {
         Ok(())
     }
 
-    /// Those that went up or down since the last call; or all.
+    /// The functions that changed state since the last call, or all of them.
     pub(crate) fn tick(&mut self, all: bool) -> Result<Vec<(String, bool)>, Error> {
         if self.announced.is_empty() {
             return Ok(Vec::new());

@@ -1,7 +1,8 @@
-//! The node: announces itself, measures, and steers applications as the controller says.
+//! The node daemon: announces the node, measures, and steers applications as the controller
+//! directs.
 //!
-//! It keeps nothing on disk. What it has installed it finds in its kernel, by the protocol tag of
-//! its routes and rules.
+//! It keeps no state on disk. It recognizes its own entries in the kernel by the protocol ID of its
+//! routes and rules.
 #![forbid(unsafe_code)]
 
 mod agent;
@@ -22,23 +23,23 @@ use crate::agent::Agent;
 use crate::emulated::Said;
 use crate::worker::Worker;
 
-/// What a node needs to know before it starts.
+/// The configuration of a node.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The controller's Unix socket.
     pub controller: PathBuf,
-    /// The largest inner packet: what the routes of steered applications carry.
+    /// The MTU of inner packets, which the routes of steered applications carry.
     pub mtu: u16,
-    /// What the node says of itself.
+    /// The announcement of the node.
     pub announcement: Announcement,
-    /// The Unix socket of the emulator of its links, if some have one.
+    /// The Unix socket of the emulator, if some of its links are emulated.
     pub emulator: Option<PathBuf>,
 }
 
-/// Why a node ends.
+/// The reason that a node stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An interface that is to be announced is not there.
+    /// An announced interface does not exist.
     #[error("node {node} announces the interface `{interface}`, which it does not have")]
     NoInterface {
         /// The node.
@@ -49,22 +50,22 @@ pub enum Error {
     /// The kernel's tables cannot be read.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
-    /// Steering does not work.
+    /// Steering failed.
     #[error(transparent)]
     Dataplane(#[from] dataplane::Error),
-    /// Counting does not work.
+    /// Counting failed.
     #[error(transparent)]
     Bpf(#[from] bpf::Error),
-    /// The controller refuses the node for good.
+    /// The controller refuses the node permanently.
     #[error("the controller refuses this node: {0}")]
     Refused(String),
-    /// A defect: the work in the kernel has panicked, and the log says where.
+    /// A bug: the worker thread has panicked. The log says where.
     #[error("the node has panicked: start it again, and report what its log says")]
     Panicked,
 }
 
-/// Runs a node in the calling process's network namespace until `stop` completes. What it has
-/// installed stays: packets flow on, and the next start finds it.
+/// Runs a node in the calling process's network namespace until `stop` completes. Everything it has
+/// installed stays: packets keep flowing, and the next start finds the state.
 pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), Error> {
     let controller = config.controller.clone();
     let (worker, orders) = Worker::new();
@@ -84,7 +85,7 @@ pub async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), E
     if let Some(listening) = listening {
         listening.abort();
     }
-    // Without orders the thread ends, and takes its meter off the links.
+    // The thread ends when the channel closes, and detaches its meter from the links.
     drop(worker);
     thread.join().map_err(|_| Error::Panicked)?;
     ended

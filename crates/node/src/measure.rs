@@ -1,4 +1,4 @@
-//! Samples of the node's interfaces and applications, and what is worth a push.
+//! Samples of the node's interfaces and applications, and the selection of values to push.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,29 +10,29 @@ use telemetry::{Counters, Sampler, Window};
 use crate::Error;
 use crate::emulated::{Emulated, Said};
 
-/// How often the counters are read.
+/// The sampling interval.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
-/// How often everything is pushed, changed or not.
+/// The number of samples between complete pushes.
 const PUSH_ALL: u32 = 10;
-/// A rate that changed by this part of the interface's capacity is pushed at once.
+/// A change in rate by this part of the interface's capacity is pushed at once.
 const STEP: f64 = 0.02;
-/// The same where nothing limits the interface, and for applications.
+/// The same for unlimited interfaces and for applications.
 const STEP_UNLIMITED: Bandwidth = Bandwidth::from_mbps(1);
 
 struct Watched {
     name: String,
-    /// What the configuration says that it can send; a queue that shapes knows better.
+    /// The configured capacity. The rate of a shaping queue takes precedence.
     announced: Option<Bandwidth>,
     window: Window,
-    /// What an emulator said last: that it has not said more is no sample.
+    /// The emulator's last report. Its repetition is not a new sample.
     last: Option<Counters>,
     pushed: Option<InterfaceLoad>,
 }
 
-/// The node's windows over its counters.
+/// Averaging windows over the node's counters.
 pub(crate) struct Measure {
     sampler: Sampler,
-    /// Of interfaces to emulated links.
+    /// The emulator's reports on interfaces of emulated links.
     said: Said,
     interfaces: Vec<Watched>,
     applications: BTreeMap<Color, Window>,
@@ -59,7 +59,7 @@ impl Measure {
         })
     }
 
-    /// Begins anew: the controller is new, and what was sampled last may be long ago.
+    /// Starts over for a new controller: the last samples may be old.
     pub(crate) fn begin(&mut self) {
         self.push_all();
         self.applications.clear();
@@ -69,18 +69,18 @@ impl Measure {
         }
     }
 
-    /// The next push is a whole one.
+    /// Makes the next push complete.
     pub(crate) fn push_all(&mut self) {
         self.ticks = 0;
     }
 
-    /// Whether a second has passed since the last whole push.
+    /// Returns true if the next push is complete, which is the case once a second.
     pub(crate) fn is_whole_second(&self) -> bool {
         self.ticks.is_multiple_of(PUSH_ALL)
     }
 
-    /// Makes an announcement say which interfaces are up and what they carry now: a link that is
-    /// down, or was narrowed, must not look whole until the first sample.
+    /// Sets the current state and capacity of the interfaces in an announcement: a link that is
+    /// down or was narrowed must not look intact until the first sample.
     pub(crate) fn describe(&mut self, announcement: &mut Announcement) -> Result<(), Error> {
         let samples = self.sampler.sample()?;
         for (interface, watched) in announcement.interfaces.iter_mut().zip(&mut self.interfaces) {
@@ -94,7 +94,8 @@ impl Measure {
         Ok(())
     }
 
-    /// Samples, and says what is to be pushed now, if anything; `functions` are those to tell of.
+    /// Takes a sample and returns the telemetry to push, if any; `functions` are the function
+    /// states to report.
     pub(crate) fn tick(
         &mut self,
         meter: &Meter,
@@ -110,7 +111,7 @@ impl Measure {
             let emulated = self.said.of(&watched.name);
             let load = watched.load(counters, sampled_at_ns, emulated);
             if load.up && !watched.window.has_rate() {
-                // One sample is no rate, and zero would say that the link is idle.
+                // A rate needs two samples, and zero would mean an idle link.
                 continue;
             }
             if all || watched.pushed.as_ref().is_none_or(|pushed| is_news(pushed, &load)) {
@@ -118,14 +119,15 @@ impl Measure {
                 interfaces.push(load);
             }
         }
-        // Always: what a link carries beside its applications is only right with both of one time.
+        // Always report applications: subtracting their load from a link's load is only valid for
+        // samples of the same time.
         let applications = self.count(meter, sampled_at_ns, true)?;
         let worth_it =
             all || !interfaces.is_empty() || !applications.is_empty() || !functions.is_empty();
         Ok(worth_it.then_some(Telemetry { sampled_at_ns, interfaces, applications, functions }))
     }
 
-    /// The applications' rates: those that changed, or all.
+    /// The rates of the applications that changed, or of all.
     fn count(&mut self, meter: &Meter, at_ns: u64, all: bool) -> Result<Vec<(Color, u64)>, Error> {
         let counts = meter.read()?;
         let counted = |color: &Color| counts.iter().any(|(other, _)| other == color);
@@ -138,7 +140,7 @@ impl Measure {
             let (bytes, packets) = (count.bytes, count.packets);
             window.push(Counters { at_ns, bytes, packets, ..Counters::default() });
             if is_new {
-                // One sample is no rate, and zero would say that it sends nothing.
+                // A rate needs two samples, and zero would mean an idle application.
                 continue;
             }
             let rate = window.load().rate_bps;
@@ -153,7 +155,8 @@ impl Measure {
 }
 
 impl Watched {
-    /// What it can send. Where a queue has shaped once, that alone knows, also when it is gone.
+    /// The capacity. Once a queue has shaped the interface, only the queue determines it, even
+    /// after it is removed.
     fn capacity(&mut self, found: Option<&telemetry::Sample>) -> Option<Bandwidth> {
         let shaped = found.and_then(|found| found.rate);
         if shaped.is_some() {
@@ -162,8 +165,8 @@ impl Watched {
         shaped.or(self.announced)
     }
 
-    /// An interface that is gone is one without a carrier. Of one to an emulated link the kernel says no
-    /// more than that.
+    /// A missing interface counts as one without a carrier. For an emulated link, the kernel only
+    /// knows the carrier.
     fn load(
         &mut self,
         counters: Option<&telemetry::Sample>,

@@ -1,4 +1,4 @@
-//! The session with the controller: found again whenever it is lost.
+//! The session with the controller, re-established whenever it is lost.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use tonic::{Code, Status};
 use crate::Error;
 use crate::worker::{Order, Worker};
 
-/// How long until the next try: a controller that starts again should find its nodes at once.
+/// The retry interval. Short, so that a restarted controller finds its nodes at once.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// How many messages wait for a controller that does not read them: some seconds of telemetry.
+/// The queue length towards a controller that does not read: some seconds of telemetry.
 const WAITING: usize = 64;
 
-/// A session in which nothing was said for this long gets a sign of life: measuring can take
-/// longer than the controller waits for a node.
+/// The interval without messages after which a keepalive is sent. A measurement can take longer
+/// than the controller's liveness timeout.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
-/// Why a session ended.
+/// The reason that a session ended.
 enum Ended {
-    /// The controller is away: it is looked for again.
+    /// The controller is away; reconnect.
     Lost,
-    /// The node itself cannot go on.
+    /// The node itself failed.
     Failed(Error),
 }
 
@@ -41,8 +41,7 @@ impl From<Error> for Ended {
 impl From<Status> for Ended {
     fn from(status: Status) -> Self {
         match status.code() {
-            // Another version of the interface, or an announcement that makes no sense: trying
-            // again would change nothing.
+            // An incompatible API version or an invalid announcement: retrying would not help.
             Code::FailedPrecondition | Code::InvalidArgument => {
                 Self::Failed(Error::Refused(status.message().into()))
             }
@@ -51,7 +50,7 @@ impl From<Status> for Ended {
     }
 }
 
-/// Runs sessions until one fails for good.
+/// Runs sessions until one fails permanently.
 pub(crate) async fn run(controller: &Path, worker: &Worker) -> Result<(), Error> {
     let mut said = false;
     loop {
@@ -68,11 +67,11 @@ pub(crate) async fn run(controller: &Path, worker: &Worker) -> Result<(), Error>
     }
 }
 
-/// One session, from hello to its end.
+/// Runs one session, from hello to its end.
 async fn session(controller: &Path, worker: &Worker, said: &mut bool) -> Result<(), Ended> {
     let mut client = api::connect(controller).await.map_err(|_| Ended::Lost)?;
     let hello = worker.announce().await?.map_err(|error| {
-        // The kernel's tables change while they are read, and links come and go.
+        // The kernel's tables can change while they are read, and links can appear and disappear.
         tracing::warn!("nothing to announce yet: {}", in_one_line(&error));
         Ended::Lost
     })?;
@@ -89,13 +88,13 @@ fn from_node(message: from_node::Message) -> FromNode {
     FromNode { message: Some(message) }
 }
 
-/// A session that has begun. It never waits for the worker.
+/// Runs an established session. It never waits for the worker.
 async fn converse(
     mut inbound: impl Stream<Item = Result<v1::ToNode, Status>> + Unpin,
     to_controller: &mpsc::Sender<FromNode>,
     worker: &Worker,
 ) -> Result<(), Ended> {
-    // One: what waits for the controller waits in one place.
+    // Capacity 1: messages to the controller queue in one place only.
     let (reports, mut reported) = mpsc::channel(1);
     worker.order(Order::Report(reports))?;
     let mut silence = tokio::time::interval(SIGN_OF_LIFE);
@@ -109,7 +108,7 @@ async fn converse(
             Ok::<(), Ended>(())
         };
         tokio::select! {
-            // What the controller says comes first: packets wait for it.
+            // The controller's commands have priority, because packets wait for them.
             biased;
             message = inbound.next() => {
                 let Some(message) = message else { return Ok(()) };
@@ -122,7 +121,7 @@ async fn converse(
             _ = silence.tick() => {
                 let telemetry =
                     v1::Telemetry { sampled_at_ns: now_ns(), ..v1::Telemetry::default() };
-                // Without room the controller has yet to read what was said before.
+                // If the queue is full, the controller has earlier messages to read.
                 let _ = to_controller.try_send(from_node(from_node::Message::Telemetry(telemetry)));
             }
         }
@@ -138,7 +137,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (worker, orders) = Worker::new();
         let (to_controller, mut said) = mpsc::channel(WAITING);
-        // Nobody takes the orders, and the controller only listens.
+        // No thread takes the orders, and the controller only listens.
         let talk = converse(tokio_stream::pending(), &to_controller, &worker);
         let listen = async {
             for _ in 0..2 {

@@ -1,8 +1,8 @@
-//! The node's work in the kernel, on a thread of its own.
+//! The node's work in the kernel, on a separate thread.
 //!
-//! Whatever changes or reads the kernel's network configuration may wait for seconds while another
-//! process holds its lock, as when a big lab goes down. The session must not wait along: a node
-//! that is silent is taken for dead.
+//! Reading or changing the kernel's network configuration can block for seconds while another
+//! process holds its lock, for example while a large lab is shut down. The session must not block
+//! too: a silent node is considered dead.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -17,21 +17,21 @@ use crate::Error;
 use crate::agent::Agent;
 use crate::measure::INTERVAL;
 
-/// What the session asks for; done in order.
+/// Orders from the session, executed in sequence.
 pub(crate) enum Order {
-    /// To say what a session begins with.
+    /// Return the first message of a session.
     Announce(oneshot::Sender<Result<v1::Hello, Error>>),
-    /// To measure, and to say here what is to be said, until nobody listens any more.
+    /// Measure, and send reports to this channel until it is closed.
     Report(mpsc::Sender<from_node::Message>),
-    /// To do what the controller says; the number is the time at which it came.
+    /// Execute a command of the controller, received at this time.
     Obey(Box<v1::ToNode>, u64),
 }
 
-/// The session's end of the thread.
+/// The session's handle on the thread.
 pub(crate) struct Worker(Sender<Order>);
 
 impl Worker {
-    /// A worker, and what it is to do.
+    /// A worker, and the queue of its orders.
     pub(crate) fn new() -> (Self, Receiver<Order>) {
         let (orders, received) = channel();
         (Self(orders), received)
@@ -41,7 +41,7 @@ impl Worker {
         self.0.send(order).map_err(|_| Error::Panicked)
     }
 
-    /// What the node says of itself, and what it has.
+    /// The node's announcement and installed state.
     pub(crate) async fn announce(&self) -> Result<Result<v1::Hello, Error>, Error> {
         let (reply, hello) = oneshot::channel();
         self.order(Order::Announce(reply))?;
@@ -49,14 +49,14 @@ impl Worker {
     }
 }
 
-/// Starts the thread. It makes the agent, and is done when there is no worker any more.
+/// Starts the thread. It creates the agent, and ends when the worker is dropped.
 pub(crate) fn start(
     orders: Receiver<Order>,
     agent: impl FnOnce() -> Result<Agent, Error> + Send + 'static,
 ) -> (JoinHandle<()>, oneshot::Receiver<Result<(), Error>>) {
     let (started, ready) = oneshot::channel();
     let thread = std::thread::spawn(move || {
-        // Nobody waits for it any more when the node was asked to end.
+        // The receiver is gone if the node was asked to stop.
         let _ = match agent() {
             Ok(agent) => {
                 let told = started.send(Ok(()));
@@ -73,7 +73,7 @@ fn work(mut agent: Agent, orders: &Receiver<Order>) {
     let mut reports: Option<mpsc::Sender<from_node::Message>> = None;
     let mut due = Instant::now();
     loop {
-        // What the controller says comes first: packets wait for it.
+        // The controller's commands have priority, because packets wait for them.
         let patience = if reports.is_some() {
             due.saturating_duration_since(Instant::now())
         } else {
@@ -81,7 +81,7 @@ fn work(mut agent: Agent, orders: &Receiver<Order>) {
         };
         match orders.recv_timeout(patience) {
             Ok(Order::Announce(reply)) => {
-                // A session that was given up in the meantime does not listen any more.
+                // The receiver is gone if the session was abandoned meanwhile.
                 let _ = reply.send(agent.hello());
             }
             Ok(Order::Report(to)) => {
@@ -92,7 +92,8 @@ fn work(mut agent: Agent, orders: &Receiver<Order>) {
             Ok(Order::Obey(message, received_at_ns)) => {
                 let answer = obey(&mut agent, *message, received_at_ns);
                 if let (Some(answer), Some(reports)) = (answer, &reports) {
-                    // The session may have ended; the controller asks the next one again.
+                    // The session may have ended; the controller sends the command again in the
+                    // next one.
                     let _ = reports.blocking_send(answer);
                 }
             }
@@ -101,8 +102,8 @@ fn work(mut agent: Agent, orders: &Receiver<Order>) {
                 if let Some(to) = &reports {
                     report(&mut agent, to);
                 }
-                // After a pause the next sample is due an interval later: two at once would
-                // measure nothing.
+                // After a pause, the next sample is due one interval later: two samples in quick
+                // succession would measure nothing.
                 let now = Instant::now();
                 due = if due + 2 * INTERVAL > now { due + INTERVAL } else { now + INTERVAL };
             }
@@ -111,10 +112,10 @@ fn work(mut agent: Agent, orders: &Receiver<Order>) {
     }
 }
 
-/// Takes a sample, and says what is worth it.
+/// Takes a sample, and sends a report if there is news.
 fn report(agent: &mut Agent, to: &mpsc::Sender<from_node::Message>) {
     let Ok(room) = to.try_reserve() else {
-        // What waits is stale already: the next push that finds room says everything.
+        // The queued reports are already stale; the next push that fits is complete.
         agent.push_all();
         return;
     };
@@ -126,7 +127,7 @@ fn report(agent: &mut Agent, to: &mpsc::Sender<from_node::Message>) {
     }
 }
 
-/// Does what the controller says; the answer tells how it went.
+/// Executes a command of the controller; returns the result to send, if any.
 fn obey(agent: &mut Agent, message: v1::ToNode, received_at_ns: u64) -> Option<from_node::Message> {
     match message.message? {
         to_node::Message::Welcome(_) => None,

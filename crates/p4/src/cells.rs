@@ -1,29 +1,29 @@
-//! What counters and meters hold (`crates/p4/model/kaido.p4`), as it lies in maps: each cell is words of
-//! 64 bits, lowest byte first.
+//! Cells of counters and meters (`crates/p4/model/kaido.p4`), as stored in maps: each cell is a
+//! sequence of 64-bit little-endian words.
 
 mod meter;
 
 pub use meter::{Colour, MeterCell, Rates};
 
-/// What a counter has counted.
+/// Value of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Their bytes, as they came.
+    /// Number of bytes, by the packets' length on input.
     pub bytes: u64,
 }
 
 impl Count {
-    /// Bytes of a cell: packets, then bytes.
+    /// Size of a cell in bytes: packets, then bytes.
     pub const SIZE: u32 = 16;
 
-    /// The cell.
+    /// Serializes the cell.
     pub fn to_bytes(self) -> [u8; Self::SIZE as usize] {
         words([self.packets, self.bytes])
     }
 
-    /// What a cell says; None if it is cut short.
+    /// Deserializes a cell; None if it is truncated.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let [packets, bytes] = of_words(bytes)?;
         Some(Self { packets, bytes })

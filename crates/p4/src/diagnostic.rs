@@ -1,42 +1,42 @@
-//! What a compiler says of a program: errors and warnings, many in one run.
+//! Compiler diagnostics: the errors and warnings of one run.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 use crate::source::{Sources, Span};
 
-/// How bad it is.
+/// Severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The program is compiled.
+    /// The program is still compiled.
     Warning,
-    /// It is not.
+    /// The program is rejected.
     Error,
 }
 
-/// One thing that is wrong.
+/// An error or a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// Where.
+    /// Its source span.
     pub span: Span,
-    /// What stands there, or what was expected there; may be empty.
+    /// A label at the span, for example the expected token; may be empty.
     pub label: String,
-    /// Other places that matter, and why.
+    /// Related source spans, each with an explanation.
     pub related: Vec<(Span, String)>,
-    /// What to do about it.
+    /// A hint for a fix.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error.
+    /// Creates an error.
     pub fn error(span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Error, span, message.into())
     }
 
-    /// A warning.
+    /// Creates a warning.
     pub fn warning(span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Warning, span, message.into())
     }
@@ -46,59 +46,59 @@ impl Diagnostic {
         Self { severity, message, span, label, related, help }
     }
 
-    /// Says what stands at the place, or what was expected there.
+    /// Sets the label at the span.
     #[must_use]
     pub fn label(self, label: impl Into<String>) -> Self {
         Self { label: label.into(), ..self }
     }
 
-    /// Names another place.
+    /// Adds a related source span.
     #[must_use]
     pub fn related(mut self, span: Span, why: impl Into<String>) -> Self {
         self.related.push((span, why.into()));
         self
     }
 
-    /// Says what to do about it.
+    /// Sets the hint for a fix.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
 }
 
-/// All that was found, in the order in which it was found.
+/// All diagnostics, in the order in which they were found.
 #[derive(Debug, Default)]
 pub struct Diagnostics {
     found: Vec<Diagnostic>,
     counted: Counted,
 }
 
-/// How many were found, also of those that are not kept.
+/// Number of diagnostics found, including those that are not kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counted {
     errors: usize,
     warnings: usize,
 }
 
-/// How far it was at a time; for [`Diagnostics::forget`].
+/// State of [`Diagnostics`] at some time; for [`Diagnostics::forget`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
     kept: usize,
     counted: Counted,
 }
 
-/// As many as anyone reads; the rest is counted.
+/// Maximum number of diagnostics to display. The others are only counted.
 const MAX_SHOWN: usize = 50;
-/// As many errors are kept, and as many warnings: to say where each of a hundred thousand stands takes
-/// a minute.
+/// Maximum number of errors to keep, and of warnings: locating each of a hundred thousand takes a
+/// minute.
 const MAX_KEPT: usize = 1000;
-/// A longer line is no use as an excerpt.
+/// Maximum length of an excerpt. Longer lines are not useful.
 const MAX_EXCERPT: usize = 400;
 
 impl Diagnostics {
-    /// Adds one.
+    /// Adds a diagnostic.
     pub fn add(&mut self, diagnostic: Diagnostic) {
-        // One mistake is often met twice.
+        // The same mistake is often found twice.
         if self.found.last() == Some(&diagnostic) {
             return;
         }
@@ -112,28 +112,29 @@ impl Diagnostics {
         }
     }
 
-    /// Whether the program is not compiled.
+    /// Returns true if there are errors, so the program is rejected.
     pub fn has_errors(&self) -> bool {
         self.counted.errors > 0
     }
 
-    /// Those that are kept.
+    /// Returns the diagnostics that were kept.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.found.iter()
     }
 
-    /// How far it is.
+    /// Returns the current state, for [`Diagnostics::forget`].
     pub(crate) fn mark(&self) -> Mark {
         Mark { kept: self.found.len(), counted: self.counted }
     }
 
-    /// Takes back what was added behind a mark.
+    /// Discards the diagnostics added after a mark.
     pub(crate) fn forget(&mut self, behind: Mark) {
         self.found.truncate(behind.kept);
         self.counted = behind.counted;
     }
 
-    /// As text, each with its place, its line and its fix; errors first, which warnings are not to hide.
+    /// Formats the diagnostics with location, source line and hint. Errors come first, so warnings
+    /// cannot hide them.
     pub fn render(&self, sources: &Sources, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let of = |severity| self.found.iter().filter(move |one| one.severity == severity);
@@ -169,7 +170,7 @@ fn render(diagnostic: &Diagnostic, sources: &Sources, renderer: &Renderer) -> St
     renderer.render(&[group])
 }
 
-/// The line of a place, and the place in it.
+/// A source line, and a range in it.
 struct Excerpt<'s> {
     file: &'s str,
     number: usize,
@@ -202,7 +203,7 @@ fn excerpt(sources: &Sources, span: Span) -> Option<Excerpt<'_>> {
     Some(Excerpt { file: &file.name, number, line, at: at..last })
 }
 
-/// The nearest place up to `at` that is between two characters.
+/// Returns the last character boundary that is not after `at`.
 fn boundary(text: &str, at: usize) -> usize {
     let is_one = |at: &usize| text.is_char_boundary(*at);
     (0..=at.min(text.len())).rev().find(is_one).unwrap_or(0)

@@ -1,20 +1,21 @@
-//! Text to tokens (P4_16 specification, section 6.3), with what the preprocessor has to know.
+//! Lexical analysis (P4_16 specification, section 6.3), with the whitespace information that the
+//! preprocessor needs.
 
 use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::Span;
 
-/// What a token is.
+/// The kinds of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A name or a keyword.
+    /// An identifier or a keyword.
     Word,
-    /// An integer, with its width and base.
+    /// An integer literal, including its width and base.
     Integer,
-    /// A string, with its quotes.
+    /// A string literal, including its quotes.
     Text,
-    /// An operator or a bracket.
+    /// An operator, a bracket or other punctuation.
     Mark,
     /// The end of the program.
     End,
@@ -26,9 +27,9 @@ pub(crate) struct Token {
     pub(crate) kind: Kind,
     pub(crate) text: Arc<str>,
     pub(crate) span: Span,
-    /// Nothing but blanks stands before it in its line.
+    /// True if only whitespace precedes the token on its line.
     pub(crate) begins_line: bool,
-    /// Something stands between it and the token before it.
+    /// True if whitespace or a comment precedes the token.
     pub(crate) spaced: bool,
 }
 
@@ -38,8 +39,8 @@ impl Token {
     }
 }
 
-/// Operators and brackets, each in front of those that it begins with. `>>` is not among them: it
-/// may end two lists of type arguments.
+/// Operators and brackets. Longer ones precede their prefixes. `>>` is not included, because it may
+/// close two lists of type arguments.
 const MARKS: [&str; 55] = [
     "|+|=", "|-|=", "<<=", "|+|", "|-|", "&&&", "...", "==", "!=", "<=", ">=", "&&", "||", "++",
     "<<", "..", "##", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "+", "-", "*", "/", "%", "&",
@@ -47,9 +48,9 @@ const MARKS: [&str; 55] = [
     "#", "$", "'", "`", "\\",
 ];
 
-/// The tokens of `text`, whose first byte's place is `start`.
+/// Splits `text` into tokens. `start` is the position of its first byte.
 pub(crate) fn tokens(text: &str, start: u32, problems: &mut Diagnostics) -> Vec<Token> {
-    // Some editors begin a file with a byte order mark.
+    // Some editors put a byte order mark at the start of a file.
     let at = text.len() - text.trim_start_matches('\u{feff}').len();
     let mut lexer = Lexer { text, start, at, begins_line: true, spaced: true, problems };
     let mut found = Vec::new();
@@ -129,7 +130,7 @@ impl Lexer<'_> {
         length
     }
 
-    /// Goes behind blanks, comments and lines' ends that are escaped.
+    /// Skips whitespace, comments and escaped newlines.
     fn skip_blanks(&mut self) {
         loop {
             let rest = self.rest();

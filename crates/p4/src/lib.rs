@@ -1,10 +1,12 @@
-//! P4_16 (P4 language specification, version 1.2.5): what a tenant's program says.
+//! A compiler for P4_16 (P4 language specification, version 1.2.5), for tenants' programs.
 //!
-//! [`source`] holds files and places in them, [`diagnostic`] what is said of them. The preprocessor
-//! makes tokens of files, [`syntax`] a program of tokens, and the checker a program whose names and
-//! types are known, [`ir`]. [`interpret`] runs it as the language says, [`stf`] runs tests on it.
-//! `flat` writes every call out, and [`ebpf`] makes code of that: an [`object`], whose tables are in
-//! maps as [`layout`] says; [`cells`] are what counters and meters hold in them. No I/O: included files are handed in.
+//! [`source`] holds source files and spans, [`diagnostic`] errors and warnings. The preprocessor
+//! produces tokens, and [`syntax`] parses them to an abstract syntax tree. The checker resolves
+//! names and types and produces the intermediate representation, [`ir`]. [`interpret`] executes it
+//! directly, and [`stf`] runs tests on it. `flat` inlines all calls, and [`ebpf`] generates code
+//! from the result: an [`object`] with the tables in maps, as [`layout`] defines; [`cells`] are the
+//! contents of counters and meters in these maps. The crate performs no I/O: the caller supplies
+//! included files.
 #![forbid(unsafe_code)]
 
 pub mod cells;
@@ -35,18 +37,18 @@ use diagnostic::Diagnostics;
 use source::Sources;
 use syntax::ast::Program;
 
-/// A program as it is written, and what is to be said of it.
+/// A parsed program and its diagnostics.
 #[derive(Debug, Default)]
 pub struct Parsed {
-    /// The files that it is made of.
+    /// The source files.
     pub sources: Sources,
-    /// What the grammar makes of it; what is wrong is left out.
+    /// The syntax tree, without the parts that have errors.
     pub program: Program,
-    /// What is wrong.
+    /// Errors and warnings.
     pub diagnostics: Diagnostics,
 }
 
-/// Reads a program: the text of the file `name`, and what it includes.
+/// Parses a program: the text of the file `name`, and the files that it includes.
 pub fn parse(name: &str, text: &str, includes: &dyn Includes) -> Parsed {
     let mut parsed = Parsed::default();
     let (sources, diagnostics) = (&mut parsed.sources, &mut parsed.diagnostics);
@@ -55,19 +57,18 @@ pub fn parse(name: &str, text: &str, includes: &dyn Includes) -> Parsed {
     parsed
 }
 
-/// A program whose names and types are known, and what is to be said of it.
+/// A checked program and its diagnostics.
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// The files that it is made of.
+    /// The source files.
     pub sources: Sources,
-    /// What it means; not whole if something is wrong.
+    /// The intermediate representation; incomplete if there are errors.
     pub program: ir::Program,
-    /// What is wrong, and what may be.
+    /// Errors and warnings.
     pub diagnostics: Diagnostics,
 }
 
-/// Reads a program and finds out what it means. What the grammar finds wrong comes first: what means
-/// nothing is looked for in whole programs only.
+/// Parses and checks a program. It is checked only if it has no syntax errors.
 pub fn check(name: &str, text: &str, includes: &dyn Includes) -> Checked {
     let Parsed { sources, program, mut diagnostics } = parse(name, text, includes);
     if diagnostics.has_errors() {

@@ -1,8 +1,8 @@
-//! The model: the files that every program may include, and what its metadata is.
+//! The architecture model: its include files, its metadata and its extern objects.
 
 use crate::ir::{ExternId, PlacedObject, Program, Type, Value};
 
-/// Their names and texts.
+/// Names and contents of the files.
 const FILES: [(&str, &str); 4] = [
     ("core.p4", include_str!("../model/core.p4")),
     ("kaido.p4", include_str!("../model/kaido.p4")),
@@ -10,29 +10,29 @@ const FILES: [(&str, &str); 4] = [
     ("vm.p4", include_str!("../model/vm.p4")),
 ];
 
-/// The names of the files of the language and the model.
+/// Returns the names of the core library's and the model's files.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
 
-/// The text of a file of the language or the model.
+/// Returns the contents of a file of the core library or the model.
 pub(crate) fn text(name: &str) -> Option<&'static str> {
     FILES.iter().find(|(file, _)| *file == name).map(|(_, text)| *text)
 }
 
-/// The members of `ubpf_action`: what becomes of a packet.
+/// Members of `ubpf_action`: the verdict on a packet.
 pub mod action {
-    /// The program could not go on.
+    /// Abort: the program failed on the packet.
     pub const ABORT: usize = 0;
-    /// It goes nowhere.
+    /// Drop the packet.
     pub const DROP: usize = 1;
-    /// It goes on.
+    /// Pass the packet on.
     pub const PASS: usize = 2;
-    /// It leaves by `output_port`.
+    /// Send the packet out of `output_port`.
     pub const REDIRECT: usize = 3;
 }
 
-/// The places of the fields of `standard_metadata`.
+/// Indices of the fields of `standard_metadata`.
 pub(crate) mod field {
     pub(crate) const NAMES: [&str; 6] =
         ["input_port", "packet_length", "output_action", "output_port", "clone", "clone_port"];
@@ -44,43 +44,43 @@ pub(crate) mod field {
     pub(crate) const CLONE_PORT: usize = 5;
 }
 
-/// The extern objects that the model has.
+/// Extern objects of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object {
-    /// Values by index.
+    /// An array of values.
     Register,
-    /// Counts by index.
+    /// An array of counters.
     Counter,
-    /// Counts of a table's entries.
+    /// A counter for each table entry.
     DirectCounter,
-    /// Meters by index.
+    /// An array of meters.
     Meter,
-    /// Meters of a table's entries.
+    /// A meter for each table entry.
     DirectMeter,
-    /// Values for the control plane.
+    /// A message to the control plane.
     Digest,
 }
 
 impl Object {
-    /// Whether it belongs to a table.
+    /// Returns true for objects that are attached to a table.
     pub fn is_direct(self) -> bool {
         matches!(self, Self::DirectCounter | Self::DirectMeter)
     }
 }
 
-/// What is counted, or what rates are in.
+/// Unit of a counter or of a meter's rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Packets.
     Packets,
-    /// Their bytes.
+    /// Bytes.
     Bytes,
-    /// Both, by a counter.
+    /// Packets and bytes; only for counters.
     Both,
 }
 
 impl Program {
-    /// Which of the model's objects an extern is; None if it is somebody else's.
+    /// Returns the model's object that an extern declares; None if the extern is not the model's.
     pub fn model_object(&self, of: ExternId) -> Option<Object> {
         Some(match &*self.externs[of.index()].declared.name {
             "Register" => Object::Register,
@@ -93,7 +93,7 @@ impl Program {
         })
     }
 
-    /// What a counter counts, or a meter's rates are in: the last argument of its constructor.
+    /// Returns the unit of a counter or a meter, from the last argument of its constructor.
     pub fn unit(&self, object: &PlacedObject) -> Unit {
         match object.arguments.last().and_then(|one| one.constant()) {
             Some(Value::Member(1)) => Unit::Bytes,
@@ -102,7 +102,7 @@ impl Program {
         }
     }
 
-    /// The ones of the width that a counter's numbers have: up to 64.
+    /// Returns the mask of a counter's width of up to 64 bits.
     pub(crate) fn count_mask(&self, object: &PlacedObject) -> u64 {
         match object.types.first().map(|of| self.representation(of)) {
             Some(Type::Bits { width, .. }) if width < 64 => (1 << width) - 1,
@@ -110,7 +110,7 @@ impl Program {
         }
     }
 
-    /// Whether the type is the model's metadata.
+    /// Returns true if the type is the model's metadata.
     pub(crate) fn is_metadata(&self, of: &Type) -> bool {
         matches!(of, Type::Record(id)
             if &*self.records[id.index()].declared.name == "standard_metadata")

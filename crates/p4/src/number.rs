@@ -3,32 +3,33 @@
 use num_bigint::BigInt;
 use num_traits::Num;
 
-/// A literal.
+/// An integer literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Integer {
-    /// Its value. Signed digits that are not decimal are two's complement: `8s0xff` is -1.
+    /// The value. Signed literals in a base other than ten are two's complement: `8s0xff` is -1.
     pub value: BigInt,
-    /// Its bits, and whether they are signed; none for one of any precision.
+    /// The width in bits and the signedness; None for arbitrary precision.
     pub width: Option<(u32, bool)>,
 }
 
-/// The most bits that a literal may ask for.
+/// Maximum width of a literal in bits.
 pub(crate) const MAX_WIDTH: u32 = 65_536;
 
-/// Why a text is no literal.
+/// The reason why a text is not a valid literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BadInteger {
-    /// Another character than the base's digits.
+    /// A character that is not a digit of the base.
     Digit(char),
-    /// There is no digit.
+    /// No digits.
     Empty,
-    /// No width, or one that is too large.
+    /// A missing width, or one that is too large.
     Width,
-    /// The value needs more bits than the width has.
+    /// The value does not fit into the width. Holds the number of bits that it needs.
     TooLarge(u64),
 }
 
-/// Reads `[0-9]+[ws]`, `0x`, `0o`, `0b` or `0d`, and digits with `_` between them.
+/// Parses an optional width `[0-9]+[ws]`, an optional base `0x`, `0o`, `0b` or `0d`, and digits
+/// with optional `_`.
 pub(crate) fn parse(text: &str) -> Result<Integer, BadInteger> {
     let (width, digits) = match text.find(|c: char| !c.is_ascii_digit()) {
         Some(at) if matches!(&text[at..=at], "w" | "s") => {
@@ -53,7 +54,7 @@ pub(crate) fn parse(text: &str) -> Result<Integer, BadInteger> {
     if let Some(odd) = digits.chars().find(|c| !c.is_digit(base)) {
         return Err(BadInteger::Digit(odd));
     }
-    // A decimal number's digits are converted in quadratic time.
+    // Converting decimal digits takes quadratic time.
     if digits.len() > MAX_WIDTH as usize {
         return Err(BadInteger::TooLarge(digits.len() as u64));
     }
@@ -62,7 +63,7 @@ pub(crate) fn parse(text: &str) -> Result<Integer, BadInteger> {
     if value.bits() <= u64::from(bits - u32::from(signed)) {
         return Ok(Integer { value, width });
     }
-    // The least number can only be written as this one's negation: `-8s128`.
+    // The minimum of a signed type can only be written as a negation: `-8s128`.
     let is_least = value == BigInt::from(1) << (bits - u32::from(signed));
     if signed && value.bits() <= u64::from(bits) && (base != 10 || is_least) {
         return Ok(Integer { value: value - (BigInt::from(1) << bits), width });

@@ -1,35 +1,35 @@
-//! Source files, and places in them.
+//! Source files and source spans.
 
-/// A place: bytes from `start` up to `end`, counted over all files in the order in which they were
-/// read.
+/// A source span: the bytes from `start` up to `end`. Positions count over all files, in the order
+/// in which they were read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Span {
-    /// The first byte.
+    /// Position of the first byte.
     pub start: u32,
-    /// The byte behind the last.
+    /// Position after the last byte.
     pub end: u32,
 }
 
 impl Span {
-    /// From the beginning of this one to the end of `last`.
+    /// Returns the span from the start of this one to the end of `last`.
     pub fn to(self, last: Self) -> Self {
-        // A macro's argument may stand in front of what the macro puts before it.
+        // A macro argument may be located before the tokens that the macro puts in front of it.
         Self { start: self.start.min(last.start), end: self.end.max(last.end) }
     }
 }
 
-/// Where a place is, as people say it.
+/// A source location for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location<'s> {
-    /// The file's name.
+    /// Name of the file.
     pub file: &'s str,
-    /// The line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
 }
 
-/// A file as it was read.
+/// A file that has been read.
 #[derive(Debug)]
 pub(crate) struct File {
     pub(crate) name: String,
@@ -37,17 +37,18 @@ pub(crate) struct File {
     pub(crate) start: u32,
 }
 
-/// All files of a program, those that it includes too.
+/// All files of a program, including included ones.
 #[derive(Debug, Default)]
 pub struct Sources {
     files: Vec<File>,
 }
 
-/// The most bytes of all files together. The largest programs known have some hundred thousand.
+/// Maximum size of all files together in bytes. The largest known programs have a few hundred
+/// thousand.
 pub const MAX_BYTES: usize = 4 << 20;
 
 impl Sources {
-    /// Adds a file. None if there is more than [`MAX_BYTES`] then.
+    /// Adds a file. Returns None if the total exceeds [`MAX_BYTES`].
     pub(crate) fn add(&mut self, name: &str, text: &str) -> Option<usize> {
         let start = self.files.last().map_or(0, |last| last.start + last.text.len() as u32 + 1);
         if start as usize + text.len() > MAX_BYTES {
@@ -57,7 +58,7 @@ impl Sources {
         Some(self.files.len() - 1)
     }
 
-    /// The files' names, the program's first.
+    /// Returns the names of the files. The main file is the first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|file| &*file.name)
     }
@@ -66,20 +67,20 @@ impl Sources {
         &self.files[index]
     }
 
-    /// The file in which a place begins.
+    /// Returns the file in which a span starts.
     pub(crate) fn file_of(&self, span: Span) -> Option<&File> {
         let behind = self.files.partition_point(|file| file.start <= span.start);
         self.files.get(behind.checked_sub(1)?)
     }
 
-    /// The text of a place.
+    /// Returns the text of a span.
     pub fn text(&self, span: Span) -> &str {
         let Some(file) = self.file_of(span) else { return "" };
         let at = |offset: u32| (offset - file.start) as usize;
         file.text.get(at(span.start)..at(span.end.max(span.start))).unwrap_or("")
     }
 
-    /// Where a place begins; None if no file has been read.
+    /// Returns the location of the start of a span; None if no file has been read.
     pub fn locate(&self, span: Span) -> Option<Location<'_>> {
         let file = self.file_of(span)?;
         let end = ((span.start - file.start) as usize).min(file.text.len());

@@ -1,13 +1,13 @@
-//! The programs with tests in `tests/programs`.
+//! Programs with tests, in `tests/programs`.
 
 use std::path::Path;
 
 pub(crate) use crate::NoIncludes as Nothing;
 
-/// So many there are: one that vanishes is missed.
+/// Number of programs, so that a missing one is noticed.
 const PROGRAMS: usize = 117;
 
-/// Each program's name, its text and its test's.
+/// Returns the name, the text and the test of each program.
 pub(crate) fn programs() -> Vec<(String, String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
     let mut all = Vec::new();

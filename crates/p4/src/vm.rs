@@ -1,55 +1,56 @@
-//! What programs read of their tenant's VM: values under names, each with its time.
+//! Values that programs read from their tenant's VM. Each has a key and a time.
 
-/// The most keys that a program reads.
+/// Maximum number of keys that a program reads.
 pub const MAX_KEYS: usize = 64;
-/// The most bytes of a key's name.
+/// Maximum length of a key in bytes.
 pub const MAX_NAME: usize = 63;
 
-/// What [`GET_VM_INFO`](crate::object::helper::GET_VM_INFO) reads of a value.
+/// Parts of a value that [`GET_VM_INFO`](crate::object::helper::GET_VM_INFO) can read.
 pub mod part {
-    /// The value; 0 if there is none.
+    /// The value; 0 if it does not exist.
     pub const VALUE: u64 = 0;
-    /// 1 if it is fresh, else 0.
+    /// 1 if the value is fresh, 0 otherwise.
     pub const FRESH: u64 = 1;
-    /// Nanoseconds since the VM counted it; all ones if it never did.
+    /// Nanoseconds since the VM counted the value; all ones if it never did.
     pub const AGE: u64 = 2;
 }
 
-/// A value that a VM has published, on the clock of the machine on which the program runs.
+/// A value published by a VM. Times are of the clock of the machine that runs the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// The value.
     pub value: u64,
-    /// When the VM counted it, in nanoseconds. Times before the clock's beginning wrap.
+    /// Time in nanoseconds at which the VM counted it. Times before the clock's epoch wrap around.
     pub at_ns: u64,
-    /// When it is fresh no longer; 0: it is stale already.
+    /// Time in nanoseconds at which it becomes stale; 0 if it is already stale.
     pub until_ns: u64,
 }
 
 impl Reading {
-    /// A value that stays fresh, and is as old as that.
+    /// Creates a value of this age that never becomes stale.
     pub fn fresh(value: u64, age_ns: u64, now_ns: u64) -> Self {
         Self { value, at_ns: now_ns.wrapping_sub(age_ns), until_ns: u64::MAX }
     }
 
-    /// The same value, stale.
+    /// Returns the same value, stale.
     #[must_use]
     pub fn stale(self) -> Self {
         Self { until_ns: 0, ..self }
     }
 
-    /// Whether it is no older than it may be.
+    /// Returns true if the value has not exceeded its maximum age.
     pub fn is_fresh(&self, now_ns: u64) -> bool {
         now_ns < self.until_ns
     }
 
-    /// How old it is, in nanoseconds; one from the future has just been counted.
+    /// Returns the age in nanoseconds; 0 for a timestamp in the future.
     pub fn age_ns(&self, now_ns: u64) -> u64 {
         (now_ns.wrapping_sub(self.at_ns) as i64).max(0) as u64
     }
 }
 
-/// What [`GET_VM_INFO`](crate::object::helper::GET_VM_INFO) gives; 0 of a part that there is not.
+/// Returns the result of [`GET_VM_INFO`](crate::object::helper::GET_VM_INFO); 0 for an unknown
+/// part.
 pub fn get(reading: Option<Reading>, part: u64, now_ns: u64) -> u64 {
     match (reading, part) {
         (Some(reading), part::VALUE) => reading.value,
@@ -60,7 +61,8 @@ pub fn get(reading: Option<Reading>, part: u64, now_ns: u64) -> u64 {
     }
 }
 
-/// Whether this can be a key's name: letters, digits, and `.`, `-`, `_`, `:`, `/` and `@` between them.
+/// Returns true if the name is a valid key: 1 to [`MAX_NAME`] letters, digits or characters of
+/// `.-_:/@`.
 pub fn is_name(name: &str) -> bool {
     let is_letter = |c: u8| c.is_ascii_alphanumeric() || b".-_:/@".contains(&c);
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(is_letter)

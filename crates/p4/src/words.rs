@@ -1,19 +1,19 @@
-//! Words that people write who come from other models and languages, and those that may be meant.
+//! Hints for names of other models and languages, and for misspelled names.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use crate::model;
 
-/// The package of this model.
+/// Name of this model's package.
 pub(crate) const PACKAGE: &str = "ubpf";
 
-/// How a program of this model ends.
+/// The instantiation of `main` in this model.
 pub(crate) const MAIN: &str = "`ubpf(parse(), pipeline(), deparser()) main;`";
 
-/// The one of these that is most like `name`, if any is likely to be meant.
+/// Returns the known name that is most similar to `name`, if any is similar enough.
 pub(crate) fn closest(name: &str, known: impl Iterator<Item = Arc<str>>) -> Option<Arc<str>> {
-    // To compare takes the product of the lengths.
+    // Comparing two names takes time in proportion to the product of their lengths.
     let length = |name: &str| Some(name.chars().take(65).count()).filter(|&long| long <= 64);
     let long = length(name)?;
     let far = (long / 3).max(1);
@@ -25,12 +25,12 @@ pub(crate) fn closest(name: &str, known: impl Iterator<Item = Arc<str>>) -> Opti
     near.min().map(|(_, one)| one)
 }
 
-/// The one of these words that is most like `name`.
+/// Returns the known word that is most similar to `name`.
 pub(crate) fn closest_word(name: &str, known: &[&str]) -> Option<Arc<str>> {
     closest(name, known.iter().map(|&one| one.into()))
 }
 
-/// The type that is meant by a name that other languages, or fingers in a hurry, have for it.
+/// Returns the type that is meant by a misspelled name, or by a type name of another language.
 pub(crate) fn meant_type(name: &str) -> Option<String> {
     let plain = name.trim_end_matches("_t");
     let digits = plain.trim_start_matches(|c: char| !c.is_ascii_digit());
@@ -50,7 +50,7 @@ pub(crate) fn meant_type(name: &str) -> Option<String> {
     })
 }
 
-/// What this model has for what others have by these names.
+/// Counterparts in this model of names in other models.
 const COUNTERPARTS: [(&[&str], &str); 19] = [
     (
         &["V1Switch", "xdp", "ebpfFilter", "PSA_Switch", "PNA_NIC", "Switch", "Pipeline"],
@@ -122,13 +122,13 @@ const COUNTERPARTS: [(&[&str], &str); 19] = [
     ),
 ];
 
-/// What this model has for what another one has by this name.
+/// Returns the counterpart in this model of a name in another one.
 pub(crate) fn counterpart(name: &str) -> Option<&'static str> {
     let found = COUNTERPARTS.iter().find(|(names, _)| names.contains(&name));
     found.map(|(_, help)| *help)
 }
 
-/// What to do about a name that is not declared, if anybody knows it.
+/// Returns a hint for an undeclared name.
 pub(crate) fn meant(name: &str) -> Option<String> {
     let of_model = model_file(name);
     of_model
@@ -142,11 +142,11 @@ pub(crate) fn meant(name: &str) -> Option<String> {
         .or_else(|| meant_type(name).map(|of| format!("write `{of}`")))
 }
 
-/// The file of the model that declares the name.
+/// Returns the model's file that declares the name.
 fn model_file(name: &str) -> Option<&'static str> {
     static DECLARED: LazyLock<HashMap<Arc<str>, &'static str>> = LazyLock::new(|| {
         let mut all = HashMap::new();
-        // Each includes those in front of it that it needs.
+        // Each file includes the preceding ones that it needs.
         for file in ["ubpf_model.p4", "vm.p4", "kaido.p4"] {
             let parsed =
                 crate::parse(file, model::text(file).unwrap_or_default(), &crate::NoIncludes);
@@ -159,11 +159,11 @@ fn model_file(name: &str) -> Option<&'static str> {
     DECLARED.get(name).copied()
 }
 
-/// Files of other models, by what they begin with.
+/// Include files of other models, without the suffix.
 const OTHER_MODELS: [&str; 9] =
     ["v1model", "psa", "pna", "tna", "t2na", "xdp_model", "ebpf_model", "dash", "dpdk"];
 
-/// What to do about a file that cannot be included.
+/// Returns a hint for a file that cannot be included.
 pub(crate) fn meant_file(name: &str) -> Option<String> {
     let stem = name.rsplit('/').next()?.strip_suffix(".p4")?;
     if OTHER_MODELS.contains(&stem) {
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(found("haeder", &["heads", "header", "x"]).as_deref(), Some("header"));
         assert_eq!(found("x", &["y", "xyz"]).as_deref(), Some("y"));
         assert_eq!(found("header", &["head_of_it", "h"]), None);
-        // Nobody compares long ones: it would take memory without end.
+        // Long names are not compared: that would take too much memory.
         let long = "a".repeat(300_000);
         assert_eq!(found(&long, &[&long, "a"]), None);
         assert_eq!(found("a", &[&long]), None);

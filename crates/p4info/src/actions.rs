@@ -9,7 +9,7 @@ use crate::ids::{self, Ids};
 use crate::types::{Types, bits, named};
 use crate::{Error, texts, v1};
 
-/// Says what actions the tables have. Their ids, by name.
+/// Describes the actions of the tables. Returns their ids by name.
 pub(crate) fn actions(
     program: &Program,
     made: &Elaborated,
@@ -30,7 +30,7 @@ pub(crate) fn actions(
     Ok(ids)
 }
 
-/// The actions of all tables, by the names that the control plane knows.
+/// Returns the actions of all tables by their control-plane names.
 fn named_actions(program: &Program, made: &Elaborated) -> BTreeMap<String, ActionId> {
     let mut all = BTreeMap::new();
     for block in &made.blocks {
@@ -45,7 +45,7 @@ fn named_actions(program: &Program, made: &Elaborated) -> BTreeMap<String, Actio
     all
 }
 
-/// The name of an action: of its control if that declares it, of the top if not.
+/// Returns an action's name, which is local to the control that declares it, or global.
 pub(crate) fn action_name(program: &Program, block: &PlacedBlock, id: ActionId) -> String {
     let declared = &program.actions[id.index()].declared;
     match &program.blocks[block.block.index()].body {

@@ -8,7 +8,7 @@ use crate::ids::{self, Ids};
 use crate::types::{Types, type_spec};
 use crate::{Error, v1};
 
-/// The objects of one kind, each with what is said of it.
+/// Returns the objects of one kind with their preambles.
 fn all<'m>(
     program: &Program,
     made: &'m Elaborated,
@@ -43,13 +43,13 @@ fn meter_spec(program: &Program, object: &PlacedObject) -> Option<v1::MeterSpec>
     Some(v1::MeterSpec { unit: unit.into(), r#type: Type::TwoRateThreeColor.into() })
 }
 
-/// Describes counters and meters. Tables are there already, in the order of their places.
+/// Describes counters and meters. The tables are already described, in order of their index.
 pub(crate) fn counters_and_meters(
     program: &Program,
     made: &Elaborated,
     info: &mut v1::P4Info,
 ) -> Result<(), Error> {
-    // No program has more elements than a 32-bit number says.
+    // The number of elements fits into 32 bits.
     let size = |object: &PlacedObject| object.elements() as i64;
     for (object, preamble) in all(program, made, Object::Counter, ids::COUNTER)? {
         info.counters.push(v1::Counter {
@@ -85,7 +85,7 @@ pub(crate) fn counters_and_meters(
     Ok(())
 }
 
-/// Says of a table that it has something. The table's id.
+/// Adds a direct resource to its table. Returns the table's id.
 fn attach(info: &mut v1::P4Info, object: &PlacedObject, id: u32) -> u32 {
     let table = object.table.and_then(|at| info.tables.get_mut(at));
     let Some(table) = table else { return 0 };

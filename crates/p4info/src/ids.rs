@@ -1,5 +1,5 @@
-//! Ids: the kind in the highest byte, below it what `@id` says, or a hash of the name (P4Runtime
-//! specification, section 6.3).
+//! Object ids: the highest byte is the kind, the others are from `@id` or a hash of the name
+//! (P4Runtime specification, section 6.3).
 
 use std::collections::BTreeMap;
 
@@ -13,32 +13,32 @@ pub const ACTION: u8 = 0x01;
 pub const TABLE: u8 = 0x02;
 /// Value sets.
 pub const VALUE_SET: u8 = 0x03;
-/// What goes along with packets.
+/// Packet metadata.
 pub const CONTROLLER_HEADER: u8 = 0x04;
 /// Counters.
 pub const COUNTER: u8 = 0x12;
-/// Tables' counters.
+/// Direct counters.
 pub const DIRECT_COUNTER: u8 = 0x13;
 /// Meters.
 pub const METER: u8 = 0x14;
-/// Tables' meters.
+/// Direct meters.
 pub const DIRECT_METER: u8 = 0x15;
 /// Registers.
 pub const REGISTER: u8 = 0x16;
 /// Digests.
 pub const DIGEST: u8 = 0x17;
 
-/// Bits below the kind.
+/// Mask of the bits below the kind.
 const BELOW: u32 = 0x00ff_ffff;
 
-/// The ids of one kind.
+/// Ids of one kind.
 pub(crate) struct Ids {
     kind: u8,
     taken: BTreeMap<u32, String>,
 }
 
 impl Ids {
-    /// Takes the ids that programs say, before any other one is chosen.
+    /// Reserves the ids that the program requests, before others are chosen.
     pub(crate) fn new<'a>(
         kind: u8,
         all: impl IntoIterator<Item = (&'a str, &'a [Annotation])>,
@@ -58,12 +58,12 @@ impl Ids {
         Ok(Self { kind, taken })
     }
 
-    /// The id of what has this name.
+    /// Returns the id of the object with this name.
     pub(crate) fn of(&self, name: &str) -> Option<u32> {
         self.taken.iter().find(|(_, taken)| *taken == name).map(|(id, _)| *id)
     }
 
-    /// Names something. Its alias is not known before all are there.
+    /// Creates the preamble of an object. Its alias is set once all objects are known.
     pub(crate) fn preamble(&mut self, name: &str, annotations: &[Annotation]) -> v1::Preamble {
         let kind = u32::from(self.kind) << 24;
         let given = said(annotations).and_then(|_| self.of(name));
@@ -77,23 +77,23 @@ impl Ids {
         }
     }
 
-    /// The first id from the hash of the name on that nobody has.
+    /// Returns the first unused id, starting at the hash of the name.
     fn free(&self, kind: u32, name: &str) -> u32 {
         let first = fnv(name.as_bytes());
         let all = (0..=BELOW).map(|step| kind | (first.wrapping_add(step) & BELOW));
         let free = all.filter(|id| id & BELOW != 0).find(|id| !self.taken.contains_key(id));
-        // There are fewer parts of a program than ids (`p4::ir::MAX_PARTS`).
+        // A program has fewer objects than there are ids (`p4::ir::MAX_PARTS`).
         free.unwrap_or(kind)
     }
 }
 
-/// What `@id(…)` says.
+/// Returns the argument of `@id(…)`.
 fn said(annotations: &[Annotation]) -> Option<String> {
     let id = annotations.iter().find(|one| &*one.name.text == "id")?;
     Some(id.body.concat())
 }
 
-/// The number of `@id(…)`, for what has small ones.
+/// Returns the number of `@id(…)` for an object with a small id.
 pub(crate) fn given(annotations: &[Annotation]) -> Option<u32> {
     said(annotations).and_then(|text| number(&text)).filter(|id| *id != 0)
 }
@@ -105,7 +105,7 @@ fn number(text: &str) -> Option<u32> {
     }
 }
 
-/// FNV-1a, 32 bits.
+/// 32-bit FNV-1a hash.
 fn fnv(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }

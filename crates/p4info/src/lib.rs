@@ -1,5 +1,5 @@
-//! p4info: what a control plane knows of a P4 program (P4Runtime specification, section 6). The
-//! same program has the same ids in every run.
+//! P4Info: the description of a P4 program for a control plane (P4Runtime specification, section
+//! 6). Ids are deterministic.
 #![forbid(unsafe_code)]
 
 mod actions;
@@ -18,7 +18,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 
 use types::Types;
 
-/// The types of `proto/p4/config/v1/p4info.proto`.
+/// Types of `proto/p4/config/v1/p4info.proto`.
 #[expect(missing_docs, clippy::pedantic, reason = "generated; documented in proto/")]
 pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/p4.config.v1.rs"));
@@ -26,25 +26,25 @@ pub mod v1 {
 
 const DESCRIBED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/p4info.bin"));
 
-/// Why a program has no p4info.
+/// Reason that a program has no P4Info.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Its `main` cannot be made.
+    /// `main` cannot be instantiated.
     #[error(transparent)]
     Main(#[from] NotMade),
-    /// Two things ask for one id.
+    /// Two objects request the same id.
     #[error("`{0}` and `{1}` both have the id {2:#010x}: change one `@id`")]
     SameId(String, String, u32),
-    /// An `@id` that is none of its kind.
+    /// An `@id` that is invalid for the kind of object.
     #[error("`{0}`: `@id({1})` is no number below 2^24, with or without {2:#04x} in front")]
     BadId(String, String, u8),
 }
 
-/// The p4info of a program.
+/// Returns the P4Info of a program.
 ///
 /// # Errors
 ///
-/// If it has no `main`, or ids that contradict each other.
+/// There is no `main`, or ids contradict each other.
 pub fn info(program: &Program) -> Result<v1::P4Info, Error> {
     let made = program.elaborate()?;
     let main = program.main.as_ref().ok_or(NotMade::NoMain)?;
@@ -65,25 +65,25 @@ pub fn info(program: &Program) -> Result<v1::P4Info, Error> {
     Ok(info)
 }
 
-/// What protobuf's text of p4info is read and written by.
+/// Returns the descriptor for protobuf's text format.
 fn descriptor() -> MessageDescriptor {
-    // What the build has written is what it has made the types of.
+    // The build generated the types from the same descriptor.
     let pool = DescriptorPool::decode(DESCRIBED).expect("the description is the build's own");
     pool.get_message_by_name("p4.config.v1.P4Info").expect("it describes P4Info")
 }
 
-/// p4info as protobuf's text, which `p4runtime-shell` and others read.
+/// Encodes P4Info in protobuf's text format, which `p4runtime-shell` and others read.
 pub fn text(info: &v1::P4Info) -> String {
     let message = DynamicMessage::decode(descriptor(), &*binary(info)).expect("it is a P4Info");
     let options = FormatOptions::new().pretty(true);
     message.to_text_format_with_options(&options) + "\n"
 }
 
-/// p4info of a file, in protobuf's text or bytes.
+/// Decodes P4Info from protobuf's text or binary format.
 ///
 /// # Errors
 ///
-/// It is neither.
+/// The bytes are valid in neither format.
 pub fn read(bytes: &[u8]) -> Result<v1::P4Info, Unreadable> {
     let text = std::str::from_utf8(bytes).ok();
     let said = match text.map(|text| DynamicMessage::parse_text_format(descriptor(), text)) {
@@ -98,23 +98,23 @@ pub fn read(bytes: &[u8]) -> Result<v1::P4Info, Unreadable> {
     }
 }
 
-/// Why a file is no p4info.
+/// Reason that a file is not P4Info.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// It is text, of something else.
+    /// Text that is not P4Info.
     #[error("no p4info in protobuf's text: {0}")]
     Text(String),
-    /// They are no bytes of p4info.
+    /// Bytes that are not P4Info.
     #[error("no p4info in protobuf's bytes: {0}")]
     Bytes(#[from] prost::DecodeError),
 }
 
-/// p4info as protobuf's bytes.
+/// Encodes P4Info in protobuf's binary format.
 pub fn binary(info: &v1::P4Info) -> Vec<u8> {
     info.encode_to_vec()
 }
 
-/// `@name("…")` and the others as a program writes them.
+/// Returns annotations such as `@name("…")` in source form.
 fn texts(annotations: &[Annotation]) -> Vec<String> {
     let text = |one: &Annotation| match one.body.is_empty() {
         true => format!("@{}", one.name.text),
@@ -123,7 +123,7 @@ fn texts(annotations: &[Annotation]) -> Vec<String> {
     annotations.iter().map(text).collect()
 }
 
-/// Gives everything the shortest end of its name that nothing else of its kind has.
+/// Sets each alias to the shortest suffix of the name that is unique among objects of its kind.
 fn set_aliases(info: &mut v1::P4Info) {
     alias(info.tables.iter_mut().filter_map(|one| one.preamble.as_mut()).collect());
     alias(info.actions.iter_mut().filter_map(|one| one.preamble.as_mut()).collect());

@@ -9,7 +9,7 @@ use crate::ids::{self, Ids};
 use crate::types::{Types, bits, named};
 use crate::{Error, texts, v1};
 
-/// Says what tables there are.
+/// Describes the tables.
 pub(crate) fn tables(
     program: &Program,
     made: &Elaborated,
@@ -34,7 +34,7 @@ pub(crate) fn tables(
     Ok(())
 }
 
-/// A table, but for its name.
+/// Describes a table, except for its preamble.
 fn table(
     program: &Program,
     id: TableId,
@@ -97,7 +97,7 @@ fn match_field(
     }
 }
 
-/// Says what value sets the parsers have.
+/// Describes the value sets of the parsers.
 pub(crate) fn value_sets(
     program: &Program,
     made: &Elaborated,

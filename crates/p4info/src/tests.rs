@@ -1,4 +1,4 @@
-//! What control planes are told.
+//! P4Info as control planes receive it.
 
 use super::*;
 
@@ -105,13 +105,13 @@ fn ids_that_contradict_are_refused() {
     assert_eq!(made(&twice), Err(same));
 }
 
-/// An id that is chosen is never one that something further down asks for.
+/// A chosen id is never one that a later object requests.
 #[test]
 fn ids_that_are_asked_for_are_taken_first() {
     let first = made(PROGRAM).unwrap();
     let chosen = first.tables[1].preamble.as_ref().unwrap();
     assert_eq!(chosen.name, "c.one.t");
-    // The last table asks for what the hash of another's name gives.
+    // The last table requests the id chosen by the hash of another table's name.
     let asked = format!("@id({:#x}) table u", chosen.id);
     let second = made(&PROGRAM.replace("@id(0x1234) table u", &asked)).unwrap();
     let ids: Vec<u32> = second.tables.iter().map(|one| one.preamble.as_ref().unwrap().id).collect();
@@ -202,7 +202,7 @@ fn counters_meters_and_digests_are_described() {
         (meter_spec::Unit::Bytes, meter_spec::Type::TwoRateThreeColor)
     );
     assert_eq!(id(&info.registers[0].preamble), 0x1600_0005);
-    // Each table has its own, and knows them.
+    // Each table has its own direct resources, and refers to them.
     let names: Vec<_> = info.direct_counters.iter().map(|one| named(&one.preamble)).collect();
     assert_eq!(names, [Some("c.one.n".to_owned()), Some("c.two.n".to_owned())]);
     let names: Vec<_> = info.direct_meters.iter().map(|one| named(&one.preamble)).collect();

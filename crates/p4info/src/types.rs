@@ -1,14 +1,14 @@
-//! The types of what the control plane writes and reads.
+//! Types of values that the control plane reads and writes.
 
 use p4::ir::{Program, RecordId, RecordKind, Type};
 
 use crate::v1;
 
-/// Types with names that something here has.
+/// Named types used in this P4Info.
 pub(crate) type Types = v1::P4TypeInfo;
 
-/// The bits of a value that the control plane writes; 32 for names without numbers, 0 for what is made
-/// of parts, which P4Runtime has no values for.
+/// Returns the width of a value for the control plane: 32 for symbolic names, 0 for composite
+/// types, for which P4Runtime has no values.
 pub(crate) fn bits(program: &Program, of: &Type) -> i32 {
     if matches!(of, Type::Record(_) | Type::Tuple(_)) {
         return 0;
@@ -16,7 +16,7 @@ pub(crate) fn bits(program: &Program, of: &Type) -> i32 {
     program.size_of(of).map_or(32, |(bits, _)| bits as i32)
 }
 
-/// The name of a type like no other, which is described once.
+/// Returns the name of a `type` declaration, and adds its description to `types`.
 pub(crate) fn named(program: &Program, of: &Type, types: &mut Types) -> Option<v1::P4NamedType> {
     use v1::p4_new_type_spec::Representation;
     let Type::New(id) = of else { return None };
@@ -66,7 +66,7 @@ fn bits_of(of: &Type) -> Option<i32> {
     }
 }
 
-/// What a field of a header is on the wire.
+/// Returns the type of a header field.
 fn number(program: &Program, of: &Type) -> Option<v1::P4BitstringLikeTypeSpec> {
     use v1::p4_bitstring_like_type_spec::TypeSpec as Bits;
     let bits = match of {
@@ -86,7 +86,7 @@ fn number(program: &Program, of: &Type) -> Option<v1::P4BitstringLikeTypeSpec> {
     Some(v1::P4BitstringLikeTypeSpec { type_spec: Some(bits), ..Default::default() })
 }
 
-/// A struct, or a header of nothing but numbers.
+/// Returns a struct type, or the type of a header that contains only numbers.
 fn record(
     program: &Program,
     id: RecordId,
@@ -94,7 +94,7 @@ fn record(
 ) -> Option<v1::p4_data_type_spec::TypeSpec> {
     use v1::p4_data_type_spec::TypeSpec;
     let of = &program.records[id.index()];
-    // One of a generic type is named by its number as well.
+    // The name of an instance of a generic type includes its number.
     let name = match of.arguments.is_empty() {
         true => of.declared.name.to_string(),
         false => format!("{}.{}", of.declared.name, id.0),

@@ -1,39 +1,40 @@
-//! The knobs of the decisions, with the reasons for their values.
+//! Parameters of the decisions, with the reasons for their values.
 
 use std::time::Duration;
 
-/// When an application moves.
+/// The conditions under which an application moves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Config {
-    /// How much of the demand may be missing before it counts as not covered: rates and demands
-    /// are measured on a wire that is never quite still.
+    /// The part of the demand that may be missing before it counts as not covered. Measured rates
+    /// always fluctuate a little.
     pub tolerance: f64,
-    /// How long a violation must last. Three samples of 100 ms: one alone may be a burst, or a
-    /// host's counter that is behind its router's; with two, a busy machine had one move in five
-    /// minutes that nothing asked for.
+    /// The time a violation must last: three samples of 100 ms. A single sample can be a burst, or
+    /// a host counter that lags behind its router's. With two samples, a busy machine had one
+    /// unjustified move in five minutes.
     pub confirm: Duration,
-    /// How long after a move the application counts on both paths: the window over which nodes
-    /// average, and two samples more.
+    /// The time after a move during which the application counts on both paths: the averaging
+    /// window of the nodes plus two samples.
     pub settle: Duration,
-    /// How long after a move that the headend does not confirm the application is judged anew.
+    /// The time after which an application is evaluated again if the headend does not confirm a
+    /// move.
     pub unconfirmed: Duration,
-    /// How long a merely better path must stay better.
+    /// The time that a merely better path must stay better.
     pub hold: Duration,
-    /// How long an application stays on a path before it leaves for a merely better one; doubled
+    /// The time that an application stays on a path before it moves to a merely better one; doubled
     /// for each recent move.
     pub dwell: Duration,
-    /// How far back a move counts as recent.
+    /// The age up to which a move counts as recent.
     pub memory: Duration,
-    /// How much better a merely better path must be.
+    /// The relative improvement required of a merely better path.
     pub gain: f64,
-    /// Under this part of its demand, on a congested path, for [`Config::starve`], an application
-    /// is not served, whatever the counters say.
+    /// The part of the demand below which an application counts as not served, regardless of the
+    /// counters, if its path is congested for [`Config::starve`].
     pub shortfall: f64,
     /// See [`Config::shortfall`].
     pub starve: Duration,
-    /// The most moves in one round, so that their effect is seen before the next.
+    /// The maximum number of moves in one round, so that their effect is visible before the next.
     pub moves_a_round: usize,
-    /// How many paths an explanation looks at.
+    /// The maximum number of paths in an explanation.
     pub alternatives: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Why an application is where it is.
+//! Explanations of an application's path.
 
 use std::time::Duration;
 
@@ -11,52 +11,52 @@ use crate::layers::Layers;
 use crate::search;
 use crate::segments::{self, Lists};
 
-/// What speaks for or against a path.
+/// The assessment of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It covers the demand.
     Covers,
-    /// Its narrowest port has too little left.
+    /// Its narrowest port has too little free bandwidth.
     TooLittle,
-    /// No segment list describes it.
+    /// No segment list can express it.
     NotEncodable(segments::Error),
 }
 
-/// A path that was looked at.
+/// A path that was assessed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alternative {
     /// The path.
     pub path: Path,
-    /// The sum of the IGP's costs.
+    /// The sum of the IGP costs.
     pub cost: u64,
-    /// The narrowest port and its free bandwidth for this application, bits per second; absent
-    /// when nothing on the path limits.
+    /// The narrowest port and its free bandwidth for this application, in bits per second; None if
+    /// no port of the path is limited.
     pub limit: Option<(PortId, u64)>,
-    /// Whether the application is on it.
+    /// True if it is the application's path.
     pub chosen: bool,
-    /// What speaks for or against it.
+    /// The assessment.
     pub verdict: Verdict,
 }
 
-/// The whole answer to "why is it there?".
+/// The full explanation of an application's placement.
 #[derive(Debug, Clone)]
 pub struct Explanation {
-    /// What became of the application.
+    /// The state of the application.
     pub state: State,
     /// Its path.
     pub path: Option<Path>,
-    /// Its segment lists; empty when the IGP goes that way by itself.
+    /// Its segment lists; empty if the IGP follows the path without them.
     pub lists: Lists,
-    /// The other paths, fewest hops first.
+    /// The assessed paths, fewest hops first.
     pub alternatives: Vec<Alternative>,
     /// The last decision that changed something.
     pub decision: Option<Decision>,
-    /// When the headend confirmed it, on the decider's clock.
+    /// The time at which the headend confirmed it, on the decider's clock.
     pub installed: Option<Duration>,
 }
 
 impl Decider {
-    /// Why an application is where it is, and what the other paths lack.
+    /// Explains an application's path, and the shortcomings of the other paths.
     pub fn explain(&self, color: Color) -> Option<Explanation> {
         let app = self.apps_by_color(color)?;
         let managed = self.managed();
@@ -73,7 +73,7 @@ impl Decider {
                 path.arcs = layers.originals(&path.arcs);
             }
         }
-        // However long it is, the path that it is on is among them.
+        // Always include the current path, however long it is.
         let current = app.path.as_ref().and_then(|path| path.arcs(self.graph()));
         let cost =
             |arcs: &[ArcId]| arcs.iter().map(|&id| u64::from(self.graph().arc(id).cost)).sum();

@@ -1,31 +1,31 @@
-//! An immutable snapshot of the network, in compressed sparse rows.
+//! An immutable snapshot of the network in compressed sparse row format.
 
 use std::collections::BTreeMap;
 
 use model::{Bandwidth, NodeSids, Sid};
 
-/// A node, for as long as its [`crate::Ted`] lives.
+/// ID of a node, stable for the life of its [`crate::Ted`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// An interface of a node, for as long as its [`crate::Ted`] lives. Load and reservations belong
-/// to ports, since all neighbours on a LAN share one.
+/// ID of an interface of a node, stable for the life of its [`crate::Ted`]. Load and reservations
+/// are kept per port, because all neighbours on a LAN share one port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u32);
 
-/// An arc of one snapshot: one neighbour behind one port.
+/// ID of an arc in one snapshot: one neighbour on one port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArcId(pub u32);
 
 impl NodeId {
-    /// As an index.
+    /// The ID as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 impl PortId {
-    /// As an index.
+    /// The ID as an index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -36,22 +36,23 @@ impl PortId {
 pub struct GraphNode {
     /// The node's name.
     pub name: String,
-    /// Whether traffic of others may pass.
+    /// True if the node forwards transit traffic.
     pub transit: bool,
-    /// The node's SIDs, when it speaks SRv6.
+    /// The node's SIDs, if it supports SRv6.
     pub sids: Option<NodeSids>,
-    /// The service functions that work here, and the SID with its argument that leads to each.
+    /// The service functions that are up on this node, and the SID (including its argument) of
+    /// each.
     pub functions: Vec<(String, Sid)>,
 }
 
 impl GraphNode {
-    /// The SID of a service function that works here.
+    /// The SID of a service function that is up on this node.
     pub fn function(&self, name: &str) -> Option<Sid> {
         self.functions.iter().find(|(function, _)| function == name).map(|(_, sid)| *sid)
     }
 }
 
-/// A usable direction of a link.
+/// One direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GraphArc {
     /// The sender.
@@ -60,28 +61,28 @@ pub struct GraphArc {
     pub to: NodeId,
     /// The sender's interface.
     pub port: PortId,
-    /// The IGP's cost.
+    /// The IGP cost.
     pub cost: u32,
-    /// What the port can send; absent when nothing limits it.
+    /// The capacity of the port; None if it is unlimited.
     pub capacity: Option<Bandwidth>,
-    /// End.X over this arc.
+    /// The End.X SID for this arc.
     pub end_x: Option<Sid>,
-    /// Whether applications may be sent over it. The IGP uses the others too: a node whose daemon
-    /// is silent may well route on.
+    /// True if applications may use the arc. The IGP also uses the others: a node with a silent
+    /// daemon may still forward.
     pub usable: bool,
 }
 
-/// A snapshot: nodes, and the arcs that the IGP sees, sorted by sender.
+/// A snapshot: the nodes, and the arcs that the IGP sees, sorted by sender.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     nodes: Vec<GraphNode>,
     arcs: Vec<GraphArc>,
-    /// `arcs[first[n]..first[n + 1]]` leave node n.
+    /// The arcs that leave node n are `arcs[first[n]..first[n + 1]]`.
     first: Vec<u32>,
 }
 
 impl Graph {
-    /// A snapshot of `nodes` (by id) and `arcs` (in any order; the order of equal senders is kept).
+    /// A snapshot of `nodes` (by ID) and `arcs` (in any order; the sort by sender is stable).
     pub fn new(nodes: Vec<GraphNode>, mut arcs: Vec<GraphArc>) -> Self {
         arcs.sort_by_key(|arc| arc.from);
         let mut first = vec![0; nodes.len() + 1];
@@ -99,12 +100,12 @@ impl Graph {
         self.nodes.len()
     }
 
-    /// Whether there is no node.
+    /// Returns true if there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The node of `id`.
+    /// The node with ID `id`.
     pub fn node(&self, id: NodeId) -> &GraphNode {
         &self.nodes[id.index()]
     }
@@ -114,7 +115,7 @@ impl Graph {
         self.nodes.iter().position(|node| node.name == name).map(|at| NodeId(at as u32))
     }
 
-    /// The arc of `id`.
+    /// The arc with ID `id`.
     pub fn arc(&self, id: ArcId) -> &GraphArc {
         &self.arcs[id.0 as usize]
     }
@@ -131,12 +132,12 @@ impl Graph {
     }
 }
 
-/// A path: where it starts, and the ports and nodes that it crosses. It outlives its snapshot.
+/// A path: its start, and the ports and nodes that it crosses. It stays valid across snapshots.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Path {
     /// The first node.
     pub start: NodeId,
-    /// Each step's port, and the node behind it.
+    /// For each hop, the egress port and the next node.
     pub steps: Vec<(PortId, NodeId)>,
 }
 
@@ -162,15 +163,15 @@ impl Path {
         self.steps.iter().map(|step| step.0)
     }
 
-    /// The ports, each once, and how often the path crosses it: a way through service functions may
-    /// come back.
+    /// The ports, each with the number of times the path crosses it. A path through service
+    /// functions can cross a port more than once.
     pub fn crossings(&self) -> BTreeMap<PortId, u64> {
         let mut crossings = BTreeMap::new();
         self.ports().for_each(|port| *crossings.entry(port).or_default() += 1);
         crossings
     }
 
-    /// The path's arcs in `graph`, or nothing if one of them is not there, or not to be used.
+    /// The arcs of the path in `graph`; None if one of them is missing or unusable.
     pub fn arcs(&self, graph: &Graph) -> Option<Vec<ArcId>> {
         let mut at = self.start;
         self.steps

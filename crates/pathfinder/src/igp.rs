@@ -1,4 +1,4 @@
-//! What the routers' own shortest-path routing does.
+//! Shortest-path routing as the routers' IGP does it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,15 +8,16 @@ use crate::graph::{ArcId, Graph, NodeId};
 /// The shortest paths from one node, by cost.
 #[derive(Debug, Clone)]
 pub struct ShortestPaths {
-    /// The cost to each node; absent when it cannot be reached.
+    /// The cost to each node; None if it is unreachable.
     pub cost: Vec<Option<u64>>,
-    /// How many shortest paths lead to each node, counted up to two: one is unambiguous.
+    /// The number of shortest paths to each node, counted up to two. One means that the path is
+    /// unambiguous.
     pub ways: Vec<u8>,
 }
 
 impl ShortestPaths {
-    /// Computes the shortest paths from `source`. A node that is no transit node is reached but
-    /// never passed.
+    /// Computes the shortest paths from `source`. Paths can end at a non-transit node but not pass
+    /// through it.
     pub fn from(graph: &Graph, source: NodeId) -> Self {
         let mut cost = vec![None; graph.len()];
         let mut ways = vec![0; graph.len()];
@@ -49,8 +50,8 @@ impl ShortestPaths {
         Self { cost, ways }
     }
 
-    /// How many of `arcs`, which start at this tree's source, the IGP is sure to follow: their
-    /// longest prefix that is the one shortest path to each of its nodes.
+    /// The number of leading `arcs`, which start at this tree's source, that the IGP is certain to
+    /// follow: the longest prefix that is the only shortest path to each of its nodes.
     pub fn follows(&self, graph: &Graph, arcs: &[ArcId]) -> usize {
         let mut along = 0;
         for (count, &id) in arcs.iter().enumerate() {
@@ -65,8 +66,8 @@ impl ShortestPaths {
     }
 }
 
-/// The arcs over which `node` forwards towards `target`: every one on a shortest path.
-/// `from_target` holds the costs *to* the target, as [`costs_to`] computes them.
+/// The arcs over which `node` forwards towards `target`: all that are on a shortest path.
+/// `to_target` holds the costs to the target, as computed by [`costs_to`].
 pub fn next_arcs<'a>(
     graph: &'a Graph,
     node: NodeId,
@@ -80,9 +81,9 @@ pub fn next_arcs<'a>(
     })
 }
 
-/// The IGP's cost from every node to `target`.
+/// The IGP cost from every node to `target`.
 pub fn costs_to(graph: &Graph, target: NodeId) -> Vec<Option<u64>> {
-    // The reversed graph, since costs may differ by direction.
+    // Search the reversed graph, because costs can differ by direction.
     let reversed = graph
         .arcs()
         .map(|(_, arc)| crate::graph::GraphArc { from: arc.to, to: arc.from, ..*arc })

@@ -1,29 +1,32 @@
-//! Ways through service functions: the network once for every number of functions that are done.
+//! Paths through service functions, as a layered graph: one copy of the network per number of
+//! completed functions.
 //!
-//! A packet that arrives where the next function is has it done, and goes on in the next layer: sooner
-//! is never worse. It is done on arrival only: a node does one function at a time, and none for packets
-//! that begin there. Behind the last function the packet needs a node that decapsulates, which is another one
-//! than the function's; the last layer is reached there. So every path through the layers, which any
-//! search finds as it finds one through the network, visits the functions in their order.
+//! A packet that arrives at a node with its next function is processed there and continues in the
+//! next layer. Processing it earlier is never worse. A function runs on arrival only: a node runs
+//! one function at a time, and none for packets that originate there. After the last function the
+//! packet needs a node that decapsulates, other than the node of that function; arriving there
+//! leads to the last layer. So every path through the layers visits the functions in order, and any
+//! search finds it like a path through the plain network.
 
 use model::Sid;
 
 use crate::graph::{ArcId, Graph, GraphArc, GraphNode, NodeId};
 
-/// The layers of one order of functions.
+/// The layered graph for one sequence of functions.
 #[derive(Debug)]
 pub struct Layers {
     graph: Graph,
-    /// The network's arc behind each of the layers'.
+    /// The network's arc for each arc of the layers.
     arcs: Vec<ArcId>,
-    /// The network's nodes.
+    /// The number of nodes in the network.
     size: u32,
-    /// How many functions there are.
+    /// The number of functions.
     functions: u32,
 }
 
 impl Layers {
-    /// The layers of `graph` for these functions, in their order; one that is `graph` itself for none.
+    /// Builds the layers of `graph` for `functions`, in this order. Without functions, there is a
+    /// single layer equal to `graph`.
     pub fn new(graph: &Graph, functions: &[String]) -> Self {
         let (size, all) = (graph.len() as u32, functions.len() as u32);
         let layers = if all == 0 { 0..=0 } else { 0..=all + 1 };
@@ -50,35 +53,36 @@ impl Layers {
         Self { graph: Graph::new(nodes, made), arcs, size, functions: all }
     }
 
-    /// The network in layers.
+    /// The layered graph.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// Where packets of `node` begin.
+    /// The node at which packets from `node` start.
     pub fn start(&self, node: NodeId) -> NodeId {
         node
     }
 
-    /// Where packets to `node` end, with every function done.
+    /// The node at which packets to `node` end, after all functions.
     pub fn end(&self, node: NodeId) -> NodeId {
         let last = if self.functions == 0 { 0 } else { self.functions + 1 };
         NodeId(last * self.size + node.0)
     }
 
-    /// The network's arc behind one of the layers'.
+    /// The network's arc for an arc of the layers.
     pub fn original(&self, arc: ArcId) -> ArcId {
         self.arcs[arc.0 as usize]
     }
 
-    /// The network's arcs behind those of a path through the layers.
+    /// The network's arcs for a path through the layers.
     pub fn originals(&self, arcs: &[ArcId]) -> Vec<ArcId> {
         arcs.iter().map(|&arc| self.original(arc)).collect()
     }
 }
 
-/// Where functions are done on the path over `arcs`: the number of the arc on whose arrival, counted
-/// from 1, and the function's SID. Each as early as possible; nothing if one is not on the path.
+/// The points at which functions run on the path over `arcs`: for each function, the number of the
+/// arc (counted from 1) after which it runs, and the function's SID. Each function runs as early as
+/// possible. None if the path misses a function.
 pub fn served(graph: &Graph, arcs: &[ArcId], functions: &[String]) -> Option<Vec<(usize, Sid)>> {
     let mut behind = arcs.iter().zip(1..);
     functions

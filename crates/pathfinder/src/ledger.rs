@@ -1,4 +1,4 @@
-//! Who reserved how much on which port. Integers: nothing is lost to rounding.
+//! The reservations per port and application. Integers, so there is no rounding error.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -7,7 +7,7 @@ use model::Color;
 
 use crate::graph::{Path, PortId};
 
-/// Reservations by application, in bits per second.
+/// Reservations per application, in bits per second.
 #[derive(Debug, Default)]
 pub struct Ledger {
     held: BTreeMap<Color, Vec<(PortId, u64)>>,
@@ -15,10 +15,10 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Makes `color` hold on every port of `paths` the amount beside the path, and nothing
-    /// elsewhere; on a port that a path crosses twice, as on the way to a service function and back, it
-    /// holds twice the amount. A port that is on several of the paths is held once, with the larger
-    /// amount: while an application moves it counts on both paths, but on what they share only once.
+    /// Replaces the reservations of `color` with the given amount on every port of each path. A
+    /// port that a path crosses twice, for example on the way to a service function and back, is
+    /// charged twice the amount. A port on several of the paths is charged once, with the larger
+    /// amount: an application that moves counts on both paths, but only once where they overlap.
     pub fn hold<'a>(&mut self, color: Color, paths: impl IntoIterator<Item = (&'a Path, u64)>) {
         self.release(color);
         let mut held: Vec<(PortId, u64)> = Vec::new();
@@ -35,7 +35,7 @@ impl Ledger {
         }
     }
 
-    /// Gives back all that `color` holds.
+    /// Releases all reservations of `color`.
     pub fn release(&mut self, color: Color) {
         for (port, amount) in self.held.remove(&color).unwrap_or_default() {
             let total = self.total.get_mut(&port).expect("what is held is in the total");
@@ -46,12 +46,12 @@ impl Ledger {
         }
     }
 
-    /// What all applications together hold on `port`.
+    /// The sum of all reservations on `port`.
     pub fn reserved(&self, port: PortId) -> u64 {
         self.total.get(&port).copied().unwrap_or(0)
     }
 
-    /// What the applications other than `color` hold on `port`.
+    /// The sum of the reservations on `port` of all applications except `color`.
     pub fn reserved_by_others(&self, port: PortId, color: Color) -> u64 {
         let own = self.held.get(&color).and_then(|held| held.iter().find(|(p, _)| *p == port));
         self.reserved(port) - own.map_or(0, |(_, amount)| *amount)

@@ -1,15 +1,16 @@
-//! Paths for applications: what the network is, how full it is, and who goes where.
+//! Path computation for applications: the topology, its load, and the path of each application.
 //!
-//! Everything here is pure: no I/O, and the time is an argument, so that every decision can be
-//! replayed in a test.
+//! This crate is pure: it does no I/O, and time is an argument, so a test can replay every
+//! decision.
 //!
-//! - [`Ted`] is the traffic-engineering database, fed by the nodes' announcements; it yields
+//! - [`Ted`] is the traffic-engineering database, fed by the nodes' announcements. It produces
 //!   immutable [`Graph`] snapshots.
-//! - [`igp`] computes what the routers' own routing does, [`search`] what an application wants.
+//! - [`igp`] computes the forwarding of the routers' IGP, [`search`] the path that an application
+//!   needs.
 //! - [`layers`] lets a search find paths through service functions.
-//! - [`segments`] turns a path into the shortest segment list that the IGP will follow.
-//! - [`Decider`] holds applications, their reservations and their measured load, and says who
-//!   moves.
+//! - [`segments`] encodes a path as the shortest segment list that the IGP follows.
+//! - [`Decider`] keeps the applications, their reservations and their measured load, and decides
+//!   which of them move.
 #![forbid(unsafe_code)]
 
 mod config;

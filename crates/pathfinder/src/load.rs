@@ -1,48 +1,47 @@
-//! What is measured, and what of it is not the applications' own.
+//! Measured load, and the part of it that is not from managed applications.
 
 use std::collections::HashMap;
 
 use crate::graph::{Path, PortId};
 
-/// A port's load, averaged by its node over the last few samples.
+/// The load of a port, averaged by its node over the last few samples.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PortLoad {
     /// Layer-2 bits per second sent.
     pub rate_bps: u64,
-    /// The part of the packets that the port's queue dropped, 0 to 1.
+    /// The fraction of packets that the port's queue dropped, 0 to 1.
     pub loss: f64,
-    /// Bytes waiting in the queue.
+    /// Bytes queued.
     pub backlog_bytes: u64,
-    /// Whether the queue dropped packets or stood full in at least half of the last second's
-    /// samples.
+    /// True if the queue dropped packets or was full in at least half of the samples of the last
+    /// second.
     pub congested: bool,
-    /// When it was measured.
+    /// The time of the measurement.
     pub stamps: Stamps,
 }
 
-/// When something was measured, and when that was known.
+/// The times at which a measurement was taken and received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Stamps {
-    /// When the node sampled, ns since the Unix epoch.
+    /// Time of the sample on the node, in ns since the Unix epoch.
     pub sampled_at_ns: u64,
-    /// When the controller received it, ns since the Unix epoch.
+    /// Time of reception at the controller, in ns since the Unix epoch.
     pub received_at_ns: u64,
 }
 
-/// An application's load, counted where its packets enter the network.
+/// The load of an application, counted where its packets enter the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AppLoad {
-    /// Layer-2 bits per second, as the packets leave the host: outer headers included.
+    /// Layer-2 bits per second as the packets leave the host, including outer headers.
     pub rate_bps: u64,
-    /// When it was measured.
+    /// The time of the measurement.
     pub stamps: Stamps,
 }
 
-/// The bits per second on each port that belong to managed applications.
+/// The rate on each port, in bits per second, that belongs to managed applications.
 ///
-/// An application's packets thin out along its path as queues drop them, and a port's counter
-/// holds only what passed: so each port is charged with what the ports up to and including it let
-/// through.
+/// Queues on the path drop some of an application's packets, and a port counts only packets that it
+/// sent. So each port is charged with the rate that passes all ports up to and including itself.
 #[derive(Debug, Default)]
 pub(crate) struct Managed {
     likely: HashMap<PortId, f64>,
@@ -50,8 +49,8 @@ pub(crate) struct Managed {
 }
 
 impl Managed {
-    /// Adds an application that sends `rate_bps` over `path`. While it moves there is the path
-    /// that it is leaving as well: what a port averages still holds packets from before.
+    /// Adds an application that sends `rate_bps` over `path`. While it moves, `leaving` is the old
+    /// path, because a port's average still includes earlier packets.
     pub(crate) fn add(
         &mut self,
         rate_bps: u64,
@@ -62,7 +61,7 @@ impl Managed {
         let mut shares: HashMap<PortId, (f64, usize)> = HashMap::new();
         for path in path.into_iter().chain(leaving) {
             let mut left = rate_bps as f64;
-            // A port that it crosses twice carries it twice.
+            // A port that the path crosses twice carries the packets twice.
             let mut own: HashMap<PortId, f64> = HashMap::new();
             for port in path.ports() {
                 left *= 1.0 - loads.get(&port).map_or(0.0, |load| load.loss.clamp(0.0, 1.0));
@@ -83,12 +82,13 @@ impl Managed {
         }
     }
 
-    /// What managed applications send over `port`, those on the move on both their paths.
+    /// The rate of managed applications on `port`. Applications that move count on both of their
+    /// paths.
     pub(crate) fn on(&self, port: PortId) -> f64 {
         self.likely.get(&port).copied().unwrap_or(0.0)
     }
 
-    /// As [`Managed::on`], without those that may not have come to this port yet, or may have left.
+    /// Like [`Managed::on`], without applications that may not use this port yet, or not any more.
     pub(crate) fn certain_on(&self, port: PortId) -> f64 {
         self.certain.get(&port).copied().unwrap_or(0.0)
     }

@@ -1,36 +1,36 @@
-//! The search for an application's path.
+//! Path search for applications.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 
 use crate::graph::{ArcId, Graph, NodeId};
 
-/// What a search may use.
+/// The constraints of a search.
 pub struct Limits<'a> {
-    /// The free bandwidth of an arc, in bits per second; `u64::MAX` when nothing limits it.
+    /// The free bandwidth of an arc, in bits per second; `u64::MAX` if it is unlimited.
     pub free: &'a dyn Fn(ArcId) -> u64,
-    /// Arcs with less than this are left out.
+    /// The minimum free bandwidth; narrower arcs are excluded.
     pub demand: u64,
-    /// Arcs that are left out.
+    /// Excluded arcs.
     pub without_arcs: &'a HashSet<ArcId>,
-    /// Nodes that are left out.
+    /// Excluded nodes.
     pub without_nodes: &'a HashSet<NodeId>,
 }
 
-/// A path that a search found.
+/// A path found by a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The arcs, first to last.
     pub arcs: Vec<ArcId>,
-    /// The sum of the IGP's costs.
+    /// The sum of the IGP costs.
     pub cost: u64,
 }
 
-/// The path with the fewest hops over arcs that cover the demand; among those the one with the
-/// lowest IGP cost, then the widest; of equals always the same one.
+/// The path with the fewest hops over arcs that cover the demand. Ties are broken by lowest IGP
+/// cost, then by width, then deterministically.
 ///
-/// One pass of Dijkstra on (hops, cost). Every predecessor has fewer hops, hence is settled with
-/// its final width before its successors: taking the wider of equals on the way is exact.
+/// One pass of Dijkstra on (hops, cost). Every predecessor has fewer hops, so it is settled with
+/// its final width before its successors. Keeping the wider of two equal paths is therefore exact.
 pub fn fewest_hops(graph: &Graph, from: NodeId, to: NodeId, limits: &Limits<'_>) -> Option<Found> {
     const FAR: (u32, u64) = (u32::MAX, u64::MAX);
     let mut best = vec![FAR; graph.len()];
@@ -75,8 +75,8 @@ pub fn fewest_hops(graph: &Graph, from: NodeId, to: NodeId, limits: &Limits<'_>)
     trace(graph, from, to, &parent).map(|arcs| Found { cost: best[to.index()].1, arcs })
 }
 
-/// The path with the most free bandwidth at its narrowest arc, and of those the one with the
-/// fewest hops. Its width comes with it.
+/// The path with the most free bandwidth on its narrowest arc, and among those the one with the
+/// fewest hops. Also returns its width.
 pub fn widest(
     graph: &Graph,
     from: NodeId,
@@ -111,14 +111,14 @@ pub fn widest(
     if !reached[to.index()] {
         return None;
     }
-    // With the width known, the fewest hops among the paths that have it.
+    // Now that the width is known, find the path with the fewest hops among those that have it.
     let none = (HashSet::new(), HashSet::new());
     let limits =
         Limits { free, demand: width[to.index()], without_arcs: &none.0, without_nodes: &none.1 };
     fewest_hops(graph, from, to, &limits).map(|found| (found, width[to.index()]))
 }
 
-/// The `count` first simple paths by (hops, cost), whatever their free bandwidth: Yen's algorithm.
+/// The first `count` simple paths by (hops, cost), regardless of free bandwidth: Yen's algorithm.
 pub fn alternatives(graph: &Graph, from: NodeId, to: NodeId, count: usize) -> Vec<Found> {
     let search = |start, arcs: &HashSet<ArcId>, nodes: &HashSet<NodeId>| {
         let limits =

@@ -1,55 +1,56 @@
-//! From a path to the shortest segment list that makes packets follow it.
+//! Encodes a path as the shortest segment list that makes packets follow it.
 //!
-//! No SID stands where the IGP goes that way anyway: a node SID (End) skips as many links as the
-//! IGP follows without ambiguity, an adjacency SID (End.X) crosses a link that the IGP would not
-//! take for sure, as one of several parallel ones.
+//! The list has no SID where the IGP follows the path anyway. A node SID (End) skips the links that
+//! the IGP follows unambiguously. An adjacency SID (End.X) crosses a link that the IGP might not
+//! take, such as one of several parallel links.
 //!
-//! What the IGP does is judged with all arcs that it may see, also those of nodes whose daemons are
-//! silent: a path that is the only shortest one among more arcs is so among fewer.
+//! The IGP's forwarding is computed on all arcs that it may use, including those of nodes with a
+//! silent daemon. A path that is the only shortest one among more arcs is also the only one among
+//! fewer.
 //!
-//! The last SID decapsulates at the path's endpoint, the last node that can (RFC 9256 section
-//! 2.1), even where an earlier one would do: the inner packet's own routing matters on as few
-//! links as possible.
+//! The last SID decapsulates at the path's endpoint, the last node that can decapsulate (RFC 9256
+//! section 2.1), even where an earlier one would suffice. So the inner packet's own routing affects
+//! as few links as possible.
 
 use model::{SegmentList, Sid};
 
 use crate::graph::{ArcId, Graph, NodeId};
 use crate::igp::ShortestPaths;
 
-/// The lists for one path, one for each inner family; both cross the same links.
+/// The segment lists of one path, one per inner address family; both follow the same links.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lists {
-    /// For IPv4 inside. Empty: the IGP goes this way by itself, no header is needed.
+    /// For inner IPv4. Empty if the IGP follows the path by itself and no SRH is needed.
     pub ipv4: SegmentList,
-    /// For IPv6 inside. Empty: the IGP goes this way by itself, no header is needed.
+    /// For inner IPv6. Empty if the IGP follows the path by itself and no SRH is needed.
     pub ipv6: SegmentList,
 }
 
-/// Why a path cannot be written as a segment list.
+/// The reason that a path cannot be encoded as a segment list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// No node near the path's end can decapsulate for its destination.
+    /// No node near the end of the path can decapsulate for its destination.
     #[error("no node on the path can decapsulate for {0}")]
     NoEgress(String),
     /// The IGP leaves the path at this node, and no SID there leads back.
     #[error("the IGP does not follow the path behind {0}, and no SID there does")]
     NotEncodable(String),
-    /// A service function that the path does not come by.
+    /// A service function is not on the path.
     #[error("a function is not on the path")]
     NotServed,
-    /// More SIDs than a lab's MTU, or a service function, has room for.
+    /// More SIDs than a lab's MTU or a service function allows.
     #[error("the path needs {0} SIDs, more than {1}")]
     TooLong(usize, usize),
 }
 
-/// The shortest lists for the path over `arcs` from `start`.
+/// The shortest segment lists for the path over `arcs` from `start`.
 pub fn minimal(graph: &Graph, start: NodeId, arcs: &[ArcId]) -> Result<Lists, Error> {
     through(graph, start, arcs, &[])
 }
 
-/// The shortest lists for the path that come by service functions: each is done on the arrival of an
-/// arc, which is counted from 1, and has a SID. Where the SID of a function is, no other one of the
-/// same node follows.
+/// The shortest segment lists for the path that visit service functions. Each entry of `served` is
+/// the number of the arc (counted from 1) after which a function runs, and the function's SID. The
+/// SID of a function is never followed by another SID of the same node.
 pub fn through(
     graph: &Graph,
     start: NodeId,
@@ -67,7 +68,7 @@ pub fn through(
     if served.is_empty() && follows[0] == end {
         return Ok(Lists::default());
     }
-    // The last node that decapsulates and from where plain routing is sure to reach the end.
+    // Find the last node that decapsulates and from which the IGP is certain to reach the end.
     let nearest = served.last().map_or(0, |(at, _)| at + 1);
     let egress = (nearest..=end)
         .rev()
@@ -91,11 +92,11 @@ pub fn through(
     }
 }
 
-/// The shortest way on from a node of the path: how many SIDs, and the first of them with the
-/// place on the path where it leads.
+/// The best continuation from a node of the path: the number of SIDs, and the first of them with
+/// the position on the path that it leads to.
 type WayOn = (usize, Option<(Sid, usize)>);
 
-/// A path, and how far the IGP follows it from each of its nodes.
+/// A path, and the position up to which the IGP follows it from each of its nodes.
 #[derive(Clone, Copy)]
 struct Way<'a> {
     graph: &'a Graph,
@@ -105,7 +106,8 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
-    /// The SIDs between two places of the path, without the last one's own; computed from the back.
+    /// The fewest SIDs from position `from` to position `to`, without a SID for the end itself;
+    /// computed backwards.
     fn fewest_sids(self, from: usize, to: usize) -> Result<Vec<Sid>, Error> {
         let Self { graph, nodes, arcs, follows } = self;
         let mut best: Vec<Option<WayOn>> = vec![None; to + 1];
@@ -114,10 +116,11 @@ impl Way<'_> {
                 best[at] = Some((0, None));
                 continue;
             }
-            // At a service function: its node does no other SID then.
+            // The node of a service function processes no second SID.
             let nearest = at + usize::from(at == from && from > 0);
             for target in (nearest..=follows[at]).rev() {
-                // A node SID first: of equally short lists the one that survives a link's failure.
+                // Try node SIDs first: of two lists of equal length, prefer the one that survives a
+                // link failure.
                 let node_sid = graph.node(nodes[target]).sids.filter(|_| target > at);
                 let choices = [
                     node_sid.map(|sids| (sids.end, target)),

@@ -1,4 +1,4 @@
-//! The traffic-engineering database: what the nodes announced, and who is alive.
+//! The traffic-engineering database: the nodes' announcements and their liveness.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use model::{AnnouncedInterface, Announcement, Bandwidth, Sid};
 
 use crate::graph::{Graph, GraphArc, GraphNode, NodeId, PortId};
 
-/// Nodes and ports by name, with ids that stay for the life of the database.
+/// Nodes and ports by name. Their IDs are stable for the life of the database.
 #[derive(Debug, Default)]
 pub struct Ted {
     nodes: Vec<Node>,
@@ -23,7 +23,8 @@ struct Node {
 }
 
 impl Ted {
-    /// The id of the node called `name`, which may still be unknown otherwise.
+    /// The ID of the node called `name`. Allocates one for a node that has not announced itself
+    /// yet.
     pub fn node_id(&mut self, name: &str) -> NodeId {
         if let Some(&id) = self.node_ids.get(name) {
             return id;
@@ -34,7 +35,7 @@ impl Ted {
         id
     }
 
-    /// The id of an interface.
+    /// The ID of an interface.
     pub fn port_id(&mut self, node: NodeId, interface: &str) -> PortId {
         let key = (node, interface.to_owned());
         if let Some(&id) = self.port_ids.get(&key) {
@@ -46,12 +47,12 @@ impl Ted {
         id
     }
 
-    /// The id of a node that has been heard of.
+    /// The ID of a known node.
     pub fn find_node(&self, name: &str) -> Option<NodeId> {
         self.node_ids.get(name).copied()
     }
 
-    /// The id of an interface that has been heard of.
+    /// The ID of a known interface.
     pub fn find_port(&self, node: &str, interface: &str) -> Option<PortId> {
         self.port_ids.get(&(self.find_node(node)?, interface.to_owned())).copied()
     }
@@ -67,19 +68,19 @@ impl Ted {
         format!("{}:{interface}", self.node_name(*node))
     }
 
-    /// The interface of a port, by its name on its node.
+    /// The name of a port's interface on its node.
     pub fn interface_name(&self, id: PortId) -> &str {
         &self.ports[id.index()].1
     }
 
-    /// What a port can send; absent when nothing limits it.
+    /// The capacity of a port; None if it is unlimited.
     pub fn capacity(&self, id: PortId) -> Option<Bandwidth> {
         let (node, name) = &self.ports[id.index()];
         let announcement = self.nodes[node.index()].announcement.as_ref()?;
         announcement.interfaces.iter().find(|interface| interface.name == *name)?.capacity
     }
 
-    /// Takes a node's announcement; the node is alive. Whether anything changed.
+    /// Stores a node's announcement and marks the node alive. Returns true if anything changed.
     pub fn announce(&mut self, announcement: Announcement) -> bool {
         let id = self.node_id(&announcement.node);
         for interface in &announcement.interfaces {
@@ -95,7 +96,7 @@ impl Ted {
         changed
     }
 
-    /// Marks a node alive or dead. Whether that changed anything.
+    /// Marks a node alive or dead. Returns true if that is a change.
     pub fn set_alive(&mut self, node: &str, alive: bool) -> bool {
         match self.find_node(node) {
             Some(id) => std::mem::replace(&mut self.nodes[id.index()].alive, alive) != alive,
@@ -103,7 +104,7 @@ impl Ted {
         }
     }
 
-    /// Marks an interface up or down. Whether that changed anything.
+    /// Marks an interface up or down. Returns true if that is a change.
     pub fn set_port_up(&mut self, node: &str, interface: &str, up: bool) -> bool {
         let Some(id) = self.find_node(node) else { return false };
         let Some(announcement) = &mut self.nodes[id.index()].announcement else { return false };
@@ -113,7 +114,7 @@ impl Ted {
         }
     }
 
-    /// Marks a service function up or down. Whether that changed anything.
+    /// Marks a service function up or down. Returns true if that is a change.
     pub fn set_function_up(&mut self, node: &str, function: &str, up: bool) -> bool {
         let Some(id) = self.find_node(node) else { return false };
         let Some(announcement) = &mut self.nodes[id.index()].announcement else { return false };
@@ -123,7 +124,7 @@ impl Ted {
         }
     }
 
-    /// Changes what an interface can send. Whether that changed anything.
+    /// Sets the capacity of an interface. Returns true if that is a change.
     pub fn set_capacity(
         &mut self,
         node: &str,
@@ -138,18 +139,18 @@ impl Ted {
         }
     }
 
-    /// Whether the node is alive.
+    /// Returns true if the node is alive.
     pub fn is_alive(&self, node: &str) -> bool {
         self.find_node(node).is_some_and(|id| self.nodes[id.index()].alive)
     }
 
-    /// Whether every node that is known by name has announced itself, and there is one.
+    /// Returns true if at least one node is known and all known nodes are alive.
     pub fn is_complete(&self) -> bool {
         !self.nodes.is_empty() && self.nodes.iter().all(|node| node.alive)
     }
 
-    /// Every node that has announced itself, with whether it is alive, in the order of first
-    /// mention.
+    /// The announcements of all nodes, each with the node's liveness, in the order in which the
+    /// nodes were first mentioned.
     pub fn announcements(&self) -> impl Iterator<Item = (&Announcement, bool)> {
         self.nodes.iter().filter_map(|node| Some((node.announcement.as_ref()?, node.alive)))
     }
@@ -159,9 +160,9 @@ impl Ted {
         self.nodes[self.find_node(name)?.index()].announcement.as_ref()
     }
 
-    /// A snapshot of what the IGP sees now: an arc needs its port up, and the neighbour to see the
-    /// sender over a port that is up (an IGP's two-way check). Applications use it only if both
-    /// ends are alive.
+    /// A snapshot of the topology as the IGP sees it now. An arc requires that its port is up, and
+    /// that the neighbour also has the sender as a neighbour on a port that is up (the IGP's
+    /// two-way check). Applications use an arc only if both ends are alive.
     pub fn graph(&self) -> Graph {
         let nodes = self
             .nodes
@@ -186,7 +187,7 @@ impl Ted {
                         from,
                         to,
                         port: self.port_ids[&(from, interface.name.clone())],
-                        // Routing protocols know no cost of zero; packets could circle on it.
+                        // Routing protocols do not allow a cost of zero; packets could loop on it.
                         cost: adjacency.cost.max(1),
                         capacity: interface.capacity,
                         end_x: adjacency.end_x,
@@ -204,7 +205,7 @@ impl Ted {
     }
 }
 
-/// The functions that work, where the node's daemon says so.
+/// The functions that are up, if the node is alive.
 fn functions(node: &Node) -> Vec<(String, Sid)> {
     let announced = node.announcement.iter().filter(|_| node.alive);
     let up = announced.flat_map(|a| a.functions.iter().filter(|function| function.up));
@@ -221,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    /// A router with one interface a neighbour, named after it.
+    /// A router with one interface per neighbour, named after it.
     fn router(name: &str, neighbours: &[&str]) -> Announcement {
         let interface = |neighbour: &&str| AnnouncedInterface {
             name: format!("to-{neighbour}"),

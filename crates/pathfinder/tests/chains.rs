@@ -18,7 +18,8 @@ fn names(functions: &[&str]) -> Vec<String> {
     functions.iter().map(|name| (*name).into()).collect()
 }
 
-/// The best way by hops, then cost, over arcs with this much; through these functions.
+/// The best path by hops, then cost, over arcs with a capacity of at least `bps`, through these
+/// functions.
 fn find(
     graph: &Graph,
     from: NodeId,
@@ -44,7 +45,8 @@ fn sum(a: Length, b: Length) -> Length {
     if a == FAR || b == FAR { FAR } else { (a.0 + b.0, a.1 + b.1) }
 }
 
-/// Between all nodes, the shortest way of one link at least: also back to where it begins.
+/// Between all pairs of nodes, the shortest path of at least one link; also from a node back to
+/// itself.
 fn ways(graph: &Graph, bps: u64) -> Vec<Vec<Length>> {
     let size = graph.len();
     let mut best = vec![vec![FAR; size]; size];
@@ -65,7 +67,8 @@ fn ways(graph: &Graph, bps: u64) -> Vec<Vec<Length>> {
     best
 }
 
-/// What [`find`] must find, by all choices of instances and of the node that decapsulates.
+/// The expected result of [`find`], from all choices of function instances and of the node that
+/// decapsulates.
 fn shortest(
     graph: &Graph,
     from: NodeId,
@@ -102,7 +105,7 @@ fn length(graph: &Graph, arcs: &[ArcId]) -> Length {
     (arcs.len() as u32, arcs.iter().map(|&id| u64::from(graph.arc(id).cost)).sum())
 }
 
-/// Whose SID it is.
+/// The owner of a SID.
 fn owner(graph: &Graph, sid: Sid) -> Option<NodeId> {
     (0..graph.len() as u32).map(NodeId).find(|&id| {
         let node = graph.node(id);
@@ -169,7 +172,7 @@ fn through(net: &Net, mbps: u64, functions: &[&str]) -> Demand {
     Demand { functions: names(functions), ..demand(net, 7000, "h3", "h2", mbps) }
 }
 
-/// The demo's network with a firewall on either branch.
+/// The demo network with a firewall on each branch.
 fn two_firewalls() -> Net {
     let mut net = demo();
     net.function("r3", "fw");
@@ -211,7 +214,8 @@ fn a_function_that_is_withdrawn_is_found_elsewhere() {
     world.set_graph(net.graph());
     world.run(secs(1));
     assert_eq!(path(&net, &world.decider, APP), "h3-r1-r2-r4-r5-h2");
-    // Nowhere: nothing goes to the withdrawn one, whose rules may be gone, nor by another way.
+    // No instance left: no packets are sent to the withdrawn one, whose rules may be gone, nor past
+    // the function.
     let r4 = net.id("r4").index();
     net.nodes[r4].functions.clear();
     world.set_graph(net.graph());
@@ -227,7 +231,7 @@ fn a_function_that_is_withdrawn_is_found_elsewhere() {
 
 #[test]
 fn a_link_that_is_crossed_twice_carries_twice_as_much() {
-    // The function is at the end of a branch: in and out again.
+    // The function is at the end of a stub: packets enter and leave over the same link.
     let mut net = Net::new(&["h3", "h2", "r1", "r2", "r3"]);
     net.link("h3", "r1", 1, 0);
     net.link("r1", "r2", 1, 100);
@@ -247,7 +251,7 @@ fn a_link_that_is_crossed_twice_carries_twice_as_much() {
     world.run(secs(3));
     let state = world.decider.app(APP).unwrap().state;
     assert!(matches!(state, State::Degraded { free_bps: 50_000_000, .. }), "{state:?}");
-    // Another way to r2 carries it twice.
+    // Another path to r2 carries the traffic twice.
     net.add("r4");
     net.link("r1", "r4", 1, 200);
     net.link("r4", "r2", 1, 200);
@@ -301,10 +305,10 @@ fn no_function_is_done_where_packets_begin_or_end() {
         let nodes = arcs.iter().map(|&id| graph.node(graph.arc(id).to).name.as_str());
         Some(nodes.collect::<Vec<_>>().join("-"))
     };
-    // Another node decapsulates than the function's.
+    // A node other than the function's decapsulates.
     assert_eq!(names_of("h1", "h2").as_deref(), Some("r1-r2-r1-r2-h2"));
     assert_eq!(names_of("h2", "h1").as_deref(), Some("r2-r1-h1"));
-    // A router's own packets come by once they have left.
+    // Packets that originate at the function's node are only processed when they return to it.
     assert_eq!(names_of("r2", "h1").as_deref(), Some("r1-r2-r1-h1"));
     let arcs = find(&graph, net.id("h2"), net.id("h1"), &names(&["fw", "fw"]), 0).unwrap();
     let served = layers::served(&graph, &arcs, &names(&["fw", "fw"])).unwrap();
@@ -313,7 +317,7 @@ fn no_function_is_done_where_packets_begin_or_end() {
 
 #[test]
 fn a_list_with_a_function_is_no_longer_than_a_function_keeps() {
-    // A ladder of equal parallel links, each of which needs its own SID, behind a function and a link
+    // A chain of equal parallel links, each of which needs its own SID, after a function and a link
     // that needs none.
     let names: Vec<String> = (0..=SegmentList::MAX_SERVED + 1).map(|n| format!("r{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -1,5 +1,5 @@
-//! Applications that change, come back from a store, or go: where they are afterwards, what is
-//! reserved.
+//! Applications that change, are restored from a store, or are removed: their paths and
+//! reservations afterwards.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -114,7 +114,7 @@ fn a_restored_placement_is_kept() {
     assert_eq!((world.actions.len(), path(&net, &world.decider, APP)), (0, LONG.into()));
     assert_eq!(world.decider.app(APP).unwrap().state, State::Admitted);
     assert_eq!(reserved(&net, &world.decider, "r2", "r4"), 50);
-    // One of other ends is not taken up, but what is installed for it is replaced.
+    // A path with other ends is not restored, but its installed lists are replaced.
     world.add(demand(&net, 7001, "h1", "h2", 10));
     let lists = segments::minimal(&graph, net.id("h3"), &arcs).unwrap();
     world.decider.restore(OTHER, long, lists, 10_000_000);

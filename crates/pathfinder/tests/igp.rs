@@ -1,4 +1,4 @@
-//! The IGP's shortest paths against Floyd and Warshall's.
+//! Checks the IGP's shortest paths against Floyd-Warshall.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -7,7 +7,7 @@ use common::{Net, shapes};
 use pathfinder::{Graph, NodeId, igp};
 use proptest::prelude::*;
 
-/// All costs.
+/// The costs between all pairs of nodes.
 fn floyd_warshall(graph: &Graph) -> Vec<Vec<Option<u64>>> {
     let n = graph.len();
     let mut cost = vec![vec![None; n]; n];
@@ -19,7 +19,7 @@ fn floyd_warshall(graph: &Graph) -> Vec<Vec<Option<u64>>> {
     for (at, row) in cost.iter_mut().enumerate() {
         row[at] = Some(0);
     }
-    // Only transit nodes may lie in between.
+    // Only transit nodes can be intermediate.
     for via in (0..n).filter(|&via| graph.node(NodeId(via as u32)).transit) {
         for from in 0..n {
             for to in 0..n {

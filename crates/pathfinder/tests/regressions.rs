@@ -1,4 +1,4 @@
-//! Faults that others' path controllers have had; each test says what went wrong elsewhere.
+//! Known faults of other path controllers. Each test states the original fault.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -28,7 +28,7 @@ fn port(net: &Net, from: &str, to: &str) -> PortId {
 
 #[test]
 fn regression_01_a_violated_path_is_left_for_one_that_is_no_cheaper() {
-    // Elsewhere a path that broke its bound was kept unless another was 10 % cheaper.
+    // Elsewhere, a path that violated its bound was kept unless another one was 10 % cheaper.
     let net = demo();
     let mut world = World::new(&net, Config::default());
     world.add(demand(&net, 7000, "h3", "h2", 50));
@@ -40,7 +40,7 @@ fn regression_01_a_violated_path_is_left_for_one_that_is_no_cheaper() {
 
 #[test]
 fn regression_02_more_bandwidth_is_better_not_worse() {
-    // Elsewhere "better" meant "smaller" for bandwidth too.
+    // Elsewhere, "better" meant "smaller" even for bandwidth.
     let net = demo();
     let mut world = World::new(&net, Config::default());
     world.add(demand(&net, 7000, "h3", "h2", 600));
@@ -53,7 +53,7 @@ fn regression_02_more_bandwidth_is_better_not_worse() {
 
 #[test]
 fn regression_03_bandwidth_and_costs_are_never_added_up() {
-    // Elsewhere kbit/s were added to weights between 0 and 1, and bandwidth decided alone.
+    // Elsewhere, kbit/s were added to weights between 0 and 1, so that bandwidth alone decided.
     let mut net = Net::new(&["r1", "r2", "r3"]);
     net.link("r1", "r3", 65_535, 100);
     net.link("r1", "r2", 1, 100_000);
@@ -62,13 +62,13 @@ fn regression_03_bandwidth_and_costs_are_never_added_up() {
     world.add(demand(&net, 7000, "r1", "r3", 50));
     world.run(Duration::from_secs(60));
     assert_eq!(nodes(&net, &world.decider, APP), ["r1", "r3"]);
-    // The IGP would go the other way: the path needs its adjacency SID.
+    // The IGP prefers the other path, so this one needs its adjacency SID.
     assert_eq!(world.decider.app(APP).unwrap().lists.ipv4.0[0], net.arcs[0].end_x.unwrap());
 }
 
 #[test]
 fn regression_04_a_single_application_has_its_bound_kept_too() {
-    // Elsewhere bounds were looked at only where an application had several wishes.
+    // Elsewhere, bounds were only checked if an application had several requirements.
     let net = demo();
     let mut world = World::new(&net, Config::default());
     world.add(demand(&net, 7000, "h3", "h2", 110));
@@ -79,8 +79,8 @@ fn regression_04_a_single_application_has_its_bound_kept_too() {
 
 #[test]
 fn regression_05_pruning_misses_no_feasible_path() {
-    // Elsewhere one label a node, pruned by a bound, hid the path that met the bound: here the
-    // cheap way to r3 is narrow, and the wide one comes later and costs more.
+    // Elsewhere, a single label per node, pruned by a bound, hid the path that met the bound. Here
+    // the cheap path to r3 is narrow, and the wide one is found later and costs more.
     let mut net = Net::new(&["r1", "r2", "r3", "r4", "r5"]);
     net.link("r1", "r3", 1, 10);
     net.link("r1", "r2", 5, 100);
@@ -98,7 +98,7 @@ fn regression_05_pruning_misses_no_feasible_path() {
 
 #[test]
 fn regression_06_each_action_belongs_to_its_own_application() {
-    // Elsewhere one result channel was shared, and a list reached the wrong host.
+    // Elsewhere, one result channel was shared, and a list reached the wrong host.
     let net = demo();
     let mut decider = Decider::new(Config::default());
     let graph = net.graph();
@@ -121,9 +121,9 @@ fn regression_06_each_action_belongs_to_its_own_application() {
 
 #[test]
 fn regression_07_a_storm_of_events_delays_no_decision() {
-    // Elsewhere every event restarted the hold timer, and the computation starved.
-    // A third branch, too narrow for the application, but as short for the IGP: with it the short
-    // path needs a list, without it none.
+    // Elsewhere, every event restarted the hold timer, and the computation starved. The third
+    // branch is too narrow for the application, but as short for the IGP: with it the short path
+    // needs a list, without it none.
     let mut net = Net::new(&["h1", "h2", "h3", "r1", "r2", "r3", "r4", "r5", "r6"]);
     for (a, b, mbps) in [("h1", "r1", 0), ("h3", "r1", 0), ("h2", "r5", 0), ("r1", "r3", 100)] {
         net.link(a, b, 1, mbps);
@@ -142,7 +142,7 @@ fn regression_07_a_storm_of_events_delays_no_decision() {
     let mut storm = |from: u64, until: u64, mbps: f64| {
         let mut actions = Vec::new();
         for at in from..until {
-            // Every 10 ms a report, and every 60 ms the third branch comes or goes.
+            // A report every 10 ms; the third branch flaps every 60 ms.
             decider.report_port(port(&net, "r1", "r3"), load(mbps + (at % 2) as f64));
             let flaps = if at / 6 % 2 == 0 { net.graph() } else { net.without("r6") };
             decider.set_graph(flaps);
@@ -164,7 +164,7 @@ fn regression_07_a_storm_of_events_delays_no_decision() {
 
 #[test]
 fn regression_08_a_path_of_many_hops_has_few_sids() {
-    // Elsewhere the list held one SID for every hop.
+    // Elsewhere, the list held one SID per hop.
     let names: Vec<String> = (0..20).map(|n| format!("r{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut net = Net::new(&names);
@@ -175,13 +175,13 @@ fn regression_08_a_path_of_many_hops_has_few_sids() {
     net.link("r0", "r19", 1, 100);
     let graph = net.graph();
     let lists = segments::minimal(&graph, net.id("r0"), &along(&graph, &names)).unwrap();
-    // Over the middle link, and out.
+    // One SID to cross the middle of the chain, one to decapsulate.
     assert_eq!(lists.ipv4.0.len(), 2, "{:?}", lists.ipv4);
 }
 
 #[test]
 fn regression_09_no_application_is_ever_forgotten_for_lack_of_room() {
-    // Elsewhere policies lived in an LRU map that dropped the oldest without a word.
+    // Elsewhere, policies were kept in an LRU map, which evicted the oldest silently.
     let net = demo();
     let mut decider = Decider::new(Config::default());
     decider.set_graph(net.graph());
@@ -196,7 +196,7 @@ fn regression_09_no_application_is_ever_forgotten_for_lack_of_room() {
 
 #[test]
 fn regression_10_an_application_sees_links_that_came_after_it() {
-    // Elsewhere a session kept the topology of the moment when it was opened.
+    // Elsewhere, a session kept the topology from the time when it was opened.
     let mut net = demo();
     let mut world = World::new(&net, Config::default());
     world.add(demand(&net, 7000, "h3", "h2", 600));

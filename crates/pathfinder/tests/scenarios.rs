@@ -1,4 +1,4 @@
-//! Scenarios of the decider: what happens, where applications are afterwards, what is reserved.
+//! Scenarios of the decider: events, and the resulting paths and reservations.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -31,7 +31,8 @@ fn half_a_links_background_moves_nothing_in_five_minutes() {
 fn a_full_link_is_left_within_400_ms_of_the_report() {
     let (net, mut world) = demo_world();
     world.inelastic.insert(port(&net, "r1", "r3"), 100.0 * M);
-    // The node averages over three samples; the first report of too little room starts the clock.
+    // The node averages over three samples. The first report of too little free bandwidth starts
+    // the clock.
     let mut reported = None;
     let start = world.now;
     while world.actions.is_empty() && world.now < start + secs(2) {
@@ -63,7 +64,7 @@ fn a_merely_better_path_must_last_and_the_application_must_have_dwelt() {
     world.run(secs(1));
     assert_eq!(path(&net, &world.decider, APP), LONG);
     let left = world.last_action();
-    // The short branch is empty again, but for a burst that begins the ten seconds anew.
+    // The short branch is empty again, except for a burst that restarts the ten seconds.
     world.inelastic.clear();
     world.run(secs(21));
     world.inelastic.insert(short, 100.0 * M);
@@ -79,7 +80,7 @@ fn a_merely_better_path_must_last_and_the_application_must_have_dwelt() {
         (Cause::Better, SHORT.into())
     );
     assert!(at >= better + secs(10) && at >= left + secs(30));
-    // The second flight doubles the dwell time.
+    // The second escape doubles the dwell time.
     world.inelastic.insert(short, 100.0 * M);
     world.run(secs(2));
     assert_eq!(world.actions.len(), 3);
@@ -175,7 +176,7 @@ fn a_dead_node_moves_the_applications_over_it_and_no_others() {
     world.run(secs(2));
     assert_eq!(reserved(&net, &world.decider, "r2", "r4"), 295);
     assert_eq!(reserved(&net, &world.decider, "r1", "r3"), 0);
-    // Without r3 the IGP goes the long way itself: no list is needed any more.
+    // Without r3, the IGP itself takes the long path: no list is needed any more.
     assert_eq!(world.decider.app(long).unwrap().lists, segments::Lists::default());
 }
 
@@ -233,7 +234,8 @@ fn a_moving_application_counts_on_both_paths_until_it_has_settled() {
 
 #[test]
 fn a_newcomer_does_not_take_the_room_of_one_that_is_still_moving() {
-    // Two ways of three hops; 50 of background on the one that the first application moves to.
+    // Two paths of three hops, with 50 of background on the one that the first application moves
+    // to.
     let mut net = Net::new(&["h1", "h2", "r1", "r2", "r3", "r4", "r5"]);
     net.link("h1", "r1", 1, 0);
     net.link("h2", "r4", 1, 0);
@@ -252,7 +254,7 @@ fn a_newcomer_does_not_take_the_room_of_one_that_is_still_moving() {
         world.step();
     }
     assert_eq!(path(&net, &world.decider, APP), "h1-r1-r3-r4-h2");
-    // It is moving, its packets are in no report yet: 50 + 45 are taken all the same.
+    // The application is moving and its packets are in no report yet: 50 + 45 must count as used.
     world.step();
     world.add(demand(&net, 7001, "h1", "h2", 45));
     world.run(STEP);
@@ -283,7 +285,7 @@ fn an_application_that_leaves_a_narrow_path_drives_nobody_else_from_it() {
     assert_eq!(world.actions.len(), 1);
 }
 
-/// A port that reports `rate` with packets waiting, and an application that gets `app` of it.
+/// A congested port with rate `rate`, and an application that gets `app` of it.
 fn starve(net: &Net, decider: &mut Decider, rate: f64, app: f64) {
     let load = PortLoad { rate_bps: (rate * M) as u64, congested: true, ..PortLoad::default() };
     decider.report_port(port(net, "r1", "r3"), load);
@@ -297,7 +299,7 @@ fn a_starving_application_leaves_although_the_counters_leave_room() {
     decider.set_graph(net.graph());
     decider.add(demand(&net, 7000, "h3", "h2", 50), Duration::ZERO);
     decider.evaluate(Duration::ZERO);
-    // 85 of 100 in use, 35 of them the application's: 50 are free for it by the counters.
+    // 85 of 100 are in use, 35 of them by the application: by the counters, 50 are free for it.
     starve(&net, &mut decider, 85.0, 35.0);
     assert_eq!(decider.evaluate(secs(1)), []);
     assert_eq!(decider.wakeup(), Some(secs(3)));
@@ -373,7 +375,8 @@ fn a_decision_names_the_first_sample_that_showed_the_violation() {
     let stamps = |at| Stamps { sampled_at_ns: at, received_at_ns: at + 1 };
     let link = |at| PortLoad { rate_bps: 100_000_000, stamps: stamps(at), ..PortLoad::default() };
     let app = |mbps: u64, at| AppLoad { rate_bps: mbps * 1_000_000, stamps: stamps(at) };
-    // The link is full of the application's own packets, then of somebody else's: its rate stays.
+    // The link is full, first with the application's own packets, then with other traffic: its rate
+    // stays the same.
     decider.report_port(limit, link(100));
     decider.report_app(APP, app(95, 100));
     assert_eq!(decider.evaluate(secs(1)), []);

@@ -1,4 +1,4 @@
-//! The searches against all simple paths of small networks.
+//! Checks the searches against all simple paths of small networks.
 #![allow(clippy::unwrap_used)]
 
 mod common;

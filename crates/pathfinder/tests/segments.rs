@@ -1,4 +1,4 @@
-//! Segment lists: that packets follow them, and that none is longer than it must be.
+//! Segment lists: packets follow them, and none is longer than necessary.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -48,7 +48,7 @@ fn parallel_links_need_their_adjacency_sid() {
 
 #[test]
 fn a_path_that_the_igp_follows_half_way_begins_there() {
-    // r1-r2-r3-r4 along the chain is the IGP's way to r3; the last link is dearer than a detour.
+    // The IGP follows r1-r2-r3-r4 only to r3; the last link costs more than a detour.
     let mut net = Net::new(&["r1", "r2", "r3", "r4", "r5"]);
     net.link("r1", "r2", 1, 0);
     net.link("r2", "r3", 1, 0);
@@ -66,7 +66,7 @@ fn a_host_has_no_adjacency_sid_to_choose_its_own_link() {
     for (a, b) in [("h1", "r1"), ("h1", "r2"), ("r1", "r3"), ("r2", "r3")] {
         net.link(a, b, 1, 0);
     }
-    // Towards r1 by its node SID; both equal ways to r3 are in use without it.
+    // To r1 by its node SID; without it, both equal paths to r3 are used.
     assert_eq!(ipv4(&net, &["h1", "r1", "r3"]), [of(&net, "r1", END), of(&net, "r3", DECAP_IPV4)]);
     net.link("h1", "r1", 1, 0);
     let graph = net.graph();
@@ -76,7 +76,8 @@ fn a_host_has_no_adjacency_sid_to_choose_its_own_link() {
 
 #[test]
 fn a_router_without_srv6_is_passed_by_the_one_before_it() {
-    // Two equal ways from r1 to r4. The IGP is sure as far as r3, but r3 has no SID to say so.
+    // Two equal paths from r1 to r4. The IGP is unambiguous up to r3, but r3 has no SID to use for
+    // it.
     let mut net = Net::new(&["r1", "r2", "r3", "r4", "r5", "r6"]);
     for (a, b) in
         [("r1", "r2"), ("r2", "r3"), ("r3", "r4"), ("r1", "r5"), ("r5", "r6"), ("r6", "r4")]
@@ -105,7 +106,7 @@ fn without_a_decapsulating_node_there_is_no_list() {
 
 #[test]
 fn a_list_longer_than_the_mtu_allows_is_refused() {
-    // A ladder of equal parallel links: each needs its own SID.
+    // A chain of equal parallel links: each needs its own SID.
     let names: Vec<String> = (0..=SegmentList::MAX).map(|n| format!("r{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut net = Net::new(&names);
@@ -119,7 +120,8 @@ fn a_list_longer_than_the_mtu_allows_is_refused() {
     assert_eq!(result, Err(segments::Error::TooLong(SegmentList::MAX + 1, SegmentList::MAX)));
 }
 
-/// The last node of a path that can decapsulate and from where the IGP alone keeps to it.
+/// The decapsulating SID of the last node on a path that can decapsulate and from which the IGP
+/// alone follows the path.
 fn endpoint(graph: &Graph, nodes: &[NodeId], arcs: &[ArcId]) -> Option<Sid> {
     let to = *nodes.last().unwrap();
     (0..nodes.len()).rev().find_map(|at| {
@@ -129,7 +131,8 @@ fn endpoint(graph: &Graph, nodes: &[NodeId], arcs: &[ArcId]) -> Option<Sid> {
     })
 }
 
-/// Whether a list of `length` SIDs before `last`, of all that the nodes of the path have, works.
+/// Returns true if any list of `length` SIDs before `last`, from all SIDs of the nodes on the path,
+/// works.
 fn some_list_works(
     graph: &Graph,
     (from, to): (NodeId, NodeId),
@@ -167,7 +170,7 @@ proptest! {
         let wanted: BTreeSet<ArcId> = arcs.iter().copied().collect();
         let nodes: Vec<NodeId> =
             std::iter::once(from).chain(arcs.iter().map(|&id| graph.arc(id).to)).collect();
-        // A SID off the path cannot be in a list: packets would go there.
+        // A SID off the path cannot be in a list, because packets would visit it.
         let sids: Vec<Sid> = graph
             .arcs()
             .filter(|(id, _)| wanted.contains(id))

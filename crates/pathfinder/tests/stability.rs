@@ -11,8 +11,7 @@ use model::Bandwidth;
 use pathfinder::{Config, State};
 use proptest::prelude::*;
 
-/// The real proportions, but a fifth of the patience: what takes minutes here takes many more
-/// steps than it teaches.
+/// The real proportions with shorter timers: minutes of simulation add many steps but no insight.
 fn config() -> Config {
     Config {
         hold: Duration::from_secs(2),
@@ -36,7 +35,7 @@ proptest! {
     fn constant_demands_come_to_rest(
         shape in shapes(6),
         wishes in prop::collection::vec((0..8usize, 0..8usize, 1..80u64), 1..10),
-        // Per port: background in percent of its capacity, and whether it is elastic.
+        // Per port: background in percent of its capacity, and its kind (inelastic or elastic).
         backgrounds in prop::collection::vec((0..120u32, 0..3u8), 24),
         late in prop::collection::vec(0..=10usize, 24),
         apps_late in 0..=10usize,
@@ -90,7 +89,8 @@ proptest! {
             world.step();
             for arc in &net.arcs {
                 let Some(capacity) = arc.capacity.map(Bandwidth::bps) else { continue };
-                // An application counts as covered with 5 % missing; its demand is reserved.
+                // An application counts as covered with 5 % missing, but its full demand is
+                // reserved.
                 let slack = wishes.iter().map(|wish| wish.2).max().unwrap() * 50_000;
                 let reserved = world.decider.ledger().reserved(arc.port);
                 prop_assert!(reserved <= capacity + slack, "{reserved} of {capacity}");

@@ -1,4 +1,4 @@
-//! Files of mode 0600 that follow no link.
+//! Files of mode 0600, opened without following symbolic links.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 
-/// Options for a file that is this user's alone. A link is not followed, and a pipe that nobody reads is not
-/// waited for.
+/// Options for a private file of this user. Symbolic links are not followed, and opening a FIFO
+/// does not block.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600).custom_flags((OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits());
     options
 }
 
-/// Creates a file that must not exist, and writes its content.
+/// Creates a file, which must not exist, and writes its content.
 pub fn create(path: &Path, content: &[u8]) -> io::Result<()> {
     options().write(true).create_new(true).open(path)?.write_all(content)
 }
 
-/// Writes a file beside `path` and renames it: a reader sees the old content or the new, whole.
+/// Replaces a file atomically: a reader sees either the old or the new content.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
@@ -32,13 +32,13 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     }
     let written = create(&new, content).and_then(|()| fs::rename(&new, path));
     if written.is_err() {
-        // The first error is the one to report.
+        // Report the first error.
         let _ = fs::remove_file(&new);
     }
     written
 }
 
-/// Opens a file to read it and to append to it, and creates it where there is none.
+/// Opens a file for reading and appending, and creates it if it does not exist.
 pub fn append(path: &Path) -> io::Result<File> {
     options().read(true).append(true).create(true).open(path)
 }

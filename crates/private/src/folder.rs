@@ -1,4 +1,4 @@
-//! Folders of mode 0700, and the check that no other user can replace one.
+//! Folders of mode 0700, and checks that other users cannot replace them.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, ErrorKind};
@@ -9,13 +9,13 @@ use std::path::Path;
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 
-/// The modes by which others than the owner write.
+/// Mode bits that permit writing to users other than the owner.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// In such a folder (/tmp), only its owner renames or removes a name.
+/// Sticky bit: in such a folder (/tmp), only its owner can rename or remove a file.
 const STICKY: u32 = 0o1000;
 
-/// A user to whom a folder is given.
+/// The new owner of a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     /// User ID.
@@ -24,8 +24,8 @@ pub struct Owner {
     pub group: u32,
 }
 
-/// Makes a folder of mode 0700, and those above it that are missing. One that exists has to be this user's, and
-/// loses what its mode allows to others.
+/// Creates a folder of mode 0700 and its missing parents. An existing folder has to be owned by
+/// this user, and access for others is removed from its mode.
 pub fn make(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     let folder = open(path)?;
@@ -39,19 +39,19 @@ pub fn make(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Checks that no user but root and this one can create or replace a name in the folders that lead to `path`, which
-/// need not exist.
+/// Checks that only root and this user can create or replace entries in the folders that lead to
+/// `path`, which need not exist.
 pub fn check(path: &Path) -> io::Result<()> {
     let path = &std::path::absolute(path)?;
     check_each(path)?;
-    // Links on the way lead elsewhere.
+    // Symbolic links in the path lead to other folders: check these too.
     let exists = path.ancestors().find_map(|folder| fs::canonicalize(folder).ok());
     exists.map_or(Ok(()), |folder| check_each(&folder))
 }
 
 fn check_each(path: &Path) -> io::Result<()> {
     for folder in path.ancestors() {
-        // The caller's own use of the path reports other errors.
+        // Other errors are reported when the caller uses the path.
         let Ok(found) = fs::metadata(folder) else { continue };
         is_private(&found).map_err(|why| refused(folder, why))?;
     }
@@ -76,15 +76,15 @@ fn refused(path: &Path, why: String) -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, format!("{} is not safe: {why}", path.display()))
 }
 
-/// Opens a folder that is not behind a symbolic link.
+/// Opens a folder, without following a symbolic link.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW;
     File::options().read(true).custom_flags(flags.bits()).open(path)
 }
 
 impl Owner {
-    /// Gives a folder away, by its descriptor. From then on its content is the new owner's: nothing
-    /// of root's is created or followed in there.
+    /// Changes the owner of a folder through its descriptor. The new owner controls its content, so
+    /// root must not create files or follow links in it from then on.
     pub fn give_folder(self, path: &Path) -> io::Result<()> {
         let folder = open(path)?;
         fchown(&folder, Some(self.user), Some(self.group))

@@ -1,8 +1,8 @@
-//! Files, folders and locks that no other user reaches.
+//! Files, folders and locks that other users cannot access.
 //!
-//! Root's daemons trust what they read in their folders, and write there by path. Both are safe only
-//! while no other user can create, replace or lock a name on the way: every folder, file and lock of a
-//! daemon is made here.
+//! Root's daemons trust the content of their folders, and write there by path. Both are safe only
+//! if other users cannot create, replace or lock any component of the path. Daemons therefore
+//! create all their folders, files and locks with this crate.
 #![forbid(unsafe_code)]
 
 mod file;
@@ -15,7 +15,8 @@ pub use folder::{Owner, check, make};
 pub use lock::Lock;
 pub use namespace::{NamespaceLock, TakeError, remove_stale_namespace_locks};
 
-/// Files that this process creates from now on are its user's alone, whatever umask it was started with.
+/// Sets the umask so that files created from now on are private to this user, whatever the
+/// inherited umask.
 pub fn set_umask() {
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
 }

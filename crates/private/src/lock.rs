@@ -1,4 +1,4 @@
-//! Locks that end with their process.
+//! Locks that are released when their process exits.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -9,20 +9,22 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, OFlag};
 use nix::unistd::geteuid;
 
-/// An exclusive lock on a file or a folder (flock(2)). It ends with the process, however that ends.
+/// An exclusive lock on a file or a folder (flock(2)). The kernel releases it when the process
+/// exits for any reason.
 ///
-/// Whoever can open a file can lock it: only paths that no other user reaches keep others from it.
+/// Any user who can open a file can lock it: use paths that other users cannot access.
 #[derive(Debug)]
 pub struct Lock(Flock<File>);
 
 impl Lock {
-    /// Locks a file or folder that exists. `None`: another process has the lock.
+    /// Locks an existing file or folder. Returns `None` if another process holds the lock.
     pub fn existing(path: &Path) -> io::Result<Option<Self>> {
         let file = File::options().read(true).custom_flags(flags().bits()).open(path)?;
         Self::take(file)
     }
 
-    /// Creates a file if there is none, and locks it. `None`: another process has the lock.
+    /// Locks a file, and creates it if it does not exist. Returns `None` if another process holds
+    /// the lock.
     pub fn file(path: &Path) -> io::Result<Option<Self>> {
         let mut options = File::options();
         options.read(true).write(true).create(true).mode(0o600).custom_flags(flags().bits());
@@ -35,7 +37,8 @@ impl Lock {
         Self::take(file)
     }
 
-    /// Whether no process has the lock of a file that exists. Two that ask at once do not take each other for a holder.
+    /// Returns true if no process holds the lock of an existing file. Concurrent calls do not
+    /// affect each other.
     pub fn is_free(path: &Path) -> io::Result<bool> {
         let file = File::options().read(true).custom_flags(flags().bits()).open(path)?;
         match Flock::lock(file, FlockArg::LockSharedNonblock) {
@@ -59,7 +62,7 @@ impl Lock {
     }
 }
 
-/// A link is not followed, and a pipe that nobody writes to is not waited for.
+/// Flags that prevent following a symbolic link, and blocking on a FIFO without a writer.
 fn flags() -> OFlag {
     OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK
 }

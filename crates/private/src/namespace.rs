@@ -1,4 +1,4 @@
-//! What there is one of in a network namespace.
+//! Locks on network namespaces.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use crate::{Lock, folder};
 
-/// The locks of all network namespaces of this machine, whichever folder labs are kept in: a namespace is the
-/// kernel's, not a folder's.
+/// Folder of the locks of all network namespaces of this machine. It does not depend on the labs'
+/// folder, because namespaces are global to the kernel.
 const FOLDER: &str = "/run/kaido/namespaces";
 
-/// A purpose for which one process at a time has a network namespace, such as `dataplane`. The file is removed at the
-/// end; one that a killed process left is taken over.
+/// Exclusive use of a network namespace for a purpose such as `dataplane`. The file is removed on
+/// drop; a file left by a killed process is reused.
 #[derive(Debug)]
 pub struct NamespaceLock {
     path: PathBuf,
@@ -24,22 +24,22 @@ pub struct NamespaceLock {
 /// The longest time that the file of a dead process is locked while it is removed.
 const CLEANING: Duration = Duration::from_secs(1);
 
-/// Why a namespace is not had.
+/// Error of a failed attempt to lock a namespace.
 #[derive(Debug)]
 pub enum TakeError {
-    /// A process, known by its ID if it has written it down, has it for the same purpose.
+    /// Another process holds the lock for the same purpose; with its PID, if it has recorded it.
     Taken(Option<u32>),
-    /// The lock cannot be made.
+    /// The lock cannot be created.
     Failed {
-        /// The lock's file.
+        /// Path of the lock file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
 }
 
 impl NamespaceLock {
-    /// Takes the calling thread's network namespace.
+    /// Locks the calling thread's network namespace.
     pub fn take(purpose: &str) -> Result<Self, TakeError> {
         let path = Path::new("/proc/thread-self/ns/net");
         let failed = |source| TakeError::Failed { path: path.into(), source };
@@ -67,7 +67,7 @@ impl NamespaceLock {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(failed(error)),
             };
-            // Its last holder may have removed the file between the open and the lock.
+            // The previous holder may have removed the file between open and flock.
             let [locked, there] = [lock.as_file().metadata(), fs::symlink_metadata(&path)];
             if there.is_ok_and(|there| locked.is_ok_and(|locked| locked.ino() == there.ino())) {
                 note_holder(lock.as_file()).map_err(failed)?;
@@ -79,7 +79,8 @@ impl NamespaceLock {
 
 impl Drop for NamespaceLock {
     fn drop(&mut self) {
-        // While the lock is held, so that no other process's file is removed. Best effort.
+        // Remove it while holding the lock, so that another process's file is not removed. Best
+        // effort.
         let _ = fs::remove_file(&self.path);
         if let Some(folder) = self.path.parent() {
             remove_empty(folder);
@@ -87,7 +88,7 @@ impl Drop for NamespaceLock {
     }
 }
 
-/// Removes the files that killed processes have left.
+/// Removes the lock files that killed processes have left.
 pub fn remove_stale_namespace_locks() {
     remove_stale_in(Path::new(FOLDER));
 }
@@ -96,14 +97,14 @@ fn remove_stale_in(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         if let Ok(Some(_lock)) = Lock::existing(&path) {
-            // While the lock is held, as above.
+            // Remove it while holding the lock, as above.
             let _ = fs::remove_file(&path);
         }
     }
     remove_empty(folder);
 }
 
-/// Removes the folder and the one above it, unless something is in there.
+/// Removes the folder and its parent if they are empty.
 fn remove_empty(folder: &Path) {
     let _ = fs::remove_dir(folder);
     if let Some(above) = folder.parent() {

@@ -1,35 +1,35 @@
-//! Why nothing is published.
+//! Errors of the publisher.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why nothing is published, or no more.
+/// Reason that publishing failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no device, and no file was named.
+    /// There is no device, and no file was given.
     #[error(
         "this machine has no ivshmem device (1af4:1110): `--to FILE` publishes in a file, or give the VM \
          one, with QEMU `-device ivshmem-plain,memdev=…`"
     )]
     NoDevice,
-    /// There are several devices, and none was named.
+    /// There are several devices, and none was selected.
     #[error("this machine has several ivshmem devices: `--to FILE` says which: {}", listed(.0))]
     Devices(Vec<PathBuf>),
     /// A device cannot be used.
     #[error("the device {} cannot be used", device.display())]
     Device {
-        /// Its folder below /sys.
+        /// Directory of the device below /sys.
         device: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// The memory is not to be had.
+    /// The publication cannot be written.
     #[error(transparent)]
     Write(#[from] vminfo::WriteError),
-    /// A key is none.
+    /// A name of a key is invalid.
     #[error(transparent)]
     Name(#[from] vminfo::BadName),
-    /// What ends it cannot be waited for.
+    /// Signals cannot be received.
     #[error("cannot wait for signals: {0}")]
     Signals(#[source] nix::errno::Errno),
 }

@@ -1,4 +1,4 @@
-//! Finds the memory that a VM shares with its host: QEMU's ivshmem device.
+//! Discovery of QEMU's ivshmem device, which shares memory between a VM and its host.
 
 use std::fs;
 use std::io;
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// Where the kernel shows PCI devices.
+/// Directory of PCI devices in sysfs.
 pub(crate) const DEVICES: &str = "/sys/bus/pci/devices";
-/// Red Hat's number, and the device's (QEMU, docs/specs/ivshmem-spec.rst).
+/// PCI vendor ID (Red Hat) and device ID (QEMU, docs/specs/ivshmem-spec.rst).
 const VENDOR: &str = "0x1af4";
 const DEVICE: &str = "0x1110";
 /// The shared memory is BAR 2.
 const MEMORY: &str = "resource2";
 
-/// The memory of the one device that there is, switched on: no driver has done so.
+/// Finds the only ivshmem device and enables it, because no driver has done so. Returns its memory.
 pub(crate) fn find(devices: &Path) -> Result<PathBuf, Error> {
     let mut found = all(devices);
     let memory = match found.len() {
@@ -40,7 +40,7 @@ fn all(devices: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Lets a device's memory be reached, if the file is one's.
+/// Enables the device to which a memory file belongs, if it belongs to one.
 pub(crate) fn switch_on(memory: &Path) -> Result<(), Error> {
     let Some(device) = memory.parent().filter(|_| memory.ends_with(MEMORY)) else { return Ok(()) };
     let switch = device.join("enable");

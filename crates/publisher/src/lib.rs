@@ -1,8 +1,8 @@
-//! Publishes what a VM knows of itself, to its tenant's P4 programs on the host: the figures of its
-//! network, processors, memory and processes, and whatever else the tenant says.
+//! Publishes data about a VM to its tenant's P4 programs on the host: statistics of its network,
+//! processors, memory and processes, and the tenant's own values.
 //!
-//! The program `kaido-publish` is this alone, small and static, for a VM that has nothing else of Kaido's;
-//! `kaido p4 publish` is the same.
+//! The program `kaido-publish` contains only this. It is small and static, for a VM without the
+//! rest of Kaido. `kaido p4 publish` does the same.
 #![forbid(unsafe_code)]
 
 mod error;

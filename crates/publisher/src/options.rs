@@ -1,4 +1,4 @@
-//! What is published, where and how often.
+//! Command-line options.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -6,62 +6,62 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-/// What is published, where and how often.
+/// Options of the publisher.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// Publish in this file, or in this device's memory (its `resource2` below /sys); the VM's ivshmem
-    /// device if nothing is said
+    /// Publish in this file, or in this device's memory (its `resource2` below /sys); default: the
+    /// VM's ivshmem device
     #[arg(long, value_name = "FILE")]
     pub to: Option<PathBuf>,
-    /// Count and publish so often, in milliseconds
+    /// Interval between updates, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     pub every: u64,
-    /// How long a value is fresh, in milliseconds; three times as long as `--every` if nothing is said
+    /// Time for which a value is fresh, in milliseconds; default: three times `--every`
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     pub valid: Option<u64>,
-    /// Publish these figures of the machine alone
+    /// Publish only these groups of machine statistics
     #[arg(long, value_name = "FIGURES", value_enum, value_delimiter = ',',
           default_values_t = [Group::Network, Group::Cpu, Group::Memory, Group::Processes])]
     pub only: Vec<Group>,
-    /// The speed of interfaces that say none, in Mbit/s: what their utilisation is of
+    /// Speed to assume for interfaces that report none, in Mbit/s; used for their utilisation
     #[arg(long, value_name = "MBIT", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub speed: u64,
-    /// Publish figures of the processes of this name: how many, processor time, memory
+    /// Publish statistics of the processes with this name: number, processor time, memory
     #[arg(long, value_name = "NAME")]
     pub process: Vec<String>,
-    /// Publish a number that stays
+    /// Publish a constant number
     #[arg(long, value_name = "KEY=NUMBER", value_parser = number)]
     pub set: Vec<(String, u64)>,
-    /// Publish the first number of a file
+    /// Publish the first number in a file
     #[arg(long, value_name = "KEY=FILE")]
     pub file: Vec<Named>,
-    /// Publish the first number that a command prints (by `sh -c`); one run begins when the last has ended
+    /// Publish the first number that a command prints (run with `sh -c`); runs do not overlap
     #[arg(long, value_name = "KEY=COMMAND")]
     pub command: Vec<Named>,
-    /// Publish what lines of the standard input say: `KEY NUMBER`
+    /// Publish values read from standard input, in lines of the form `KEY NUMBER`
     #[arg(long)]
     pub stdin: bool,
 }
 
-/// Figures of the machine.
+/// Groups of machine statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Group {
-    /// Rates and utilisation of each interface, and of all
+    /// Rates and utilisation of each interface, and totals
     Network,
-    /// The processors' utilisation
+    /// Utilisation of the processors
     Cpu,
-    /// Memory, and how much of it is used
+    /// Size and utilisation of memory
     Memory,
-    /// How many processes there are, and how many run
+    /// Number of processes and of running ones
     Processes,
 }
 
-/// A key, and where its value comes from.
+/// A key and the source of its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// The key.
+    /// Key.
     pub key: String,
-    /// The file or the command.
+    /// File or command.
     pub from: String,
 }
 
@@ -90,12 +90,12 @@ fn number(text: &str) -> Result<(String, u64), String> {
 }
 
 impl Options {
-    /// The time between two heartbeats.
+    /// Returns the interval between heartbeats.
     pub(crate) fn period(&self) -> Duration {
         Duration::from_millis(self.every)
     }
 
-    /// How long a value is fresh.
+    /// Returns the time for which a value is fresh.
     pub(crate) fn valid(&self) -> Duration {
         Duration::from_millis(self.valid.unwrap_or(3 * self.every))
     }

@@ -1,4 +1,4 @@
-//! Publishes until it is told to end.
+//! Publishes until a signal arrives.
 
 use std::collections::HashMap;
 use std::os::fd::AsFd as _;
@@ -16,23 +16,23 @@ use crate::ivshmem;
 use crate::options::Options;
 use crate::sources::{self, Board};
 
-/// What is told when the first values are there.
+/// Report that the first values are published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begun {
-    /// Where it publishes.
+    /// File or device memory used.
     pub file: PathBuf,
-    /// The keys that there are so far.
+    /// Keys published so far.
     pub keys: Vec<String>,
 }
 
-/// Publishes until Ctrl-C, SIGTERM or SIGHUP: readers then see that it has ended. Has to be called when
-/// there is one thread, since others would take the signals.
+/// Publishes until Ctrl-C, SIGTERM or SIGHUP, and then marks the publication as ended. Must be
+/// called while the process has a single thread, because other threads would receive the signals.
 ///
 /// # Errors
 ///
-/// There is no memory to publish in, or somebody else publishes there.
+/// There is no memory to publish in, or another process publishes there.
 pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Error> {
-    // Before threads are made, which have the same mask.
+    // Before threads are created, because they inherit the signal mask.
     let signals = signals().map_err(Error::Signals)?;
     let file = match &options.to {
         Some(file) => {
@@ -55,7 +55,7 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Error> {
     loop {
         count(&mut writer)?;
         rounds += 1;
-        // Rates are there with the second look.
+        // Rates exist from the second sample on.
         if rounds == 2
             && let Some(begun) = begun.take()
         {
@@ -63,7 +63,7 @@ pub fn run(options: &Options, begun: impl FnOnce(&Begun)) -> Result<(), Error> {
             begun(&Begun { file: file.clone(), keys });
         }
         next += options.period();
-        // What was missed is not made up for.
+        // Missed updates are not made up for.
         next = next.max(Instant::now());
         if waited(&signals, next).map_err(Error::Signals)? {
             return Ok(());
@@ -78,11 +78,11 @@ fn signals() -> Result<SignalFd, Errno> {
     SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
 }
 
-/// Waits until then; true if a signal came before.
+/// Waits until a time; returns true if a signal arrived first.
 fn waited(signals: &SignalFd, until: Instant) -> Result<bool, Errno> {
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        // Whole milliseconds: the last of them is waited for as well.
+        // Round up to whole milliseconds.
         let left = left
             .as_millis()
             .saturating_add(u128::from(!left.subsec_nanos().is_multiple_of(1_000_000)));

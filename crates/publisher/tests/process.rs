@@ -1,4 +1,4 @@
-//! `kaido-publish` as it is run in a VM.
+//! Tests of `kaido-publish` as it runs in a VM.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -16,7 +16,7 @@ fn command() -> Command {
     Command::new(env!("CARGO_BIN_EXE_kaido-publish"))
 }
 
-/// A publisher that runs until this is dropped, and who reads it.
+/// A running publisher, ended on drop, and a reader of its publication.
 struct Vm {
     child: Child,
     reader: Reader,
@@ -66,7 +66,7 @@ impl Vm {
 
 impl Drop for Vm {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -86,7 +86,7 @@ fn a_machine_says_what_it_knows_of_itself() {
     assert!(memory > value(&said, "memory.available").expect("some is left"));
     assert!(value(&said, "memory.utilisation").is_some_and(|used| used <= 1000));
     assert!(value(&said, "net.utilisation").is_some_and(|used| used <= 1000));
-    // Other tests have some as well.
+    // Other tests may run such processes too.
     assert!(value(&said, "process.kaido-publish.count").is_some_and(|count| count >= 1));
     assert!(value(&said, "process.kaido-publish.memory").is_some_and(|bytes| bytes > 100_000));
     assert!(value(&said, "processes.threads").is_some_and(|count| count > 0));
@@ -108,7 +108,7 @@ fn the_tenants_own_keys_come_from_wherever_they_are() {
     vm.has("app.lines", 2);
     vm.say("app.queue 5\nnonsense\napp.queue=6\n");
     vm.has("app.queue", 6);
-    // What nobody says again grows old, and what stays does not.
+    // A value that is not updated becomes stale; a constant does not.
     let before = vm.read();
     let is_fresh = |said: &Publication, key: &str| {
         let one = said.entries.iter().find(|one| one.name == key).expect("it is there");
@@ -125,7 +125,7 @@ fn the_tenants_own_keys_come_from_wherever_they_are() {
 #[test]
 fn ctrl_c_ends_it_and_readers_see_that() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        // Also while a command's output does not end.
+        // Also while a command is still running.
         let mut vm = Vm::start(&["--command=never=read line </proc/$PPID/fd/0"]);
         assert!(!vm.read().ended);
         assert!(vm.signal(signal).success());

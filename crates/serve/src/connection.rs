@@ -1,4 +1,4 @@
-//! A connection that fails when its peer is silent for too long, or when its time is over.
+//! A connection with an idle timeout and a maximum lifetime.
 
 use std::io;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use tonic::transport::server::Connected;
 
 use crate::Limits;
 
-/// A connection with its place among those that a server has at most.
+/// A connection that counts towards the server's limit.
 pub struct Connection<S> {
     stream: S,
     silence: Duration,
@@ -29,13 +29,13 @@ impl<S> Connection<S> {
         Self { stream, silence: limits.silence, end, until, _permit: permit }
     }
 
-    /// Lets the peer be silent for as long again.
+    /// Restarts the idle timeout.
     fn heard(&mut self) {
         let until = self.end.min(Instant::now() + self.silence);
         self.until.as_mut().reset(until);
     }
 
-    /// An operation's result, or the error of a connection whose time is over.
+    /// Returns an operation's result, or an error if the connection has timed out.
     fn or_late<T>(
         &mut self,
         done: Poll<io::Result<T>>,
@@ -117,8 +117,8 @@ mod tests {
         Connection::new(stream, limits, permit)
     }
 
-    /// The number of bytes that are read, and the seconds after which reading fails, of a client that sends a byte
-    /// each 15 s, `bytes` in all.
+    /// Returns the number of bytes read before reading fails, and the time of the failure in
+    /// seconds, for a client that sends one byte every 15 s, `bytes` in total.
     async fn read_slowly(limits: Limits, bytes: usize) -> (usize, u64) {
         let (mut client, server) = tokio::io::duplex(16);
         let begun = Instant::now();

@@ -1,11 +1,11 @@
-//! The number of descriptors that a daemon may have open.
+//! Limit on a daemon's open file descriptors.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Raises the limit of open descriptors to the most that this process may set. Systems start a process with 1024,
-/// which connections alone can use up.
+/// Raises the soft limit on open file descriptors to the hard limit. The default soft limit is
+/// often 1024, which connections alone can exhaust.
 pub fn raise_descriptor_limit() {
-    // The limit that it started with is enough for all but many connections.
+    // On failure continue: the initial limit suffices unless there are many connections.
     let raised = getrlimit(Resource::RLIMIT_NOFILE)
         .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
     if let Err(error) = raised {

@@ -1,4 +1,4 @@
-//! The connections that a server takes, a bounded number at a time.
+//! Accepts a server's connections, up to a limit.
 
 use std::future::Future;
 use std::io;
@@ -14,25 +14,25 @@ use tokio_stream::Stream;
 
 use crate::{Connection, socket};
 
-/// The time until the next try when no connection can be taken, as without descriptors.
+/// Retry interval after a failed accept, for example without free descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Without end, for a process.
+/// An unlimited time, compared to a process's lifetime.
 const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// The bounds of a server's connections.
+/// Limits on a server's connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The number of connections at a time; further ones wait in the kernel's queue.
+    /// Maximum number of concurrent connections; others wait in the kernel's backlog.
     pub connections: usize,
-    /// The time that a peer may send nothing.
+    /// Idle timeout of the peer.
     pub silence: Duration,
-    /// The time after which a connection is closed, whatever its peer does.
+    /// Maximum lifetime of a connection.
     pub lifetime: Duration,
 }
 
 impl Limits {
-    /// A number of connections that live as long as their peers like.
+    /// Limits the number of connections, without timeouts.
     pub const fn of(connections: usize) -> Self {
         Self { connections, silence: FOR_EVER, lifetime: FOR_EVER }
     }
@@ -41,7 +41,7 @@ impl Limits {
 type Next<S> = Pin<Box<dyn Future<Output = Connection<S>> + Send>>;
 type Accept<S> = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = io::Result<S>> + Send>> + Send + Sync>;
 
-/// The connections of a listener, as a stream that never ends.
+/// The connections of a listener, as an infinite stream.
 pub struct Incoming<S> {
     accept: Accept<S>,
     permits: Arc<Semaphore>,
@@ -50,14 +50,15 @@ pub struct Incoming<S> {
 }
 
 impl Incoming<TcpStream> {
-    /// Connections from anywhere.
+    /// Accepts connections from any address.
     pub fn tcp(listener: TcpListener, limits: Limits) -> Self {
         let listener = Arc::new(listener);
         Self::new(limits, move || {
             let listener = Arc::clone(&listener);
             Box::pin(async move {
                 let (stream, _) = listener.accept().await?;
-                // Answers are small: they do not wait for more. A dead connection reports it later.
+                // Responses are small, so disable Nagle's algorithm. A dead connection reports its
+                // error later.
                 let _ = stream.set_nodelay(true);
                 Ok(stream)
             })
@@ -66,8 +67,8 @@ impl Incoming<TcpStream> {
 }
 
 impl Incoming<UnixStream> {
-    /// Listens on a new socket of mode 0600 for connections of root and of this process's user (SO_PEERCRED). Call it in
-    /// a tokio runtime.
+    /// Listens on a new socket of mode 0600 and accepts connections of root and this process's user
+    /// (SO_PEERCRED). Must be called in a tokio runtime.
     pub fn unix(path: &Path, limits: Limits) -> io::Result<Self> {
         let listener = socket::listen(path)?;
         listener.set_nonblocking(true)?;
@@ -77,7 +78,7 @@ impl Incoming<UnixStream> {
             Box::pin(async move {
                 loop {
                     let (stream, _) = listener.accept().await?;
-                    // Dropped, and so closed.
+                    // The stream is dropped, which closes it.
                     match stream.peer_cred() {
                         Ok(peer) if socket::may_order(peer.uid()) => return Ok(stream),
                         Ok(peer) => tracing::warn!("refused a connection of user {}", peer.uid()),
@@ -100,7 +101,7 @@ impl<S: Send + 'static> Incoming<S> {
         Self { accept, permits, limits, next }
     }
 
-    /// The next connection, when there is one and a place for it.
+    /// Waits for the next connection and for a free slot.
     pub async fn accept(&mut self) -> Connection<S> {
         std::future::poll_fn(|context| self.poll_accept(context)).await
     }
@@ -135,7 +136,7 @@ async fn permit(permits: Arc<Semaphore>) -> OwnedSemaphorePermit {
     }
 }
 
-/// Takes a connection, sooner or later.
+/// Accepts a connection, and retries on errors.
 async fn retried<T, F: Future<Output = io::Result<T>>>(accept: impl Fn() -> F) -> T {
     let mut is_logged = false;
     loop {
@@ -181,14 +182,14 @@ mod tests {
         }
         let first = incoming.accept().await;
         let _second = incoming.accept().await;
-        // The third one is there, and is not taken before another one is closed.
+        // The third connection is not accepted until another one is closed.
         let early = tokio::time::timeout(Duration::from_millis(200), incoming.accept()).await;
         assert!(early.is_err());
         drop(first);
         incoming.accept().await;
     }
 
-    /// Connects as user `nobody`, and prints the bytes that come before the end: none.
+    /// Connects as user `nobody`, and prints the number of bytes received before the end: zero.
     const STRANGER: &str = "import socket, sys; s = socket.socket(socket.AF_UNIX); \
         s.connect(sys.argv[1]); print(len(s.recv(1)))";
 
@@ -210,7 +211,7 @@ mod tests {
         let mut incoming = Incoming::unix(&path, Limits::of(2)).unwrap();
         let refused = stranger(&path).await;
         assert!(String::from_utf8_lossy(&refused.stderr).contains("PermissionError"));
-        // Were the mode another, its user would still be asked.
+        // The peer's user is checked even if the mode permits the connection.
         open(&path, 0o666);
         let client = async {
             let closed = stranger(&path).await;

@@ -1,4 +1,4 @@
-//! Connections to Kaido's servers: their number, how long they live, and the users they are from.
+//! Connections to Kaido's servers: limits on their number and lifetime, and a check of their users.
 #![forbid(unsafe_code)]
 
 mod connection;

@@ -8,16 +8,17 @@ use std::path::Path;
 
 use nix::unistd::geteuid;
 
-/// Listens on a new Unix socket, to which this user and root alone connect.
+/// Listens on a new Unix socket, to which only this user and root can connect.
 #[expect(clippy::disallowed_methods, reason = "the one place that sets the mode")]
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
     let listener = UnixListener::bind(path)?;
-    // bind(2) takes the mode from the umask, which a program that uses this as a library may not have set.
+    // bind(2) derives the mode from the umask, which a program that uses this library may not have
+    // set.
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     Ok(listener)
 }
 
-/// Whether a user at the other end of a socket may give orders: root, and the user of this process.
+/// True if the user of a peer is authorized: root, or the user of this process.
 pub(crate) fn may_order(user: u32) -> bool {
     user == 0 || user == geteuid().as_raw()
 }

@@ -1,4 +1,4 @@
-//! The store in one file.
+//! The store in a single file.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,36 +10,36 @@ use redb::{
 
 use crate::{Error, Record, Store};
 
-/// Name -> record as JSON, which a person can read and a later version can extend.
+/// Name -> record as JSON, which is readable for people and extensible by later versions.
 const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("applications");
 
 type Records<'t> = Table<'t, &'static str, &'static [u8]>;
 
-/// A store in one file.
+/// A store in a single file.
 pub struct Embedded {
     path: PathBuf,
-    /// Absent after an error of the disk: redb refuses everything behind one until the file is
-    /// opened again.
+    /// None after a disk error: redb then refuses all operations until the file is reopened.
     database: Option<Database>,
 }
 
-/// A store, and what was found on the way.
+/// An opened store, and the state in which the file was found.
 pub struct Opened {
     /// The store.
     pub store: Embedded,
-    /// Where a damaged file was set aside; the store is new and empty then.
+    /// The path to which a damaged file was moved; the store is then new and empty.
     pub set_aside: Option<PathBuf>,
-    /// Whether there was no file.
+    /// True if there was no file.
     pub created: bool,
 }
 
 impl Embedded {
-    /// Opens the file at `path`, or makes it. A file that is damaged is set aside under
-    /// `PATH.damaged-SECONDS`, never deleted, and a new one made: the nodes know the rest.
+    /// Opens the file at `path`, or creates it. A damaged file is renamed to
+    /// `PATH.damaged-SECONDS`, never deleted, and replaced by a new one, which is rebuilt from the
+    /// nodes.
     pub fn open(path: &Path) -> Result<Opened, Error> {
-        // A controller that was killed at its very start leaves an empty file.
+        // A controller that was killed while starting leaves an empty file.
         let created = std::fs::metadata(path).map_or(true, |found| found.len() == 0);
-        // redb trusts what it reads: some damage makes it panic.
+        // redb trusts the file's contents, and some damage makes it panic.
         let opened = std::panic::catch_unwind(|| Self::open_sound(path));
         let Ok(opened) = opened else { return Self::start_over(path) };
         match opened {
@@ -98,12 +98,12 @@ fn database(path: &Path) -> Result<Database, Error> {
     })
 }
 
-/// Whether the file itself is wrong, rather than the disk or the permissions.
+/// Returns true if the file itself is damaged, as opposed to a disk or permission error.
 fn is_damage(error: &DatabaseError) -> bool {
     match error {
         DatabaseError::Storage(StorageError::Corrupted(_)) => true,
         DatabaseError::Storage(StorageError::Io(error)) => {
-            // redb says so of a file that is not its own, or was cut short.
+            // redb's error for a foreign or truncated file.
             matches!(
                 error.kind(),
                 std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// A thread with a mount namespace of its own, and a small disk in a folder of the test's.
+    /// Runs `test` in a thread with a private mount namespace, with a small tmpfs.
     fn on_a_small_disk(test: impl FnOnce(&Path) + Send) {
         use nix::mount::{MsFlags, mount};
         use nix::sched::{CloneFlags, unshare};
@@ -244,7 +244,7 @@ mod tests {
             let mut store = Embedded::open(&path).unwrap().store;
             store.put(&record("a")).unwrap();
             let filler = folder.join("filler");
-            // Ends with an error: that is what is wanted.
+            // Fails when the disk is full, as intended.
             let _ = std::fs::write(&filler, vec![1; 16 << 20]);
             let long = model::Application { from: "x".repeat(1 << 20), ..record("b").application };
             let long = Record { application: long, ..record("b") };
@@ -270,7 +270,7 @@ mod tests {
         store.put(&record("b")).unwrap();
         drop(store);
         let whole = std::fs::read(&path).unwrap();
-        // Every part of the headers, and the pages behind them here and there.
+        // Every third byte of the headers, and samples from the pages after them.
         let places = (0..512).step_by(3).chain((512..whole.len().min(100_000)).step_by(1009));
         for at in places {
             let mut bytes = whole.clone();

@@ -1,6 +1,6 @@
-//! What a controller must not forget: its applications, and where it put them.
+//! The persistent state of a controller: its applications and their placements.
 //!
-//! [`Store`] is the contract; [`Embedded`] keeps everything in one file, through the crate redb.
+//! [`Store`] is the interface; [`Embedded`] implements it on a single redb file.
 #![forbid(unsafe_code)]
 
 mod embedded;
@@ -10,53 +10,53 @@ use serde::{Deserialize, Serialize};
 
 pub use embedded::{Embedded, Opened};
 
-/// An application, and what was decided for it.
+/// An application and its last decision.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// What the user asked for.
+    /// The user's request.
     pub application: Application,
-    /// Its number.
+    /// The application's color.
     pub color: Color,
-    /// Where it was put; absent before the first decision.
+    /// The placement; None before the first decision.
     pub placement: Option<Placement>,
     /// The last decision that changed something.
     #[serde(default)]
     pub decision: Option<Decision>,
-    /// How often it has changed paths.
+    /// The number of path changes.
     #[serde(default)]
     pub moves: u32,
 }
 
 impl Record {
-    /// The record of an application that nothing has been decided about.
+    /// The record of an application without decisions.
     pub fn new(application: Application, color: Color) -> Self {
         Self { application, color, placement: None, decision: None, moves: 0 }
     }
 }
 
-/// Keeps records by their applications' names. Each call is atomic, and on disk when it returns.
+/// Stores records by application name. Each call is atomic, and durable when it returns.
 pub trait Store: Send {
-    /// Every record, by name.
+    /// All records, ordered by name.
     fn records(&self) -> Result<Vec<Record>, Error>;
     /// Adds a record or replaces the one of the same name.
     fn put(&mut self, record: &Record) -> Result<(), Error>;
-    /// Removes a record; one that is not there is no error.
+    /// Removes a record. A missing record is not an error.
     fn remove(&mut self, name: &str) -> Result<(), Error>;
 }
 
-/// Why the store failed.
+/// A store error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file cannot be opened or made.
+    /// The file cannot be opened or created.
     #[error("cannot open the store {path}")]
     Open {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<redb::DatabaseError>,
     },
-    /// Another controller has it open.
+    /// Another controller has the file open.
     #[error("the store {0} is in use by another controller")]
     InUse(String),
     /// A damaged file cannot be set aside.
@@ -64,25 +64,25 @@ pub enum Error {
     SetAside {
         /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
     /// Reading or writing failed.
     #[error("the store failed while it was {doing}")]
     Failed {
-        /// What it was doing.
+        /// The operation in progress.
         doing: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<redb::Error>,
     },
-    /// A record cannot be read.
+    /// A record cannot be parsed.
     #[error("the store's record of `{name}` is damaged")]
     Damaged {
         /// The record's name.
         name: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },

@@ -1,4 +1,4 @@
-//! What a node measures: its interfaces' counters, as often as it is asked. And how others are told of counters.
+//! Measurements of a node: samples of its interfaces' counters, and their export to others.
 #![forbid(unsafe_code)]
 
 pub mod prometheus;

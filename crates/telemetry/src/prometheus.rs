@@ -1,4 +1,4 @@
-//! Counters for Prometheus: `GET /metrics`.
+//! Serves counters to Prometheus: `GET /metrics`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,12 +14,12 @@ use tokio::net::{TcpListener, TcpStream};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Any client may connect: a few scrapers, each for one answer. One that keeps its connection between scrapes connects
-/// again.
+/// Any client may connect: a few scrapers, each for one response. A scraper that keeps its
+/// connection between scrapes has to reconnect.
 const LIMITS: Limits =
     Limits { connections: 16, silence: Duration::from_secs(10), lifetime: Duration::from_secs(30) };
 
-/// An address cannot be had.
+/// The address cannot be bound.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address} for Prometheus")]
 pub struct NoListener {
@@ -33,7 +33,7 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener, NoListener> {
     TcpListener::bind(address).await.map_err(|source| NoListener { address, source })
 }
 
-/// Answers each scrape with what `counted` returns: OpenMetrics' text, or why there is none.
+/// Answers each scrape with the result of `counted`: OpenMetrics text, or an error message.
 pub async fn serve<F>(
     listener: TcpListener,
     counted: impl Fn() -> F + Clone + Send + Sync + 'static,
@@ -54,12 +54,12 @@ where
     axum::serve(scrapers, Router::new().route("/metrics", get(answer))).await
 }
 
-/// The listener, as axum takes it.
+/// The listener, as axum requires it.
 struct Scrapers(Incoming<TcpStream>);
 
 impl axum::serve::Listener for Scrapers {
     type Io = Connection<TcpStream>;
-    /// Answers are the same for all peers.
+    /// All peers get the same response.
     type Addr = ();
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {

@@ -4,24 +4,26 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use netlink::{Error, Handle, Namespace, Sample};
 
-/// One interface at one moment.
+/// One interface at one point in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterfaceSample {
-    /// When the counters were read, in nanoseconds since 1970: one clock for all nodes of a lab.
+    /// The time at which the counters were read, in nanoseconds since 1970. All nodes of a lab
+    /// share this clock.
     pub sampled_ns: u64,
-    /// The counters and the carrier's state at that moment.
+    /// The counters and the carrier state at that time.
     pub counters: Sample,
 }
 
-/// Reads the counters of every interface of a namespace, the loopback excepted. Made once: a
-/// sample costs two requests on the socket that is open already.
+/// Reads the counters of all interfaces of a namespace, except the loopback. Create it once and
+/// reuse it: a sample then costs two requests on its open socket.
 #[derive(Debug)]
 pub struct Sampler {
     handle: Handle,
 }
 
 impl Sampler {
-    /// A sampler of the calling thread's namespace; it stays there, whoever calls it later.
+    /// A sampler of the calling thread's namespace. It stays in that namespace even if another
+    /// thread uses it.
     pub fn new() -> Result<Self, Error> {
         Ok(Self { handle: Handle::new()? })
     }
@@ -31,8 +33,9 @@ impl Sampler {
         Ok(Self { handle: Handle::within(namespace)? })
     }
 
-    /// Every interface's counters now, by index. All have the same time stamp: that of the middle
-    /// of the reading, since a rate is a difference of counters over a difference of stamps.
+    /// The current counters of all interfaces, ordered by index. All have the same timestamp, the
+    /// middle of the read, because a rate is a difference of counters divided by a difference of
+    /// timestamps.
     pub fn sample(&mut self) -> Result<Vec<InterfaceSample>, Error> {
         let before = now_ns();
         let counters = self.handle.samples()?;
@@ -42,7 +45,7 @@ impl Sampler {
     }
 }
 
-/// CLOCK_REALTIME. A clock before 1970 reads as 1970.
+/// CLOCK_REALTIME. A time before 1970 is returned as 1970.
 fn now_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // 64 bits of nanoseconds last until the year 2554.
@@ -70,7 +73,7 @@ mod tests {
         assert!(!first.counters.carrier && first.counters.tx_packets == 0);
         assert!((start..now_ns()).contains(&first.sampled_ns));
 
-        // The first packets: IPv6 makes itself known on the new link.
+        // The first packets: IPv6 neighbour discovery on the new link.
         Handle::within(&right).unwrap().request("up", set_up(7)).unwrap();
         let sent = (0..5000).find_map(|_| {
             let [sample] = sampler.sample().unwrap().try_into().unwrap();

@@ -1,17 +1,17 @@
-//! From counters to rates: what one interface, or one application, does now.
+//! Converts counters to rates: the current load of one interface or application.
 
 use std::collections::VecDeque;
 
-/// A rate is averaged over this many samples: one alone may catch a burst, or a sender that was
-/// not scheduled.
+/// The number of samples over which a rate is averaged. A single sample can catch a burst, or a
+/// sender that was not scheduled.
 const RATE_SAMPLES: usize = 3;
-/// Congestion is judged over this many: a second at 100 ms.
+/// The number of samples over which congestion is judged: one second at 100 ms.
 const CONGESTION_SAMPLES: usize = 10;
 
-/// Counters at one moment.
+/// Counters at one point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
-    /// When, ns on any clock that only goes forward.
+    /// The time in ns, on any monotonic clock.
     pub at_ns: u64,
     /// Bytes sent.
     pub bytes: u64,
@@ -19,23 +19,23 @@ pub struct Counters {
     pub packets: u64,
     /// Packets dropped by the queue.
     pub drops: u64,
-    /// Packets lost otherwise: no sign of congestion.
+    /// Packets lost for other reasons, which do not indicate congestion.
     pub lost: u64,
-    /// Bytes waiting in the queue.
+    /// Bytes queued.
     pub backlog_bytes: u64,
 }
 
-/// What the last samples amount to.
+/// The load computed from the last samples.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Load {
     /// Bits per second.
     pub rate_bps: u64,
-    /// The part of the packets that the queue dropped, or that were lost otherwise, 0 to 1.
+    /// The fraction of packets that the queue dropped or that were lost otherwise, 0 to 1.
     pub loss: f64,
-    /// Bytes waiting in the queue.
+    /// Bytes queued.
     pub backlog_bytes: u64,
-    /// Whether the queue dropped packets or held some in at least half of the last second's
-    /// samples.
+    /// True if the queue dropped packets or was not empty in at least half of the samples of the
+    /// last second.
     pub congested: bool,
 }
 
@@ -46,8 +46,8 @@ pub struct Window {
 }
 
 impl Window {
-    /// Takes a sample. Counters that went back are those of a new device: what was before is
-    /// forgotten.
+    /// Adds a sample. Counters that decrease belong to a new device, so earlier samples are
+    /// discarded.
     pub fn push(&mut self, sample: Counters) {
         if self.samples.back().is_some_and(|last| {
             sample.bytes < last.bytes
@@ -63,12 +63,12 @@ impl Window {
         }
     }
 
-    /// Whether there are two samples, which a rate needs.
+    /// Returns true if there are two samples, as a rate requires.
     pub fn has_rate(&self) -> bool {
         self.samples.len() > 1
     }
 
-    /// The load now; zero until there are two samples.
+    /// The current load; zero until there are two samples.
     pub fn load(&self) -> Load {
         let Some(last) = self.samples.back() else { return Load::default() };
         let back = self.samples.len().saturating_sub(RATE_SAMPLES + 1);
@@ -115,7 +115,7 @@ mod tests {
     fn a_rate_is_the_mean_of_three_intervals() {
         assert_eq!(window([]).load(), Load::default());
         assert_eq!(window([(5000, 0, 0)]).load().rate_bps, 0);
-        // 1,000, 2,000 and 3,000 bytes in 300 ms; what came before does not count.
+        // 1,000, 2,000 and 3,000 bytes in 300 ms; earlier samples do not count.
         let load =
             window([(0, 0, 0), (9_000, 0, 0), (10_000, 0, 0), (12_000, 0, 0), (15_000, 0, 0)]);
         assert_eq!(load.load().rate_bps, 160_000);

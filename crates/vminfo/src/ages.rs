@@ -1,41 +1,42 @@
-//! How old values are, by the reader's clock.
+//! Age of values on the reader's clock.
 
 use crate::publication::Publication;
 
-/// A value on the reader's clock.
+/// A value with times of the reader's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aged {
     /// The value.
     pub value: u64,
-    /// When it was counted, in nanoseconds. Times before the clock's beginning wrap.
+    /// Time at which the value was sampled, in nanoseconds. It wraps if it is before the clock's
+    /// origin.
     pub at_ns: u64,
-    /// When it is fresh no longer; 0: it is stale already.
+    /// Time at which the value becomes stale; 0 if it is stale already.
     pub until_ns: u64,
 }
 
 impl Aged {
-    /// Whether it is fresh at this time.
+    /// Returns true if the value is fresh at this time.
     pub fn is_fresh(&self, now_ns: u64) -> bool {
         now_ns < self.until_ns
     }
 
-    /// How old it is then, in nanoseconds.
+    /// Returns the age of the value at this time, in nanoseconds.
     pub fn age_ns(&self, now_ns: u64) -> u64 {
         (now_ns.wrapping_sub(self.at_ns) as i64).max(0) as u64
     }
 }
 
-/// When heartbeats were heard.
+/// Times at which heartbeats were received.
 #[derive(Debug, Clone, Default)]
 pub struct Ages {
-    /// The last one: its keys' generation, its number, and the reader's time.
+    /// The last heartbeat: the generation of its keys, its number, and the reader's time.
     last: Option<(u64, u64, u64)>,
-    /// Whether it came while there was somebody to hear it.
+    /// True if the last heartbeat was received while the reader was running.
     is_heard: bool,
 }
 
 impl Ages {
-    /// Hears what a publication says at this time.
+    /// Records a publication that was read at this time.
     pub fn hear(&mut self, said: &Publication, now_ns: u64) {
         match self.last {
             Some((generation, beat, _)) if (generation, beat) == (said.generation, said.beat) => {}
@@ -46,11 +47,11 @@ impl Ages {
         }
     }
 
-    /// A value of the publication that was heard last. None: there is none.
+    /// Returns a value of the publication recorded last. None if it does not exist.
     pub fn of(&self, said: &Publication, name: &str) -> Option<Aged> {
         let (.., heard_ns) = self.last?;
         let entry = said.entries.iter().find(|entry| entry.name == name)?;
-        // A time ahead of the writer's own clock is nonsense: then it was counted just now.
+        // A time ahead of the writer's own clock is invalid: treat the value as just sampled.
         let before = said.now_ns.saturating_sub(entry.at_ns).min(i64::MAX as u64);
         let at_ns = heard_ns.wrapping_sub(before);
         let valid = u64::try_from(entry.valid.as_nanos()).unwrap_or(u64::MAX);
@@ -61,12 +62,13 @@ impl Ages {
         Some(Aged { value: entry.value?, at_ns, until_ns })
     }
 
-    /// Whether a heartbeat was heard: one that came while somebody listened.
+    /// Returns true if a heartbeat was received while the reader was running.
     pub fn is_heard(&self) -> bool {
         self.is_heard
     }
 
-    /// Nanoseconds since the last heartbeat was heard. None: there was none while somebody listened.
+    /// Returns the nanoseconds since the last heartbeat. None if none was received while the reader
+    /// was running.
     pub fn silent_ns(&self, now_ns: u64) -> Option<u64> {
         let (.., heard_ns) = self.last.filter(|_| self.is_heard)?;
         Some(now_ns.saturating_sub(heard_ns))
@@ -91,7 +93,7 @@ mod tests {
         let mut ages = Ages::default();
         let (first, second) = (said(1, 5_000_000, 4_999_980), said(2, 5_000_050, 5_000_020));
         ages.hear(&first, 10);
-        // Nobody knows how long ago the writer said that.
+        // The age of the first heartbeat is unknown.
         let one = ages.of(&first, "a").unwrap();
         assert_eq!((one.value, one.is_fresh(10), ages.silent_ns(10)), (7, false, None));
         assert!(!ages.is_heard());
@@ -100,12 +102,12 @@ mod tests {
         let one = ages.of(&second, "a").unwrap();
         assert_eq!((one.age_ns(90), one.age_ns(100)), (30, 40));
         assert!(one.is_fresh(159) && !one.is_fresh(160));
-        // The same again is no sign of life.
+        // An unchanged publication is not a heartbeat.
         ages.hear(&second, 500);
         assert_eq!(ages.of(&second, "a"), Some(one));
         assert_eq!(ages.silent_ns(500), Some(410));
         assert_eq!(ages.of(&second, "b"), None);
-        // Older than it may be when it came.
+        // The value was stale on arrival.
         let old = said(3, 6_000_000, 5_000_000);
         ages.hear(&old, 510);
         assert!(!ages.of(&old, "a").unwrap().is_fresh(510));

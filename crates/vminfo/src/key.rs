@@ -1,23 +1,23 @@
-//! What values are called, and what they count.
+//! Keys: names and units of values.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::layout::NAME;
 
-/// What a value counts.
+/// Unit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unit {
-    /// A number, and no more is known.
+    /// A number without a unit.
     #[default]
     Number,
     /// Thousandths of a whole: 300 is 30 %.
     PerMille,
     /// Bytes.
     Bytes,
-    /// Bytes in a second.
+    /// Bytes per second.
     BytesPerSecond,
-    /// Packets in a second.
+    /// Packets per second.
     PacketsPerSecond,
     /// Nanoseconds.
     Nanoseconds,
@@ -33,7 +33,7 @@ impl Unit {
         (5, Self::Nanoseconds, "ns"),
     ];
 
-    /// The unit that a number means; one that is not known is none.
+    /// Returns the unit with this number in the layout; [`Unit::Number`] if it is unknown.
     pub(crate) fn from_number(number: u32) -> Self {
         let found = Self::ALL.iter().find(|(one, ..)| *one == number);
         found.map_or(Self::Number, |(_, unit, _)| *unit)
@@ -51,27 +51,27 @@ impl fmt::Display for Unit {
     }
 }
 
-/// The name of a value, with what is always the same of it.
+/// The name of a value and its constant attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     name: String,
-    /// What the value counts.
+    /// Unit of the value.
     pub unit: Unit,
-    /// How long it is fresh.
+    /// Time for which a value is fresh.
     pub valid: Duration,
 }
 
-/// A name that no key can have.
+/// An invalid name of a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no key: letters, digits and `.-_:/@`, at most 63 of them")]
 pub struct BadName(pub String);
 
 impl Key {
-    /// A key of this name.
+    /// Creates a key.
     ///
     /// # Errors
     ///
-    /// It is no name.
+    /// The name is invalid.
     pub fn new(name: &str, unit: Unit, valid: Duration) -> Result<Self, BadName> {
         match is_name(name) {
             true => Ok(Self { name: name.to_owned(), unit, valid }),
@@ -79,13 +79,13 @@ impl Key {
         }
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// Whether a key can have this name: letters, digits and `.-_:/@`, at most 63 of them.
+/// Returns true if a key may have this name: 1 to 63 letters, digits and `.-_:/@`.
 pub fn is_name(name: &str) -> bool {
     let is_letter = |c: u8| c.is_ascii_alphanumeric() || b".-_:/@".contains(&c);
     (1..NAME).contains(&name.len()) && name.bytes().all(is_letter)

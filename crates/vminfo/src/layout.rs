@@ -1,79 +1,79 @@
-//! The shared memory, byte by byte. Numbers have their lowest byte first.
+//! Layout of the shared memory. Numbers are little-endian.
 //!
 //! ```text
 //!   0  magic       "KAIDO-VM"
 //!   8  version     u32: 1
-//!  12  keys        u32: how many there are, at most 256
-//!  16  sequence    u64: odd while the writer writes; another one whenever it has written
-//!  24  generation  u64: another one when keys have changed, or with another writer
-//!  32  beat        u64: heartbeats so far
-//!  40  now         u64: the writer's clock at the last one, in nanoseconds
-//!  48  state       u32: 1 runs, 2 has ended
+//!  12  keys        u32: number of keys, at most 256
+//!  16  sequence    u64: odd during a write; changes with each write
+//!  24  generation  u64: changes when keys have changed, and with each writer
+//!  32  beat        u64: number of heartbeats
+//!  40  now         u64: the writer's clock at the last heartbeat, in nanoseconds
+//!  48  state       u32: 1 running, 2 ended
 //!  52  zeros
 //!  64  the first key:
-//!        0  name    64 bytes, with zeros behind it
+//!        0  name    64 bytes, padded with zeros
 //!       64  unit    u32
 //!       68  is      u32: 1 if there is a value
 //!       72  value   u64
-//!       80  at      u64: the writer's clock when it was counted, in nanoseconds
-//!       88  valid   u64: how long it is fresh, in nanoseconds
+//!       80  at      u64: the writer's clock when it was sampled, in nanoseconds
+//!       88  valid   u64: time for which the value is fresh, in nanoseconds
 //!       96  zeros
 //! 192  the second key, and so on
 //! ```
 //!
-//! A reader takes what lies between two looks at one even sequence number.
+//! A copy is consistent if the sequence number before and after it is the same even number.
 
-/// What it begins with.
+/// Magic number at the beginning.
 pub const MAGIC: [u8; 8] = *b"KAIDO-VM";
-/// The version of this layout.
+/// Version of this layout.
 pub const VERSION: u32 = 1;
-/// The most keys.
+/// Maximum number of keys.
 pub const MAX_KEYS: usize = 256;
-/// Bytes of a name, with at least one zero behind it.
+/// Size of a name, including at least one terminating zero.
 pub const NAME: usize = 64;
-/// Bytes in front of the first key.
+/// Size of the header, in bytes.
 pub const HEADER: usize = 64;
-/// Bytes of a key.
+/// Size of a key, in bytes.
 pub const ENTRY: usize = 128;
-/// Bytes of all.
+/// Total size, in bytes.
 pub const SIZE: usize = HEADER + MAX_KEYS * ENTRY;
 
-/// Where the parts of the header are.
+/// Offsets of the fields of the header.
 pub mod header {
-    /// The version.
+    /// Version.
     pub const VERSION: usize = 8;
-    /// The number of keys.
+    /// Number of keys.
     pub const KEYS: usize = 12;
-    /// The sequence number.
+    /// Sequence number.
     pub const SEQUENCE: usize = 16;
-    /// Which keys these are.
+    /// Generation of the keys.
     pub const GENERATION: usize = 24;
-    /// The number of heartbeats.
+    /// Number of heartbeats.
     pub const BEAT: usize = 32;
     /// The writer's clock.
     pub const NOW: usize = 40;
-    /// Whether the writer runs.
+    /// State of the writer.
     pub const STATE: usize = 48;
 }
 
-/// Where the parts of a key are, behind its first byte.
+/// Offsets of the fields of a key.
 pub mod entry {
-    /// The unit.
+    /// Unit.
     pub const UNIT: usize = 64;
-    /// Whether there is a value.
+    /// Presence of a value.
     pub const IS: usize = 68;
-    /// The value.
+    /// Value.
     pub const VALUE: usize = 72;
-    /// When it was counted.
+    /// Time of sampling.
     pub const AT: usize = 80;
-    /// How long it is fresh.
+    /// Time for which the value is fresh.
     pub const VALID: usize = 88;
 }
 
-/// What the header's state says.
+/// States of the writer.
 pub mod state {
-    /// The writer runs.
+    /// Running.
     pub const RUNS: u32 = 1;
-    /// It has ended, and said so.
+    /// Ended: the writer has shut down cleanly.
     pub const ENDED: u32 = 2;
 }

@@ -1,17 +1,18 @@
-//! What a tenant's VM says of itself: values by name in memory that the VM and its host share, a file or
-//! an ivshmem device. The [`Writer`] is in the VM, the [`Reader`] on the host.
+//! Publication of values by a tenant's VM: named values in memory that the VM and its host share,
+//! which is a file or an ivshmem device. The [`Writer`] runs in the VM, the [`Reader`] on the host.
 //!
-//! **The writer never waits**, for nobody: it writes behind a sequence lock ([`layout`]).
+//! **The writer never blocks.** It writes under a sequence lock ([`layout`]).
 //!
-//! **The reader believes nothing.** The memory is the tenant's, who writes what he likes, when he likes,
-//! and cuts the file under whoever has it mapped, which kills that process. So the reader maps nothing: it
-//! copies a bounded number of bytes with `pread`, a bounded number of times, and looks at its copy. There
-//! are no offsets and no lengths to be believed but a number of keys, and that has a bound.
+//! **The reader trusts nothing.** The memory belongs to the tenant, who can write arbitrary bytes
+//! at any time. He can also truncate the file, which kills a process that has it mapped (SIGBUS).
+//! The reader therefore does not map it. It copies a bounded number of bytes with `pread`, retries
+//! a bounded number of times, and examines its copy. There are no offsets and no lengths in the
+//! data, only a number of keys, which is bounded.
 //!
-//! **Ages are counted by the reader's clock.** The clocks of two machines have nothing to do with each
-//! other: the writer says how long before its last heartbeat a value was counted, and the reader knows when
-//! it heard that heartbeat ([`Ages`]). A heartbeat that was there before the reader came may be of any time:
-//! nothing is fresh before the second one.
+//! **Ages are measured with the reader's clock.** The clocks of the two machines are independent.
+//! The writer states how long before its last heartbeat a value was sampled, and the reader knows
+//! when it received that heartbeat ([`Ages`]). A heartbeat found by a new reader may be of any age,
+//! so nothing is fresh before the second one.
 
 mod ages;
 mod key;
@@ -28,9 +29,9 @@ pub use publication::{Bad, Entry, Publication, parse};
 pub use reader::{ReadError, Reader};
 pub use writer::{WriteError, Writer};
 
-/// The time since the machine's start, in nanoseconds (`CLOCK_MONOTONIC`).
+/// Returns the time since boot in nanoseconds (`CLOCK_MONOTONIC`).
 pub fn now_ns() -> u64 {
-    // The clock is there on every Linux; 0 is a time before all others.
+    // Every Linux kernel has this clock; 0 is earlier than any other time.
     nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map_or(0, |now| {
         (now.tv_sec() as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec() as u64)
     })

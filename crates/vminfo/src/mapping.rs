@@ -1,4 +1,4 @@
-//! The writer's mapping of shared memory: words that others may read and write at any time.
+//! The writer's mapping of device memory, which others may read and write at any time.
 
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -14,36 +14,36 @@ const WORDS: usize = SIZE / 8;
 const SEQUENCE: usize = header::SEQUENCE / 8;
 const _: () = assert!(SIZE.is_multiple_of(8) && header::SEQUENCE.is_multiple_of(8));
 
-/// All of the layout, mapped to be written.
+/// Writable mapping of the whole layout.
 #[derive(Debug)]
 pub(crate) struct Mapping(NonNull<AtomicU64>);
 
-// SAFETY: the words are atomics, which any thread may write.
+// SAFETY: the words are atomics, which any thread may access.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
     pub(crate) fn new(file: &File) -> Result<Self, Errno> {
         let length = NonZeroUsize::new(SIZE).ok_or(Errno::EINVAL)?;
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: the kernel chooses a place where nothing is.
+        // SAFETY: the kernel chooses an unused address range.
         let at = unsafe { mmap(None, length, access, MapFlags::MAP_SHARED, file, 0)? };
         Ok(Self(at.cast()))
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at < WORDS, "word {at} of {WORDS}");
-        // SAFETY: within the mapping, which begins at a page and is there as long as this; nothing
-        // reaches it but by atomics.
+        // SAFETY: within bounds of the mapping, which is page-aligned and lives as long as `self`.
+        // All accesses are atomic.
         unsafe { self.0.add(at).as_ref() }
     }
 
-    /// Puts the first of these words in place, behind the sequence lock: all but the sequence number, which
-    /// is odd meanwhile, whatever it was before.
+    /// Writes the first words under the sequence lock, except for the sequence number. That is odd
+    /// during the write, whatever its previous value.
     pub(crate) fn write(&self, words: &[u64]) {
         let sequence = self.word(SEQUENCE);
         let odd = sequence.load(Ordering::Relaxed).wrapping_add(1) | 1;
         sequence.store(odd, Ordering::Relaxed);
-        // Nobody sees a new word with an even number from before.
+        // A reader that sees a new word must not see the old even number afterwards.
         fence(Ordering::Release);
         for (at, word) in words.iter().enumerate().filter(|(at, _)| *at != SEQUENCE) {
             self.word(at).store(word.to_le(), Ordering::Relaxed);
@@ -54,7 +54,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, with this size; whoever has a word borrows this.
+        // SAFETY: mapped by `new` with this size; references to words borrow `self`.
         let unmapped = unsafe { munmap(self.0.cast(), SIZE) };
         debug_assert_eq!(unmapped, Ok(()));
     }

@@ -1,4 +1,4 @@
-//! The memory that is written: a file, or a device's memory.
+//! Memory that the writer writes to: a file or device memory.
 
 use std::fs::File;
 use std::io;
@@ -9,18 +9,18 @@ use nix::sys::statfs::{SYSFS_MAGIC, fstatfs};
 use crate::layout::header;
 use crate::mapping::Mapping;
 
-/// Where words are published.
+/// Destination of a publication.
 #[derive(Debug)]
 pub(crate) enum Memory {
-    /// A file, written by pwrite(2). It is never mapped: a process that writes to a mapping of a file that another one has
-    /// cut is killed (SIGBUS).
+    /// A file, written with pwrite(2). It is never mapped: a process that writes to a mapping of a
+    /// truncated file is killed (SIGBUS).
     File(File),
-    /// A device's memory, which can only be mapped, and which no process can cut.
+    /// Device memory, which can only be mapped, and which cannot be truncated.
     Device(Mapping),
 }
 
 impl Memory {
-    /// The memory of an open file: of a PCI device, whose memory is a file in sysfs, or of its own.
+    /// Returns the memory of an open file. The memory of a PCI device is a file in sysfs.
     pub(crate) fn of(file: &File) -> io::Result<Self> {
         Ok(match fstatfs(file)?.filesystem_type() {
             SYSFS_MAGIC => Self::Device(Mapping::new(file)?),
@@ -28,7 +28,8 @@ impl Memory {
         })
     }
 
-    /// Writes the first words, behind the sequence lock: readers see an odd sequence number meanwhile.
+    /// Writes the first words under the sequence lock: readers see an odd sequence number
+    /// meanwhile.
     pub(crate) fn write(&self, words: &[u64]) -> io::Result<()> {
         match self {
             Self::Device(mapping) => {
@@ -40,10 +41,10 @@ impl Memory {
     }
 }
 
-/// The writes of one process reach the page cache in their order.
+/// The page cache receives the writes of one process in order.
 fn write_file(file: &File, words: &[u64]) -> io::Result<()> {
     let mut sequence = [0; 8];
-    // Cut, it begins again: any odd number is right.
+    // A truncated file starts over: any odd number is valid.
     let _ = file.read_at(&mut sequence, header::SEQUENCE as u64)?;
     let odd = u64::from_le_bytes(sequence).wrapping_add(1) | 1;
     let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -1,4 +1,4 @@
-//! What shared memory says, once its bytes have been copied out of it.
+//! Parsing of a publication, after its bytes have been copied from shared memory.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -6,72 +6,72 @@ use std::time::Duration;
 use crate::key::{Unit, is_name};
 use crate::layout::{ENTRY, HEADER, MAGIC, MAX_KEYS, NAME, VERSION, entry, header, state};
 
-/// What a VM says of itself.
+/// Publication of a VM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publication {
-    /// Which keys these are.
+    /// Generation of the keys.
     pub generation: u64,
-    /// Heartbeats so far.
+    /// Number of heartbeats.
     pub beat: u64,
-    /// The writer's clock at the last one, in nanoseconds.
+    /// The writer's clock at the last heartbeat, in nanoseconds.
     pub now_ns: u64,
-    /// Whether the writer has ended, and said so.
+    /// True if the writer has shut down cleanly.
     pub ended: bool,
-    /// Values, each name once.
+    /// Values; names are unique.
     pub entries: Vec<Entry>,
 }
 
 /// A value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it counts.
+    /// Unit.
     pub unit: Unit,
-    /// What it is; None: nothing was counted yet.
+    /// Value; None if it was never set.
     pub value: Option<u64>,
-    /// The writer's clock when it was counted, in nanoseconds.
+    /// The writer's clock when the value was sampled, in nanoseconds.
     pub at_ns: u64,
-    /// How long it is fresh.
+    /// Time for which the value is fresh.
     pub valid: Duration,
 }
 
-/// Why bytes are no publication.
+/// Reason that bytes are not a valid publication.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
-    /// Too few.
+    /// Too few bytes.
     #[error("it is cut off: {found} bytes in place of {wanted}")]
     Short {
-        /// How many there are.
+        /// Number of bytes found.
         found: usize,
-        /// How many there have to be.
+        /// Number of bytes required.
         wanted: usize,
     },
-    /// There is nothing but zeros: nobody has written there yet.
+    /// Only zeros: no writer has written yet.
     #[error("nothing is published there yet")]
     Nothing,
-    /// They begin otherwise.
+    /// Another magic number.
     #[error("it is nothing that `kaido p4 publish` has written")]
     Magic,
-    /// Another version's.
+    /// Another version.
     #[error("it has the layout of version {0}, and version {VERSION} is known here")]
     Version(u32),
-    /// More keys than there can be.
+    /// Too many keys.
     #[error("it says that it has {0} keys, and {MAX_KEYS} are the most")]
     Keys(u32),
-    /// A name that is none, or is there twice.
+    /// An invalid or duplicate name.
     #[error("key {0} has no name, or another one's")]
     Name(usize),
-    /// A state that there is not.
+    /// An invalid state.
     #[error("its writer is in a state, {0}, that there is not")]
     State(u32),
 }
 
-/// Reads bytes of shared memory. More of them than it says are left alone.
+/// Parses a publication. Bytes after its end are ignored.
 ///
 /// # Errors
 ///
-/// What is wrong with them.
+/// The reason that the bytes are not valid.
 pub fn parse(bytes: &[u8]) -> Result<Publication, Bad> {
     let short = |wanted| Bad::Short { found: bytes.len(), wanted };
     check_magic(bytes)?;
@@ -108,7 +108,7 @@ pub fn parse(bytes: &[u8]) -> Result<Publication, Bad> {
     })
 }
 
-/// Whether it begins as a publication does.
+/// Checks the magic number.
 pub(crate) fn check_magic(bytes: &[u8]) -> Result<(), Bad> {
     let magic = &bytes[..bytes.len().min(MAGIC.len())];
     if magic.iter().all(|byte| *byte == 0) {
@@ -134,7 +134,7 @@ fn read(bytes: &[u8; ENTRY]) -> Option<Entry> {
     })
 }
 
-/// The number at a place that is within the bytes.
+/// Reads a number at an offset that is within bounds.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut eight = [0; 8];
     eight.copy_from_slice(&bytes[at..at + 8]);

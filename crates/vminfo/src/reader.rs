@@ -1,4 +1,4 @@
-//! Copies what a VM says of itself out of the memory that it shares.
+//! Reads the publication of a VM from the memory that it shares.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -9,26 +9,26 @@ use std::sync::atomic::{Ordering, fence};
 use crate::layout::{HEADER, SIZE, header};
 use crate::publication::{Bad, Publication, check_magic, parse, u64_at};
 
-/// How often it is tried to read between two writes. Writing takes a microsecond; who writes without end
-/// is not waited for.
+/// Number of attempts to read a consistent copy. A write takes a microsecond; the reader does not
+/// wait for a writer that writes incessantly.
 const TRIES: usize = 8;
 
-/// Why there is nothing to read at the moment.
+/// Reason that a publication cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file is not there, or cannot be read.
+    /// The file does not exist or cannot be read.
     #[error("cannot read it: {0}")]
     File(#[from] io::Error),
-    /// It is no publication.
+    /// The file does not contain a valid publication.
     #[error(transparent)]
     Bad(#[from] Bad),
-    /// It is being written whenever it is read, or its writer died while it wrote.
+    /// The writer was writing during every attempt, or died while it was writing.
     #[error("it is being written, or its writer died meanwhile")]
     Torn,
 }
 
-/// Reads what a VM publishes in a file. It is opened for each look: a VM that begins again may have
-/// put another one in its place.
+/// Reads the publication of a VM from a file. The file is opened for each read, because a restarted
+/// VM may have replaced it.
 #[derive(Debug)]
 pub struct Reader {
     path: PathBuf,
@@ -36,25 +36,24 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads this file, which need not be there yet.
+    /// Creates a reader for a file, which may not exist yet.
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), bytes: vec![0; SIZE].into() }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is said now, as it was between two writes. Never waits, and takes as long as copying 33 KB
-    /// eight times at most.
+    /// Reads a consistent publication. Never blocks; the worst case is copying 33 KB eight times.
     ///
     /// # Errors
     ///
-    /// There is nothing that could be read.
+    /// There is no readable publication.
     pub fn read(&mut self) -> Result<Publication, ReadError> {
         let mut how = OpenOptions::new();
-        // A pipe in the file's place would keep the reader waiting, a terminal become its own.
+        // Opening a FIFO would block, and a terminal would become the controlling terminal.
         how.read(true).custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY);
         let file = how.open(&self.path)?;
         if !file.metadata()?.is_file() {
@@ -86,7 +85,7 @@ impl Reader {
     }
 }
 
-/// Reads until there is no room or nothing more; how many bytes.
+/// Reads until the buffer is full or the file ends. Returns the number of bytes.
 fn fill(
     bytes: &mut [u8],
     read: impl Fn(&mut [u8], u64) -> io::Result<usize>,

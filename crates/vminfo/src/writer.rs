@@ -1,4 +1,4 @@
-//! Writes what a VM says of itself.
+//! Writes the publication of a VM.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -10,58 +10,59 @@ use crate::layout::{ENTRY, HEADER, MAGIC, MAX_KEYS, SIZE, VERSION, entry, header
 use crate::memory::Memory;
 use crate::now_ns;
 
-/// Why nothing can be published.
+/// Reason that nothing can be published.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The file does not open, or cannot be made as large as it has to be.
+    /// The file cannot be opened, extended or written.
     #[error("cannot publish in {}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// It is a device's memory, and there is too little of it.
+    /// The device has too little memory.
     #[error("{} has {found} bytes, and {SIZE} are needed", path.display())]
     Small {
         /// The file.
         path: PathBuf,
-        /// How many bytes it has.
+        /// Size in bytes.
         found: u64,
     },
-    /// It has something else in it.
+    /// The file contains something else.
     #[error(
         "{} is something else, which would be lost: publish in a file of its own, or remove it first",
         .0.display()
     )]
     Foreign(PathBuf),
-    /// Somebody has made it shorter.
+    /// The file was truncated by another process.
     #[error("somebody has cut {}", .0.display())]
     Cut(PathBuf),
-    /// Another writer is there.
+    /// Another writer uses the file.
     #[error("somebody else publishes in {}", .0.display())]
     Busy(PathBuf),
-    /// There are as many keys as there can be.
+    /// The maximum number of keys is reached.
     #[error("`{0}` is one key too many: {MAX_KEYS} are the most")]
     Full(String),
-    /// The name is there already.
+    /// The name is already in use.
     #[error("`{0}` is published twice")]
     Twice(String),
 }
 
-/// Publishes values. When it is dropped, readers see that it has ended.
+/// Publishes values. Dropping it marks the publication as ended.
 #[derive(Debug)]
 pub struct Writer {
     memory: Memory,
-    /// What `memory` is to say, as words.
+    /// Contents to be written to `memory`, as words.
     words: Vec<u64>,
     keys: Vec<Key>,
-    /// Locked as long as this writes.
+    /// Holds the lock while the writer exists.
     file: File,
     path: PathBuf,
 }
 
-/// Whether a file begins with what is no publication. A device's memory cannot be read so, and is taken.
+/// Returns true if a file begins with something other than a publication. Device memory cannot be
+/// read this way and is accepted.
 fn is_foreign(file: &File) -> bool {
     let mut begin = [0; 8];
     let some = file.read_at(&mut begin, 0).unwrap_or(0);
@@ -70,16 +71,16 @@ fn is_foreign(file: &File) -> bool {
 }
 
 impl Writer {
-    /// Publishes in a file, which is made if there is none, or in a device's memory: the file
-    /// `resource2` of an ivshmem device. Nothing is seen of it before the first heartbeat.
+    /// Creates a publication in a file, which is created if necessary, or in device memory: the
+    /// file `resource2` of an ivshmem device. It becomes visible with the first heartbeat.
     ///
     /// # Errors
     ///
-    /// The file is not to be had, has something else in it, or somebody else writes there.
+    /// The file cannot be opened, contains something else, or is in use by another writer.
     pub fn create(path: &Path) -> Result<Self, WriteError> {
         let failed = |source| WriteError::File { path: path.to_owned(), source };
         let mut how = OpenOptions::new();
-        // A pipe would keep it waiting.
+        // Opening a FIFO would block.
         how.read(true).write(true).create(true).truncate(false).custom_flags(nix::libc::O_NONBLOCK);
         let file = how.open(path).map_err(failed)?;
         match file.try_lock() {
@@ -97,7 +98,7 @@ impl Writer {
             return Err(WriteError::Foreign(path.to_owned()));
         }
         if found.len() < SIZE as u64 {
-            // A device's memory is as large as it is.
+            // Device memory cannot be extended.
             file.set_len(SIZE as u64)
                 .map_err(|_| WriteError::Small { path: path.to_owned(), found: found.len() })?;
         }
@@ -112,7 +113,7 @@ impl Writer {
         writer.set(0, u64::from_le_bytes(MAGIC));
         writer.set(header::VERSION, u64::from(VERSION));
         writer.set(header::STATE, u64::from(state::RUNS));
-        // No other writer has begun at this time, as far as anybody may care.
+        // Distinguishes this writer from others, unless one was created at the same time.
         writer.set(header::GENERATION, began());
         Ok(writer)
     }
@@ -121,11 +122,12 @@ impl Writer {
         self.words[at / 8] = value;
     }
 
-    /// Adds a key, without a value as yet; its place. Readers see it with the next heartbeat.
+    /// Adds a key without a value, and returns its index. It becomes visible with the next
+    /// heartbeat.
     ///
     /// # Errors
     ///
-    /// There are too many, or it is there already.
+    /// There are too many keys, or the name is already in use.
     pub fn add(&mut self, key: Key) -> Result<usize, WriteError> {
         let place = self.keys.len();
         if self.keys.iter().any(|other| other.name() == key.name()) {
@@ -151,16 +153,16 @@ impl Writer {
         Ok(place)
     }
 
-    /// The keys, in the order of their places.
+    /// Returns the keys, in the order of their indices.
     pub fn keys(&self) -> &[Key] {
         &self.keys
     }
 
-    /// Sets a value, which was counted now. Readers see it with the next heartbeat.
+    /// Sets a value, sampled now. It becomes visible with the next heartbeat.
     ///
     /// # Panics
     ///
-    /// If there is no such place.
+    /// If the index is out of bounds.
     pub fn set_value(&mut self, place: usize, value: u64) {
         assert!(place < self.keys.len(), "key {place} of {}", self.keys.len());
         let start = HEADER + place * ENTRY;
@@ -170,13 +172,14 @@ impl Writer {
         self.set(start + entry::AT, now_ns());
     }
 
-    /// Publishes what was set, and gives a sign of life.
+    /// Publishes all values with a heartbeat.
     ///
     /// # Errors
     ///
-    /// The file has been cut, or cannot be written.
+    /// The file was truncated or cannot be written.
     pub fn beat(&mut self) -> Result<(), WriteError> {
-        // Readers would find it too short. One that is cut after this is reported by the next heartbeat.
+        // Readers would find it too short. A truncation after this check is detected by the next
+        // heartbeat.
         if self.file.metadata().is_ok_and(|found| found.len() < SIZE as u64) {
             return Err(WriteError::Cut(self.path.clone()));
         }
@@ -190,12 +193,12 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.set(header::STATE, u64::from(state::ENDED));
-        // Nobody is there to be told.
+        // An error cannot be reported here.
         let _ = self.beat();
     }
 }
 
-/// A number that no writer before had, most likely: the time of day in nanoseconds.
+/// Returns a number that no earlier writer is likely to have: the time of day in nanoseconds.
 fn began() -> u64 {
     std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64)
 }

@@ -1,4 +1,4 @@
-//! A writer and a reader at one file, and what a malicious writer can do.
+//! A writer and a reader of one file, and attacks by a malicious writer.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt as _;
@@ -62,7 +62,7 @@ fn what_is_published_is_read() {
     assert_eq!(one.valid, Duration::from_millis(300));
     assert!(one.at_ns <= said.now_ns && said.now_ns <= vminfo::now_ns());
     assert_eq!((&*said.entries[1].name, said.entries[1].value), ("app.queue", None));
-    // A key more is another schema.
+    // An additional key changes the generation.
     writer.add(key("late")).unwrap();
     writer.beat().unwrap();
     let later = reader.read().unwrap();
@@ -85,7 +85,7 @@ fn there_is_one_writer_and_each_key_once() {
     writer.beat().unwrap();
     assert_eq!(bed.reader().read().unwrap().entries.len(), MAX_KEYS);
     drop(writer);
-    // Another one takes over from one that ended, and from one that died while it wrote.
+    // A writer takes over from one that ended, and from one that died during a write.
     bed.file().write_all_at(&7_u64.to_le_bytes(), header::SEQUENCE as u64).unwrap();
     let again = bed.writer(&["b"]);
     let said = bed.reader().read().unwrap();
@@ -135,7 +135,7 @@ fn what_is_no_publication_is_refused() {
 fn a_writer_that_dies_in_the_middle_is_not_waited_for() {
     let bed = bed();
     let writer = bed.writer(&["a"]);
-    // As a process leaves it that is killed.
+    // State left behind by a writer killed during a write.
     let odd = u64::from_le_bytes([3, 0, 0, 0, 0, 0, 0, 0]);
     bed.file().write_all_at(&odd.to_le_bytes(), header::SEQUENCE as u64).unwrap();
     let begin = Instant::now();
@@ -179,7 +179,7 @@ fn what_is_read_was_written_together_however_fast_it_changes() {
     });
 }
 
-/// What has nothing between two writes is given up after a number of looks, and the next reader has it.
+/// A reader gives up after a number of attempts during incessant writes; the next read succeeds.
 #[test]
 fn who_writes_without_end_is_not_waited_for() {
     let bed = bed();
@@ -282,7 +282,7 @@ fn what_is_something_else_is_not_written_over() {
     assert_eq!(std::fs::read(&bed.path).unwrap(), b"notes");
     std::fs::write(&bed.path, "").unwrap();
     bed.writer(&[]);
-    // What was published before is published in again, also by another version.
+    // An existing publication is overwritten, also one of another version.
     bed.writer(&[]);
 }
 

@@ -1,15 +1,15 @@
-//! Fields of checked bytes. The views check the length first, so the indices are in range.
+//! Field access in checked bytes. The views check the length first, so the indices are in range.
 
 use crate::WireError;
 
-/// Checks that `bytes` hold at least `need`.
+/// Checks that `bytes` has at least `need` bytes.
 #[inline]
 pub(crate) fn need(header: &'static str, bytes: &[u8], need: usize) -> Result<(), WireError> {
     let have = bytes.len();
     if have < need { Err(WireError::Truncated { header, need, have }) } else { Ok(()) }
 }
 
-/// The length of what a header is in front of, if its field takes it.
+/// The length of a header's payload, if it fits the length field.
 pub(crate) fn length_of(header: &'static str, payload: &[u8]) -> Result<u16, WireError> {
     let length = payload.len();
     u16::try_from(length).map_err(|_| WireError::Length { header, length })

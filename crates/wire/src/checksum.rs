@@ -7,11 +7,12 @@ use std::net::IpAddr;
 pub struct Checksum(u64);
 
 impl Checksum {
-    /// The sum with `bytes` added; an odd last byte counts as if a zero followed.
+    /// Adds `bytes` to the sum; an odd last byte is padded with a zero.
     #[must_use]
     #[inline]
     pub fn with(self, bytes: &[u8]) -> Self {
-        // Words of 32 bits have the same sum once the carries are added (section 2 (B)), in half the steps.
+        // Words of 32 bits have the same sum after folding the carries (section 2 (B)), in half the
+        // steps.
         let (words, rest) = bytes.as_chunks::<4>();
         let words = words.iter().map(|word| u64::from(u32::from_be_bytes(*word)));
         let rest = rest.chunks(2).map(|pair| {
@@ -21,21 +22,21 @@ impl Checksum {
         Self(self.0 + words.sum::<u64>() + rest.sum::<u64>())
     }
 
-    /// The checksum: the complement of the sum. Over bytes that hold a right checksum it is 0.
+    /// The checksum: the complement of the sum. It is 0 for bytes that include a valid checksum.
     #[inline]
     pub fn finish(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {
             sum = (sum & 0xffff) + (sum >> 16);
         }
-        // Folded into 16 bits by the loop.
+        // The loop has folded the sum into 16 bits.
         !(sum as u16)
     }
 }
 
-/// The checksum of an upper-layer packet, with the pseudo-header in front (RFC 9293 section 3.1,
-/// RFC 8200 section 8.1). `packet` has zeros where its checksum goes. Addresses of two families
-/// have no pseudo-header: none is given.
+/// The checksum of an upper-layer packet, including the pseudo-header (RFC 9293 section 3.1, RFC
+/// 8200 section 8.1). The checksum field in `packet` must be zero. None if the two addresses are of
+/// different families, because no pseudo-header is defined for them.
 pub fn transport_checksum(src: IpAddr, dst: IpAddr, protocol: u8, packet: &[u8]) -> Option<u16> {
     let sum = match (src, dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => {
@@ -46,7 +47,7 @@ pub fn transport_checksum(src: IpAddr, dst: IpAddr, protocol: u8, packet: &[u8])
         }
         _ => return None,
     };
-    // Summed up as 16-bit words, IPv4's 16-bit length and IPv6's 32-bit one are the same.
+    // Summed as 16-bit words, the 16-bit length of IPv4 and the 32-bit length of IPv6 are equal.
     let length = u32::try_from(packet.len()).ok()?;
     Some(sum.with(&length.to_be_bytes()).with(&[0, protocol]).with(packet).finish())
 }
@@ -57,7 +58,7 @@ mod tests {
 
     #[test]
     fn the_example_of_rfc_1071() {
-        // Section 3: the words sum up to ddf2.
+        // Section 3: the sum of the words is ddf2.
         let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
         assert_eq!(Checksum::default().with(&bytes).finish(), !0xddf2);
         assert_eq!(Checksum::default().with(&[0xff]).finish(), !0xff00);

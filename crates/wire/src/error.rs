@@ -1,6 +1,6 @@
-//! Why bytes are no header.
+//! Errors of parsing and emitting headers.
 
-/// Why bytes are no header, or a value cannot be one.
+/// Bytes that are not a valid header, or a value that does not fit into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The bytes end inside the header.
@@ -8,17 +8,17 @@ pub enum WireError {
     Truncated {
         /// The header.
         header: &'static str,
-        /// How many bytes it takes.
+        /// The bytes it requires.
         need: usize,
-        /// How many there are.
+        /// The bytes present.
         have: usize,
     },
-    /// The version field is another protocol's.
+    /// The version field is not that of the header's protocol.
     #[error("{header}: version {version}")]
     Version {
         /// The header.
         header: &'static str,
-        /// What the field says.
+        /// The version field.
         version: u8,
     },
     /// A length that contradicts the header.
@@ -29,21 +29,21 @@ pub enum WireError {
         /// The length.
         length: usize,
     },
-    /// A routing header of another type than segment routing's.
+    /// The routing type is not that of an SRH.
     #[error("SRH: routing type {0}, not 4")]
     RoutingType(u8),
-    /// More segments left than the list has.
+    /// Segments Left exceeds the length of the list.
     #[error("SRH: {left} segments left of {segments}")]
     SegmentsLeft {
-        /// What the field says.
+        /// The Segments Left field.
         left: u8,
-        /// The list's length.
+        /// The length of the list.
         segments: usize,
     },
     /// The frame carries neither IPv4 nor IPv6.
     #[error("EtherType {0:#06x} is not IP")]
     NotIp(u16),
-    /// More headers inside each other than any packet of ours has.
+    /// More nested headers than any valid packet has.
     #[error("too many nested headers")]
     TooDeep,
 }

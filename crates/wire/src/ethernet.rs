@@ -11,14 +11,14 @@ pub mod ethertype {
     pub const IPV4: u16 = 0x0800;
     /// ARP.
     pub const ARP: u16 = 0x0806;
-    /// A customer VLAN tag follows.
+    /// Customer VLAN tag (C-TAG).
     pub const VLAN: u16 = 0x8100;
     /// IPv6.
     pub const IPV6: u16 = 0x86dd;
-    /// A service VLAN tag follows.
+    /// Service VLAN tag (S-TAG).
     pub const SERVICE_VLAN: u16 = 0x88a8;
 
-    /// That of an IP packet.
+    /// The EtherType of an IP packet.
     pub fn of_ip(packet: &[u8]) -> u16 {
         if packet.first().is_some_and(|first| first >> 4 == 4) { IPV4 } else { IPV6 }
     }
@@ -35,7 +35,7 @@ impl fmt::Display for Mac {
     }
 }
 
-/// A view of an Ethernet frame without its checksum.
+/// A view of an Ethernet frame without its FCS.
 ///
 /// ```text
 ///  0                   1                   2                   3
@@ -53,11 +53,11 @@ impl fmt::Display for Mac {
 #[derive(Debug, Clone, Copy)]
 pub struct EthernetPacket<T>(T);
 
-/// Bytes of an Ethernet header without tags.
+/// The length of an Ethernet header without tags.
 pub const ETHERNET: usize = 14;
 
 impl<T: AsRef<[u8]>> EthernetPacket<T> {
-    /// The header's length.
+    /// The length of the header.
     pub const HEADER: usize = ETHERNET;
 
     /// A view of `bytes`, if they hold the header.
@@ -67,25 +67,25 @@ impl<T: AsRef<[u8]>> EthernetPacket<T> {
         Ok(Self(bytes))
     }
 
-    /// Whom the frame is for.
+    /// The destination address.
     #[inline]
     pub fn dst(&self) -> Mac {
         Mac(array_at(self.0.as_ref(), 0))
     }
 
-    /// Who sent the frame.
+    /// The source address.
     #[inline]
     pub fn src(&self) -> Mac {
         Mac(array_at(self.0.as_ref(), 6))
     }
 
-    /// What follows the header.
+    /// The EtherType of the payload.
     #[inline]
     pub fn ethertype(&self) -> u16 {
         u16_at(self.0.as_ref(), 12)
     }
 
-    /// What the frame carries.
+    /// The payload.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.0.as_ref()[Self::HEADER..]
@@ -95,11 +95,11 @@ impl<T: AsRef<[u8]>> EthernetPacket<T> {
 /// An Ethernet header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ethernet {
-    /// Whom the frame is for.
+    /// The destination address.
     pub dst: Mac,
-    /// Who sent the frame.
+    /// The source address.
     pub src: Mac,
-    /// What follows the header.
+    /// The EtherType of the payload.
     pub ethertype: u16,
 }
 
@@ -117,7 +117,7 @@ impl Ethernet {
     }
 }
 
-/// A view of a VLAN tag behind its EtherType, and of what it carries.
+/// A view of a VLAN tag, without its leading EtherType, and its payload.
 ///
 /// ```text
 ///  0                   1                   2                   3
@@ -130,7 +130,7 @@ impl Ethernet {
 pub struct VlanPacket<T>(T);
 
 impl<T: AsRef<[u8]>> VlanPacket<T> {
-    /// The tag's length without the EtherType in front of it, and with the one behind.
+    /// The length of the tag without its own EtherType, including the EtherType of the payload.
     pub const HEADER: usize = 4;
 
     /// A view of `bytes`, if they hold the tag.
@@ -146,25 +146,25 @@ impl<T: AsRef<[u8]>> VlanPacket<T> {
         self.0.as_ref()[0] >> 5
     }
 
-    /// Whether the frame may be dropped first.
+    /// Returns true if the frame is drop eligible (DEI).
     #[inline]
     pub fn drop_eligible(&self) -> bool {
         self.0.as_ref()[0] & 0x10 != 0
     }
 
-    /// The VLAN, 0 to 4095.
+    /// The VLAN ID, 0 to 4095.
     #[inline]
     pub fn id(&self) -> u16 {
         u16_at(self.0.as_ref(), 0) & 0x0fff
     }
 
-    /// What follows the tag.
+    /// The EtherType of the payload.
     #[inline]
     pub fn ethertype(&self) -> u16 {
         u16_at(self.0.as_ref(), 2)
     }
 
-    /// What the tagged frame carries.
+    /// The payload.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.0.as_ref()[Self::HEADER..]
@@ -176,11 +176,11 @@ impl<T: AsRef<[u8]>> VlanPacket<T> {
 pub struct Vlan {
     /// The priority code point, 0 to 7.
     pub priority: u8,
-    /// Whether the frame may be dropped first.
+    /// True if the frame is drop eligible (DEI).
     pub drop_eligible: bool,
-    /// The VLAN, 0 to 4095.
+    /// The VLAN ID, 0 to 4095.
     pub id: u16,
-    /// What follows the tag.
+    /// The EtherType of the payload.
     pub ethertype: u16,
 }
 
@@ -195,7 +195,7 @@ impl Vlan {
         }
     }
 
-    /// Appends the tag to `out`. Bits that do not fit their field are cut off.
+    /// Appends the tag to `out`. Values are truncated to their fields.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let priority = u16::from(self.priority & 7) << 13;
         let drop = u16::from(self.drop_eligible) << 12;
@@ -204,11 +204,11 @@ impl Vlan {
     }
 }
 
-/// More tags than this are nonsense.
+/// Limit on stacked tags.
 const MOST_TAGS: usize = 16;
 
-/// What is behind the VLAN tags of `frame`, which begins with an Ethernet header: its EtherType, and where
-/// it begins. `tag` gets each of the tags, outermost first.
+/// Skips the VLAN tags of `frame`, which starts with an Ethernet header. Returns the EtherType of
+/// the payload and its offset. `tag` is called for each tag, outermost first.
 #[inline]
 pub fn behind_tags(
     frame: &[u8],

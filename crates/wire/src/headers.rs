@@ -1,4 +1,4 @@
-//! A whole frame's headers, from Ethernet to the transport.
+//! All headers of a frame, from Ethernet to the transport header.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
@@ -9,54 +9,54 @@ use crate::{
     WireError, behind_tags, ethertype, protocol,
 };
 
-/// What a frame is, for whoever looks for an application's packets in a capture.
+/// The headers of a frame, for finding an application's packets in a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headers {
-    /// The frame's header.
+    /// The Ethernet header.
     pub ethernet: Ethernet,
-    /// Its VLAN tags, outermost first.
+    /// The VLAN tags, outermost first.
     pub vlans: Vec<Vlan>,
-    /// Its IP headers, outermost first; never empty.
+    /// The IP headers, outermost first; never empty.
     pub layers: Vec<IpLayer>,
-    /// What the innermost packet carries.
+    /// The protocol of the innermost packet's payload.
     pub protocol: u8,
     /// The ports of TCP, UDP and SCTP; absent in all fragments but the first.
     pub ports: Option<Ports>,
-    /// Where in the frame the transport's payload is: what is behind the TCP or UDP header, or
-    /// behind the innermost IP header for other protocols.
+    /// Range of the transport payload in the frame: the bytes after the TCP or UDP header, or after
+    /// the innermost IP header for other protocols.
     pub payload: Range<usize>,
 }
 
 /// One IP header of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IpLayer {
-    /// Who sent the packet.
+    /// The source address.
     pub src: IpAddr,
-    /// Whom the packet is for; on a segment list, the segment it is on its way to.
+    /// The destination address; with a segment list, the active segment.
     pub dst: IpAddr,
     /// The differentiated services code point.
     pub dscp: u8,
-    /// How many routers the packet may still pass.
+    /// The remaining hop limit.
     pub hop_limit: u8,
-    /// The segment list that the packet visits.
+    /// The segment routing header, if present.
     pub srh: Option<Srh>,
 }
 
 /// The ports of a transport header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ports {
-    /// The sender's port.
+    /// The source port.
     pub src: u16,
-    /// The receiver's port.
+    /// The destination port.
     pub dst: u16,
 }
 
-/// More headers than this inside each other are nonsense.
+/// Limit on nested headers.
 const MAX_DEPTH: usize = 16;
 
 impl Headers {
-    /// The headers of `frame`, which begins with an Ethernet header. The frame may be cut short
-    /// behind the transport header, as captures do.
+    /// Parses the headers of `frame`, which starts with an Ethernet header. The frame may be
+    /// truncated after the transport header, as in captures.
     pub fn dissect(frame: &[u8]) -> Result<Self, WireError> {
         let packet = EthernetPacket::new_checked(frame)?;
         let ethernet = Ethernet::parse(&packet);
@@ -71,7 +71,7 @@ impl Headers {
         let mut walk = Walk { layers: Vec::new(), next: first, rest, fragment: false, steps: 0 };
         while walk.step()? {}
         let (ports, rest) = walk.transport()?;
-        // All along, `rest` was a part of the frame, possibly without padding at its end.
+        // `rest` has always been a subslice of the frame, possibly without trailing padding.
         let start = rest.as_ptr().addr() - frame.as_ptr().addr();
         Ok(Self {
             ethernet,
@@ -83,39 +83,39 @@ impl Headers {
         })
     }
 
-    /// The outer IP header, if there is an inner one.
+    /// The outer IP header, if the packet is encapsulated.
     pub fn outer(&self) -> Option<&IpLayer> {
         if self.layers.len() > 1 { self.layers.first() } else { None }
     }
 
-    /// The innermost IP header: the application's own.
+    /// The innermost IP header, which is the application's.
     pub fn inner(&self) -> &IpLayer {
         self.layers.last().expect("a dissected frame has an IP header")
     }
 }
 
 impl IpLayer {
-    /// Where the packet ends its way: the last segment of a list that is not yet done, and the
-    /// destination otherwise.
+    /// The final destination: the last segment if segments are left, otherwise the destination
+    /// address.
     pub fn final_dst(&self) -> IpAddr {
         let last = self.srh.as_ref().filter(|srh| srh.segments_left > 0);
         last.and_then(|srh| srh.segments.first()).map_or(self.dst, |dst: &Ipv6Addr| (*dst).into())
     }
 }
 
-/// The state of a walk through IP headers.
+/// The state while parsing the IP headers.
 struct Walk<'f> {
     layers: Vec<IpLayer>,
-    /// What `rest` begins with.
+    /// The protocol of the header at the start of `rest`.
     next: u8,
     rest: &'f [u8],
-    /// The packet is a later fragment: what follows is no transport header.
+    /// True in a later fragment, which does not contain the transport header.
     fragment: bool,
     steps: usize,
 }
 
 impl<'f> Walk<'f> {
-    /// Walks over one IP or extension header; false if the transport is reached.
+    /// Parses one IP or extension header; false if the transport header is reached.
     fn step(&mut self) -> Result<bool, WireError> {
         self.steps += 1;
         if self.steps > MAX_DEPTH {
@@ -185,7 +185,7 @@ impl<'f> Walk<'f> {
                 }
                 self.skip_extension()
             }
-            // Another kind of routing header is an extension like any other.
+            // Other types of routing headers are skipped like any extension header.
             Err(WireError::RoutingType(_)) => self.skip_extension(),
             Err(error) => Err(error),
         }
@@ -201,7 +201,7 @@ impl<'f> Walk<'f> {
         Ok(true)
     }
 
-    /// The ports, and what follows the transport header.
+    /// The ports, and the bytes after the transport header.
     fn transport(&self) -> Result<(Option<Ports>, &'f [u8]), WireError> {
         let rest = self.rest;
         let ports = |src, dst| Some(Ports { src, dst });
@@ -218,8 +218,8 @@ impl<'f> Walk<'f> {
                 Ok((ports(udp.src_port(), udp.dst_port()), payload))
             }
             protocol::SCTP => {
-                // The ports are where TCP has them; the common header has 12 bytes
-                // (RFC 9260 section 3.1).
+                // The ports are at the same offsets as in TCP; the common header has 12 bytes (RFC
+                // 9260 section 3.1).
                 need("SCTP", rest, 12)?;
                 Ok((ports(u16_at(rest, 0), u16_at(rest, 2)), &rest[12..]))
             }
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(headers.ports, Some(Ports { src: 1000, dst: 5201 }));
         // Without the frame's padding.
         assert_eq!(&frame[headers.payload.clone()], b"hi");
-        // Cut short behind the transport header.
+        // Truncated after the transport header.
         let short = &frame[..frame.len() - 5];
         assert_eq!(&short[Headers::dissect(short).unwrap().payload], b"h");
     }

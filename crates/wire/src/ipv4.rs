@@ -32,8 +32,8 @@ const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 
 impl<T: AsRef<[u8]>> Ipv4Packet<T> {
-    /// A view of `bytes`, if they hold the header, options included. A payload that a capture cut
-    /// short is no error.
+    /// A view of `bytes`, if they hold the header, including options. A truncated payload, as in
+    /// captures, is not an error.
     #[inline]
     pub fn new_checked(bytes: T) -> Result<Self, WireError> {
         let data = bytes.as_ref();
@@ -55,13 +55,13 @@ impl<T: AsRef<[u8]>> Ipv4Packet<T> {
         Ok(packet)
     }
 
-    /// The header's length, options included.
+    /// The length of the header, including options.
     #[inline]
     pub fn header_len(&self) -> usize {
         usize::from(self.0.as_ref()[0] & 0x0f) * 4
     }
 
-    /// The packet's length, header included.
+    /// The length of the packet, including the header.
     #[inline]
     pub fn total_len(&self) -> u16 {
         u16_at(self.0.as_ref(), 2)
@@ -73,61 +73,61 @@ impl<T: AsRef<[u8]>> Ipv4Packet<T> {
         self.0.as_ref()[1] >> 2
     }
 
-    /// The congestion notification bits (RFC 3168 section 5).
+    /// The ECN bits (RFC 3168 section 5).
     #[inline]
     pub fn ecn(&self) -> u8 {
         self.0.as_ref()[1] & 3
     }
 
-    /// The number that a packet's fragments share.
+    /// The identification, which all fragments of a packet share.
     #[inline]
     pub fn identification(&self) -> u16 {
         u16_at(self.0.as_ref(), 4)
     }
 
-    /// Whether routers must not fragment the packet.
+    /// Returns true if routers must not fragment the packet.
     #[inline]
     pub fn dont_fragment(&self) -> bool {
         u16_at(self.0.as_ref(), 6) & DONT_FRAGMENT != 0
     }
 
-    /// Whether more fragments follow.
+    /// Returns true if more fragments follow.
     #[inline]
     pub fn more_fragments(&self) -> bool {
         u16_at(self.0.as_ref(), 6) & MORE_FRAGMENTS != 0
     }
 
-    /// Where the fragment belongs, in units of 8 bytes.
+    /// The fragment offset, in units of 8 bytes.
     #[inline]
     pub fn fragment_offset(&self) -> u16 {
         u16_at(self.0.as_ref(), 6) & 0x1fff
     }
 
-    /// How many routers the packet may still pass.
+    /// The remaining time to live, in hops.
     #[inline]
     pub fn ttl(&self) -> u8 {
         self.0.as_ref()[8]
     }
 
-    /// What the packet carries.
+    /// The protocol of the payload.
     #[inline]
     pub fn protocol(&self) -> u8 {
         self.0.as_ref()[9]
     }
 
-    /// Whether the header's checksum is right.
+    /// Returns true if the header checksum is valid.
     #[inline]
     pub fn checksum_ok(&self) -> bool {
         Checksum::default().with(&self.0.as_ref()[..self.header_len()]).finish() == 0
     }
 
-    /// Who sent the packet.
+    /// The source address.
     #[inline]
     pub fn src(&self) -> Ipv4Addr {
         array_at::<4>(self.0.as_ref(), 12).into()
     }
 
-    /// Whom the packet is for.
+    /// The destination address.
     #[inline]
     pub fn dst(&self) -> Ipv4Addr {
         array_at::<4>(self.0.as_ref(), 16).into()
@@ -139,7 +139,7 @@ impl<T: AsRef<[u8]>> Ipv4Packet<T> {
         &self.0.as_ref()[FIXED..self.header_len()]
     }
 
-    /// What the packet carries, without a link's padding; as much of it as there is.
+    /// The payload without link padding, as far as it was captured.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         let data = self.0.as_ref();
@@ -152,33 +152,32 @@ impl<T: AsRef<[u8]>> Ipv4Packet<T> {
 pub struct Ipv4 {
     /// The differentiated services code point, 0 to 63.
     pub dscp: u8,
-    /// The congestion notification bits, 0 to 3.
+    /// The ECN bits, 0 to 3.
     pub ecn: u8,
-    /// The number that a packet's fragments share.
+    /// The identification, which all fragments of a packet share.
     pub identification: u16,
-    /// Whether routers must not fragment the packet.
+    /// True if routers must not fragment the packet.
     pub dont_fragment: bool,
-    /// Whether more fragments follow.
+    /// True if more fragments follow.
     pub more_fragments: bool,
-    /// Where the fragment belongs, in units of 8 bytes.
+    /// The fragment offset, in units of 8 bytes.
     pub fragment_offset: u16,
-    /// How many routers the packet may still pass.
+    /// The remaining time to live, in hops.
     pub ttl: u8,
-    /// What the packet carries.
+    /// The protocol of the payload.
     pub protocol: u8,
-    /// Who sent the packet.
+    /// The source address.
     pub src: Ipv4Addr,
-    /// Whom the packet is for.
+    /// The destination address.
     pub dst: Ipv4Addr,
     /// The options; a multiple of 4 bytes, at most 40.
     pub options: Vec<u8>,
-    /// The length of what the packet carries.
+    /// The length of the payload.
     pub payload_len: u16,
 }
 
 impl Ipv4 {
-    /// A header without options, for 64 routers, of what must not be fragmented, with nothing behind
-    /// it yet.
+    /// A header without options, with TTL 64 and the Don't Fragment bit, for an empty payload.
     pub fn new(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8) -> Self {
         Self {
             dscp: 0,
@@ -196,7 +195,7 @@ impl Ipv4 {
         }
     }
 
-    /// A packet of the header, which gets its length, and `payload`.
+    /// A packet with this header, its length filled in, and `payload`.
     pub fn around(self, payload: &[u8]) -> Result<Vec<u8>, WireError> {
         let payload_len = length_of("IPv4", payload)?;
         let mut out = Vec::new();
@@ -205,7 +204,8 @@ impl Ipv4 {
         Ok(out)
     }
 
-    /// The header of a packet. Its checksum is not looked at: offloading leaves it open.
+    /// The header of a packet. The checksum is not verified, because checksum offload leaves it
+    /// incomplete.
     pub fn parse<T: AsRef<[u8]>>(packet: &Ipv4Packet<T>) -> Self {
         Self {
             dscp: packet.dscp(),
@@ -224,8 +224,8 @@ impl Ipv4 {
         }
     }
 
-    /// Appends the header to `out`, with its checksum. Bits that do not fit their field are cut
-    /// off; lengths that do not fit are an error.
+    /// Appends the header to `out`, with its checksum. Values are truncated to their fields. Fails
+    /// if a length does not fit.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         let options = self.options.len();
         if !options.is_multiple_of(4) || options > 40 {
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn bytes_and_values() {
         let packet = Ipv4Packet::new_checked(&BYTES).unwrap();
-        // The byte behind the total length is the link's padding.
+        // The byte after the total length is link padding.
         assert_eq!(packet.payload(), b"abcd");
         let value = Ipv4::parse(&packet);
         let expected = Ipv4 {
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(with(0, 0x44), Err(WireError::Length { header: "IPv4", length: 16 }));
         assert_eq!(with(3, 23), Err(WireError::Length { header: "IPv4", length: 23 }));
         assert!(Ipv4Packet::new_checked(&BYTES[..23]).is_err());
-        // A capture that was cut short.
+        // A truncated capture.
         assert_eq!(Ipv4Packet::new_checked(&BYTES[..26]).unwrap().payload(), b"ab");
         let value = Ipv4::parse(&Ipv4Packet::new_checked(&BYTES).unwrap());
         let odd = Ipv4 { options: vec![0; 3], ..value.clone() };

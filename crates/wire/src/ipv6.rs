@@ -24,10 +24,11 @@ use crate::bytes::{array_at, length_of, need, u16_at};
 pub struct Ipv6Packet<T>(T);
 
 impl<T: AsRef<[u8]>> Ipv6Packet<T> {
-    /// The header's length.
+    /// The length of the header.
     pub const HEADER: usize = 40;
 
-    /// A view of `bytes`, if they hold the header. A payload that a capture cut short is no error.
+    /// A view of `bytes`, if they hold the header. A truncated payload, as in captures, is not an
+    /// error.
     #[inline]
     pub fn new_checked(bytes: T) -> Result<Self, WireError> {
         let data = bytes.as_ref();
@@ -41,7 +42,7 @@ impl<T: AsRef<[u8]>> Ipv6Packet<T> {
 
     #[inline]
     fn traffic_class(&self) -> u8 {
-        // Four bits on either side of a byte border.
+        // The traffic class straddles a byte boundary.
         (u16_at(self.0.as_ref(), 0) >> 4) as u8
     }
 
@@ -51,51 +52,51 @@ impl<T: AsRef<[u8]>> Ipv6Packet<T> {
         self.traffic_class() >> 2
     }
 
-    /// The congestion notification bits (RFC 3168 section 5).
+    /// The ECN bits (RFC 3168 section 5).
     #[inline]
     pub fn ecn(&self) -> u8 {
         self.traffic_class() & 3
     }
 
-    /// What the packets of one flow share (RFC 6437).
+    /// The flow label (RFC 6437).
     #[inline]
     pub fn flow_label(&self) -> u32 {
         let word = u32::from_be_bytes(array_at(self.0.as_ref(), 0));
         word & 0x000f_ffff
     }
 
-    /// The length of what follows the header.
+    /// The length of the payload.
     #[inline]
     pub fn payload_len(&self) -> u16 {
         u16_at(self.0.as_ref(), 4)
     }
 
-    /// What follows the header.
+    /// The Next Header field.
     #[inline]
     pub fn next_header(&self) -> u8 {
         self.0.as_ref()[6]
     }
 
-    /// How many routers the packet may still pass.
+    /// The remaining hop limit.
     #[inline]
     pub fn hop_limit(&self) -> u8 {
         self.0.as_ref()[7]
     }
 
-    /// Who sent the packet.
+    /// The source address.
     #[inline]
     pub fn src(&self) -> Ipv6Addr {
         array_at::<16>(self.0.as_ref(), 8).into()
     }
 
-    /// Whom the packet is for; on its way, the SID it is at.
+    /// The destination address; with a segment list, the active segment.
     #[inline]
     pub fn dst(&self) -> Ipv6Addr {
         array_at::<16>(self.0.as_ref(), 24).into()
     }
 
-    /// What the packet carries, extension headers included, without a link's padding; as much of
-    /// it as there is.
+    /// The payload, including extension headers but without link padding, as far as it was
+    /// captured.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         let data = self.0.as_ref();
@@ -108,30 +109,30 @@ impl<T: AsRef<[u8]>> Ipv6Packet<T> {
 pub struct Ipv6 {
     /// The differentiated services code point, 0 to 63.
     pub dscp: u8,
-    /// The congestion notification bits, 0 to 3.
+    /// The ECN bits, 0 to 3.
     pub ecn: u8,
-    /// What the packets of one flow share; 20 bits.
+    /// The flow label; 20 bits.
     pub flow_label: u32,
-    /// The length of what follows the header.
+    /// The length of the payload.
     pub payload_len: u16,
-    /// What follows the header.
+    /// The Next Header field.
     pub next_header: u8,
-    /// How many routers the packet may still pass.
+    /// The remaining hop limit.
     pub hop_limit: u8,
-    /// Who sent the packet.
+    /// The source address.
     pub src: Ipv6Addr,
-    /// Whom the packet is for; on its way, the SID it is at.
+    /// The destination address; with a segment list, the active segment.
     pub dst: Ipv6Addr,
 }
 
 impl Ipv6 {
-    /// A header of no class and no flow, for 64 routers, with nothing behind it yet.
+    /// A header with traffic class 0, flow label 0 and hop limit 64, for an empty payload.
     pub fn new(src: Ipv6Addr, dst: Ipv6Addr, next_header: u8) -> Self {
         let (dscp, ecn, flow_label, payload_len, hop_limit) = (0, 0, 0, 0, 64);
         Self { dscp, ecn, flow_label, payload_len, next_header, hop_limit, src, dst }
     }
 
-    /// A packet of the header, which gets its length, and `payload`.
+    /// A packet with this header, its length filled in, and `payload`.
     pub fn around(self, payload: &[u8]) -> Result<Vec<u8>, WireError> {
         let payload_len = length_of("IPv6", payload)?;
         let mut out = Vec::new();
@@ -154,7 +155,7 @@ impl Ipv6 {
         }
     }
 
-    /// Appends the header to `out`. Bits that do not fit their field are cut off.
+    /// Appends the header to `out`. Values are truncated to their fields.
     pub fn emit(&self, out: &mut Vec<u8>) {
         let class = u32::from(self.dscp & 0x3f) << 2 | u32::from(self.ecn & 3);
         out.extend((6 << 28 | class << 20 | self.flow_label & 0x000f_ffff).to_be_bytes());
@@ -192,7 +193,7 @@ mod tests {
         let mut out = Vec::new();
         value.emit(&mut out);
         assert_eq!(out, bytes[..40]);
-        // A capture that was cut short.
+        // A truncated capture.
         assert_eq!(Ipv6Packet::new_checked(&bytes[..41]).unwrap().payload(), b"a");
     }
 

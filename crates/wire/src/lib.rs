@@ -1,8 +1,8 @@
-//! Headers on the wire: bytes <-> values, without I/O.
+//! Headers on the wire: conversion between bytes and values, without I/O.
 //!
-//! For each header there is a checked view (`Ipv6Packet::new_checked`), whose fields are read from
-//! the bytes without copying, and a plain value (`Ipv6`), which is parsed from a view and emitted
-//! behind the bytes of a `Vec`. [`Headers::dissect`] walks a whole frame.
+//! Each header has a checked view (`Ipv6Packet::new_checked`), which reads fields from the bytes
+//! without copying, and a plain value (`Ipv6`), which is parsed from a view and appended to a
+//! `Vec`. [`Headers::dissect`] parses the headers of a whole frame.
 #![forbid(unsafe_code)]
 
 mod bytes;
@@ -34,15 +34,15 @@ pub mod protocol {
     pub const HOP_BY_HOP: u8 = 0;
     /// ICMP.
     pub const ICMP: u8 = 1;
-    /// IPv4 inside.
+    /// IPv4 encapsulation.
     pub const IPV4: u8 = 4;
     /// TCP.
     pub const TCP: u8 = 6;
     /// UDP.
     pub const UDP: u8 = 17;
-    /// IPv6 inside.
+    /// IPv6 encapsulation.
     pub const IPV6: u8 = 41;
-    /// IPv6 routing header; the SRH is one.
+    /// IPv6 routing header, such as the SRH.
     pub const ROUTING: u8 = 43;
     /// IPv6 fragment header.
     pub const FRAGMENT: u8 = 44;

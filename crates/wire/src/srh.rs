@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use crate::WireError;
 use crate::bytes::{array_at, need, u16_at};
 
-/// A view of a segment routing header and of what follows it.
+/// A view of a segment routing header (SRH) and its payload.
 ///
 /// ```text
 ///  0                   1                   2                   3
@@ -26,14 +26,15 @@ use crate::bytes::{array_at, need, u16_at};
 #[derive(Debug, Clone, Copy)]
 pub struct SrhPacket<T>(T);
 
-/// The length of the part in front of the segment list.
+/// The length of the fixed part before the segment list.
 const FIXED: usize = 8;
-/// The routing header's type.
+/// The routing type of the SRH.
 const ROUTING_TYPE: u8 = 4;
 
 impl<T: AsRef<[u8]>> SrhPacket<T> {
-    /// A view of `bytes`, if they hold a whole SRH. In a reduced list the first segment is only in
-    /// the IPv6 header, so one more may be left than the list has (RFC 8754 section 4.1.1).
+    /// A view of `bytes`, if they hold a whole SRH. A reduced list has its first segment only in
+    /// the IPv6 header, so Segments Left may be one more than the last index (RFC 8754 section
+    /// 4.1.1).
     pub fn new_checked(bytes: T) -> Result<Self, WireError> {
         let data = bytes.as_ref();
         need("SRH", data, FIXED)?;
@@ -54,17 +55,17 @@ impl<T: AsRef<[u8]>> SrhPacket<T> {
         Ok(packet)
     }
 
-    /// The header's length, TLVs included.
+    /// The length of the header, including TLVs.
     pub fn header_len(&self) -> usize {
         FIXED + 8 * usize::from(self.0.as_ref()[1])
     }
 
-    /// What follows the header.
+    /// The protocol of the payload.
     pub fn next_header(&self) -> u8 {
         self.0.as_ref()[0]
     }
 
-    /// The index of the segment that the packet is on its way to.
+    /// The index of the active segment.
     pub fn segments_left(&self) -> u8 {
         self.0.as_ref()[3]
     }
@@ -79,7 +80,7 @@ impl<T: AsRef<[u8]>> SrhPacket<T> {
         self.0.as_ref()[5]
     }
 
-    /// What marks packets of one class.
+    /// The tag, which marks a class of packets.
     pub fn tag(&self) -> u16 {
         u16_at(self.0.as_ref(), 6)
     }
@@ -88,18 +89,18 @@ impl<T: AsRef<[u8]>> SrhPacket<T> {
         usize::from(self.last_entry()) + 1
     }
 
-    /// The segments in the wire's order: the last to be visited comes first.
+    /// The segments in wire order: the last to visit comes first.
     pub fn segments(&self) -> impl DoubleEndedIterator<Item = Ipv6Addr> {
         let data = self.0.as_ref();
         (0..self.segment_count()).map(|index| array_at::<16>(data, FIXED + 16 * index).into())
     }
 
-    /// The bytes between the list and the header's end (RFC 8754 section 2.1).
+    /// The bytes between the list and the end of the header (RFC 8754 section 2.1).
     pub fn tlvs(&self) -> &[u8] {
         &self.0.as_ref()[FIXED + 16 * self.segment_count()..self.header_len()]
     }
 
-    /// What follows the header.
+    /// The bytes after the header.
     pub fn payload(&self) -> &[u8] {
         &self.0.as_ref()[self.header_len()..]
     }
@@ -108,28 +109,28 @@ impl<T: AsRef<[u8]>> SrhPacket<T> {
 /// A segment routing header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Srh {
-    /// What follows the header.
+    /// The protocol of the payload.
     pub next_header: u8,
-    /// The index of the segment that the packet is on its way to; the list's length in a reduced
-    /// list whose first segment is not yet reached.
+    /// The index of the active segment. In a reduced list, it equals the length of the list until
+    /// the first segment is reached.
     pub segments_left: u8,
     /// The flags; none is defined.
     pub flags: u8,
-    /// What marks packets of one class.
+    /// The tag, which marks a class of packets.
     pub tag: u16,
-    /// The segments in the wire's order: the last to be visited comes first. At least one.
+    /// The segments in wire order: the last to visit comes first. At least one.
     pub segments: Vec<Ipv6Addr>,
-    /// The TLVs as they are; a multiple of 8 bytes.
+    /// The raw TLVs; a multiple of 8 bytes.
     pub tlvs: Vec<u8>,
 }
 
 impl Srh {
-    /// A header for a packet that is on its way to the first of `path`, which is in the order of
+    /// A header for a packet on its way to the first segment of `path`, which is in the order of
     /// visits.
     pub fn of_path(next_header: u8, path: &[Ipv6Addr]) -> Self {
         Self {
             next_header,
-            // A path that is too long is refused by `emit`.
+            // `emit` rejects a path that is too long.
             segments_left: path.len().saturating_sub(1).min(255) as u8,
             flags: 0,
             tag: 0,
@@ -138,7 +139,7 @@ impl Srh {
         }
     }
 
-    /// The header, and `payload` behind it.
+    /// The header followed by `payload`.
     pub fn around(&self, payload: &[u8]) -> Result<Vec<u8>, WireError> {
         let mut out = Vec::new();
         self.emit(&mut out)?;
@@ -163,12 +164,12 @@ impl Srh {
         self.segments.iter().rev().copied()
     }
 
-    /// The header's length, TLVs included.
+    /// The length of the header, including TLVs.
     pub fn header_len(&self) -> usize {
         FIXED + 16 * self.segments.len() + self.tlvs.len()
     }
 
-    /// Appends the header to `out`. A list that is empty or does not fit is an error.
+    /// Appends the header to `out`. Fails if the list is empty or too long.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         let length = self.header_len();
         let bad = WireError::Length { header: "SRH", length };

@@ -1,4 +1,4 @@
-//! TCP (RFC 9293 section 3.1): what a capture needs.
+//! TCP (RFC 9293 section 3.1): the fields that captures need.
 
 use crate::WireError;
 use crate::bytes::{array_at, need, u16_at};
@@ -28,7 +28,7 @@ pub struct TcpPacket<T>(T);
 const FIXED: usize = 20;
 
 impl<T: AsRef<[u8]>> TcpPacket<T> {
-    /// A view of `bytes`, if they hold the header, options included.
+    /// A view of `bytes`, if they hold the header, including options.
     #[inline]
     pub fn new_checked(bytes: T) -> Result<Self, WireError> {
         need("TCP", bytes.as_ref(), FIXED)?;
@@ -41,31 +41,31 @@ impl<T: AsRef<[u8]>> TcpPacket<T> {
         Ok(packet)
     }
 
-    /// The sender's port.
+    /// The source port.
     #[inline]
     pub fn src_port(&self) -> u16 {
         u16_at(self.0.as_ref(), 0)
     }
 
-    /// The receiver's port.
+    /// The destination port.
     #[inline]
     pub fn dst_port(&self) -> u16 {
         u16_at(self.0.as_ref(), 2)
     }
 
-    /// The number of the segment's first byte.
+    /// The sequence number.
     #[inline]
     pub fn sequence(&self) -> u32 {
         u32::from_be_bytes(array_at(self.0.as_ref(), 4))
     }
 
-    /// The header's length, options included.
+    /// The length of the header, including options.
     #[inline]
     pub fn header_len(&self) -> usize {
         usize::from(self.0.as_ref()[12] >> 4) * 4
     }
 
-    /// What the segment carries.
+    /// The payload.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         &self.0.as_ref()[self.header_len()..]

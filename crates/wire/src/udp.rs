@@ -21,7 +21,8 @@ impl<T: AsRef<[u8]>> UdpPacket<T> {
     /// The header's length.
     pub const HEADER: usize = 8;
 
-    /// A view of `bytes`, if they hold the header. A payload that a capture cut short is no error.
+    /// A view of `bytes`, if they hold the header. A truncated payload, as in captures, is not an
+    /// error.
     #[inline]
     pub fn new_checked(bytes: T) -> Result<Self, WireError> {
         need("UDP", bytes.as_ref(), Self::HEADER)?;
@@ -33,31 +34,31 @@ impl<T: AsRef<[u8]>> UdpPacket<T> {
         Ok(packet)
     }
 
-    /// The sender's port.
+    /// The source port.
     #[inline]
     pub fn src_port(&self) -> u16 {
         u16_at(self.0.as_ref(), 0)
     }
 
-    /// The receiver's port.
+    /// The destination port.
     #[inline]
     pub fn dst_port(&self) -> u16 {
         u16_at(self.0.as_ref(), 2)
     }
 
-    /// The datagram's length, header included.
+    /// The length of the datagram, including the header.
     #[inline]
     pub fn length(&self) -> u16 {
         u16_at(self.0.as_ref(), 4)
     }
 
-    /// The checksum; 0 if an IPv4 sender made none.
+    /// The checksum; 0 if an IPv4 sender computed none.
     #[inline]
     pub fn checksum(&self) -> u16 {
         u16_at(self.0.as_ref(), 6)
     }
 
-    /// What the datagram carries; as much of it as there is.
+    /// The payload, as far as it was captured.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         let data = self.0.as_ref();
@@ -68,23 +69,23 @@ impl<T: AsRef<[u8]>> UdpPacket<T> {
 /// A UDP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Udp {
-    /// The sender's port.
+    /// The source port.
     pub src_port: u16,
-    /// The receiver's port.
+    /// The destination port.
     pub dst_port: u16,
-    /// The length of what the datagram carries.
+    /// The length of the payload.
     pub payload_len: u16,
     /// The checksum; see [`transport_checksum`](crate::transport_checksum).
     pub checksum: u16,
 }
 
 impl Udp {
-    /// A header without a checksum, with nothing behind it yet.
+    /// A header without a checksum, for an empty payload.
     pub fn new(src_port: u16, dst_port: u16) -> Self {
         Self { src_port, dst_port, payload_len: 0, checksum: 0 }
     }
 
-    /// A datagram of the header, which gets its length, and `payload`.
+    /// A datagram with this header, its length filled in, and `payload`.
     pub fn around(self, payload: &[u8]) -> Result<Vec<u8>, WireError> {
         let payload_len = length_of("UDP", payload)?;
         let mut out = Vec::new();
@@ -104,7 +105,7 @@ impl Udp {
         }
     }
 
-    /// Appends the header to `out`. A payload that does not fit is an error.
+    /// Appends the header to `out`. Fails if the payload is too long.
     pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), WireError> {
         let length = usize::from(self.payload_len) + UdpPacket::<&[u8]>::HEADER;
         let length =

@@ -1,4 +1,4 @@
-//! Users' requests.
+//! Requests of users.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use crate::view::{AlternativeView, AppView, Explained, InterfaceView, Limit, Nod
 
 impl Core {
     pub(super) fn handle(&mut self, message: Message) {
-        // A reply that nobody waits for any more is dropped: its asker has gone away.
+        // A reply is dropped if the client has disconnected.
         match message {
             Message::Hello(hello, reply) => {
                 let id = self.hello(*hello);
@@ -52,7 +52,7 @@ impl Core {
         }
     }
 
-    /// Adds an application and decides for it at once, so that the answer says where it went.
+    /// Adds an application and decides at once, so that the reply contains its path.
     fn add(&mut self, application: Application, dry_run: bool) -> Result<AppView, Refusal> {
         application.validate().map_err(|error| Refusal::Invalid(in_one_line(&error)))?;
         let name = application.name.clone();
@@ -81,7 +81,7 @@ impl Core {
         Ok(self.view(&self.apps[&name]))
     }
 
-    /// What would become of an application, without a word to any node.
+    /// Previews the placement of an application without sending anything to the nodes.
     fn preview(&mut self, mut entry: Entry) -> Result<AppView, Refusal> {
         let resolved = resolve(&entry.record.application, &self.ted)?;
         let demand = entry.demand(&resolved, &mut self.ted);
@@ -92,7 +92,8 @@ impl Core {
         Ok(self.view(&entry))
     }
 
-    /// Packets to SIDs, steered onto a list of SIDs, would be steered for ever.
+    /// Rejects an application that would steer packets to SIDs: they would be encapsulated again
+    /// and again.
     fn check_sids(&self, application: &Application) -> Result<(), Refusal> {
         let Destination::Prefix(prefix) = application.to else { return Ok(()) };
         let ends = self.ted.announcements().filter_map(|(a, _)| Some((&a.node, a.sids?.end)));
@@ -104,13 +105,13 @@ impl Core {
         }
     }
 
-    /// A demand that no link could carry is a mistake, not a degraded application.
+    /// Rejects a demand that no link could carry: it is a mistake, not a degraded application.
     fn check_demand(&self, application: &Application) -> Result<(), Refusal> {
         let Some(demand) = application.demand.filter(|_| application.class == Class::Bandwidth)
         else {
             return Ok(());
         };
-        // One unlimited link is enough to carry anything somewhere.
+        // A single unlimited link can carry any demand.
         let capacities: Option<Vec<Bandwidth>> = self.core_capacities().into_iter().collect();
         match capacities.and_then(|all| all.into_iter().max()) {
             Some(largest) if demand > largest => Err(Refusal::DemandTooLarge { demand, largest }),
@@ -118,7 +119,7 @@ impl Core {
         }
     }
 
-    /// A function that no node has ever announced is a mistake; one that is down may come back.
+    /// Rejects a function that no node has ever announced. A function that is down may come back.
     fn check_functions(&self, application: &Application) -> Result<(), Refusal> {
         let announced = self.ted.announcements().flat_map(|(a, _)| &a.functions);
         let known: BTreeSet<&str> = announced.map(|function| function.name.as_str()).collect();
@@ -131,7 +132,7 @@ impl Core {
         }
     }
 
-    /// What the links between routers can carry.
+    /// The capacities of the links between routers.
     fn core_capacities(&self) -> Vec<Option<Bandwidth>> {
         let is_router = |name: &str| self.ted.announcement(name).is_some_and(|a| a.transit);
         self.ted
@@ -151,7 +152,7 @@ impl Core {
         self.removed.insert(name.into());
         self.decider.remove(color);
         if let Some(session) = self.sessions.get(&from) {
-            // A session that ended in the meantime is told at its next hello.
+            // If the session ended meanwhile, the node receives this after its next hello.
             let _ = session.commands.send(ToNode::Retract(color));
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Nodes: hello, telemetry, confirmation, silence.
+//! Nodes: hello, telemetry, confirmation and liveness.
 
 use std::collections::BTreeSet;
 
@@ -11,15 +11,17 @@ use super::{Core, Entry, LIVENESS_CHECK, RETRY, SILENCE};
 use crate::message::{Assigned, Hello, Session, SessionId, ToNode};
 
 impl Core {
-    /// A node is there, perhaps again. It is told all that it shall do; what it has beyond that is
-    /// an application that was removed while it was away.
+    /// Handles a node that connects or reconnects. Sends it all of its assignments. Any other
+    /// installed policy belongs to an application that was removed while the node was away, and is
+    /// retracted.
     pub(super) fn hello(&mut self, hello: Hello) -> SessionId {
         let Hello { announcement, installed, assignments, commands } = hello;
         let node = announcement.node.clone();
         self.next_session += 1;
         let id = SessionId(self.next_session);
         let last_heard = self.now();
-        // Of two sessions the later one counts; the end of its commands ends the earlier one.
+        // The latest session of a node wins. Dropping the command channel of an earlier session
+        // ends it.
         self.sessions.insert(node.clone(), Session { id, commands, last_heard });
         if self.ted.announce(announcement) {
             self.topology_changed = true;
@@ -36,7 +38,7 @@ impl Core {
             .collect();
         if let Some(session) = self.sessions.get(&node) {
             for policy in installed.iter().filter(|policy| !colors.contains(&policy.color)) {
-                // A session that ended in the meantime is told at its next hello.
+                // If the session ended meanwhile, the node receives this after its next hello.
                 let _ = session.commands.send(ToNode::Retract(policy.color));
             }
         }
@@ -52,7 +54,7 @@ impl Core {
         id
     }
 
-    /// Takes applications that a node knows and the store does not: the store is new.
+    /// Adopts applications that a node knows but the new store does not.
     fn adopt(&mut self, assignments: Vec<Assignment>) {
         for Assignment { application, policy, placement } in assignments {
             let name = application.name.clone();
@@ -71,8 +73,8 @@ impl Core {
         }
     }
 
-    /// Whether a message belongs to the node's current session; a late one of an older session
-    /// changes nothing.
+    /// Returns true if a message belongs to the node's current session, and records the time. Late
+    /// messages of older sessions are ignored.
     fn hear(&mut self, node: &str, id: SessionId) -> bool {
         let now = self.now();
         match self.sessions.get_mut(node).filter(|session| session.id == id) {
@@ -116,7 +118,7 @@ impl Core {
             }
         }
         for (color, rate_bps) in telemetry.applications {
-            // A colour may have been another host's application's a moment ago.
+            // The color may have belonged to another host's application a moment ago.
             let mut entries = self.apps.values_mut();
             let is_its = |entry: &&mut Entry| {
                 entry.record.color == color && entry.record.application.from == node
@@ -145,27 +147,27 @@ impl Core {
                 tracing::error!(application = name, node, "not installed: {error}");
             }
             entry.not_installed = Some(error);
-            // The reason may pass, such as an IGP that has not converged yet.
+            // The cause may be temporary, such as an IGP that has not converged yet.
             entry.retry_at = Some(now + RETRY);
             return;
         }
         entry.not_installed = None;
         if let Some(decision) = entry.record.decision.as_mut().filter(|d| d.installed_at_ns == 0) {
             decision.installed_at_ns = assigned.installed_at_ns.min(now_ns());
-            // Nobody may be watching.
+            // There may be no watchers.
             let _ = self.decisions.send(decision.clone());
             self.save(&name);
         }
         self.decider.installed(assigned.color, now);
     }
 
-    /// Whether the colour's application enters the network at this node.
+    /// Returns true if the node is the headend of the color's application.
     fn is_headend(&self, node: &str, color: Color) -> bool {
         let mut entries = self.apps.values().map(|entry| &entry.record);
         entries.any(|record| record.color == color && record.application.from == node)
     }
 
-    /// A session ended. The node may only be restarting: its silence decides.
+    /// A session ended. The node may only be restarting, so its liveness timeout decides.
     pub(super) fn ended(&mut self, id: SessionId, node: &str) {
         if self.sessions.get(node).is_some_and(|session| session.id == id) {
             tracing::warn!(node, "its session ended");
@@ -176,8 +178,8 @@ impl Core {
         let now = self.now();
         let pause = now.saturating_sub(std::mem::replace(&mut self.looked_at, now));
         if pause > 4 * LIVENESS_CHECK {
-            // It was the controller that slept, behind a slow disk or a stopped process: what the
-            // nodes said in the meantime has yet to be read.
+            // The controller itself was stalled, by a slow disk or because it was stopped. Messages
+            // from the nodes may still be unread.
             for session in self.sessions.values_mut() {
                 session.last_heard += pause;
             }
@@ -188,7 +190,7 @@ impl Core {
             .filter(|(_, session)| session.last_heard + SILENCE < now)
             .map(|(node, _)| node.clone())
             .collect();
-        // All of them at once: rather this machine stood still than every node died.
+        // If all nodes are silent at once, this machine was probably stalled.
         if silent.len() > 1 && silent.len() == self.sessions.len() {
             return;
         }

@@ -1,5 +1,6 @@
-//! The core without I/O: messages in, commands out, a store that fails when told, and a clock
-//! that the test moves. Here: applications and the store; below: nodes and their telemetry.
+//! The core without I/O: messages in, commands out, a store that fails on demand, and a clock that
+//! the test advances. This file tests applications and the store, the submodule nodes and their
+//! telemetry.
 
 mod nodes;
 
@@ -14,7 +15,7 @@ use super::*;
 use crate::message::{Assigned, Hello, SessionId};
 use crate::view::{AppView, Standing};
 
-/// A store in memory. Its clones share one memory.
+/// A store in memory. Clones share the same memory.
 #[derive(Clone, Default)]
 struct FakeStore(Arc<Mutex<(BTreeMap<String, Record>, bool)>>);
 
@@ -56,7 +57,7 @@ impl Store for FakeStore {
     }
 }
 
-/// A node's side of its session.
+/// The node's side of its session.
 struct Node {
     name: String,
     id: SessionId,
@@ -155,7 +156,7 @@ fn hello(core: &mut Core, node: &str) -> Node {
     hello_with(core, node, Vec::new(), Vec::new())
 }
 
-/// A core with every node there.
+/// A core to which all nodes are connected.
 fn whole(store: &FakeStore) -> (Core, BTreeMap<&'static str, Node>) {
     let mut core = core(store, false);
     let nodes = NODES.map(|node| (node, hello(&mut core, node))).into();
@@ -312,7 +313,7 @@ async fn late_answers_change_nothing() {
     confirm(&mut core, &nodes["h3"], color, first, Some("late"));
     assert_eq!(show(&core, "big").error, None);
 
-    // Another session: what the old one says does not count, neither result nor sample.
+    // After a new session, results and samples of the old one are ignored.
     let old = nodes.insert("h3", hello(&mut core, "h3")).unwrap();
     let (_, third) = nodes.get_mut("h3").unwrap().assigned().unwrap();
     confirm(&mut core, &old, color, third, Some("late"));
@@ -322,7 +323,7 @@ async fn late_answers_change_nothing() {
     telemetry(&mut core, &nodes["h3"], vec![], vec![(color, 77)]);
     assert_eq!(show(&core, "big").rate_bps, 77);
 
-    // The end of the old session is not the new one's.
+    // The end of the old session does not affect the new one.
     core.handle(Message::Ended { session: old.id, node: "h3".into() });
     assert!(core.ted.is_alive("h3") && core.sessions.contains_key("h3"));
 }
@@ -335,7 +336,7 @@ async fn a_prefix_means_the_host_in_it_whoever_came_first() {
         for node in order {
             hello(&mut core, node);
         }
-        // Every node has an address in it, h3 as well.
+        // Every node has an address in it, including h3.
         let to = model::Destination::Prefix("10.0.0.0/24".parse().unwrap());
         let view = add(&mut core, Application { to, ..app("p", "h3", "1mbit") }, true).unwrap();
         assert_eq!(view.path, ["h3", "r1", "h1"]);

@@ -1,4 +1,4 @@
-//! A link's options: Mininet's numbers -> values with units.
+//! Options of a link: Mininet's numbers -> values with units.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use model::{Bandwidth, Outline};
 
 use crate::draft::{Draft, Options, Source};
 
-/// What a link does to packets.
+/// Traffic control options of a link.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Shaping {
-    /// In Mbit/s.
+    /// Rate in Mbit/s.
     rate: Option<f64>,
     delay: Option<Duration>,
     jitter: Option<Duration>,
-    /// In percent.
+    /// Loss in percent.
     loss: Option<f64>,
-    /// In packets.
+    /// Queue limit in packets.
     queue: Option<u32>,
 }
 
-/// Reads them, and notes those that have no place.
+/// Parses the options, and notes those that cannot be represented.
 pub(super) fn shaping(
     draft: &mut Draft,
     source: &Source<'_>,
@@ -71,7 +71,8 @@ pub(super) fn shaping(
     Ok(out)
 }
 
-/// `5ms`; a number alone is microseconds, as tc has it. At most a minute.
+/// Parses a time such as `5ms`; without a unit it is in microseconds, as in tc. The maximum is a
+/// minute.
 fn time(text: &str) -> Option<Duration> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let seconds = match text[digits.len()..].to_ascii_lowercase().as_str() {
@@ -88,7 +89,7 @@ impl Shaping {
         *self == Self::default()
     }
 
-    /// In the topology file's words.
+    /// The options in the topology file's syntax.
     pub(super) fn options(&self) -> Options {
         let mut out = Options::new();
         if let Some(rate) = self.rate {
@@ -110,14 +111,14 @@ impl Shaping {
         out
     }
 
-    /// The same for people.
+    /// The options as text, for notes.
     pub(super) fn words(&self) -> String {
         let options = self.options();
         let words: Vec<String> = options.iter().map(|(k, v)| format!("{k} {v}")).collect();
         words.join(", ")
     }
 
-    /// What two such links one behind the other do. Of the jitter, the sum of two independent ones.
+    /// Options of two such links in series. The jitter is that of the sum of two independent ones.
     pub(super) fn twice(&self) -> Self {
         let loss = self.loss.map(|loss| {
             let twice = 2.0 * loss - loss * loss / 100.0;

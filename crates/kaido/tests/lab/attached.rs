@@ -1,5 +1,5 @@
-//! Interfaces of a machine in a lab: hosts outside reach each other, and the lab's, through it. The machine
-//! is a namespace, and so are the hosts.
+//! Interfaces of a machine that are attached to a lab: external hosts reach each other and the
+//! lab's hosts through it. The machine and the hosts are namespaces.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::daemons::{end, signal};
 use crate::events::wait_for_steps;
 use crate::{direction, kaido, soon};
 
-/// A machine with a host behind each of its two interfaces.
+/// A machine with a host on each of its two interfaces.
 struct Outside {
     machine: Namespace,
     a: Namespace,
@@ -40,7 +40,7 @@ fn run(namespace: &Namespace, line: &str) -> Said {
 }
 
 impl Outside {
-    /// Both ends of its links are set up; addresses are the caller's.
+    /// Creates the links with both ends up, without addresses.
     fn new() -> Self {
         let new = || Namespace::unnamed().unwrap();
         let (machine, a, b) = (new(), new(), new());
@@ -61,7 +61,7 @@ impl Outside {
         Self { machine, a, b }
     }
 
-    /// Each host has the machine for its router.
+    /// Configures the machine as each host's router.
     fn routed() -> Self {
         let outside = Self::new();
         ip(&outside.machine, MACHINE);
@@ -78,7 +78,7 @@ impl Outside {
                 ],
             );
         }
-        // Before it knows that its addresses are its own, a machine asks nobody for others.
+        // A host sends no neighbour solicitations while its addresses are tentative (DAD).
         for (host, router) in [(&outside.a, "2001:db8:a::1"), (&outside.b, "2001:db8:b::1")] {
             soon("a host reaches the machine", || answers(host, router));
         }
@@ -99,7 +99,7 @@ impl Outside {
         self.machine.run(|| kaido.run(arguments)).unwrap()
     }
 
-    /// The rules and devices that somebody might leave behind.
+    /// Rules and devices that a lab might leave.
     fn look(&self) -> String {
         let rules = ["iptables -t mangle -S", "ip6tables -t mangle -S"];
         let rules = rules.map(|line| run(&self.machine, line).ok());
@@ -140,21 +140,21 @@ fn root_outside_hosts_go_through_the_lab_by_queues() {
     for to in ["198.51.100.2", "2001:db8:b::2", "10.0.4.2", "fd02:0:0:4::2"] {
         assert!(answers(&outside.a, to), "{to}");
     }
-    // Four routers of the lab's, and the machine where it forwards what comes out.
+    // Four routers in the lab, and the machine, which forwards packets that leave the lab.
     let said = run(&outside.a, "ping -n -c 1 -W 2 198.51.100.2");
     assert!(said.stdout.contains("ttl=59"), "{said}");
     let time = said.stdout.split("time=").nth(1).and_then(|text| text.split(' ').next());
     assert!((20.0..200.0).contains(&time.unwrap().parse::<f64>().unwrap()), "{said}");
     let said = run(&outside.b, "ping -n -c 1 -W 2 -t 2 192.0.2.2");
     assert!(said.stdout.contains("From 10.0.3.1 icmp_seq=1 Time to live exceeded"), "{said}");
-    // Its way in and its way out are links, too, from socket to socket.
+    // The attachments at both ends are also counted as links, from socket to socket.
     let links = kaido.json(&["lab", "links"]);
     for (from, edge, key) in [("out1", "entry", "received"), ("ga", "exit", "sent")] {
         let way = direction(&links, "ga@out1", from);
         assert!(way[edge][key].as_u64().unwrap() >= 5, "{way}");
         assert_eq!(way[edge][key], way["arrived"], "{way}");
     }
-    // The machine's own traffic is nobody else's.
+    // The machine's own traffic is not affected.
     assert!(answers(&outside.a, "192.0.2.1"));
     up(&["--name", "other"]).failed(1, &["`out1` is attached to the lab wan"]);
     let exec = kaido.run(&["lab", "exec", "ga", "--", "true"]);
@@ -164,7 +164,7 @@ fn root_outside_hosts_go_through_the_lab_by_queues() {
     assert!(answers(&outside.a, "198.51.100.2"), "the machine is as it was");
 }
 
-/// Megabytes pass, in one piece, by queues.
+/// A stream of megabytes passes the queues intact.
 #[test]
 fn root_a_stream_passes_queues_whole() {
     let (kaido, outside) = (kaido(), Outside::routed());
@@ -180,7 +180,8 @@ fn root_a_stream_passes_queues_whole() {
 
 const STREAM: usize = 50_000_000;
 
-/// Sends a stream from host A to host B, which looks at every byte. Returns how many came.
+/// Sends a stream from host A to host B, which verifies every byte. Returns the number of bytes
+/// received.
 fn stream(outside: &Outside, to: &str, from: &str) -> usize {
     use std::io::{Read as _, Write as _};
     use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -231,7 +232,7 @@ fn root_without_its_emulator_a_queue_is_open_or_closed_as_asked() {
         }
         let other = outside.kaido(&kaido, &["lab", "up", &file, "--name", "other"]);
         other.failed(1, &["`out1` is attached to the lab wan"]);
-        // From wherever: the machine is the one of `up`.
+        // From any namespace: the machine is the namespace of `up`.
         kaido.ok(&["lab", "start", "emulator"]);
         let said = run(&outside.a, "ping -n -c 1 -W 2 198.51.100.2");
         assert!(said.stdout.contains("ttl=59"), "through the lab again: {said}");
@@ -241,7 +242,7 @@ fn root_without_its_emulator_a_queue_is_open_or_closed_as_asked() {
     }
 }
 
-/// Whatever has become of what says which rules are a lab's: they are not forgotten.
+/// Rules are not forgotten, whatever happens to the files that record them.
 #[test]
 fn root_rules_are_not_forgotten_with_the_file_that_names_them() {
     let (kaido, outside) = (kaido(), Outside::routed());
@@ -298,11 +299,11 @@ fn root_labs_that_come_up_at_once_have_queues_of_their_own() {
             let new = rules.lines().filter(|line| line.starts_with("-N kaido-"));
             new.map(str::to_owned).collect()
         };
-        // For each family two chains of each lab.
+        // Two chains for each address family and each lab.
         assert_eq!(chains(outside.look()).len(), 8, "{}", outside.look());
         kaido.ok(&["lab", "down", "one"]);
         assert_eq!(chains(outside.look()).len(), 4, "{}", outside.look());
-        // Whoever cannot remove the rules keeps the lab that knows of them.
+        // If the rules cannot be removed, the lab that records them is kept.
         let mut down = kaido.command(&["lab", "down", "two"]);
         Said::of(down.env("PATH", "/nonexistent")).failed(1, &["iptables"]);
         kaido.ok(&["lab", "down", "two"]);
@@ -318,7 +319,7 @@ fn root_what_a_queue_has_no_room_for_is_counted() {
     let file = kaido.file("wan.yaml", QUEUED);
     outside.kaido(&kaido, &["lab", "up", &file]).ok();
     assert!(answers(&outside.a, "198.51.100.2"));
-    // While it does nothing its queue fills.
+    // A stopped emulator does not read its queue, which fills.
     signal(&kaido, "emulator", Signal::SIGSTOP);
     let send = || {
         let socket = std::net::UdpSocket::bind("192.0.2.2:0").unwrap();
@@ -332,7 +333,7 @@ fn root_what_a_queue_has_no_room_for_is_counted() {
         let number = |key: &str| entry[key].as_u64().unwrap();
         (number("received"), number("overflowed"))
     };
-    // As many as a queue holds have come, and the others are lost: none is neither.
+    // A queue's capacity of packets was received, the others overflowed: every packet is counted.
     let is_all = |(received, overflowed)| overflowed > 0 && received + overflowed >= sent;
     soon("every packet has come or is lost", || is_all(edge()));
     let (received, overflowed) = edge();
@@ -376,7 +377,7 @@ fn root_outside_hosts_are_on_the_labs_links() {
         assert!(answers(&outside.a, to), "{to}");
     }
     assert_eq!(stream(&outside, "198.51.100.2", "192.0.2.2"), STREAM);
-    // One that goes takes nothing else along.
+    // Removing one interface does not affect the others.
     ip(&outside.machine, &["link del out2"]);
     assert!(!answers(&outside.a, "198.51.100.2"));
     assert!(answers(&outside.a, "192.0.2.3"));
@@ -385,7 +386,7 @@ fn root_outside_hosts_are_on_the_labs_links() {
     assert!(before.lines().filter(|line| !line.contains("out2@")).eq(now.lines()), "{now}");
 }
 
-/// The lab goes on without it, says so, and an emulator that begins anew does without it, too.
+/// The lab keeps running without the interface and reports it, and so does a restarted emulator.
 #[test]
 fn root_an_interface_that_disappears_takes_nothing_along_and_is_told() {
     let (kaido, outside) = (kaido(), Outside::new());
@@ -417,7 +418,7 @@ fn root_an_interface_that_disappears_takes_nothing_along_and_is_told() {
     soon("the rest is there again", reached);
     assert!(carrier().contains("NO-CARRIER"));
     said(&["lab", "ls"]);
-    // Once it is back, an emulator that begins anew has it again.
+    // Once the interface exists again, a restarted emulator uses it.
     ip(&outside.machine, &["link add out2 type veth peer name in2", "link set out2 up"]);
     ip(&outside.machine, &["link set in2 up"]);
     said(&["lab", "ls"]);
@@ -442,13 +443,13 @@ fn root_an_emulator_begins_anew_without_the_interface_of_a_queue() {
     soon("the end is noticed", || kaido.ok(&["lab", "ls"]).contains("links are down"));
     let started = kaido.ok(&["lab", "start", "emulator"]);
     assert!(started.contains("gb:out2 is gone"), "{started}");
-    // Into the lab, and no further.
+    // Packets reach the lab, but not the removed interface.
     assert!(answers(&outside.a, "10.0.4.2"));
     outside.kaido(&kaido, &["lab", "down", "wan"]).ok();
     assert!(!outside.look().contains("kaido"), "{}", outside.look());
 }
 
-/// Nobody in such a lab has a namespace: the emulator has no device that goes down with it.
+/// No node of this lab has a namespace, so the emulator has no device that goes down with it.
 #[test]
 fn root_without_namespaces_an_emulator_that_begins_anew_is_told_what_events_have_changed() {
     let (kaido, outside) = (kaido(), Outside::new());

@@ -1,4 +1,4 @@
-//! Topology files with mistakes, through the command line.
+//! Invalid topology files on the command line.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use crate::kaido;
 
 const HEAD: &str = "name: bad\nnodes:\n  h1: {}\n  r1: {router: linux}\n  r2: {router: linux}\n";
 
-/// What is in a file, where the mistake is, and what is said of it.
+/// Description, content, location of the error and part of its message.
 fn mistakes() -> Vec<(&'static str, String, &'static str, &'static str)> {
     let with = |rest: &str| format!("{HEAD}{rest}");
     vec![
@@ -114,7 +114,7 @@ fn root_files_of_rules_that_are_none_are_told_before_anything_is_made() {
     before.assert_restored(&kaido);
 }
 
-/// Where output goes to that nobody takes.
+/// Runs a command with this standard output.
 fn into(kaido: &testkit::Kaido, output: impl Into<Stdio>, command: &[&str]) -> Said {
     let mut command = kaido.command(command);
     command.stdout(output).stderr(Stdio::piped());

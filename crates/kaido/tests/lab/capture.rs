@@ -1,4 +1,4 @@
-//! What is captured of an emulated link comes again from the file alone.
+//! Captures of emulated links are reproduced from the topology file alone.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -37,20 +37,21 @@ fn root_what_is_captured_comes_again_and_with_another_seed_something_else() {
     let said = kaido.run(&["lab", "replay", &other, &capture]);
     assert!(said.stdout.contains("different: "), "{}", said.stdout);
     said.failed(1, &[]);
-    // Of the other way there is none in this file, and of another file none at all.
+    // A topology without the captured link is rejected, and so is a file that is not a capture.
     let less = kaido.file("less.yaml", "name: less\nnodes: {h1: {}, h3: {}}\nlinks: [h1-h3]\n");
     kaido.run(&["lab", "replay", &less, &capture]).failed(2, &["has no emulated link `h1-h2`"]);
     kaido.run(&["lab", "replay", &file, &file]).failed(2, &["it is no pcapng file"]);
 
-    // Until it is told to end; another one has to wait, and a change is said.
-    // What is there of the last one says nothing of this one.
+    // Without --seconds a capture runs until SIGINT. A concurrent one is rejected, and changes to
+    // the link are reported. The previous file is deleted first, so that it cannot affect the
+    // result.
     std::fs::remove_file(&capture).unwrap();
     let capturing =
         kaido.start(&["lab", "capture", "--link", "h1-h2", "--from", "h1", "-w", &capture]);
     let size = || std::fs::metadata(&capture).map_or(0, |found| found.len());
     soon("packets", || size() > 40_000);
     let second = kaido.folder().join("second.pcapng").display().to_string();
-    // Into the same file, too: it stays.
+    // Also if it names the same file, which must not be truncated.
     kaido
         .run(&["lab", "capture", "--link", "h1-h2", "-w", &capture, "--seconds", "5"])
         .failed(1, &["h1-h2 from h1 is being captured already"]);
@@ -68,7 +69,7 @@ fn root_what_is_captured_comes_again_and_with_another_seed_something_else() {
     said.failed(1, &[]);
     pinging.kill().unwrap();
     pinging.wait().unwrap();
-    // A capture that is killed leaves nothing behind.
+    // A capture that is killed leaves no state.
     let mut capturing = kaido.start(&["lab", "capture", "--link", "h1-h2", "-w", &second]);
     soon("a file", || std::fs::metadata(&second).is_ok());
     capturing.kill().unwrap();

@@ -1,5 +1,5 @@
-//! What links do, whoever does it: the kernel's own link, the emulator, and netem where the kernel has it.
-//! Each is judged by what arrives.
+//! Conformance of all link backends: the kernel's own links, the emulator, and netem if the kernel
+//! supports it. The packets received are compared with the options.
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
@@ -14,22 +14,22 @@ use crate::kaido;
 const KERNEL: &str = "engine: false";
 const EMULATOR: &str = "engine: true";
 const WITH_NETEM: &str = "engine: netem";
-/// Of layer 2, in a datagram's frame.
+/// Headers in the layer-2 frame of a datagram.
 const HEADERS: usize = 14 + 20 + 8;
-/// After so much silence nothing more comes.
+/// Receive timeout, after which no more datagrams are expected.
 const SILENCE: Duration = Duration::from_millis(500);
 
-/// A datagram that has come.
+/// A datagram that was received.
 #[derive(Debug, Clone, Copy)]
 struct Arrived {
     number: u64,
-    /// How long it took.
+    /// One-way delay.
     took: Duration,
-    /// Since the first was sent.
+    /// Time since the first one was sent.
     at: Duration,
 }
 
-/// What is sent: how many datagrams of how much payload, and how long after one another.
+/// A stream to send: number of datagrams, payload size and interval.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
     count: u64,
@@ -37,12 +37,13 @@ struct Sent {
     gap: Duration,
 }
 
-/// How many times slower than others this machine is: the guest is.
+/// Factor by which this machine, for example a VM guest, is slower than others.
 fn slower() -> f64 {
     std::env::var("KAIDO_SLOWER").map_or(1.0, |times| times.parse().unwrap())
 }
 
-/// Sends over a link with these options by each of the backends, and has what came judged.
+/// Sends a stream over a link with these options on each backend, and passes the datagrams received
+/// to `judge`.
 fn conform(backends: &[&str], options: &str, sent: Sent, judge: impl Fn(&str, &[Arrived])) {
     for backend in backends {
         if *backend == WITH_NETEM
@@ -69,7 +70,7 @@ fn namespace(kaido: &Kaido, node: &str) -> Namespace {
     Namespace::open(kaido.run_folder().join("labs/two/netns").join(node)).unwrap()
 }
 
-/// What of a stream arrives, in order of arrival.
+/// Sends a stream, and returns the datagrams received in order of arrival.
 fn stream(a: &Namespace, b: &Namespace, sent: Sent) -> Vec<Arrived> {
     let bind = |address: &str| UdpSocket::bind(address).unwrap();
     let sending = a.run(|| bind("10.0.1.1:0")).unwrap();
@@ -89,7 +90,7 @@ fn stream(a: &Namespace, b: &Namespace, sent: Sent) -> Vec<Arrived> {
                 payload[..8].copy_from_slice(&number.to_be_bytes());
                 let now = u64::try_from(start.elapsed().as_nanos()).unwrap();
                 payload[8..16].copy_from_slice(&now.to_be_bytes());
-                // A queue that is full may come back as an error here.
+                // The socket reports an error if a queue is full.
                 let _ = sending.send(&payload);
             }
         });
@@ -108,7 +109,7 @@ fn stream(a: &Namespace, b: &Namespace, sent: Sent) -> Vec<Arrived> {
     })
 }
 
-/// The link may lose what looks for a neighbour as well.
+/// Resolves the neighbours. The link may also lose solicitations and their answers.
 fn find_neighbours(sending: &UdpSocket, receiving: &UdpSocket) {
     for _ in 0..100 {
         sending.send(b"hello").unwrap();
@@ -120,13 +121,14 @@ fn find_neighbours(sending: &UdpSocket, receiving: &UdpSocket) {
     panic!("nothing arrives at all");
 }
 
-/// Datagrams that meet what is drawn for each.
+/// A stream for options that are random for each packet.
 fn many() -> Sent {
     let count = (4000.0 / slower().sqrt()) as u64;
     Sent { count, bytes: 100, gap: Duration::from_millis(1) }
 }
 
-/// Asserts that of so many a part is as likely as that: five standard deviations, times `burstier`.
+/// Asserts that `part` of `of` is plausible for a probability of `share`: within five standard
+/// deviations, times `burstier`.
 #[track_caller]
 fn assert_share(backend: &str, part: usize, of: u64, share: f64, burstier: f64) {
     let (found, count) = (part as f64 / of as f64, of as f64);
@@ -161,9 +163,10 @@ fn root_conformance_of_delays() {
 
 #[test]
 fn root_conformance_of_jitter() {
-    // So far apart that none has to wait for another one: the emulator keeps their order, netem does not.
+    // Spaced so that no packet waits for another: the emulator preserves their order, netem does
+    // not.
     let sent = Sent { count: 150, bytes: 100, gap: Duration::from_millis(40) };
-    // The standard deviation, and the least: Pareto's is sharp. netem's longest are four deviations.
+    // Standard deviation and minimum; Pareto's minimum is sharp. netem clamps at four deviations.
     for (shape, deviation, least) in
         [("uniform", 5.77, 90.0..94.0), ("normal", 10.0, 0.0..88.0), ("pareto", 9.0, 94.0..100.0)]
     {
@@ -188,7 +191,7 @@ fn root_conformance_of_loss() {
     conform(&[EMULATOR, WITH_NETEM], "loss: 10%", many(), |backend, arrived| {
         assert_share(backend, arrived.len(), many().count, 0.9, 1.0);
     });
-    // Bad for five packets on the average, and good for 50: one of eleven is lost.
+    // Mean burst length of five packets, and 50 between bursts: one of eleven is lost.
     let bursts = "loss: {gilbert-elliott: {p: 2%, r: 20%}}";
     conform(&[EMULATOR, WITH_NETEM], bursts, many(), |backend, arrived| {
         assert_share(backend, arrived.len(), many().count, 10.0 / 11.0, 3.0);
@@ -213,7 +216,8 @@ fn root_conformance_of_what_comes_twice_and_first_and_wrong() {
         let early = arrived.iter().filter(|one| one.took < delay).count();
         assert_share(backend, early, many().count, 0.1, 1.0);
     });
-    // A wrong bit makes the kernel drop a datagram, unless it is in Ethernet's addresses or type.
+    // The kernel drops a datagram with a wrong bit, unless the bit is in the MAC addresses or the
+    // EtherType.
     conform(&[EMULATOR, WITH_NETEM], "corrupt: 10%", many(), |backend, arrived| {
         assert_share(backend, arrived.len(), many().count, 0.905, 1.2);
     });
@@ -225,15 +229,16 @@ fn root_conformance_of_rates_and_queues() {
     let all = [KERNEL, EMULATOR, WITH_NETEM];
     conform(&all, "rate: 10mbit, queue: 400p", sent, |backend, arrived| {
         assert_eq!(arrived.len() as u64, sent.count, "{backend}");
-        // A bucket lets its first twelve through at once.
+        // A token bucket passes the first twelve at once.
         let time = arrived[299].at.as_secs_f64();
         let rate = 300.0 * (sent.bytes + HEADERS) as f64 * 8.0 / time / 1e6;
-        // A slow machine sends no faster.
+        // A slow machine may not reach the rate.
         assert!((9.0 / slower()..11.0).contains(&rate), "{backend}: {rate} Mbit/s");
     });
     let sent = Sent { count: 200, ..sent };
     conform(&all, "rate: 1mbit, queue: 20p", sent, |backend, arrived| {
-        // The kernel's queue counts bytes: of 20 full packets, 29 of these; and two in the bucket.
+        // The kernel's limit is in bytes: 20 full-sized packets equal 29 of these; two more fit the
+        // bucket.
         assert!((20..=45).contains(&arrived.len()), "{backend}: {} came", arrived.len());
         let numbers: Vec<u64> = arrived.iter().map(|one| one.number).collect();
         assert!(numbers.is_sorted(), "{backend}: {numbers:?}");

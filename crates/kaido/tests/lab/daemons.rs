@@ -1,4 +1,4 @@
-//! The processes of a lab's own daemons.
+//! Processes of a lab's own daemons.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use testkit::Kaido;
 
 use crate::soon;
 
-/// The process of a lab in this folder that was started as this daemon.
+/// PID of the daemon of this name that runs for a lab in this folder.
 pub(crate) fn daemon(kaido: &Kaido, name: &str) -> Option<Pid> {
     let folder = kaido.run_folder().into_os_string().into_string().unwrap();
     let is_it = |pid: &i32| {
@@ -22,17 +22,17 @@ pub(crate) fn daemon(kaido: &Kaido, name: &str) -> Option<Pid> {
     pids.find(is_it).map(Pid::from_raw)
 }
 
-/// Sends a daemon a signal.
+/// Sends a signal to a daemon.
 pub(crate) fn signal(kaido: &Kaido, name: &str, signal: Signal) -> Pid {
     let pid = daemon(kaido, name).unwrap_or_else(|| panic!("no {name} runs"));
     kill(pid, signal).unwrap();
     pid
 }
 
-/// Kills a daemon, and waits for its end.
+/// Kills a daemon, and waits until it has exited.
 pub(crate) fn end(kaido: &Kaido, name: &str) {
     let pid = signal(kaido, name, Signal::SIGKILL);
-    // What it has in its namespace goes with its last thread.
+    // Its resources in the namespace are released when its last thread exits.
     let namespace = format!("/proc/{pid}/ns/net");
     soon(&format!("{name} has ended"), || !Path::new(&namespace).exists());
 }

@@ -1,4 +1,4 @@
-//! Emulated links: what the file says of them happens to packets, and changes alone.
+//! Emulated links: packets get the options in the file, and each option changes independently.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use testkit::{Kaido, Lab, Machine, Random, until};
 
 use crate::kaido;
 
-/// A host on either side of two routers; every link does something.
+/// A host on either side of two routers, with options on two links.
 const WAN: &str = "\
 name: wan
 seed: 7
@@ -17,10 +17,10 @@ links:
   - r1-r2: {delay: 20ms, reverse: {delay: 10ms}}
   - r2-h2: {delay: 5ms, rate: 100mbit}
 ";
-/// Of the last link.
+/// h2's addresses, on the last link.
 const H2: [&str; 2] = ["10.0.3.2", "fd02:0:0:3::2"];
 
-/// The least of the times that `ping` saw, in milliseconds.
+/// Minimum round-trip time that `ping` reports, in milliseconds.
 fn least(said: &str) -> f64 {
     let times = said.split("mdev = ").nth(1).unwrap_or_else(|| panic!("{said}"));
     times.split('/').next().unwrap().parse().unwrap()
@@ -42,7 +42,7 @@ fn root_delays_are_what_the_file_says_and_change_alone() {
     let kaido = kaido();
     let lab = kaido.lab_up(WAN);
     for address in H2 {
-        // The first finds neighbours.
+        // The first ping resolves the neighbours.
         ping(&lab, address, "-c 1");
         let time = least(&ping(&lab, address, "-c 5 -i 0.05"));
         assert!((40.0..80.0).contains(&time), "{address}: {time} ms");
@@ -77,7 +77,7 @@ fn root_what_contradicts_itself_changes_nothing() {
     set(&["delay=1"]).failed(2, &["has no unit"]);
     set(&["delay=1ms", "--from", "r9"]).failed(2, &["r9"]);
     assert_eq!(directions(&kaido, "r1-r2")[0]["does"], before);
-    // What is set can be taken back.
+    // Options that are set can be reset.
     set(&["rate=10mbit", "queue=9p codel", "jitter=1ms", "loss=1%", "duplicate=1%"]).ok();
     assert_ne!(directions(&kaido, "r1-r2")[0]["does"], before);
     set(&["rate=none", "queue=none", "jitter=none", "loss=none", "duplicate=none"]).ok();
@@ -92,7 +92,8 @@ fn root_packets_are_copied_and_silently_lost() {
     let kaido = kaido();
     let lab = kaido.lab_up(&WAN.replace("{delay: 20ms,", "{delay: 20ms, duplicate: 100%,"));
     ping(&lab, H2[0], "-c 1");
-    // In both directions: the request twice, and each answer twice; to the last, ping does not wait.
+    // In both directions: each request is duplicated, and each answer; ping does not wait for the
+    // last duplicates.
     let said = ping(&lab, H2[0], "-c 3 -i 0.1");
     assert!(said.contains("3 received, +6 duplicates"), "{said}");
     for one in directions(&kaido, "r1-r2") {
@@ -113,7 +114,7 @@ fn root_a_trace_says_when_packets_leave() {
     let traced = WAN.replace("{delay: 5ms, rate: 100mbit}", "{trace: slow.trace, queue: 100p}");
     let file = kaido.file("wan.yaml", &traced);
     let before = Machine::now(&kaido);
-    // A trace that is not there, or none, is the file's fault, and nothing is made.
+    // A missing or invalid trace is an error in the file, and no lab is created.
     let refused = |words: &[&str]| {
         for command in ["check", "up"] {
             kaido.run(&["lab", command, &file]).failed(2, words);
@@ -128,13 +129,14 @@ fn root_a_trace_says_when_packets_leave() {
     refused(&["slow.trace: it is no regular file"]);
     std::fs::remove_file(&trace).unwrap();
     before.assert_restored(&kaido);
-    // A packet each 50 ms.
+    // One packet every 50 ms.
     kaido.file("slow.trace", "50\n");
     let lab = kaido.lab_up_file(&file, &[]);
     ping(&lab, H2[0], "-c 1");
     let said = ping(&lab, H2[0], "-c 10 -i 0.01 -s 1400");
     let slowest: f64 = said.split('/').nth(5).unwrap().parse().unwrap();
-    // One alone waits for 50 ms there, 50 back, and has 30 of delay; those behind it wait for it.
+    // A single packet waits 50 ms in each direction, plus 30 ms of delay; later ones also wait for
+    // it.
     assert!(slowest > 150.0, "{said}");
     let rate = kaido.run(&["lab", "link", "r2-h2", "set", "rate=1mbit"]);
     rate.failed(2, &["a rate and a trace contradict each other"]);
@@ -158,12 +160,12 @@ fn root_what_a_link_does_over_time_and_how_its_delays_are_spread_is_in_files() {
     kaido.file("far.txt", "70ms\n60ms\n");
     let lab = kaido.lab_up_file(&file, &[]);
     ping(&lab, H2[0], "-c 1");
-    // 30 ms of the other link, and of this one 100 and 60 to 70 each way.
+    // 30 ms on the other link; on this one 100 ms plus 60 to 70 ms in each direction.
     let time = least(&ping(&lab, H2[0], "-c 5 -i 0.2"));
     assert!((350.0..390.0).contains(&time), "{time} ms");
     let said = kaido.ok(&["lab", "links"]);
     assert!(said.contains("trace hill.csv, jitter of far.txt"), "{said}");
-    // What becomes of the files is nothing to the lab, nor to an emulator that begins anew.
+    // Changes to the files affect neither the lab nor a restarted emulator.
     kaido.file("hill.csv", "time (s),delay (ms)\n1,10\n0,20\n");
     std::fs::remove_file(kaido.folder().join("far.txt")).unwrap();
     for link in ["r1-r2", "r2-h2"] {

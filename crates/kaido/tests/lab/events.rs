@@ -1,4 +1,5 @@
-//! Events happen when the file says, and what nobody asked for is seen and mended.
+//! Events are carried out at the times in the file, and unexpected events are detected and
+//! repaired.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use testkit::{Kaido, Lab, Machine, until};
 use crate::daemons::{daemon, end, signal};
 use crate::{direction, kaido};
 
-/// A host on either side of two routers; the first link is the kernel's own, the others are emulated.
+/// A host on either side of two routers; the first link is a kernel link, the others are emulated.
 const WAN: &str = "\
 name: wan
 seed: 7
@@ -19,14 +20,14 @@ links:
   - r1-r2: {delay: 10ms, rate: 30mbit}
   - r2-h2: {delay: 5ms}
 ";
-/// Of the last link.
+/// h2's addresses, on the last link.
 const H2: [&str; 2] = ["10.0.3.2", "fd02:0:0:3::2"];
 
 fn summary(kaido: &Kaido) -> Value {
     kaido.json(&["lab", "ls"])[0].clone()
 }
 
-/// Whether a node's interface has a carrier.
+/// True if a node's interface has a carrier.
 fn carrier(lab: &Lab<'_>, node: &str, interface: &str) -> bool {
     let said = lab.exec(node, &format!("ip -o link show {interface}"));
     assert!(said.contains("UP"), "{said}");
@@ -63,7 +64,7 @@ fn root_an_emulator_that_is_killed_is_seen_at_once_and_mended() {
     assert!(said.contains("the emulator has ended and its links are down"), "{said}");
     assert!(carrier(&lab, "h1", "r1"), "the kernel's own link is none of its");
     kaido.run(&["lab", "link", "r1-r2", "set", "delay=1ms"]).failed(1, &["no emulator answers"]);
-    // `gc` is for what is left behind.
+    // `gc` only removes remains.
     assert_eq!(kaido.json(&["lab", "gc"]), serde_json::json!([]));
     kaido.ok(&["lab", "start", "emulator"]);
     assert_eq!(summary(&kaido)["phase"], "ready");
@@ -91,7 +92,7 @@ fn root_an_emulator_that_is_killed_is_seen_at_once_and_mended() {
     before.assert_restored(&kaido);
 }
 
-/// As who clears old files out of folders does.
+/// Simulates a cleaner of old files.
 #[test]
 fn root_daemons_whose_sockets_are_gone_are_named_and_replaced() {
     let kaido = kaido();
@@ -108,7 +109,7 @@ fn root_daemons_whose_sockets_are_gone_are_named_and_replaced() {
             let words = format!("the {name} runs, and its socket is gone");
             assert!(said.contains(&words) && said.contains(&format!("start {name}`")), "{said}");
         }
-        // It sees to the supervisor as well.
+        // This also restarts the supervisor.
         kaido.ok(&["lab", "start", gone[0]]);
         let new: Vec<_> = gone.iter().map(|name| daemon(&kaido, name)).collect();
         assert!(new.iter().zip(&old).all(|(new, old)| new.is_some() && new != old), "{gone:?}");
@@ -129,7 +130,8 @@ fn root_a_supervisor_that_is_killed_harms_nobody_and_is_named() {
     pings(&lab);
     assert_eq!(summary(&kaido)["phase"], "degraded");
     assert!(kaido.ok(&["lab", "ls"]).contains("`kaido lab start supervisor`"));
-    // Both: whoever starts the emulator again starts it as well, which cuts the links until it is there.
+    // Both have exited: `start emulator` also starts the supervisor, which sets the links down
+    // until then.
     end(&kaido, "emulator");
     kaido.ok(&["lab", "start", "emulator"]);
     assert_eq!(summary(&kaido)["phase"], "ready");
@@ -161,14 +163,14 @@ fn root_an_interface_that_goes_takes_its_link_down_and_no_other() {
     );
     let said = kaido.ok(&["lab", "ls"]);
     assert!(said.contains("degraded") && said.contains("r1:r2 is gone"), "{said}");
-    // What is sent to it is lost, and the others go on.
+    // Packets for it are lost, and the other links still work.
     lab.run("h2", &["ping", "-c", "1", "-W", "1", "10.0.1.1"]);
     lab.ping("r2", &H2);
     lab.down();
     before.assert_restored(&kaido);
 }
 
-/// What has become of the steps, in the order of time.
+/// Times and outcomes of the steps, in order of time.
 fn states(kaido: &Kaido) -> Vec<(f64, String)> {
     let all = kaido.json(&["lab", "events"]);
     let state = |one: &Value| {
@@ -214,7 +216,7 @@ fn root_events_happen_in_time_on_links_of_both_kinds() {
     let links = kaido.json(&["lab", "links"]);
     assert_eq!(direction(&links, "r1-r2", "r1")["does"], "rate 30mbit, delay 40ms");
     assert_eq!(direction(&links, "r1-r2", "r2")["does"], "rate 30mbit, delay 10ms");
-    // An emulator that begins anew is told what has changed.
+    // A restarted emulator receives the changes.
     end(&kaido, "emulator");
     kaido.ok(&["lab", "start", "emulator"]);
     let said = kaido.ok(&["lab", "links"]);
@@ -236,7 +238,7 @@ fn root_a_timeline_goes_on_where_its_supervisor_was_killed() {
     wait_for_steps(&kaido, 1);
     let first = states(&kaido)[0].clone();
     end(&kaido, "supervisor");
-    // Meanwhile two of them are due.
+    // Wait until two more are due.
     let ready_for = || kaido.json(&["lab", "events"])["ready_for"].as_f64().unwrap();
     until(Duration::from_secs(10), || (ready_for() > 2.0).then_some(()), String::new);
     assert!(kaido.ok(&["lab", "ls"]).contains("events wait"));
@@ -250,7 +252,7 @@ fn root_a_timeline_goes_on_where_its_supervisor_was_killed() {
     lab.down();
 }
 
-/// One that is stopped is there, and does nothing: what is due waits for it.
+/// A stopped emulator exists but does not respond: steps that are due wait.
 #[test]
 fn root_events_wait_for_an_emulator_that_does_not_answer() {
     let kaido = kaido();
@@ -282,7 +284,7 @@ fn root_events_wait_for_an_emulator_that_does_not_answer() {
     lab.down();
 }
 
-/// However its end and its coming fall between events, of which there is always one.
+/// Restarts the emulator at any point between events, which are always due.
 #[test]
 fn root_an_emulator_that_begins_anew_is_told_of_each_event_once() {
     let kaido = kaido();
@@ -300,7 +302,7 @@ fn root_an_emulator_that_begins_anew_is_told_of_each_event_once() {
     wait_for_steps(&kaido, COUNT);
     let stop = ["lab", "traffic", "r1-r2", "--from", "r1", "--stop"];
     assert_eq!(kaido.json(&stop)["stopped"], COUNT, "{}", kaido.ok(&["lab", "events"]));
-    // What was stopped does not begin again.
+    // Stopped traffic does not start again.
     end(&kaido, "emulator");
     kaido.ok(&["lab", "start", "emulator"]);
     assert_eq!(kaido.json(&stop)["stopped"], 0, "{}", kaido.ok(&["lab", "events"]));
@@ -326,7 +328,7 @@ fn root_cross_traffic_is_as_much_as_it_says() {
         let said = || format!("{:?}", cross(link, from));
         until(limit, || (cross(link, from)[2] == all).then_some(()), said);
     };
-    // A thousand packets are one second's.
+    // A thousand packets are sent in one second.
     arrived("r1-r2", "r1", 1000);
     assert_eq!(cross("r1-r2", "r1"), [1000, 1_250_000, 1000]);
     assert_eq!(cross("r1-r2", "r2"), [0, 0, 0]);

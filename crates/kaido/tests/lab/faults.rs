@@ -1,4 +1,4 @@
-//! Machines that lack something, and daemons that die while a lab comes up.
+//! Machines without prerequisites, and daemons that exit while a lab comes up.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use testkit::{Kaido, Machine, Said, until};
 use crate::topologies::{CHAIN, FRR, frr_ring, with_xdp};
 use crate::{file_in_labs, kaido};
 
-/// Runs `up` where `script` has changed the machine's look; it must fail, and leave nothing.
+/// Runs `up` after `script` in a private mount namespace; it must fail and leave no trace.
 fn up_fails(kaido: &Kaido, topology: &str, script: &str, words: &[&str]) {
     let before = Machine::now(kaido);
     let file = kaido.file("lab.yaml", topology);
@@ -28,7 +28,7 @@ fn root_without_frr_the_message_says_how_to_install_it() {
     let hide = "for folder in /usr/lib/frr /usr/libexec/frr; do
         [ ! -d $folder ] || mount -t tmpfs none $folder; done";
     up_fails(&kaido, FRR, hide, &["FRR is not installed", "apt-get install frr"]);
-    // A lab without FRR routers needs none. It is the script's mount namespace that holds it.
+    // A lab without FRR routers does not need FRR. It exists in the script's mount namespace.
     let file = kaido.file("chain.yaml", CHAIN);
     kaido.script(&format!("{hide}\n\"$K\" lab up {file}\n\"$K\" lab down chain")).ok();
 }
@@ -36,7 +36,7 @@ fn root_without_frr_the_message_says_how_to_install_it() {
 #[test]
 fn root_without_ipv6_the_message_says_so() {
     let kaido = kaido();
-    // As with ipv6.disable=1: the module is there, its settings are not.
+    // As with ipv6.disable=1: the module is loaded, but its sysctls are missing.
     up_fails(&kaido, CHAIN, "mount -t tmpfs none /proc/sys/net", &["IPv6 is disabled"]);
     let disabled = "echo 1 > \"${KAIDO_RUN%/*}/one\"
         mount --bind \"${KAIDO_RUN%/*}/one\" /sys/module/ipv6/parameters/disable";
@@ -51,7 +51,7 @@ fn root_nobody_takes_a_lab_away_from_within() {
     let within = ["this shell is on a node of the lab `chain`: leave it first"];
     let own = env!("CARGO_BIN_EXE_kaido");
     kaido.run(&["lab", "exec", "h1", "--", own, "lab", "down", "chain"]).failed(2, &within);
-    // As if whoever it belonged to had been killed.
+    // Simulates a killed owner.
     kaido.script(": > \"$KAIDO_RUN/labs/chain/owner\"").ok();
     let gc = "nsenter --net=\"$KAIDO_RUN/labs/chain/netns/h1\" \"$K\" lab gc";
     kaido.script(gc).failed(1, &within);
@@ -63,7 +63,7 @@ fn root_nobody_takes_a_lab_away_from_within() {
 fn root_other_users_are_told_that_it_needs_root() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
-    // Nobody may read the target folder's binary or the test's folder otherwise.
+    // User nobody can read neither the binary in the target folder nor the test's folder.
     let program = kaido.folder().join("kaido");
     std::fs::copy(env!("CARGO_BIN_EXE_kaido"), &program).unwrap();
     std::fs::set_permissions(kaido.folder(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -74,7 +74,7 @@ fn root_other_users_are_told_that_it_needs_root() {
         kaido.script(&format!("exec {drop} {program} {arguments}"))
     };
     as_nobody(&format!("lab up {file}")).failed(1, &["a lab needs root", "sudo"]);
-    // Looking at a file needs no rights.
+    // Reading a file needs no privileges.
     as_nobody(&format!("lab check {file}")).ok();
     as_nobody("lab ls").ok();
     before.assert_restored(&kaido);
@@ -87,13 +87,13 @@ fn root_other_users_are_told_that_it_needs_root() {
     lab.ping("h1", &["10.255.0.3"]);
 }
 
-/// Runs out of room at every step: of space, then of files.
+/// Limits space, then inodes, so that the disk is full at every possible step.
 #[test]
 fn root_a_full_disk_leaves_nothing() {
     let kaido = kaido();
     let before = Machine::now(&kaido);
     let file = kaido.file("lab.yaml", CHAIN);
-    // On failure the folder must be empty again; it must have failed for lack of room, cleanly.
+    // After a failure the folder must be empty, and the error must be the lack of space.
     let script = |limit: &str, file: &str| {
         format!(
             "mkdir -p $KAIDO_RUN
@@ -105,8 +105,8 @@ fn root_a_full_disk_leaves_nothing() {
             exit $code"
         )
     };
-    // The lab that does come up, in the script's own mount namespace, has no processes and goes
-    // with it.
+    // A lab that does come up is in the script's own mount namespace, has no processes and
+    // disappears with it.
     let smallest = |limits: &mut dyn Iterator<Item = String>| {
         for (failed, limit) in limits.enumerate() {
             let said = kaido.script(&script(&limit, &file));
@@ -121,7 +121,7 @@ fn root_a_full_disk_leaves_nothing() {
     assert!(by_space >= 1, "{by_space}");
     let by_files = smallest(&mut (2..50).map(|files| format!("nr_inodes={files}")));
     assert!(by_files >= 6, "{by_files}");
-    // FRR writes logs and sockets of its own.
+    // FRR also writes logs and sockets.
     let file = kaido.file("frr.yaml", FRR);
     for limit in ["size=12k", "size=40k", "nr_inodes=24", "nr_inodes=40"] {
         let said = kaido.script(&script(limit, &file));
@@ -130,7 +130,7 @@ fn root_a_full_disk_leaves_nothing() {
     before.assert_restored(&kaido);
 }
 
-/// The folder that everything is in cannot be made.
+/// The folder of all state cannot be created.
 #[test]
 fn root_an_unusable_run_folder_is_named() {
     let kaido = kaido();
@@ -142,7 +142,7 @@ fn root_an_unusable_run_folder_is_named() {
     std::fs::remove_file(kaido.run_folder()).unwrap();
 }
 
-/// A topology whose router loads these rules.
+/// A topology with a router that loads these rules.
 fn with_rules(rules: &str) -> String {
     format!(
         "name: fw\nrouting: [static]\nsrv6: {{}}\nnodes: {{h1: {{}}, r1: {{router: linux, functions: {{fw: \
@@ -163,7 +163,7 @@ fn root_rules_that_include_what_has_no_end_are_given_up() {
     said.failed(1, &["nft on r1 is not done with the rules of fw after 30 s"]);
     assert!(started.elapsed() < Duration::from_secs(60));
     before.assert_restored(&kaido);
-    // Nor is who wants to stop it let wait.
+    // Nor does it delay a signal.
     let mut up = kaido.start(&["lab", "up", &file]);
     let task = format!("/proc/{0}/task", up.id());
     let runs_nft = || {
@@ -173,7 +173,7 @@ fn root_rules_that_include_what_has_no_end_are_given_up() {
         let pids: String = std::fs::read_dir(&task).unwrap().flatten().map(children).collect();
         let name = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/comm"));
         let is_nft = |pid| name(pid).is_ok_and(|name| name.trim() == "nft");
-        // The first only says its version.
+        // The first nft process only prints its version.
         let labs = kaido.run_folder().join("labs/fw/netns/r1");
         (labs.exists() && pids.split_whitespace().any(is_nft)).then_some(())
     };
@@ -193,7 +193,7 @@ fn root_a_daemon_that_dies_during_up_is_named() {
     for daemon in ["ospfd", "ospf6d", "zebra"] {
         let up = kaido.start(&["lab", "up", &file]);
         let pid_file = kaido.run_folder().join(format!("labs/many/nodes/r3/run/{daemon}.pid"));
-        // The last router's last daemon runs: all are there, and the first routes take 10 s.
+        // The last router's last daemon is running, so all are; the first routes take 10 s.
         let last = kaido.run_folder().join("labs/many/nodes/r4/run/ospf6d.pid");
         let pid = || {
             std::fs::read_to_string(&last).ok().filter(|pid| pid.ends_with('\n'))?;
@@ -203,18 +203,18 @@ fn root_a_daemon_that_dies_during_up_is_named() {
         kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
         let said = Said::from_output("up".into(), up.wait_with_output().unwrap());
         said.failed(1, &[daemon, "r3"]);
-        // It has its number a moment before it says that it is there.
+        // A daemon writes its PID file just before it reports that it has started.
         let words = ["has ended", "did not start"];
         assert!(words.iter().any(|word| said.stderr.contains(word)), "{said}");
         before.assert_restored(&kaido);
     }
 }
 
-/// The lock that a node's daemon needs, taken by another process.
+/// Takes the lock that a node's daemon needs.
 fn take_the_nodes_lock(namespace: &Path) -> Option<NamespaceLock> {
     let namespace = std::fs::File::open(namespace).ok()?;
     let taken = std::thread::spawn(move || {
-        // It fails until a namespace is mounted on the file.
+        // This fails until a namespace is mounted on the file.
         setns(namespace, CloneFlags::CLONE_NEWNET).ok()?;
         Some(NamespaceLock::take("node").unwrap())
     });
@@ -227,7 +227,7 @@ fn root_a_node_that_ends_at_once_is_named_at_once() {
     let before = Machine::now(&kaido);
     let up = kaido.start(&["lab", "up", &file_in_labs("paper-path.yaml")]);
     let namespace = kaido.run_folder().join("labs/paper-path/netns/r3");
-    // FRR is still starting, and its routes take a second at least.
+    // FRR is still starting, and its routes take at least a second.
     let taken = until(
         Duration::from_secs(20),
         || take_the_nodes_lock(&namespace),
@@ -301,7 +301,7 @@ fn root_a_lab_goes_down_by_its_file_too() {
     assert_eq!(kaido.json(&["lab", "down", &other])["lab"], "three");
 }
 
-/// A data plane's socket is deeper than the controller's.
+/// A data plane's socket has a longer path than the controller's.
 #[test]
 fn root_a_folder_that_is_too_deep_for_a_data_planes_socket_is_refused() {
     let kaido = kaido();
@@ -318,7 +318,7 @@ fn root_a_folder_that_is_too_deep_for_a_data_planes_socket_is_refused() {
     Said::of(kaido.command(&["lab", "down", "chain"]).env("KAIDO_RUN", &deep)).ok();
 }
 
-/// What JSON cannot hold is said otherwise, and breaks nothing.
+/// Text that JSON cannot represent is replaced.
 #[test]
 fn root_a_file_with_an_odd_name_is_brought_up() {
     let kaido = kaido();

@@ -10,10 +10,10 @@ use crate::topologies::{FRR, addresses, end_x, resolved};
 
 const HOSTS: [&str; 3] = ["h1", "h2", "h3"];
 const ROUTERS: [&str; 3] = ["r1", "r2", "r3"];
-/// OSPF's dead interval several times over.
+/// Several times OSPF's dead interval.
 const RECOVERY: Duration = Duration::from_secs(30);
 
-/// Every host pings every other one; the first packets must arrive.
+/// Pings between all hosts; the first packets must arrive.
 #[track_caller]
 pub(crate) fn assert_full_mesh(lab: &Lab<'_>) {
     let topology = resolved(FRR);
@@ -32,7 +32,7 @@ fn vtysh_json(lab: &Lab<'_>, node: &str, command: &str) -> Value {
     serde_json::from_str(&vtysh(lab, node, command)).unwrap()
 }
 
-/// Whether the routes become what they were.
+/// Asserts that the routes return to `before`.
 fn assert_routes_return(lab: &Lab<'_>, before: &[Vec<String>; 3], after: &str) {
     let now = || ROUTERS.map(|router| lab.routes(router));
     let missing = || {
@@ -72,7 +72,7 @@ fn root_frr_runs_as_the_file_says() {
     for end_x in [end_x(&topology, "r1", "r2"), end_x(&topology, "r1", "r2_2")] {
         assert!(routes.contains(&format!("{end_x}/128")), "{end_x}: {routes}");
     }
-    // One link has a rate, and none of the costs comes from it; the timers are the lab's own.
+    // One link has a rate, which does not affect the costs; the timers are the lab's.
     let ospf = &vtysh_json(&lab, "r1", "show ip ospf interface json")["interfaces"];
     let ospf6 = vtysh_json(&lab, "r1", "show ipv6 ospf6 interface json");
     for interface in ["h1", "r2", "r2_2", "lan0"] {
@@ -84,11 +84,11 @@ fn root_frr_runs_as_the_file_says() {
         assert_eq!(ipv6["timerIntervalsConfigHello"], 1, "{ipv6}");
         let network = if interface == "lan0" { "BROADCAST" } else { "POINTOPOINT" };
         assert_eq!(ipv4["networkType"], network, "{ipv4}");
-        // OSPFv3 says it only where it is not what the device is.
+        // OSPFv3 only reports it if it differs from the device's type.
         let network6 = ipv6["operatingAsType"].as_str().or(ipv6["type"].as_str());
         assert_eq!(network6, Some(network), "{ipv6}");
     }
-    // The lines of the router's own came in beside the lab's, in both families.
+    // The router's own lines are in effect in addition to the lab's, for both families.
     let config = vtysh(&lab, "r1", "show running-config");
     for line in ["ip route 192.0.2.0/24 blackhole", "ipv6 route 2001:db8::/32 blackhole"] {
         assert!(config.contains(line), "{line}: {config}");
@@ -127,15 +127,15 @@ fn root_ospf_goes_around_a_cut_link_and_comes_back() {
     let before = ROUTERS.map(|router| lab.routes(router));
     let [h1, h2] = ["h1", "h2"].map(|host| addresses(&topology, host));
     let goes_over = |router: &str, destination: &str, device: &str| {
-        // For a moment there may be no route at all.
+        // There may temporarily be no route.
         let route = lab.run(router, &["ip", "route", "get", destination]).stdout;
         route.contains(&format!(" dev {device} ")).then_some(())
     };
-    // Both parallel links away, and the LAN is what is left.
+    // Without the parallel links only the LAN remains.
     for link in ["r1-r2", "r1-r2_2"] {
         lab.link(link, &["down"]);
     }
-    // There and back: each router finds its own way, in its own time.
+    // Both directions: each router converges independently.
     for (router, destinations) in [("r1", &h2), ("r2", &h1)] {
         for destination in destinations {
             let routes = || format!("{:#?}", lab.routes(router));
@@ -147,11 +147,11 @@ fn root_ospf_goes_around_a_cut_link_and_comes_back() {
         lab.link(link, &["up"]);
     }
     assert_routes_return(&lab, &before, "the parallel links");
-    // The static routes and the SIDs, End.X among them, are back too: they are in the tables.
+    // The static routes and the SIDs, including End.X, are in the tables again.
     let link = format!("{} ", end_x(&topology, "r1", "r2_2"));
     assert!(lab.routes("r1").iter().any(|route| route.starts_with(&link)), "{link}");
 
-    // The LAN away: r3 is alone.
+    // Without the LAN, r3 is isolated.
     lab.link("lan0", &["down"]);
     let unreachable = ["ping", "-c", "1", "-W", "1", "10.255.0.3"];
     assert_ne!(lab.run("h1", &unreachable).code, Some(0));
@@ -170,7 +170,7 @@ fn root_a_line_that_frr_refuses_is_named_and_nothing_is_left() {
     let said = kaido.run(&["lab", "up", &file]);
     said.failed(2, &["FRR on r1 refuses", "Unknown command", "ip root 192.0.2.0/24 blackhole"]);
     before.assert_restored(&kaido);
-    // Not every wrong line is one that no command begins like.
+    // An invalid line may start like a valid command.
     let wrong = FRR.replace("ip route 192.0.2.0/24", "ip route 192.0.2.0/99");
     let file = kaido.file("lab.yaml", &wrong);
     kaido.run(&["lab", "up", &file]).failed(2, &["FRR on r1 refuses", "192.0.2.0/99"]);

@@ -1,4 +1,4 @@
-//! Labs of other programs, brought up.
+//! Imported labs of other tools.
 
 use testkit::Machine;
 
@@ -23,7 +23,7 @@ fn each_program_is_imported_and_checked() {
         assert!(said.stderr.contains("not carried over"), "{}", said.stderr);
         assert!(said.ok().contains(&format!("lab {lab} is in {out}")));
         assert!(kaido.ok(&["lab", "check", out]).contains(&format!("lab {lab},")));
-        // What may have been edited is not written over.
+        // An existing file, which may have been edited, is not overwritten.
         let again = kaido.run(&["lab", "import", &foreign(name), "-o", out]);
         again.failed(2, &[out, "is there already"]);
     }
@@ -50,7 +50,7 @@ fn root_an_imported_lab_comes_up() {
     let before = Machine::now(&kaido);
     let office = kaido.ok(&["lab", "import", &foreign("office.mn")]);
     let lab = kaido.lab_up(&office);
-    // Behind two switches and two routers; 1% of the packets between these is lost.
+    // Beyond two switches and two routers; 1% of the packets between these are lost.
     let said = lab.exec("h1", "ping -c 3 -W 2 10.0.3.2");
     assert!(said.contains("bytes from"), "{said}");
     lab.down();

@@ -1,4 +1,4 @@
-//! Commands that are killed or interrupted: what they leave, `gc` takes away, and nothing else.
+//! Commands that are killed or interrupted: `gc` removes their remains, and nothing else.
 
 use std::time::{Duration, Instant};
 
@@ -9,19 +9,19 @@ use testkit::{Bystanders, Kaido, Machine, Random, Said, pause, until};
 use crate::topologies::{CHAIN, FRR, frr_ring, with_xdp};
 use crate::{file_in_labs, kaido};
 
-/// How often each of `up` and `down` is killed: 20 times, or `$KAIDO_KILLS`.
+/// Number of times that each of `up` and `down` is killed: 20, or `$KAIDO_KILLS`.
 fn rounds() -> usize {
     std::env::var("KAIDO_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(20)
 }
 
-/// How long a command takes when nobody disturbs it.
+/// Duration of a command that is not interrupted.
 fn duration(kaido: &Kaido, arguments: &[&str]) -> Duration {
     let started = Instant::now();
     kaido.ok(arguments);
     started.elapsed()
 }
 
-/// Runs a command and kills it at a moment that is drawn from its whole run and a bit more.
+/// Runs a command and kills it at a random time within its usual duration, or a bit later.
 fn killed(kaido: &Kaido, arguments: &[&str], usual: Duration, random: &mut Random) {
     let mut child = kaido.start(arguments);
     pause(usual.mul_f64(1.1 * random.fraction()));
@@ -29,7 +29,7 @@ fn killed(kaido: &Kaido, arguments: &[&str], usual: Duration, random: &mut Rando
     child.wait().expect("it is this process's child");
 }
 
-/// `gc`, and `down` of what had come up before the killing, leave nothing.
+/// Removes everything with `gc`, and with `down` for labs that had come up before the kill.
 fn collect(kaido: &Kaido) {
     kaido.json(&["lab", "gc"]);
     for lab in kaido.json(&["lab", "ls"]).as_array().expect("`ls` prints a list") {
@@ -38,7 +38,7 @@ fn collect(kaido: &Kaido) {
     }
 }
 
-/// Kills `up` and `down` of the lab in `file` in turn.
+/// Kills `up` and `down` of the lab in `file` alternately.
 fn kill_rounds(kaido: &Kaido, file: &str, rounds: usize, random: &mut Random) {
     let before = Machine::now(kaido);
     let up_takes = duration(kaido, &["lab", "up", file, "--name", "victim"]);
@@ -72,7 +72,7 @@ fn root_killed_commands_of_an_frr_lab_leave_what_gc_removes() {
     kill_rounds(&kaido, &file, rounds().div_ceil(4), &mut Random::seeded());
 }
 
-/// A data plane keeps its ports at work in a mount of the lab's folder.
+/// A data plane pins its state in a mount in the lab's folder.
 #[test]
 fn root_killed_commands_of_a_lab_with_xdp_leave_what_gc_removes() {
     let kaido = kaido();
@@ -110,7 +110,7 @@ fn root_gc_leaves_labs_at_work_alone() {
     ready.ping("h1", &["10.255.0.4"]);
 }
 
-/// What cannot be removed by hand, since it is mounted, is found nevertheless.
+/// Mounts, which cannot be removed with the folder, are still found.
 #[test]
 fn root_gc_takes_what_is_left_of_a_folder_that_was_removed_by_hand() {
     let kaido = kaido();
@@ -138,8 +138,8 @@ fn root_gc_takes_what_is_left_of_a_folder_that_was_removed_by_hand() {
     before.assert_restored(&kaido);
 }
 
-/// Ctrl-C goes to the whole foreground group, the daemons just being started too; `kill` to the
-/// command alone. Either way it cleans up by itself.
+/// Ctrl-C signals the whole foreground process group, including daemons that are starting; `kill`
+/// signals only the command. It cleans up in both cases.
 #[test]
 fn root_an_interrupted_up_leaves_nothing() {
     let kaido = kaido();

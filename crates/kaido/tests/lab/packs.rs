@@ -1,5 +1,4 @@
-//! The files in `labs/`, and the one that docs/topology.md begins with: what they say of themselves
-//! holds.
+//! The files in `labs/`, and the first file in docs/topology.md: their tests pass.
 
 use std::process::Command;
 

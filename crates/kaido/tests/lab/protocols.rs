@@ -1,4 +1,5 @@
-//! The routing protocols beside OSPF: each brings both families up, and goes around a cut.
+//! Routing protocols other than OSPF: each converges for both families, and reroutes around a link
+//! that is down.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use testkit::{Kaido, Lab, until};
 use crate::kaido;
 use crate::topologies::{addresses, resolved};
 
-/// RIP's update interval several times over.
+/// Several times RIP's update interval.
 const RECOVERY: Duration = Duration::from_secs(30);
 
 /// A triangle of routers with two hosts.
@@ -25,7 +26,7 @@ fn triangle(head: &str, first_link: &str) -> String {
     )
 }
 
-/// The device over which a router sends to an address; for a moment there may be none.
+/// The device over which a router sends to an address; empty if there is temporarily no route.
 fn way(lab: &Lab<'_>, from: &str, to: &str) -> String {
     let route = lab.run(from, &["ip", "route", "get", to]).stdout;
     route.split_once(" dev ").map_or(String::new(), |(_, rest)| {
@@ -41,7 +42,8 @@ fn assert_ways(lab: &Lab<'_>, from: &str, to: &[String], device: &str) {
     }
 }
 
-/// Up, cut, mended: `protocols` are what `ip route` calls those of IPv4 and of IPv6.
+/// Brings a lab up, sets a link down and up again. `protocols`: the names in `ip route` for IPv4
+/// and IPv6.
 fn goes_around(kaido: &Kaido, head: &str, protocols: [&str; 2]) {
     let text = triangle(head, "");
     let topology = resolved(&text);
@@ -58,7 +60,7 @@ fn goes_around(kaido: &Kaido, head: &str, protocols: [&str; 2]) {
     }
     lab.link("r1-r2", &["down"]);
     assert_ways(&lab, "r1", &h2, "r3");
-    // The answer's way: each router finds its own, in its own time.
+    // The reverse path: each router converges independently.
     assert_ways(&lab, "r2", &h1, "r3");
     lab.ping("h1", &h2.each_ref().map(String::as_str));
     lab.link("r1-r2", &["up"]);
@@ -72,7 +74,7 @@ fn root_rip_and_ripng_go_around_a_cut_link() {
 
 #[test]
 fn root_isis_goes_around_a_cut_link() {
-    // The shortest link says how long an LSP may be.
+    // The smallest MTU limits the size of LSPs.
     goes_around(&kaido(), "mtu: 1280\nrouting: [isis]", ["isis", "isis"]);
 }
 
@@ -92,14 +94,15 @@ fn root_each_family_has_a_protocol_of_its_own() {
         assert!(found.contains(protocol), "{found}");
     };
     proto("10.0.2.0/24 ", "proto rip");
-    // The lab's own number: 75.
+    // The lab's own protocol number, 75.
     proto("fd02:0:0:2::/64 ", "proto 75");
-    // Not FRR's own, which it does not show; the rest in the RFC's proportions.
+    // FRR shows these, since they differ from its defaults. They have the RFC's proportions.
     let config = lab.run("r1", &["vtysh", "-c", "show running-config"]).ok();
     assert!(config.contains("timers basic 31 186 124"), "{config}");
 }
 
-/// A cut that no carrier tells of, with timers that would take ten minutes: BFD sees it.
+/// With BFD a failure without carrier loss is detected, though the protocol's timers would need ten
+/// minutes.
 fn bfd_sees(head: &str) {
     let kaido = kaido();
     let text = triangle(head, ": {engine: true}");
@@ -151,10 +154,10 @@ links: [h1-e1, e1-i1, i1-i2, i2-i3, i3-e2, e2-h2]
     let topology = resolved(text);
     let lab = kaido.lab_up(text);
     lab.ping("h1", &addresses(&topology, "h2").each_ref().map(String::as_str));
-    // The fifth router's own system.
+    // The automatic system of the fifth router.
     let bgp = lab.run("e1", &["vtysh", "-c", "show bgp ipv4 unicast 10.0.6.0/24"]).ok();
     assert!(bgp.contains("65002 4200000005"), "{bgp}");
-    // The router in the middle hears of both sides, and of each once.
+    // The router in the middle receives both sides' routes, each once.
     assert_eq!(way(&lab, "i2", "10.0.6.2"), "i3");
     assert_eq!(way(&lab, "i2", "10.0.1.1"), "i1");
 }
@@ -163,7 +166,7 @@ links: [h1-e1, e1-i1, i1-i2, i2-i3, i3-e2, e2-h2]
 fn root_a_daemon_that_is_not_installed_is_named() {
     let kaido = kaido();
     let file = kaido.file("lab.yaml", &triangle("routing: [isis]", ""));
-    // The rest of FRR is there.
+    // The rest of FRR is installed.
     let hide = "folder=/usr/lib/frr; [ -d $folder ] || folder=/usr/libexec/frr
         here=\"${KAIDO_RUN%/*}/frr\"; cp -r $folder \"$here\"; rm \"$here/isisd\"
         mount --bind \"$here\" $folder";

@@ -8,9 +8,9 @@ use testkit::{Kaido, Lab};
 use crate::kaido;
 use crate::topologies::{CHAIN, addresses, resolved};
 
-/// What TCP carries from h1 to h2, at `address`, in payload bits per second.
+/// TCP throughput from h1 to h2, at `address`, in payload bits per second.
 pub(crate) fn tcp(lab: &Lab<'_>, address: &str, seconds: u32) -> f64 {
-    // The server ends after one test.
+    // The server exits after one test.
     let mut server = lab.start("h2", &["iperf3", "-s", "-1", "--forceflush"]);
     wait_until_listening(&mut server);
     let text = lab.exec("h1", &format!("iperf3 -J -t {seconds} -c {address}"));
@@ -26,8 +26,8 @@ fn wait_until_listening(server: &mut Child) {
     assert!(said.len() < 5, "{said:?}");
 }
 
-/// What a link of `layer2` Mbit/s leaves for the payload of full TCP segments: 1,448 of the 1,514
-/// bytes of each frame, and the frames that acknowledge go the other way.
+/// Payload rate of full-sized TCP segments on a link of `layer2` Mbit/s: 1,448 of the 1,514 bytes
+/// of each frame; acknowledgements use the other direction.
 fn payload(layer2: f64) -> f64 {
     layer2 * 1e6 * 1448.0 / 1514.0
 }
@@ -39,7 +39,7 @@ fn assert_within_a_tenth(measured: f64, rate: f64) {
     assert!((0.9..=1.1).contains(&ratio), "{measured} bit/s at {rate} Mbit/s: {ratio:.3}");
 }
 
-/// Everything about a node's links and routes, but not the numbers that count.
+/// A node's links, addresses and routes, without counters.
 fn look(lab: &Lab<'_>, node: &str) -> Vec<String> {
     let mut seen = lab.routes(node);
     for command in ["ip -o link", "ip -o address"] {
@@ -79,7 +79,7 @@ fn root_a_rate_limits_and_changes_alone() {
         }
     }
     assert_within_a_tenth(tcp(&lab, &address, 2), 20.0);
-    // Taken back, and taken back again.
+    // Reset, twice.
     for _ in 0..2 {
         lab.link("r1-r2", &["set", "rate=none"]);
         for node in ["r1", "r2"] {
@@ -106,7 +106,7 @@ fn root_a_link_takes_what_is_built_and_says_what_is_not() {
     set("rate=fast").failed(2, &["rate"]);
     set("rate").failed(2, &["KEY=VALUE"]);
     set("rate=7bit").failed(2, &["at least 8bit", "7bit is less"]);
-    // Where one setting is wrong, none is made.
+    // If one setting is invalid, none is applied.
     let both = kaido.run(&["lab", "link", "r1-r2", "set", "rate=10mbit", "delay=10ms"]);
     both.failed(2, &["a link of the kernel's own"]);
     let one = kaido.run(&["lab", "link", "r1-r2", "set", "rate=10mbit", "--from", "r1"]);

@@ -1,4 +1,4 @@
-//! The whole life of a lab without daemons.
+//! Life cycle of a lab without daemons.
 
 use serde_json::Value;
 use testkit::Machine;
@@ -23,7 +23,7 @@ fn root_every_host_reaches_everything() {
     }
     let far = addresses(&topology, "h2");
     lab.ping("h1", &far.each_ref().map(String::as_str));
-    // What the commands run as is the node: its interfaces, in /sys too, and no others.
+    // Commands run on the node: they see its interfaces, in /sys too, and no others.
     let seen = lab.exec("r1", "ls /sys/class/net");
     assert_eq!(seen.split_whitespace().collect::<Vec<_>>(), ["h1", "lo", "r2", "r6", "sr-local"]);
     assert_eq!(lab.run("r1", &["sh", "-c", "exit 7"]).code, Some(7));
@@ -74,12 +74,12 @@ fn root_two_labs_of_one_file_do_not_see_each_other() {
     let two = kaido.lab_up_file(&file, &["--name", "two"]);
     assert_eq!(kaido.labs(), ["one", "two"]);
     kaido.run(&["lab", "exec", "h1", "--", "true"]).failed(2, &["--lab", "one, two"]);
-    // What is done to the one does not happen to the other.
+    // Changes to one lab do not affect the other.
     one.link("h1-r1", &["down"]);
     let ping = ["ping", "-c", "1", "-W", "1", "10.255.0.4"];
     assert_ne!(one.run("h1", &ping).code, Some(0));
     two.ping("h1", &["10.255.0.4", "fd01::4"]);
-    // Taking one down needs no file, and leaves the other.
+    // Taking a lab down needs no file, and leaves the other.
     std::fs::remove_file(&file).unwrap();
     let unknown = kaido.run(&["lab", "down", "three"]);
     unknown.failed(2, &["there is no lab `three`", "one, two"]);
@@ -112,7 +112,7 @@ fn root_a_cut_link_is_cut_for_both_and_mended_as_it_was() {
         lab.link(link, &["up"]);
         assert_eq!(routes(), before, "{link}");
     }
-    // Two at once: mending the one does not need the other.
+    // With two links down, setting one up does not depend on the other.
     for (link, change) in [("r1-r2", "down"), ("r6-r1", "down"), ("r1-r2", "up")] {
         lab.link(link, &[change]);
     }
@@ -133,7 +133,7 @@ fn root_a_capture_is_of_the_interface_that_was_named() {
     kaido.run(&["lab", "capture", "r1"]).failed(2, &["`r1` names no interface", "r1:r2"]);
     kaido.run(&["lab", "capture", "r9:r2"]).failed(2, &["there is no node `r9`"]);
     let mut capture = kaido.start(&["lab", "capture", "r1:h1", "--", "-c", "1", "-l", "icmp"]);
-    // The first packet may come before tcpdump listens: it is sent until one is caught.
+    // A packet may be sent before tcpdump is ready: repeat until one is captured.
     let caught = || {
         lab.ping("h1", &["10.255.0.1"]);
         capture.try_wait().unwrap()

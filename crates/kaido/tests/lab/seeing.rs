@@ -1,4 +1,4 @@
-//! What users see of a lab's links: counts by cause, and what links do now.
+//! Display of a lab's links: counters by cause, and current options.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use testkit::{Kaido, Lab, until};
 use crate::daemons::end;
 use crate::{direction, kaido};
 
-/// A link of the kernel's own, two emulated ones, and a LAN.
+/// A kernel link, two emulated links, and a LAN.
 const WAN: &str = "\
 name: wan
 seed: 7
@@ -40,7 +40,7 @@ fn root_every_packet_of_a_link_is_accounted_for_from_socket_to_socket() {
     let lab = kaido.lab_up(WAN);
     ping(&lab, "-c 1");
     ping(&lab, "-c 200 -i 0.002");
-    // A connection is filtered.
+    // The filter drops a TCP connection.
     let connect = ["bash", "-c", "timeout 1 bash -c '</dev/tcp/10.0.3.2/80'"];
     lab.run("h1", &connect);
     let account = |all: &Value| -> Option<()> {
@@ -60,7 +60,7 @@ fn root_every_packet_of_a_link_is_accounted_for_from_socket_to_socket() {
         assert_eq!(number(lost), 0, "{one}");
     }
     assert_eq!(number(&one["exit"]["refused"]), 0, "{one}");
-    // What the LAN sends to a member goes out where the member's packets come in.
+    // Packets that the LAN sends to a member leave through that member's own port.
     assert!(number(&direction(&all, "lan0", "h2")["exit"]["sent"]) > 100, "{all}");
     let said = kaido.ok(&["lab", "links"]);
     assert!(said.contains("loss ") && said.contains("filtered "), "{said}");
@@ -80,23 +80,23 @@ fn root_what_links_do_is_measured_beside_what_they_were_told() {
     let one = direction(&all, "r1-r2", "r1");
     let part = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{all}"));
     assert_eq!((number(&one["delay_ns"]), number(&one["rate_bps"])), (20_000_000, 10_000_000));
-    // Without the engine's lateness: what the link itself has done, with 0.8 ms for sending.
+    // Measured on the link itself, without the engine's lateness; transmission takes 0.8 ms.
     let delay = part(&one["delay_measured_ns"]);
     assert!((20_000_000.0..60_000_000.0).contains(&delay), "{one}");
     assert!(part(&one["late_mean_ns"]) > 0.0 && number(&one["late_max_ns"]) > 0, "{one}");
     assert_eq!((part(&one["loss"]), &one["emulated"]), (0.1, &Value::Bool(true)));
     assert!((0.01..0.3).contains(&part(&one["loss_measured"])), "{one}");
-    // At most 200 a second, and some of a busy machine's.
+    // At most 200 a second, and slightly more on a busy machine.
     assert!((10.0..300.0).contains(&part(&one["packets_per_s"])), "{one}");
     assert!((80_000.0..3_000_000.0).contains(&part(&one["rate_measured_bps"])), "{one}");
     assert!(number(&one["dropped"]["loss"]) > 0, "{one}");
-    // The kernel counts less.
+    // The kernel has fewer counters.
     let own = direction(&all, "h1-r1", "h1");
     assert_eq!((&own["delay_ns"], &own["emulated"]), (&Value::Null, &Value::Bool(false)));
     assert_eq!(number(&own["rate_bps"]), 50_000_000, "{own}");
     assert!(part(&own["packets_per_s"]) > 10.0, "{own}");
     assert_eq!(all.as_array().unwrap().len(), 7, "two links and a LAN of three: {all}");
-    // Nobody is at a terminal: once.
+    // Without a terminal it prints once.
     assert!(said.starts_with("LINK   FROM  DELAY"), "{said}");
     assert_eq!(said.lines().count(), 8, "{said}");
 
@@ -111,8 +111,8 @@ fn root_what_links_do_is_measured_beside_what_they_were_told() {
     lab.down();
 }
 
-/// Runs it on a terminal of this size, types keys once it shows these words, and waits for its end. Returns
-/// how it ended, and what the terminal was told.
+/// Runs `lab top` on a terminal of this size, types keys once it shows these words, and waits for
+/// its exit. Returns its exit code and output.
 fn on_terminal(kaido: &Kaido, size: &str, words: &str, keys: &[u8]) -> (Option<i32>, String) {
     let program = env!("CARGO_BIN_EXE_kaido");
     let command = format!("stty {size}; exec {program} lab top --interval 0.2");
@@ -154,7 +154,7 @@ fn root_on_a_terminal_it_ends_when_it_is_told_and_gives_the_terminal_back() {
     lab.down();
 }
 
-/// What Prometheus gets.
+/// Fetches the metrics as Prometheus does.
 fn scrape(address: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
@@ -196,7 +196,7 @@ fn root_prometheus_gets_what_links_have_counted() {
     assert_eq!(value(&answer, "link_configured_rate_bits_per_second", own), 5e7);
     assert_eq!(value(&answer, "emulator_up", ""), 1.0);
 
-    // An address that is taken; and an emulator that is gone is seen.
+    // An address in use is rejected, and the exit of the emulator is visible.
     kaido
         .run(&["lab", "metrics", "--listen", address])
         .failed(1, &[&format!("cannot listen on {address} for Prometheus")]);
@@ -206,7 +206,7 @@ fn root_prometheus_gets_what_links_have_counted() {
     let answer = scrape(address);
     assert!(value(&answer, "link_packets_total", own) > 50.0);
     assert_eq!(value(&answer, "up", ""), 1.0);
-    // It goes on without the lab.
+    // It continues without the lab.
     lab.down();
     let answer = scrape(address);
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");

@@ -1,4 +1,4 @@
-//! SRv6 through the lab's own SIDs, steered by hand at a host.
+//! SRv6 through the lab's own SIDs, with manual steering at a host.
 
 use model::Sid;
 use model::topology::Topology;
@@ -7,7 +7,7 @@ use testkit::Lab;
 use crate::kaido;
 use crate::topologies::{CHAIN, addresses, decapsulating, end_x, resolved, sid, with_xdp};
 
-/// Sends what h1 has for h2 over a segment list that ends at r3, for both families.
+/// Steers h1's packets for h2 into a segment list that ends at r3, for both families.
 pub(crate) fn steer(lab: &Lab<'_>, topology: &Topology, over: &[Sid]) {
     let lists = decapsulating(topology, "r3");
     for ((family, address), last) in ["-4", "-6"].iter().zip(addresses(topology, "h2")).zip(lists) {
@@ -18,7 +18,7 @@ pub(crate) fn steer(lab: &Lab<'_>, topology: &Topology, over: &[Sid]) {
     }
 }
 
-/// End at r1, the adjacency r1 -> r2 or r2 -> r3, decapsulation at r3.
+/// Paths over End at r1, the adjacency r1 -> r2 or r2 -> r3, and decapsulation at r3.
 pub(crate) fn paths(topology: &Topology) -> [Vec<Sid>; 4] {
     let end = |node| sid(topology, node, model::function::END);
     [
@@ -37,7 +37,7 @@ fn counter(lab: &Lab<'_>, node: &str, name: &str) -> u64 {
     value.unwrap_or_else(|| panic!("no {name}: {text}"))
 }
 
-/// How many packets a SID of a node has processed.
+/// Number of packets that a node has received on an interface.
 fn packets(lab: &Lab<'_>, node: &str, interface: &str) -> u64 {
     let file = format!("cat /sys/class/net/{interface}/statistics/rx_packets");
     lab.exec(node, &file).trim().parse().unwrap()
@@ -58,7 +58,8 @@ fn root_hosts_reach_each_other_over_every_kind_of_sid() {
             assert!(packets(&lab, "r3", "r2") >= before + 2, "{path:?}");
             assert!(counter(&lab, "h2", "IpInReceives") > delivered, "{path:?}");
         }
-        // They do go as SRv6: a SID that nobody has ends at the locator's owner.
+        // They are indeed sent with SRv6: a packet for a SID that does not exist is dropped by the
+        // locator's owner.
         let locator = topology.node("r2").unwrap().locator.unwrap();
         steer(&lab, &topology, &[locator.sid(0x7777)]);
         for address in &far {
@@ -68,8 +69,8 @@ fn root_hosts_reach_each_other_over_every_kind_of_sid() {
     }
 }
 
-/// At 1,500 bytes of device MTU every datagram of 1,400 bytes that a host encapsulated was lost
-/// to fragmentation behind the SRH.
+/// With a device MTU of 1,500 bytes, every encapsulated datagram of 1,400 bytes from a host was
+/// lost, because it was fragmented after the SRH.
 #[test]
 fn root_a_full_packet_is_never_fragmented() {
     for text in [CHAIN, &with_xdp(CHAIN)] {
@@ -96,9 +97,9 @@ fn root_a_full_packet_is_never_fragmented() {
     }
 }
 
-/// Super-frames that are cut wrongly behind their encapsulation take TCP down to 0.45 Mbit/s, and
-/// cutting them at the host takes it to a seventh. One run with SRv6 is compared with one without,
-/// right after it, on links that nothing limits.
+/// Incorrect segmentation of encapsulated super-frames reduces TCP to 0.45 Mbit/s, and segmentation
+/// at the host reduces it to a seventh. Each run with SRv6 is compared with a subsequent run
+/// without, on unlimited links.
 #[test]
 fn root_tcp_over_srv6_is_not_crippled_by_segmentation() {
     let kaido = kaido();
@@ -107,7 +108,7 @@ fn root_tcp_over_srv6_is_not_crippled_by_segmentation() {
     let far = addresses(&topology, "h2");
     let path = &paths(&topology)[1];
     for (family, address) in ["-4", "-6"].iter().zip(&far) {
-        // Other tests run at the same time: what counts is the best of a few pairs.
+        // Other tests run concurrently: use the best of a few pairs.
         let mut ratios = Vec::new();
         while ratios.iter().all(|ratio| *ratio <= 0.5) {
             assert!(ratios.len() < 4, "{address}: SRv6 reaches {ratios:?} of plain routing");

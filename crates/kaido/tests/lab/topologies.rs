@@ -1,12 +1,12 @@
-//! The networks of these tests, beside those in `labs/`.
+//! The networks of these tests, besides those in `labs/`.
 
 use std::fmt::Write;
 
 use model::topology::{Topology, parse};
 use model::{Sid, function};
 
-/// FRR with all that a small lab can have: parallel links, a LAN of three, other costs, a rate
-/// that must not become a cost, and lines of a router's own.
+/// FRR with all features of a small lab: parallel links, a LAN of three, different costs, a rate
+/// that must not affect costs, and a router with its own lines.
 ///
 /// ```text
 ///   h1 -- r1 ==== r2 -- h2
@@ -51,7 +51,7 @@ pub(crate) fn with_xdp(text: &str) -> String {
     text.replace("\nnodes:\n", "\ndataplane: xdp\nnodes:\n")
 }
 
-/// A ring of FRR routers, large enough to be still at work when it is interrupted.
+/// A ring of FRR routers, large enough to be interrupted while it comes up.
 pub(crate) fn frr_ring(routers: usize, ospf: &str) -> String {
     let mut text = String::from("name: many\nrouting: [ospf, ospf6]\n");
     // Writing to a string cannot fail.
@@ -66,7 +66,7 @@ pub(crate) fn frr_ring(routers: usize, ospf: &str) -> String {
     text
 }
 
-/// What the lab makes of a topology's text: the same every time.
+/// The resolved topology of a text, which is deterministic.
 pub(crate) fn resolved(text: &str) -> Topology {
     parse("lab.yaml", text).expect("the test's topology is right")
 }
@@ -89,7 +89,7 @@ pub(crate) fn addresses(topology: &Topology, node: &str) -> [String; 2] {
     [interface.ipv4.addr().to_string(), interface.ipv6.addr().to_string()]
 }
 
-/// The SIDs that decapsulate at a node: for IPv4 and for IPv6 inside.
+/// The SIDs that decapsulate inner IPv4 and IPv6 packets at a node.
 pub(crate) fn decapsulating(topology: &Topology, node: &str) -> [Sid; 2] {
     [sid(topology, node, function::END_DX4), sid(topology, node, function::END_DT6)]
 }

@@ -5,7 +5,7 @@ use crate::{direction, kaido, soon};
 const LINE: &str =
     "name: line\nrouting: [static]\nnodes: {h: {}, x: {router: virtual}}\nlinks: [h-x]\n";
 
-/// More than any machine can carry: a million packets a second, many times.
+/// Many times a million packets a second, more than any machine can forward.
 #[test]
 fn root_a_lab_with_too_much_cross_traffic_still_does_what_it_is_told() {
     let kaido = kaido();
@@ -25,7 +25,7 @@ fn root_a_lab_with_too_much_cross_traffic_still_does_what_it_is_told() {
     let metrics = kaido.ok(&["lab", "metrics"]);
     assert!(metrics.contains("cause=\"overdue\""), "{metrics}");
     assert!(traffic(&["--stop"]).contains("cross traffic has ended"));
-    // Nothing of it comes any more.
+    // The counters no longer change.
     let before = cross();
     assert_eq!(before, cross());
     assert!(traffic(&["--stop"]).contains("carries no cross traffic"));

@@ -1,4 +1,4 @@
-//! `kaido lab test`: what a file's `tests:` say of a lab.
+//! `kaido lab test`: a file's `tests:` in a lab.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use testkit::{Machine, until};
 
 use crate::kaido;
 
-/// Two hosts behind two routers with a second way between them.
+/// Two hosts on two routers with two paths between them.
 const LAB: &str = "\
 name: tested
 nodes: {h1: {}, h2: {}, r1: {router: linux}, r2: {router: linux}, r3: {router: linux}}
@@ -19,7 +19,7 @@ links:
 tests:
 ";
 
-/// What holds in it: 40 ms there and back.
+/// Tests that pass in it; the round-trip time is 40 ms.
 const GOOD: [&str; 8] = [
     "{from: h1, ping: h2}",
     "{from: h1, ping: h2, family: ipv6, rtt: 40ms..80ms}",
@@ -98,7 +98,7 @@ fn root_a_lab_that_is_up_stays_and_says_how_long_convergence_took() {
     let file = kaido.file("lab.yaml", &routed(&[test]));
     let result = kaido.json(&["lab", "test", &file]);
     let after = result["tests"][0]["after"].as_f64().unwrap();
-    // OSPF gives up a silent neighbour between three and four seconds after it was heard last.
+    // OSPF declares a silent neighbour dead three to four seconds after its last hello.
     assert!((1.0..30.0).contains(&after), "{result}");
     assert_eq!(kaido.labs(), ["tested"]);
     lab.link("r1-r3", &["down"]);
@@ -110,7 +110,7 @@ fn root_a_lab_that_is_up_stays_and_says_how_long_convergence_took() {
     said.failed(2, &["tested is up with another network", "kaido lab down tested"]);
 }
 
-/// A killed test has nobody who takes its lab down.
+/// A test that was killed cannot take its lab down.
 #[test]
 fn root_gc_takes_the_lab_of_a_killed_test_and_not_that_of_a_living_one() {
     let kaido = kaido();
@@ -135,7 +135,8 @@ fn root_gc_takes_the_lab_of_a_killed_test_and_not_that_of_a_living_one() {
     before.assert_restored(&kaido);
 }
 
-/// Results are never lost with the report, nor is the last report with a run that has none.
+/// Results are not lost if the report cannot be written, and a run without results keeps the
+/// previous report.
 #[test]
 fn root_a_report_takes_the_place_of_the_last_one_when_it_is_whole() {
     let kaido = kaido();

@@ -1,11 +1,11 @@
-//! Routers without a namespace, between hosts that have one.
+//! Routers without a namespace, between hosts with one.
 
 use testkit::{Machine, Said};
 
 use crate::{direction, kaido, soon};
 
-/// Two hosts, and so many virtual routers between them; behind the last one a LAN, on which a router of
-/// the kernel's is as well.
+/// Two hosts with `routers` virtual routers between them. The last one is connected to a LAN, which
+/// also has a kernel router.
 fn chain(routers: usize) -> String {
     let mut text = "name: chain\nnodes:\n  a: {}\n  b: {}\n  s: {router: linux}\n".to_owned();
     for n in 1..=routers {
@@ -37,7 +37,7 @@ fn root_traceroute_through_60_virtual_routers_reads_as_it_should() {
         let words = format!("From {router} icmp_seq=1 Time exceeded: Hop limit");
         assert!(said.stdout.contains(&words), "{said}");
     }
-    // Nobody has the address, and no route leads to the other.
+    // The first address does not exist; there is no route to the second.
     let unreachable = |to: &str| lab.run("a", &["ping", "-n", "-c", "1", "-W", "5", to]).stdout;
     assert!(unreachable("10.0.61.9").contains("Destination Host Unreachable"));
     assert!(unreachable("192.0.2.1").contains("Destination Net Unreachable"));
@@ -61,7 +61,7 @@ fn root_a_link_of_virtual_routers_is_cut_and_mended() {
     lab.down();
 }
 
-/// Nothing that stops on the way is lost without a word.
+/// Every packet that is dropped on the path is counted.
 #[test]
 fn root_what_virtual_routers_and_switches_stop_is_counted() {
     let kaido = kaido();

@@ -20,17 +20,17 @@ use crate::topologies::{CHAIN, FRR, addresses, resolved, with_xdp};
 const ROUTERS: [&str; 3] = ["r1", "r2", "r3"];
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The lab as its library sees it.
+/// The lab, opened with the library.
 fn open(kaido: &Kaido, lab: &Lab<'_>) -> lab::Lab {
     lab::Labs::at(kaido.run_folder()).open(lab.name()).unwrap()
 }
 
-/// What `kaido dataplane show` says of a node.
+/// Output of `kaido dataplane show` for a node.
 fn show(kaido: &Kaido, node: &str) -> serde_json::Value {
     kaido.json(&["dataplane", "show", "--node", node])
 }
 
-/// How many packets the SIDs of a node have had in XDP.
+/// Number of packets that a node's SIDs have processed in XDP.
 fn packets(kaido: &Kaido, node: &str) -> u64 {
     let shown = show(kaido, node);
     let sids = shown["sids"].as_array().unwrap().clone();
@@ -43,7 +43,7 @@ fn has_xdp(lab: &Lab<'_>, node: &str, interface: &str) -> bool {
     shown.contains(" xdp ")
 }
 
-/// The process of a node's data plane.
+/// PID of a node's data plane.
 fn daemon(folder: &Path, node: &str) -> Option<Pid> {
     let state = folder.join("nodes").join(node).join("dataplane");
     let state = state.as_os_str().as_encoded_bytes().to_owned();
@@ -72,7 +72,7 @@ fn root_every_router_forwards_in_xdp_and_says_so() {
     }
     assert!(!has_xdp(&lab, "h1", "r1"));
     let far = addresses(&topology, "h2");
-    // The first packets find the neighbours, with the kernel's help.
+    // The first packets resolve the neighbours, with the kernel's help.
     steer(&lab, &topology, &paths(&topology)[1]);
     lab.ping("h1", &far.each_ref().map(String::as_str));
     let counted = ROUTERS.map(|router| packets(&kaido, router));
@@ -95,11 +95,11 @@ fn root_every_router_forwards_in_xdp_and_says_so() {
     before.assert_restored(&kaido);
 }
 
-/// Numbered datagrams from h1 to an address of h2, `mbit` Mbit/s of them.
+/// Sends numbered datagrams from h1 to an address of h2, at `mbit` Mbit/s.
 fn datagrams(open: &lab::Lab, to: &str, mbit: f64) -> Datagrams {
     let to: SocketAddr = format!("{to}:7000").parse().unwrap();
     let receiving = open.namespace("h2").unwrap().run(|| UdpSocket::bind(to).unwrap()).unwrap();
-    // Where the socket's queue is too short, the loss would be the test's own.
+    // A short receive queue would cause losses in the test itself.
     nix::sys::socket::setsockopt(&receiving, sockopt::RcvBufForce, &(32 << 20)).unwrap();
     let connect = || {
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
@@ -110,7 +110,7 @@ fn datagrams(open: &lab::Lab, to: &str, mbit: f64) -> Datagrams {
     Datagrams::start(sending, receiving, 1000, mbit)
 }
 
-/// What XDP sends does not pass a port's queue by itself.
+/// Without an exit, XDP bypasses a port's queue.
 #[test]
 fn root_rates_and_drops_are_as_with_the_kernel() {
     let kaido = kaido();
@@ -136,15 +136,16 @@ fn root_rates_and_drops_are_as_with_the_kernel() {
     assert_eq!(after.1 - before.1, count.sent, "all of them in XDP");
     let (dropped, passed) =
         (after.0.drops - before.0.drops, after.0.tx_packets - before.0.tx_packets);
-    // On a busy machine a veth's ring of 256 frames overflows now and then.
+    // On a busy machine a veth's ring of 256 frames sometimes overflows.
     let elsewhere = count.sent - count.received - dropped;
     assert!(elsewhere * 50 <= count.sent, "{elsewhere} of {count:?} are lost elsewhere");
     assert!(passed >= count.received && passed <= count.sent - dropped + 20, "{passed}: {count:?}");
-    // Outer headers of 96 bytes and 42 of its own: 70 Mbit/s of datagrams are 76 Mbit/s here.
+    // 96 bytes of outer headers and 42 of the datagram's own: 70 Mbit/s of datagrams are 76 Mbit/s
+    // here.
     let lost = dropped as f64 / count.sent as f64;
     assert!((0.2..0.5).contains(&lost), "{lost}: {count:?}");
 
-    // 1,448 of 1,514 bytes and of 96 more.
+    // 1,448 of 1,514 bytes plus 96.
     let expected = |rate: f64| rate * 1e6 * 1448.0 / 1610.0;
     let reached = tcp(&lab, &sink, 2) / expected(50.0);
     assert!((0.9..=1.1).contains(&reached), "{reached}");
@@ -154,7 +155,7 @@ fn root_rates_and_drops_are_as_with_the_kernel() {
     assert!((0.9..=1.1).contains(&reached), "{reached}");
 }
 
-/// Sends `bytes` from h1 to h2, which must have each of them.
+/// Sends `bytes` from h1 to h2, which verifies each of them.
 fn transfer(open: &lab::Lab, to: &str, bytes: usize) {
     let to: SocketAddr = format!("{to}:7001").parse().or(format!("[{to}]:7001").parse()).unwrap();
     let byte = |at: usize| (at.wrapping_mul(2_654_435_761) >> 13) as u8;
@@ -177,9 +178,10 @@ fn transfer(open: &lab::Lab, to: &str, bytes: usize) {
     });
 }
 
-/// A veth with XDP takes no super-frames, so that hosts cut them up: what is cut up wrongly takes TCP
-/// down to a few Mbit/s. Compared is the kernel, packet by packet as well; with super-frames it is
-/// three or four times as fast. In turn, on links that nothing limits and on fast ones.
+/// A veth with XDP accepts no super-frames, so hosts segment them; incorrect segmentation reduces
+/// TCP to a few Mbit/s. The comparison is with the kernel, which also processes single packets
+/// here; with super-frames it is three or four times as fast. The runs alternate, on unlimited and
+/// on fast links.
 #[test]
 fn root_tcp_through_xdp_routers_keeps_every_byte_and_its_speed() {
     let fast = CHAIN.replace("r1-r2, r2-r3", "r1-r2: {rate: 5gbit}, r2-r3: {rate: 5gbit}");
@@ -197,7 +199,7 @@ fn root_tcp_through_xdp_routers_keeps_every_byte_and_its_speed() {
         for address in addresses(&topology, "h2") {
             xdp.ping("h1", &[&address]);
             transfer(&open(&kaido, &xdp), &address, 32 << 20);
-            // Other tests run at the same time: what counts is the best of a few pairs.
+            // Other tests run concurrently: use the best of a few pairs.
             let mut ratios = Vec::new();
             while ratios.iter().all(|ratio| *ratio <= 0.25) {
                 assert!(ratios.len() < 4, "{address}: XDP reaches {ratios:?} of the kernel's");
@@ -209,7 +211,7 @@ fn root_tcp_through_xdp_routers_keeps_every_byte_and_its_speed() {
     }
 }
 
-/// Every byte through kernel routers and XDP routers behind each other.
+/// Every byte passes a sequence of kernel routers and XDP routers.
 #[test]
 fn root_kernel_and_xdp_routers_go_together() {
     for xdp in [&["r1", "r3"][..], &["r2"]] {
@@ -231,7 +233,7 @@ fn root_kernel_and_xdp_routers_go_together() {
                 transfer(&open, &address, 1 << 20);
             }
         }
-        // A router as headend, H.Encaps.Red: what comes back from h2 it takes back over SIDs.
+        // A router as headend with H.Encaps.Red: it sends replies from h2 over SIDs.
         let back = addresses(&topology, "h1");
         let ends = crate::topologies::decapsulating(&topology, "r1");
         let over = crate::topologies::sid(&topology, "r2", model::function::END);
@@ -295,7 +297,7 @@ fn root_a_data_plane_that_is_killed_keeps_forwarding_and_starts_again() {
     let count = datagrams.finish();
     assert!(count.sent > 100, "{count:?}");
     count.assert_whole("all the time");
-    // What a user gives it is taken, and what it had is there again after a restart.
+    // It applies a user's file, and restores its configuration after a restart.
     let file = kaido.file("dataplane.yaml", "ports: {r1: {}, r3: {}}\nlimits: {sids: 8192}\n");
     kaido.ok(&["dataplane", "apply", "--node", "r2", &file]);
     kaido.ok(&["dataplane", "detach", "--node", "r2"]);
@@ -303,7 +305,7 @@ fn root_a_data_plane_that_is_killed_keeps_forwarding_and_starts_again() {
     lab.ping("h1", &[&sink]);
     kaido.run(&["lab", "start", "h1"]).failed(2, &["no controller"]);
 
-    // Without ports it leaves nothing when it ends, and begins with nothing.
+    // Without ports it leaves no state when it exits, and starts without any.
     kill(daemon(&folder, "r2").unwrap(), Signal::SIGTERM).unwrap();
     let state = folder.join("nodes/r2/dataplane");
     let empty = || (fs::read_dir(&state).unwrap().count() == 0).then_some(());
@@ -341,7 +343,7 @@ fn root_a_link_that_is_cut_and_mended_is_sent_over_again() {
     assert_eq!(now, before.map(|packets| packets + 2), "in XDP as before");
 }
 
-/// Frames that are longer than a page.
+/// Frames larger than a page.
 #[test]
 fn root_the_largest_mtu_passes_xdp() {
     let kaido = kaido();

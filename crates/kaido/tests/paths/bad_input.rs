@@ -1,4 +1,4 @@
-//! What users and nodes may get wrong: said, and nothing changed.
+//! Errors of users and nodes: they are reported, and change nothing.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use testkit::{Said, pause, until};
 use crate::network::{Network, PATIENCE, kaido};
 use crate::topologies::{BRANCHES, SHORT};
 
-/// Everything that an addition could change.
+/// All state that an addition could change.
 fn look(network: &Network<'_>) -> (serde_json::Value, [Vec<String>; 2], Vec<u64>) {
     let names = network.kaido.json(&["app", "ls"]);
     let names = names.as_array().unwrap().iter().map(|app| app["name"].clone()).collect();
@@ -42,7 +42,7 @@ fn root_applications_come_are_shown_and_go() {
         targets.any(|target| target.to_string_lossy().starts_with("socket:")).then_some(())
     };
     until(PATIENCE, connected, || "no connection".into());
-    // Nobody says when the controller has heard of it.
+    // There is no event for the controller's receipt of it.
     pause(Duration::from_millis(500));
     let added = kaido.json(&add);
     assert_eq!((&added["path"], &added["state"]), (&dry["path"], &json!("admitted")));
@@ -139,7 +139,7 @@ fn root_without_a_controller_commands_say_so() {
         let said = kaido.run(&[command, &["--controller", socket]].concat());
         said.failed(1, &["no controller answers on", socket, "is it running?"]);
     }
-    // A socket that nobody listens on any more.
+    // A socket without a listener.
     drop(serve::listen(std::path::Path::new(socket)).unwrap());
     kaido.run(&["app", "ls", "--controller", socket]).failed(1, &["no controller answers on"]);
 }
@@ -167,7 +167,7 @@ fn root_a_node_names_the_interface_that_it_has_not() {
     let mut config: serde_json::Value = serde_json::from_str(&text).unwrap();
     config["announcement"]["interfaces"][0]["name"] = json!("eth77");
     let file = kaido.file("node.json", &config.to_string());
-    // A network namespace has one node.
+    // A network namespace can have only one node.
     network
         .run("r3", &[env!("CARGO_BIN_EXE_kaido"), "node", "--config", &file])
         .failed(1, &["runs in this network namespace already"]);

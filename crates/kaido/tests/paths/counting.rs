@@ -1,4 +1,4 @@
-//! What a host counts of an application is what its routers carry.
+//! A host's count of an application's packets equals that of its routers.
 
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
@@ -13,7 +13,7 @@ fn root_the_meter_and_a_routers_counters_agree_on_tcp_with_gso() {
     agree(BRANCHES, ["r1", "r2"]);
 }
 
-/// r4 is the first router on the way whose SID the packets have.
+/// r4 is the first router on the path with a SID in the segment list.
 #[test]
 fn root_the_meter_and_the_counters_of_a_router_with_xdp_agree() {
     agree(&with_xdp(BRANCHES), ["r4", "r5"]);
@@ -30,7 +30,7 @@ fn agree(text: &str, [router, next]: [&str; 2]) {
     let lines = BufReader::new(server.stdout.take().unwrap()).lines();
     assert!(lines.map_while(Result::ok).any(|line| line.contains("Server listening")));
     let sink = network.ipv4("h2").to_string();
-    // Less than the branch carries: no packet is counted that is dropped later.
+    // Below the branch's rate, so that no packet is dropped after it was counted.
     let mut client =
         network.start("h3", &["iperf3", "-c", &sink, "-t", "8", "-b", "30M", "-l", "64K"]);
     let carried = || network.interface(router, next)["rate_bps"].as_u64().unwrap();
@@ -47,7 +47,7 @@ fn agree(text: &str, [router, next]: [&str; 2]) {
         (0.95..=1.05).contains(&ratio),
         "{counted} at the host, {seen} at {router}: {ratio:.3}"
     );
-    // What the routers see of a packet has the header of SRv6, and the host counts it too.
+    // The size of a packet includes the SRv6 headers, on the routers and in the host's count.
     assert!(counted / 30 > 29_000_000, "{counted}");
     client.kill().unwrap();
     client.wait().unwrap();

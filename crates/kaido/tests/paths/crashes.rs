@@ -9,11 +9,11 @@ use crate::monitor::Monitor;
 use crate::network::{Network, PATIENCE, kaido};
 use crate::topologies::{BRANCHES, LONG, with_xdp};
 
-/// A machine that is busy with other things may take this many times as long as it should.
+/// Factor by which a busy machine may exceed time limits.
 const SLACK: u32 = 3;
 
-/// The network with its application on the long branch, steered. The load that drove it there goes
-/// on: without it the way back would be the right one some time.
+/// Steers the network's application into the long branch. The load that caused the move continues:
+/// without it, moving back would eventually be right.
 fn steered(network: &Network<'_>) -> testkit::Datagrams {
     network.find_neighbours();
     let load = network.send("h1", network.ipv4("h2").into(), 6000, 22.0);
@@ -53,7 +53,7 @@ fn loses_and_moves_nothing(text: &str) {
     let after = started.elapsed();
     println!("the controller had resumed after {after:?}");
     assert!(after < SLACK * Duration::from_secs(2), "{after:?}");
-    // Long enough for a decision on what is measured now.
+    // Enough time for a decision on current measurements.
     pause(Duration::from_secs(2));
 
     let now = network.show("bulk");
@@ -72,8 +72,8 @@ fn loses_and_moves_nothing(text: &str) {
 #[test]
 fn root_a_controller_that_is_killed_keeps_an_application_on_the_igps_path() {
     let kaido = kaido();
-    // The application itself fills more than half of the link: taken for somebody else's, its
-    // packets would drive it away.
+    // The application itself fills more than half of the link: if the controller counted its
+    // packets as background traffic, it would move.
     let network = Network::up(&kaido, &BRANCHES.replace("demand: 10mbit", "demand: 15mbit"));
     let bulk = network.send("h3", network.ipv4("h2").into(), 5201, 14.0);
     let rate = |app: &serde_json::Value| app["rate_bps"].as_u64().unwrap();
@@ -104,12 +104,12 @@ fn root_a_dead_node_leaves_the_graph_and_comes_back() {
     assert!(marked < SLACK * Duration::from_secs(3));
     let said = kaido.ok(&["lab", "ls"]);
     assert!(said.contains("the agent of r4 has ended"), "{said}");
-    // By another name of the same folder, no other agent is taken for dead.
+    // If the folder is accessed by another path, other agents are not reported.
     let other = kaido.folder().join("other");
     std::os::unix::fs::symlink(kaido.run_folder(), &other).unwrap();
     let said = Said::of(kaido.command(&["lab", "ls"]).env("KAIDO_RUN", &other)).ok();
     assert_eq!(said.matches("has ended").count(), 1, "{said}");
-    // The other path is too narrow, but it is there.
+    // The other path is too narrow, but exists.
     let (_, app) = network.until_path("bulk", PATIENCE, &crate::topologies::SHORT);
     assert_eq!(app["state"], "degraded");
     assert!(app["limit"]["interface"].as_str().unwrap().starts_with('r'), "{app}");
@@ -117,7 +117,7 @@ fn root_a_dead_node_leaves_the_graph_and_comes_back() {
 
     network.start_daemon("r4");
     network.wait_until_complete();
-    // The demand is covered again over there: a violation, so it goes back at once, and stays.
+    // The demand is covered there again: this is a violation, so it moves back at once, and stays.
     let (_, app) = network.until_path("bulk", PATIENCE, &LONG);
     assert_eq!((&app["state"], app["moves"].as_u64()), (&json!("admitted"), Some(moves + 1)));
     pause(Duration::from_secs(3));

@@ -1,4 +1,4 @@
-//! The controller's files and sockets, and peers that speak another version.
+//! The controller's files and sockets, and peers with a different protocol version.
 
 use std::io::Read;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use crate::monitor::Monitor;
 use crate::network::{Network, PATIENCE, kaido};
 use crate::topologies::{BRANCHES, LONG};
 
-/// A controller's configuration, with its socket and its store.
+/// Writes a controller's configuration with its socket and its store.
 fn config(kaido: &Kaido, name: &str, socket: &str) -> String {
     let store = kaido.folder().join(format!("{name}.store"));
     let config = json!({ "socket": socket, "store": store });
@@ -61,7 +61,7 @@ fn root_a_damaged_store_is_set_aside_and_rebuilt_from_the_nodes() {
     let log = network.log("controller");
     assert!(log.contains("the store was damaged: it is set aside as"), "{log}");
 
-    // What was taken from the nodes is in the new store.
+    // The new store contains the data recovered from the nodes.
     network.kill("controller");
     network.start_daemon("controller");
     network.wait_until_complete();
@@ -169,7 +169,7 @@ fn root_of_many_starts_at_once_one_starts_the_daemon() {
 fn root_a_watch_ends_with_its_reader() {
     let kaido = kaido();
     let _network = Network::up(&kaido, BRANCHES);
-    // The one has much to say, the other nothing.
+    // The first one prints much, the second one nothing.
     for watch in [&["network", "--watch"][..], &["app", "watch"]] {
         let mut watching = kaido.start(watch);
         let mut output = watching.stdout.take().unwrap();
@@ -218,7 +218,7 @@ fn root_a_node_that_is_refused_ends_and_says_why() {
     let mut config: serde_json::Value = serde_json::from_str(&text).unwrap();
     config["controller"] = json!(socket);
     let file = kaido.file("node.json", &config.to_string());
-    // A network namespace has one node.
+    // A network namespace can have only one node.
     network
         .run("r3", &[env!("CARGO_BIN_EXE_kaido"), "node", "--config", &file])
         .failed(1, &["runs in this network namespace already"]);
@@ -261,13 +261,13 @@ fn root_hundreds_of_applications_at_one_host_are_steered_and_the_rest_says_why_n
     };
     let apps = || kaido.json(&["app", "ls"]).as_array().unwrap().clone();
 
-    // The short branch carries half of them.
+    // The short branch has capacity for half of them.
     add("a", 200, "h2");
     let steered = || {
         let apps = apps();
         let long = apps.iter().filter(|app| app["path"] == json!(LONG)).count();
         let rules = network.steering("h3").len();
-        // IPv4 and IPv6, a rule and a route each.
+        // A rule and a route each for IPv4 and IPv6.
         (rules == 4 * long && long >= 90).then_some(long)
     };
     let long = until(PATIENCE, steered, || format!("{} rules", network.steering("h3").len()));
@@ -278,7 +278,7 @@ fn root_hundreds_of_applications_at_one_host_are_steered_and_the_rest_says_why_n
     network.until_app("a199", PATIENCE, |app| app["rate_bps"].as_u64() > Some(1_000_000));
     last.finish();
 
-    // A router has many addresses, and each is a flow: more than a node counts.
+    // A router has many addresses, each of which is a flow: the node's limit is exceeded.
     add("b", 110, "r5");
     let refused = || {
         let apps = apps();
@@ -290,7 +290,7 @@ fn root_hundreds_of_applications_at_one_host_are_steered_and_the_rest_says_why_n
     assert!(app["error"].as_str().unwrap().contains("a node counts at most 1023 flows"), "{app}");
     let text = kaido.ok(&["app", "show", &name]);
     assert!(text.contains("a node counts at most"), "{text}");
-    // Room is made: what was refused is tried again.
+    // After others are removed, the rejected one is retried.
     for at in 0..109 {
         let other = format!("b{at}");
         if other != name {

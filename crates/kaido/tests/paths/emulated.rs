@@ -1,5 +1,5 @@
-//! Emulated links are links like others: what their queues carry, drop and hold back decides about paths,
-//! though no kernel counts it.
+//! Emulated links affect decisions like other links: rate, drops and backlog come from the
+//! emulator, since the kernel does not count them.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::network::{Network, PATIENCE, kaido};
 use crate::topologies::{BRANCHES, LONG, SHORT};
 
-/// The same network, whose links with a rate go through the emulator.
+/// The same network, with emulated links instead of those with a rate.
 fn emulated() -> String {
     let links = |rate: &str| format!("{{rate: {rate}, delay: 2ms}}");
     let replaced =
@@ -30,16 +30,16 @@ fn root_cross_traffic_drives_an_application_away() {
     let sink = IpAddr::from(network.ipv4("h2"));
     let bulk = network.send("h3", sink, 5201, 8.0);
     network.until_app("bulk", PATIENCE, |app| app["rate_bps"].as_u64().unwrap() > 6_000_000);
-    // 8 Mbit/s of 20, and the kernel's counters and the emulator's agree.
+    // 8 Mbit/s of 20; the kernel's counters and the emulator's agree.
     let load = wait(&network, |load| load["rate_bps"].as_u64().unwrap() > 6_000_000);
     assert_eq!((&load["capacity_bps"], &load["congested"]), (&json!(20_000_000), &json!(false)));
-    // No interface sees these packets.
+    // No interface counts these packets.
     let traffic = ["lab", "traffic", "r1-r3", "--from", "r1", "rate=22mbit", "for=60s"];
     kaido.ok(&traffic);
     let (after, app) = network.until_path("bulk", PATIENCE, &LONG);
     println!("moved {after:?} after the link began to fill");
     assert_eq!((&app["state"], &app["moves"]), (&json!("admitted"), &json!(1)));
-    // The queue drops, and what passes is no more than the rate.
+    // The queue drops packets, and the throughput does not exceed the rate.
     let load = wait(&network, |load| load["loss"].as_f64().unwrap() > 0.01);
     let rate = load["rate_bps"].as_u64().unwrap();
     assert!((15_000_000..21_000_000).contains(&rate), "{load}");
@@ -52,7 +52,7 @@ fn root_a_changed_rate_is_known_and_losses_on_the_way_are_no_congestion() {
     let kaido = kaido();
     let network = Network::up(&kaido, &emulated());
     kaido.ok(&["lab", "link", "r1-r3", "set", "rate=5mbit", "--from", "r1"]);
-    // There is no room for 10 Mbit/s any more.
+    // 10 Mbit/s do not fit any more.
     network.until_path("bulk", PATIENCE, &LONG);
     wait(&network, |load| load["capacity_bps"] == 5_000_000);
     kaido.ok(&["lab", "link", "r1-r3", "set", "rate=20mbit", "loss=50%", "--from", "r1"]);
@@ -62,10 +62,10 @@ fn root_a_changed_rate_is_known_and_losses_on_the_way_are_no_congestion() {
     let load =
         wait(&network, |load| load["loss"].as_f64().unwrap() > 0.3 && rate(load) > 1_000_000);
     assert_eq!(load["congested"], false, "{load}");
-    // What is lost does not load the link.
+    // Lost packets do not count as load.
     assert!(rate(&load) < 3_500_000, "{load}");
     other.finish();
-    // An emulator that is new begins at zero, with the file's rates.
+    // A new emulator starts with zero counters and the file's rates.
     network.kill("emulator");
     wait(&network, |load| load["up"] == false);
     kaido.ok(&["lab", "start", "--lab", network.name(), "emulator"]);

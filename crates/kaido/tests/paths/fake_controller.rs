@@ -1,4 +1,4 @@
-//! A controller that refuses every node.
+//! A controller that rejects every node.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -10,11 +10,11 @@ use tokio::runtime::Runtime;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status, Streaming};
 
-/// Answers until it is dropped.
+/// A server that runs until it is dropped.
 pub(crate) struct FakeController(#[expect(dead_code, reason = "its end is the server's")] Runtime);
 
 impl FakeController {
-    /// Refuses every session with this sentence.
+    /// Starts the server, which rejects every session with this message.
     pub(crate) fn start(socket: &Path, refusal: &'static str) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)

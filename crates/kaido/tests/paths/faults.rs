@@ -1,4 +1,4 @@
-//! Links that fail or change, and nodes that stop for a while.
+//! Links that fail or change, and nodes that are stopped temporarily.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ fn root_an_application_leaves_a_link_that_goes_down() {
     let add = |name: &str| {
         kaido.json(&["app", "add", name, "--from", "h1", "--to", "h2", "--demand", "60mbit"])
     };
-    // The first has the IGP's way, so that the second is steered to the other one.
+    // The first one uses the IGP's path, so that the second one is steered into the other path.
     add("one");
     let before = add("two");
     assert_ne!(before["ipv4_segments"], json!([]));
@@ -29,7 +29,7 @@ fn root_an_application_leaves_a_link_that_goes_down() {
     let (after, app) = network.until_app("two", Duration::from_secs(3), elsewhere);
     println!("moved {after:?} after the link went down");
     assert_eq!((&app["state"], &app["moves"]), (&json!("admitted"), &json!(1)));
-    // Either end may have been the first to say so.
+    // Either end may report it first.
     let down = || (network.interface("r1", by)["up"] == false).then_some(());
     until(PATIENCE, down, || "the link is still up".into());
     let left = || network.steering("h1").is_empty().then_some(());
@@ -99,8 +99,7 @@ fn narrowed_is_left(text: &str) {
     let (_, app) = network.until_path("bulk", PATIENCE, &LONG);
     assert_eq!((&app["state"], &app["moves"]), (&json!("admitted"), &json!(1)));
 
-    // A controller that starts again hears the same: what the link carries now, not what it was
-    // made for.
+    // A restarted controller receives the current rate, not the rate in the file.
     network.kill("controller");
     network.start_daemon("controller");
     network.wait_until_complete();

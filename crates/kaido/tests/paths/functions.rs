@@ -1,4 +1,4 @@
-//! Applications that pass service functions, in their order, and find others when one goes.
+//! Applications that traverse service functions in order, and use other instances if one fails.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use testkit::{Kaido, Machine, until};
 
 use crate::network::{Network, PATIENCE, kaido};
 
-/// A firewall marks what it lets through, and what an IDS sees without that mark it drops.
+/// The firewall sets a DSCP on packets that it passes, and the IDS drops packets without it.
 const FW: &str = "{mark: 0x11, rules: \"table inet fw { counter seen {};
           chain f { type filter hook forward priority filter; meta mark 0x11 goto own; };
           chain own { ip length > 1000 drop; ip6 length > 1000 drop; counter name seen;
@@ -21,9 +21,9 @@ const IDS: &str = "{mark: 0x22, bits: 8, rules: \"table inet ids { counter seen 
 ///       /               \
 /// h1 - r1               r4 - h2
 ///       \               /
-///        r5[fw] - r6[ids]      of twice the cost
+///        r5[fw] - r6[ids]      with twice the cost
 /// ```
-/// The firewall of r2 works as long as `works` is there.
+/// The firewall of r2 is up as long as the file `works` exists.
 fn two_chains(works: &str) -> String {
     format!(
         "
@@ -71,7 +71,7 @@ impl<'k> Chains<'k> {
         Self { network, works }
     }
 
-    /// What a router's function has let through.
+    /// Number of packets that a router's function has passed.
     fn seen(&self, router: &str, table: &str) -> u64 {
         let list = format!("nft -j list counter inet {table} seen");
         let found: Value = serde_json::from_str(&self.network.exec(router, &list)).unwrap();
@@ -79,12 +79,12 @@ impl<'k> Chains<'k> {
         found.iter().find_map(|one| one["counter"]["packets"].as_u64()).unwrap()
     }
 
-    /// What the firewalls and the IDS of both branches have let through.
+    /// Number of packets that the firewalls and the IDS instances of both branches have passed.
     fn all_seen(&self) -> [u64; 4] {
         [("r2", "fw"), ("r3", "ids"), ("r5", "fw"), ("r6", "ids")].map(|(r, t)| self.seen(r, t))
     }
 
-    /// Whether h2 answers all that h1 sends.
+    /// True if h2 answers all of h1's pings.
     fn ping(&self, size: &str) -> bool {
         let addresses = [self.network.ipv4("h2").to_string(), self.network.ipv6("h2").to_string()];
         let answered = addresses.map(|address| {
@@ -95,14 +95,15 @@ impl<'k> Chains<'k> {
         answered[0]
     }
 
-    /// Waits until the packets take this path, on which both functions are; and sends some.
+    /// Waits until packets take this path, with both functions on it; then sends packets to verify
+    /// it.
     #[track_caller]
     fn expect(&self, path: &[&str]) -> Value {
         let (after, app) = self.network.until_path("web", PATIENCE, path);
         println!("{path:?} after {after:?}");
         assert_eq!((&app["state"], &app["functions_at"]), (&json!("admitted"), &json!([2, 3])));
         assert_eq!(app["ipv4_segments"].as_array().unwrap().len(), 3, "{app}");
-        // The headend may still be at it.
+        // The headend may not have applied it yet.
         until(PATIENCE, || self.ping("56").then_some(()), || format!("{:?}", self.all_seen()));
         let before = self.all_seen();
         assert!(self.ping("56"));
@@ -126,11 +127,11 @@ fn root_packets_pass_the_functions_in_order_and_find_others_when_one_goes() {
     let shown = kaido.ok(&["app", "ls"]);
     assert!(shown.contains("admitted: h1 r1 r2[fw] r3[ids] r4 h2"), "{shown}");
     let segments = app["ipv4_segments"].as_array().unwrap().clone();
-    // The functions' SIDs end in their marks.
+    // The functions' SIDs end with their marks.
     let ends = |at: usize, mark: &str| segments[at].as_str().unwrap().ends_with(mark);
     assert!(ends(0, "f000::11") && ends(1, "f000::22"), "{segments:?}");
 
-    // The function's check fails; then a link of the other branch does.
+    // The function's health check fails; then a link of the other branch fails.
     std::fs::remove_file(&chains.works).unwrap();
     chains.expect(&LOWER);
     let node = kaido.json(&["network"]).as_array().unwrap().clone();
@@ -145,7 +146,7 @@ fn root_packets_pass_the_functions_in_order_and_find_others_when_one_goes() {
     network.link("r5-r6", &["down"]);
     chains.expect(&UPPER);
     network.link("r5-r6", &["up"]);
-    // A whole node, with its function.
+    // A whole node fails, with its function.
     network.kill("r3");
     chains.expect(&LOWER);
 }
@@ -153,7 +154,7 @@ fn root_packets_pass_the_functions_in_order_and_find_others_when_one_goes() {
 #[test]
 fn root_packets_go_by_their_functions_or_nowhere() {
     let kaido = kaido();
-    // Its check never succeeds; the other firewall is not there.
+    // This health check never succeeds; the other firewall does not exist.
     let text = two_chains("/nowhere").replace("functions: {fw: ", "functions: {other: ");
     let network = Network::up(&kaido, &text);
     let (_, app) = network.until_app("web", PATIENCE, |app| app["state"] == "unreachable");
@@ -171,7 +172,7 @@ fn root_packets_go_by_their_functions_or_nowhere() {
     };
     until(PATIENCE, closed, || network.exec("h1", "ip rule"));
     assert_ne!(network.run("h1", &["ping", "-c", "1", "-W", "1", &address]).code, Some(0));
-    // Without functions it is the IGP's own path.
+    // Without functions the application uses the IGP's own path.
     kaido.ok(&["app", "rm", "web"]);
     let open =
         || (network.run("h1", &["ip", "route", "get", &address]).code == Some(0)).then_some(());
@@ -183,7 +184,7 @@ fn root_packets_go_by_their_functions_or_nowhere() {
     assert!(said.stderr.contains("no function `fww`: there are fw, ids, other"), "{said}");
 }
 
-/// A router with a function, and its rules.
+/// A router with a function and its rules.
 fn one_function(rules: &str) -> String {
     format!(
         "name: one\nnodes:\n  r1: {{router: linux, functions: {{fw: {{{rules}}}}}}}\n  r2: {{router: \
@@ -227,7 +228,7 @@ fn root_the_published_listing_does_what_it_says() {
         (steered >= 2).then_some(())
     };
     until(PATIENCE, installed, || format!("{:?}", network.steering("h1")));
-    // Nobody listens: what gets through is refused by h2, and what does not is not answered.
+    // There is no listener: h2 rejects connections that pass; dropped ones time out.
     let connect = |port: &str| {
         let script = format!("exec 3<>/dev/tcp/{address}/{port}");
         let said = network.run("h1", &["timeout", "2", "bash", "-c", &script]);
@@ -235,7 +236,7 @@ fn root_the_published_listing_does_what_it_says() {
     };
     assert_eq!([connect("8080"), connect("443")], [1, 1], "refused");
     assert_eq!([connect("22"), connect("23")], [124, 124], "dropped");
-    // Five at once: the limit lets a few through at first.
+    // A burst of five: the limit initially passes a few.
     let ping = ["ping", "-q", "-c", "40", "-i", "0.02", "-W", "1", &address];
     let said = network.run("h1", &ping).stdout;
     let received = said.split(", ").find_map(|part| part.strip_suffix(" received"));
@@ -248,7 +249,7 @@ fn root_the_published_listing_does_what_it_says() {
         sid["packets"].as_u64().unwrap()
     };
     assert!(counted("f000::/112") >= 6 && counted("f001::/112") >= 40);
-    // Without its chain a function is withdrawn, and none of its packets gets by.
+    // Without its chain a function is withdrawn, and none of its packets bypass it.
     network.exec("fw01", "nft flush ruleset");
     network.until_app("login", PATIENCE, |app| app["state"] == "unreachable");
     let closed = || {

@@ -1,5 +1,5 @@
-//! The control plane end to end, with the real binary: applications, their paths, and what
-//! happens to them when a daemon, a link or a node fails. All need root.
+//! End-to-end tests of the control plane with the real binary: applications, their paths, and the
+//! effects of failures of daemons, links and nodes. All need root.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, reason = "all of this is tests")]
 

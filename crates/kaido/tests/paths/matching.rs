@@ -1,4 +1,4 @@
-//! Only the packets that an application names take its path.
+//! Only packets that match an application take its path.
 
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
@@ -18,7 +18,7 @@ enum Branch {
     Long,
 }
 
-/// The branch that datagrams from h3 take; all of them must arrive.
+/// The branch that datagrams from h3 take; all must arrive.
 #[track_caller]
 fn branch(network: &Network<'_>, to: IpAddr, port: u16, dscp: i32) -> Branch {
     let mark = |socket: &UdpSocket| match to {
@@ -33,7 +33,7 @@ fn branch(network: &Network<'_>, to: IpAddr, port: u16, dscp: i32) -> Branch {
     let now = look();
     count.assert_whole(&format!("to {to} port {port}"));
     assert!(count.sent > 20, "{count:?}");
-    // Beside them there is only what IPv6 says of its neighbours.
+    // The only other packets are IPv6 neighbour discovery.
     let [short, long] = [0, 1].map(|at| now[at] - before[at]);
     match (short >= count.sent, long >= count.sent) {
         (true, false) if long < 10 => Branch::Short,
@@ -42,7 +42,7 @@ fn branch(network: &Network<'_>, to: IpAddr, port: u16, dscp: i32) -> Branch {
     }
 }
 
-/// Adds the application `x` and waits until the host steers `flows` of it.
+/// Adds the application `x` and waits until the host steers `flows` of its flows.
 #[track_caller]
 fn add(network: &Network<'_>, arguments: &[&str], flows: usize) {
     let added = network.kaido.json(&[&["app", "add", "x"], arguments].concat());
@@ -74,7 +74,7 @@ fn only_what_matches(text: &str) {
     let network = Network::up(&kaido, text);
     network.find_neighbours();
     let (ipv4, ipv6) = (IpAddr::from(network.ipv4("h2")), IpAddr::from(network.ipv6("h2")));
-    // It names the same packets as the prefix below, and came first.
+    // It matches the same packets as the prefix below, and was added first.
     kaido.ok(&["app", "rm", "bulk"]);
     for address in [ipv4, ipv6] {
         assert_eq!(branch(&network, address, 5201, 0), Branch::Short);

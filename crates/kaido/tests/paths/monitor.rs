@@ -1,4 +1,4 @@
-//! `ip monitor` on a node: every change of its routes and rules.
+//! `ip monitor` on a node: all changes of its routes and rules.
 
 use std::io::{BufRead, BufReader};
 use std::process::Child;
@@ -8,7 +8,7 @@ use testkit::{Lab, until};
 
 use crate::network::PATIENCE;
 
-/// Addresses for documentation (RFC 5737), whose routes show that the monitor listens.
+/// Documentation addresses (RFC 5737) of routes that show that the monitor is listening.
 const MARKERS: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 
 /// A monitor that is listening.
@@ -20,7 +20,7 @@ pub(crate) struct Monitor<'l, 'k> {
 }
 
 impl<'l, 'k> Monitor<'l, 'k> {
-    /// Listens on `node` from now on.
+    /// Starts a monitor on `node`, and waits until it is listening.
     pub(crate) fn start(lab: &'l Lab<'k>, node: &str) -> Self {
         let mut process = lab.start(node, &["ip", "monitor", "route", "rule"]);
         let lines = Arc::new(Mutex::new(Vec::new()));
@@ -35,7 +35,7 @@ impl<'l, 'k> Monitor<'l, 'k> {
         monitor
     }
 
-    /// Changes a route of its own until the change is seen.
+    /// Changes a marker route until the monitor reports it.
     fn mark(&self, marker: &str) {
         let seen = || {
             self.lab
@@ -46,7 +46,7 @@ impl<'l, 'k> Monitor<'l, 'k> {
         until(PATIENCE, seen, || format!("the monitor on {} sees nothing", self.node));
     }
 
-    /// Every change since it was started, but its own.
+    /// Stops the monitor, and returns all changes except those of marker routes.
     pub(crate) fn finish(mut self) -> Vec<String> {
         self.mark(MARKERS[1]);
         self.process.kill().unwrap();

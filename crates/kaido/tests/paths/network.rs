@@ -1,4 +1,4 @@
-//! A running network with its controller, and what these tests ask of it.
+//! A running network with its controller, and helpers for these tests.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::ops::Deref;
@@ -9,13 +9,13 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use testkit::{Datagrams, Kaido, Lab, until};
 
-/// How long anything may take on a machine that is busy with other things.
+/// Timeout on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The payload of these tests' datagrams.
+/// Payload size of these tests' datagrams.
 const BYTES: usize = 1000;
 
-/// The binary under test, with a folder of its own.
+/// The binary under test, with its own folder.
 pub(crate) fn kaido() -> Kaido {
     Kaido::new(env!("CARGO_BIN_EXE_kaido"))
 }
@@ -66,9 +66,9 @@ impl<'k> Network<'k> {
         until(PATIENCE, || missing().is_empty().then_some(()), || format!("{:?}", missing()));
     }
 
-    /// Waits until no link carries anything any more. A node that has just come up reports its
-    /// multicast groups twice within a second (RFC 3810 section 9.11); two ways that are as wide
-    /// are not, to the bit, while it does.
+    /// Waits until the links carry no packets. A node that has just come up reports its multicast
+    /// groups twice within a second (RFC 3810 section 9.11); meanwhile, two paths of equal
+    /// available bandwidth differ by some bits.
     pub(crate) fn wait_until_idle(&self) {
         const LONG_ENOUGH: Duration = Duration::from_millis(1500);
         let busy = || {
@@ -86,8 +86,8 @@ impl<'k> Network<'k> {
         until(PATIENCE, idle, || format!("{:?}", busy()));
     }
 
-    /// Lets every node find its neighbours: a first datagram waits up to a second where one
-    /// solicitation is lost, and that is not what the counts of these tests are about.
+    /// Resolves the neighbours of every node: otherwise a lost solicitation can delay the first
+    /// datagram by up to a second, which would distort the tests' counts.
     pub(crate) fn find_neighbours(&self) {
         let topology = self.open.topology();
         for (at, node) in topology.nodes.iter().enumerate() {
@@ -99,17 +99,17 @@ impl<'k> Network<'k> {
         }
     }
 
-    /// The address of a node's first interface.
+    /// IPv4 address of a node's first interface.
     pub(crate) fn ipv4(&self, node: &str) -> Ipv4Addr {
         self.open.topology().node(node).unwrap().interfaces[0].ipv4.addr()
     }
 
-    /// The same.
+    /// IPv6 address of a node's first interface.
     pub(crate) fn ipv6(&self, node: &str) -> Ipv6Addr {
         self.open.topology().node(node).unwrap().interfaces[0].ipv6.addr()
     }
 
-    // ---- what the controller says ----
+    // ---- the controller's view ----
 
     pub(crate) fn show(&self, app: &str) -> Value {
         self.kaido.json(&["app", "show", app])
@@ -123,14 +123,14 @@ impl<'k> Network<'k> {
         self.kaido.json(&["network"]).as_array().unwrap().clone()
     }
 
-    /// The names of the nodes that the controller takes for alive.
+    /// Names of the nodes that are alive in the controller's view.
     pub(crate) fn alive(&self) -> Vec<String> {
         let nodes = self.nodes();
         let alive = nodes.iter().filter(|node| node["alive"] == true);
         alive.map(|node| node["name"].as_str().unwrap().into()).collect()
     }
 
-    /// An interface as the controller sees it.
+    /// An interface in the controller's view.
     pub(crate) fn interface(&self, node: &str, interface: &str) -> Value {
         let nodes = self.nodes();
         let found = nodes.iter().find(|found| found["name"] == node).unwrap();
@@ -138,7 +138,8 @@ impl<'k> Network<'k> {
         interfaces.iter().find(|found| found["name"] == interface).unwrap().clone()
     }
 
-    /// Waits until an application looks as wanted; how long that took, and how it looks.
+    /// Waits until an application satisfies a condition. Returns the time that it took, and the
+    /// application.
     #[track_caller]
     pub(crate) fn until_app(
         &self,
@@ -155,7 +156,7 @@ impl<'k> Network<'k> {
         (started.elapsed(), found)
     }
 
-    /// Waits until an application's path is this one.
+    /// Waits until an application has this path.
     #[track_caller]
     pub(crate) fn until_path(
         &self,
@@ -166,10 +167,10 @@ impl<'k> Network<'k> {
         self.until_app(app, limit, |found| found["path"] == serde_json::json!(path))
     }
 
-    // ---- what the kernel says ----
+    // ---- the kernel's view ----
 
-    /// The rules on a node that lead to an application's table, and the routes there. Rules that
-    /// keep packets on the IGP's path lead to the main table, and are not among them.
+    /// Rules on a node that select an application's table, and the routes in it. Rules that keep
+    /// packets on the IGP's path select the main table and are not included.
     pub(crate) fn steering(&self, node: &str) -> Vec<String> {
         self.tables(node, |table| {
             table.parse::<u32>().is_ok_and(|number| (7000..16_000).contains(&number))
@@ -183,7 +184,7 @@ impl<'k> Network<'k> {
         rules
     }
 
-    /// The rules and routes of the tables that are `wanted`.
+    /// Rules and routes of the tables that satisfy `wanted`.
     fn tables(&self, node: &str, wanted: impl Fn(&str) -> bool) -> Vec<String> {
         let of_table = |line: &&str| {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -203,19 +204,19 @@ impl<'k> Network<'k> {
         found
     }
 
-    /// Packets that a node has sent over an interface.
+    /// Number of packets that a node has sent over an interface.
     pub(crate) fn sent(&self, node: &str, interface: &str) -> u64 {
         let text = self.exec(node, &format!("ip -s -j link show dev {interface}"));
         let links: Value = serde_json::from_str(&text).unwrap();
         links[0]["stats64"]["tx"]["packets"].as_u64().unwrap()
     }
 
-    /// Whether a node's SRv6 is in XDP.
+    /// True if a node runs SRv6 in XDP.
     pub(crate) fn runs_xdp(&self, node: &str) -> bool {
         self.open.topology().node(node).unwrap().runs_xdp()
     }
 
-    /// Packets that a node's SIDs have had in XDP.
+    /// Number of packets that a node's SIDs have processed in XDP.
     pub(crate) fn packets_in_xdp(&self, node: &str) -> u64 {
         let shown = self.kaido.json(&["dataplane", "show", "--node", node]);
         let sids = shown["sids"].as_array().unwrap();
@@ -224,12 +225,12 @@ impl<'k> Network<'k> {
 
     // ---- traffic ----
 
-    /// Sends numbered datagrams from one node to another's port at `mbit`.
+    /// Sends numbered datagrams from one node to another's port at `mbit` Mbit/s.
     pub(crate) fn send(&self, from: &str, to: IpAddr, port: u16, mbit: f64) -> Datagrams {
         self.send_with(from, to, port, mbit, |_| {})
     }
 
-    /// The same, with a change of the sender's socket.
+    /// Like `send`, but calls `change` on the sender's socket.
     pub(crate) fn send_with(
         &self,
         from: &str,
@@ -254,7 +255,7 @@ impl<'k> Network<'k> {
         };
         let within = |node: &str| self.open.namespace(node).unwrap();
         let receiving = within(&receiver.name).run(|| any(port)).unwrap();
-        // Where the socket's queue is too short, the loss would be the test's own.
+        // A short receive queue would cause losses in the test itself.
         let room = nix::sys::socket::sockopt::RcvBufForce;
         nix::sys::socket::setsockopt(&receiving, room, &(32 << 20)).unwrap();
         let sending = within(from)
@@ -270,7 +271,7 @@ impl<'k> Network<'k> {
 
     // ---- daemons ----
 
-    /// The process of `controller`, of `emulator`, or of a node's daemon.
+    /// PID of `controller`, of `emulator`, or of a node's daemon.
     pub(crate) fn daemon(&self, daemon: &str) -> Option<Pid> {
         let folder = self.open.folder().to_str().unwrap();
         let config = match daemon {
@@ -293,7 +294,8 @@ impl<'k> Network<'k> {
         kill(self.daemon(daemon).expect("the daemon runs"), signal).unwrap();
     }
 
-    /// `kill -9`, and its end: its sockets are closed when this returns.
+    /// Kills a daemon with SIGKILL, and waits until it has exited: its sockets are closed on
+    /// return.
     #[track_caller]
     pub(crate) fn kill(&self, daemon: &str) {
         let pid = self.daemon(daemon).expect("the daemon runs");
@@ -305,18 +307,18 @@ impl<'k> Network<'k> {
         until(PATIENCE, gone, || format!("{daemon} is still there"));
     }
 
-    /// Starts a daemon again.
+    /// Restarts a daemon.
     #[track_caller]
     pub(crate) fn start_daemon(&self, daemon: &str) {
         self.kaido.ok(&["lab", "start", "--lab", self.name(), daemon]);
     }
 
-    /// A file in the lab's folder.
+    /// Path of a file in the lab's folder.
     pub(crate) fn path(&self, file: &str) -> std::path::PathBuf {
         self.open.folder().join(file)
     }
 
-    /// What a daemon has logged so far.
+    /// Log of a daemon.
     pub(crate) fn log(&self, daemon: &str) -> String {
         let file = match daemon {
             "controller" => self.path("controller.log"),

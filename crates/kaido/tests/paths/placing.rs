@@ -1,4 +1,4 @@
-//! Who gets which path, and what is left for the next.
+//! Placement of applications, and the bandwidth that remains for others.
 
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -40,7 +40,8 @@ fn root_an_application_that_fits_nowhere_names_the_link_that_limits_it() {
     assert_eq!(add("first", "50mbit")["state"], "admitted");
     let second = add("second", "40mbit");
     assert_eq!(second["state"], "degraded");
-    // 10 of 20 and 10 of 60 are left: of two that are as wide, the one with fewer hops.
+    // 10 of 20 and 10 of 60 are available: of two equally wide paths the one with fewer hops is
+    // used.
     assert_eq!(second["path"], json!(SHORT));
     assert_eq!(second["limit"], json!({ "interface": "r1:r3", "free_bps": 10_000_000 }));
     let text = kaido.ok(&["app", "show", "second"]);

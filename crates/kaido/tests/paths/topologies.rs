@@ -1,6 +1,6 @@
 //! The networks of these tests.
 
-/// The two branches of `labs/paper-path.yaml` with static routes and less to carry:
+/// The two branches of `labs/paper-path.yaml` with static routes and lower rates:
 ///
 /// ```text
 ///               60 Mbit/s
@@ -38,12 +38,12 @@ pub(crate) fn with_xdp(text: &str) -> String {
     text.replace("\nnodes:\n", "\ndataplane: xdp\nnodes:\n")
 }
 
-/// The shorter branch, which the IGP takes.
+/// The shorter branch, which is the IGP's path.
 pub(crate) const SHORT: [&str; 5] = ["h3", "r1", "r3", "r5", "h2"];
-/// The longer and wider one.
+/// The longer and wider branch.
 pub(crate) const LONG: [&str; 6] = ["h3", "r1", "r2", "r4", "r5", "h2"];
 
-/// Two ways of the same length and width:
+/// Two paths of equal length and width:
 ///
 /// ```text
 ///         r2

@@ -1,4 +1,5 @@
-//! Interfaces of this machine that are in a lab: what is checked before, and what is done to the machine.
+//! Interfaces of this machine that are attached to a lab: checks in advance, and changes to the
+//! machine.
 
 mod queues;
 
@@ -18,25 +19,26 @@ use crate::{Cancel, Error, files};
 
 pub(crate) use queues::{close, open};
 
-/// The first netfilter queue of each interface that has some.
+/// First netfilter queue of each interface that is attached by queues.
 pub(crate) type Queues = BTreeMap<String, u16>;
 
 fn attachments(topology: &Topology) -> impl Iterator<Item = (&Node, &Attachment)> {
     topology.nodes.iter().filter_map(|node| Some((node, node.attachment.as_ref()?)))
 }
 
-/// An interface of this machine that is in a lab.
+/// An interface of this machine that is attached to a lab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attached {
-    /// Its name.
+    /// Interface name.
     pub interface: String,
-    /// The node that stands for what is behind it.
+    /// Node that stands for the network beyond the interface.
     pub node: String,
-    /// The number of the link that it is an end of; none behind a netfilter queue.
+    /// Index of the segment that the interface is an end of; none if it is attached by netfilter
+    /// queues.
     pub segment: Option<usize>,
 }
 
-/// The interfaces of this machine that a network has.
+/// The interfaces of this machine that a network attaches.
 pub fn interfaces(topology: &Topology) -> Vec<Attached> {
     let nodes = topology.nodes.iter().enumerate();
     let attached = nodes.filter_map(|(at, node)| {
@@ -52,7 +54,8 @@ pub fn interfaces(topology: &Topology) -> Vec<Attached> {
     attached.collect()
 }
 
-/// Refuses what this machine cannot attach. `agreed`: that the machine's only way out may be one.
+/// Rejects attachments that this machine cannot make. `agreed`: true if the machine's only default
+/// route may use an attached interface.
 pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<(), Error> {
     if attachments(topology).next().is_none() {
         return Ok(());
@@ -84,7 +87,7 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
                 return Err(Error::file("lock", path)(source));
             }
         };
-        // Also by one whose emulator has ended: its rules are there.
+        // A lab whose emulator has exited counts too: its rules are still installed.
         let lab = labs.that_attach(&interface);
         if is_taken || lab.is_some() {
             return Err(Error::InAnotherLab { lab, interface });
@@ -104,12 +107,12 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
     queues::check(topology)
 }
 
-/// Where a lab keeps the namespace whose interfaces it has attached.
+/// The path at which a lab keeps the namespace of its attached interfaces.
 pub(crate) fn machine(folder: &Path) -> PathBuf {
     folder.join("machine")
 }
 
-/// Keeps this namespace for [`release`], if any interface of it is attached.
+/// Keeps the current namespace for [`release`] if any of its interfaces is attached.
 pub(crate) fn keep_machine(topology: &Topology, folder: &Path) -> Result<(), Error> {
     match attachments(topology).next() {
         Some(_) => Ok(Namespace::keep_current(machine(folder))?),
@@ -117,14 +120,14 @@ pub(crate) fn keep_machine(topology: &Topology, folder: &Path) -> Result<(), Err
     }
 }
 
-/// The right to attach interfaces of this namespace, which one command has at a time: no two choose the same
-/// queue or interface.
+/// Lock on attaching interfaces of this namespace. Only one command holds it at a time, so that two
+/// commands never choose the same queue or interface.
 pub(crate) struct Turn(#[expect(dead_code, reason = "it is held")] Option<NamespaceLock>);
 
-/// The longest wait for the turn: a lab with attached interfaces comes up in less.
+/// Longest wait for the lock: a lab with attached interfaces comes up in less time.
 const TURN: Duration = Duration::from_secs(150);
 
-/// Waits for the turn, if any interface is to be attached.
+/// Waits for the lock if any interface is to be attached.
 pub(crate) fn turn(topology: &Topology, cancel: &Cancel) -> Result<Turn, Error> {
     if attachments(topology).next().is_none() {
         return Ok(Turn(None));
@@ -145,7 +148,7 @@ pub(crate) fn turn(topology: &Topology, cancel: &Cancel) -> Result<Turn, Error> 
     }
 }
 
-/// Whether this machine forwards what comes out of the network.
+/// Checks that this machine forwards packets that leave the network.
 fn check_forwarding(prefixes: &[IpNet]) -> Result<(), Error> {
     let is = |setting: &str, value: &str| netlink::sysctl::read(setting).is_ok_and(|s| s == value);
     for (family, setting) in [("IPv4", "ipv4/ip_forward"), ("IPv6", "ipv6/conf/all/forwarding")] {
@@ -178,20 +181,21 @@ impl Labs {
     }
 }
 
-/// Queues of this machine that are free, for each interface that needs some.
+/// Free queues of this machine, for each interface that needs some.
 pub(crate) fn queues(topology: &Topology, labs: &Labs) -> Result<Queues, Error> {
     queues::choose(topology, labs.root())
 }
 
-/// The queues that a lab has written down. Without these nothing says which rules are its own: that is an error,
-/// unless there cannot be any.
+/// The queues that a lab has recorded. Without the record its rules cannot be told apart from those
+/// of other labs: that is an error, unless there cannot be any rules.
 fn known_queues(folder: &Path, machine: &Namespace) -> Result<Queues, Error> {
     let path = crate::emulated::config(folder);
     let read = files::read(&path).and_then(|text| Ok(serde_json::from_slice(&text)?));
     match read.map(|config: crate::emulated::EmulatorConfig| config.queues) {
         Ok(queues) => Ok(queues),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // It is written, whole, before there are rules; in a folder with its marker it was never there.
+            // The record is written atomically before any rule is added; a folder with a marker
+            // never had one.
             let root = folder.parent().and_then(Path::parent).unwrap_or(folder);
             let are_none = || machine.run(|| queues::unknown(root).is_empty());
             if folder.join(MARKER).exists() || are_none()? {
@@ -203,7 +207,7 @@ fn known_queues(folder: &Path, machine: &Namespace) -> Result<Queues, Error> {
     }
 }
 
-/// Takes away again what a lab has done to this machine.
+/// Reverts the changes that a lab has made to this machine.
 pub(crate) fn release(folder: &Path) -> Result<(), Error> {
     let machine = machine(folder);
     if !machine.exists() {
@@ -214,7 +218,7 @@ pub(crate) fn release(folder: &Path) -> Result<(), Error> {
             let queues = known_queues(folder, &namespace)?;
             namespace.run(|| close(&queues))??;
         }
-        // Nor was anything done before the namespace was kept.
+        // The namespace was not kept yet, so nothing has been changed either.
         Err(netlink::Error::NotANamespace { .. }) => {}
         Err(error) => return Err(error.into()),
     }

@@ -1,5 +1,6 @@
-//! Rules that send what this machine would forward from an interface into queues of the emulator's. Each
-//! interface has two chains in the table `mangle`, called after its first queue.
+//! Netfilter rules that divert packets which this machine would forward from an interface into the
+//! emulator's queues. Each interface has two chains in the table `mangle`, named after its first
+//! queue.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -13,7 +14,7 @@ use model::topology::{Attachment, Means, Topology};
 use super::{Queues, attachments};
 use crate::Error;
 
-/// The first number that a lab uses: others begin at 0.
+/// First queue number for labs: other software starts at 0.
 const FIRST: u16 = 16_384;
 const EACH: u16 = Attachment::QUEUES;
 
@@ -21,12 +22,12 @@ fn has_queues(topology: &Topology) -> bool {
     attachments(topology).any(|(_, attached)| matches!(attached.means, Means::Queue { .. }))
 }
 
-/// Whether packets are queued, and by whom.
+/// Checks that this machine can queue packets, if the network needs that.
 pub(super) fn check(topology: &Topology) -> Result<(), Error> {
     if !has_queues(topology) {
         return Ok(());
     }
-    // The rules come with the first two, and go with the others.
+    // The first two add the rules, the other two remove them.
     for program in ["iptables-restore", "ip6tables-restore", "iptables", "ip6tables"] {
         let found = Command::new(program).arg("--version").stdout(Stdio::null()).status();
         found.map_err(|source| Error::NoIptables { program, source })?;
@@ -37,7 +38,7 @@ pub(super) fn check(topology: &Topology) -> Result<(), Error> {
     Ok(())
 }
 
-/// Numbers of queues that nobody has. `root`: where all labs are.
+/// Chooses unused queue numbers. `root`: the folder of all labs.
 pub(super) fn choose(topology: &Topology, root: &Path) -> Result<Queues, Error> {
     if !has_queues(topology) {
         return Ok(Queues::new());
@@ -51,7 +52,7 @@ pub(super) fn choose(topology: &Topology, root: &Path) -> Result<Queues, Error> 
     free_numbers(topology, &taken)
 }
 
-/// Numbers for all queues of a network, none of them among those that are taken.
+/// Assigns numbers to all queues of a network, skipping those in `taken`.
 fn free_numbers(topology: &Topology, taken: &BTreeSet<u16>) -> Result<Queues, Error> {
     let mut free = (FIRST..u16::MAX - EACH)
         .step_by(EACH.into())
@@ -66,7 +67,7 @@ fn free_numbers(topology: &Topology, taken: &BTreeSet<u16>) -> Result<Queues, Er
         .collect()
 }
 
-/// The first queues of all labs of a folder.
+/// First queues of all labs in a folder.
 fn of_labs(root: &Path) -> BTreeSet<u16> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(root.join("labs")).into_iter().flatten().flatten() {
@@ -78,12 +79,12 @@ fn of_labs(root: &Path) -> BTreeSet<u16> {
     found
 }
 
-/// The first queues whose chains are there, and which no lab of this folder has written down.
+/// First queues of the chains that exist but that no lab in this folder has recorded.
 pub(super) fn unknown(root: &Path) -> BTreeSet<u16> {
     &with_chains() - &of_labs(root)
 }
 
-/// The first queues whose chains are there, of labs elsewhere as well.
+/// First queues of all chains that exist, including those of labs in other folders.
 fn with_chains() -> BTreeSet<u16> {
     let mut found = BTreeSet::new();
     for program in ["iptables", "ip6tables"] {
@@ -95,7 +96,7 @@ fn with_chains() -> BTreeSet<u16> {
     found
 }
 
-/// Adds the rules, of each family in one step.
+/// Adds the rules, atomically for each address family.
 pub(crate) fn open(topology: &Topology, queues: &Queues) -> Result<(), Error> {
     for ipv6 in [false, true] {
         let mut text = String::from("*mangle\n");
@@ -120,8 +121,9 @@ pub(crate) fn open(topology: &Topology, queues: &Queues) -> Result<(), Error> {
     Ok(())
 }
 
-/// The prefixes that packets from behind an interface go to the lab for: its own, and what is behind its
-/// other attached interfaces. `behind`: what is behind this one.
+/// The prefixes whose packets from an attached interface are sent into the lab: the lab's own
+/// prefixes, and those beyond its other attached interfaces. `behind`: the prefixes beyond this
+/// interface.
 fn inside(topology: &Topology, behind: &[IpNet], ipv6: bool) -> Vec<IpNet> {
     let mut prefixes: Vec<IpNet> = Vec::new();
     for segment in &topology.segments {
@@ -148,17 +150,17 @@ fn inside(topology: &Topology, behind: &[IpNet], ipv6: bool) -> Vec<IpNet> {
     }
 }
 
-/// What iptables has against a text.
+/// Runs iptables-restore on `text`. Returns its error message if it rejects the text.
 fn restore(ipv6: bool, text: &str) -> Result<Option<String>, Error> {
     let program = if ipv6 { "ip6tables-restore" } else { "iptables-restore" };
     let failed = |source| Error::NoIptables { program, source };
     let mut command = Command::new(program);
-    // Others' rules may be about to change just now.
+    // Wait for the lock: another program may be changing its rules.
     command.args(["--noflush", "--wait"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // One that ends early says why.
+        // A child that exits early reports the reason itself.
         let _ = stdin.write_all(text.as_bytes());
     }
     let done = child.wait_with_output().map_err(failed)?;
@@ -166,7 +168,7 @@ fn restore(ipv6: bool, text: &str) -> Result<Option<String>, Error> {
     Ok((!done.status.success()).then_some(said))
 }
 
-/// Removes the rules that are there.
+/// Removes the rules that exist.
 pub(crate) fn close(queues: &Queues) -> Result<(), Error> {
     for (interface, first) in queues {
         let (which, taken) = (format!("kaido-{first}"), format!("kaido-{first}-take"));
@@ -179,7 +181,7 @@ pub(crate) fn close(queues: &Queues) -> Result<(), Error> {
                 let ended = ended.map_err(|source| Error::NoIptables { program, source })?;
                 Ok::<_, Error>(ended.success())
             };
-            // Each may have gone already, or never have come.
+            // Each of them may be removed already, or may never have been added.
             while run(&["-D", "PREROUTING", "-i", interface, "-j", &which])? {}
             for chain in [&which, &taken] {
                 run(&["-F", chain])?;

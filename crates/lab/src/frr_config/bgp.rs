@@ -1,4 +1,4 @@
-//! BGP: a session for each family with each neighbour, over the link's own addresses.
+//! BGP: one session for each address family with each neighbour, between the link's addresses.
 
 use std::fmt::{Result, Write};
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use model::topology::{Node, Routing};
 
 use super::Router;
 
-/// A neighbour's address, and its autonomous system.
+/// Address and autonomous system of a neighbour.
 struct Peer {
     address: IpAddr,
     asn: u32,
@@ -19,9 +19,9 @@ pub(super) fn process(text: &mut String, router: &Router<'_>) -> Result {
     let timers = &router.topology.timers.bgp;
     let peers: Vec<Peer> = peers(router).collect();
     writeln!(text, "router bgp {asn}\n bgp router-id {id}")?;
-    // Everybody tells everybody everything, unless a node's own lines say otherwise (RFC 8212).
+    // Exchange all routes, unless a node's own lines contain a policy (RFC 8212).
     writeln!(text, " no bgp ebgp-requires-policy\n no bgp default ipv4-unicast")?;
-    // Paths through different systems are equal when they are as long (RFC 7938 section 5.2.3).
+    // Multipath over different systems of equal AS path length (RFC 7938 section 5.2.3).
     writeln!(text, " bgp bestpath as-path multipath-relax")?;
     writeln!(text, " timers bgp {} {}", timers.keepalive.as_secs(), timers.hold.as_secs())?;
     for Peer { address, asn } in &peers {
@@ -37,15 +37,14 @@ pub(super) fn process(text: &mut String, router: &Router<'_>) -> Result {
         if ipv6 && node.locator.is_some() {
             writeln!(text, "  redistribute static")?;
         }
-        // Inside a system a longer way may lead back here.
+        // Within a system a longer path may lead back to this router.
         writeln!(text, "  maximum-paths 64\n  maximum-paths ibgp 64 equal-cluster-length")?;
         for peer in peers.iter().filter(|peer| peer.address.is_ipv6() == ipv6) {
             let address = peer.address;
             writeln!(text, "  neighbor {address} activate")?;
             if peer.asn == asn {
-                // Inside a system there is no other protocol, and need not be a session between all
-                // its routers: each reflects to its neighbours (RFC 4456), with itself as the next
-                // hop.
+                // A system has no IGP and need not have a full mesh of sessions: each router is a
+                // route reflector for its neighbours (RFC 4456) and sets itself as the next hop.
                 writeln!(text, "  neighbor {address} route-reflector-client")?;
                 writeln!(text, "  neighbor {address} next-hop-self force")?;
             }
@@ -55,7 +54,7 @@ pub(super) fn process(text: &mut String, router: &Router<'_>) -> Result {
     writeln!(text, "exit")
 }
 
-/// Everybody that speaks BGP at the other ends of the router's links.
+/// All BGP speakers at the far ends of the router's links.
 fn peers<'r>(router: &'r Router<'_>) -> impl Iterator<Item = Peer> + 'r {
     let nodes = &router.topology.nodes;
     let adjacencies = router.node.interfaces.iter().flat_map(|interface| &interface.adjacencies);

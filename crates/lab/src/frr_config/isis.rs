@@ -7,13 +7,13 @@ use model::topology::{Interface, Node, Routing, Topology};
 
 use super::{Router, is_passive};
 
-/// The process's name: what is configured on interfaces refers to it.
+/// Name of the routing process, which interface configuration refers to.
 const PROCESS: &str = "lab";
 
-/// What LSPs may be long, unless a link is shorter (ISO 10589 section 7.3.4.1 leaves 1,492; FRR's
-/// default).
+/// LSP size limit, unless a link's MTU is smaller (ISO 10589 section 7.3.4.1: 1,492 bytes; this is
+/// FRR's default).
 const LSP_MTU: u16 = 1497;
-/// The LLC header in front of an IS-IS packet.
+/// Size of the LLC header that precedes an IS-IS packet.
 const LLC: u16 = 3;
 
 pub(super) fn loopback(text: &mut String, router: &Router<'_>) -> Result {
@@ -51,7 +51,7 @@ pub(super) fn process(text: &mut String, router: &Router<'_>) -> Result {
     writeln!(text, "router isis {PROCESS}\n net {}", entity(id))?;
     writeln!(text, " is-type level-2-only\n metric-style wide")?;
     writeln!(text, " lsp-mtu {}", lsp_mtu(router.topology))?;
-    // As OSPF here: at once. The shortest that there is for LSPs is a second.
+    // Compute paths at once, as for OSPF. The minimum interval for LSPs is one second.
     writeln!(text, " lsp-gen-interval 1\n spf-interval 1")?;
     writeln!(
         text,
@@ -71,14 +71,14 @@ fn families(text: &mut String) -> Result {
     writeln!(text, " ip router isis {PROCESS}\n ipv6 router isis {PROCESS}")
 }
 
-/// The network entity title of a router: a private area, and the address's twelve digits.
+/// Network entity title of a router: a private area, and the twelve digits of its address.
 fn entity(id: Ipv4Addr) -> String {
     let [a, b, c, d] = id.octets();
     let digits = format!("{a:03}{b:03}{c:03}{d:03}");
     format!("49.0001.{}.{}.{}.00", &digits[..4], &digits[4..8], &digits[8..])
 }
 
-/// All routers' LSPs cross all links: the shortest link's MTU is everybody's.
+/// LSP size limit from the smallest MTU of all links, since all LSPs cross all links.
 fn lsp_mtu(topology: &Topology) -> u16 {
     let routers = topology.nodes.iter().filter(|node| runs(node));
     let shortest = routers.flat_map(|node| &node.interfaces).map(|interface| interface.mtu).min();

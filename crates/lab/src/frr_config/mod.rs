@@ -1,4 +1,4 @@
-//! FRR's configuration of a router: what all protocols share, and each protocol's part.
+//! FRR configuration of a router: the common part, and one part for each protocol.
 
 mod bgp;
 mod isis;
@@ -9,10 +9,10 @@ use std::fmt::{Result, Write};
 
 use model::topology::{Interface, Node, Routing, SegmentKind, Topology};
 
-/// The line in front of a node's own lines.
+/// The line that precedes a node's own lines.
 pub(crate) const OWN_LINES: &str = "! from the topology file";
 
-/// The whole `frr.conf` of the node at `at`: what the topology says, then the node's own lines.
+/// The complete `frr.conf` of the node at `at`: the generated lines, then the node's own.
 pub fn config(topology: &Topology, at: usize) -> String {
     let node = &topology.nodes[at];
     let mut text = String::new();
@@ -34,7 +34,7 @@ struct Router<'t> {
 }
 
 impl Router<'_> {
-    /// Whether the protocol routes IPv4, and whether it routes IPv6.
+    /// True for each of IPv4 and IPv6 if the protocol routes it.
     fn families(&self, protocol: Routing) -> [bool; 2] {
         [self.node.ipv4_routing == protocol, self.node.ipv6_routing == protocol]
     }
@@ -44,7 +44,7 @@ impl Router<'_> {
     }
 }
 
-/// Whether nobody is behind an interface to talk to.
+/// True if an interface has no neighbour.
 fn is_passive(interface: &Interface) -> bool {
     interface.adjacencies.is_empty()
 }
@@ -53,11 +53,11 @@ fn write_config(text: &mut String, router: &Router<'_>) -> Result {
     let node = router.node;
     writeln!(text, "frr defaults traditional\nhostname {}", node.name)?;
     writeln!(text, "log file /run/frr/frr.log")?;
-    // The kernel takes next hops out of its groups when their link goes down. zebra (8.4) does not
-    // notice and goes on using the groups: links that come back would stay unused.
+    // The kernel removes next hops from nexthop groups when their link goes down. zebra (8.4) does
+    // not notice and keeps using the groups, so links that come up again would stay unused.
     writeln!(text, "no zebra nexthop kernel enable")?;
     if let Some(locator) = node.locator.filter(|_| node.ipv6_routing != Routing::Static) {
-        // The locator is routed to its node; a SID that does not exist ends there.
+        // The locator is routed to its node, which discards packets for SIDs that do not exist.
         writeln!(text, "ipv6 route {locator} blackhole")?;
     }
     writeln!(text, "interface lo")?;

@@ -1,4 +1,4 @@
-//! OSPFv2 and OSPFv3, one area.
+//! OSPFv2 and OSPFv3 with one area.
 
 use std::fmt::{Result, Write};
 
@@ -23,7 +23,7 @@ pub(super) fn interface(text: &mut String, router: &Router<'_>, interface: &Inte
     let (hello, dead) = (timers.hello.as_secs(), timers.dead.as_secs());
     for (family, _) in [("ip ospf", ipv4), ("ipv6 ospf6", ipv6)].iter().filter(|f| f.1) {
         writeln!(text, " {family} area 0")?;
-        // Given, not derived: FRR would take it from what the device calls its speed.
+        // Explicit cost: FRR would derive it from the speed that the device reports.
         writeln!(text, " {family} cost {}", interface.cost)?;
         writeln!(text, " {family} hello-interval {hello}")?;
         writeln!(text, " {family} dead-interval {dead}")?;
@@ -42,7 +42,7 @@ pub(super) fn interface(text: &mut String, router: &Router<'_>, interface: &Inte
 pub(super) fn process(text: &mut String, router: &Router<'_>) -> Result {
     let [ipv4, ipv6] = router.families(Routing::Ospf);
     let Some(router_id) = router.node.loopback4 else { return Ok(()) };
-    // A lab's network is small and its user waits: paths are computed at once.
+    // Compute paths at once: a lab's network is small, and its user is waiting.
     if ipv4 {
         writeln!(text, "router ospf\n ospf router-id {router_id}")?;
         writeln!(text, " timers throttle spf 0 50 500\n timers throttle lsa all 0")?;

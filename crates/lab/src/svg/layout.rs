@@ -1,26 +1,26 @@
-//! Where everything stands: edges are springs, and all push each other away (Fruchterman and
-//! Reingold, 1991). No dice: the same graph gives the same drawing.
+//! Force-directed graph layout: edges are springs, and all vertices repel each other (Fruchterman
+//! and Reingold, 1991). It is deterministic: the same graph gives the same drawing.
 
 use std::collections::VecDeque;
 
-/// A place in pixels.
+/// A position in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Place {
     pub(super) x: f64,
     pub(super) y: f64,
 }
 
-/// How long an edge likes to be.
+/// Ideal length of an edge.
 const LENGTH: f64 = 110.0;
-/// How near two places may be in the end.
+/// Minimum distance between two vertices in the final layout.
 const NEAREST: f64 = 95.0;
-/// The pull to the middle, which keeps parts without a connection in sight.
+/// Pull towards the centre, which keeps disconnected components close.
 const GRAVITY: f64 = 0.02;
 const ROUNDS: usize = 400;
-/// How many pairs are looked at in all: a large graph has fewer rounds.
+/// Limit on the number of pairs visited: a large graph gets fewer rounds.
 const PAIRS: usize = 200_000_000;
 
-/// The places of `count` things that `edges` connect; the least coordinates are 0.
+/// Positions of `count` vertices connected by `edges`; the smallest coordinates are 0.
 pub(super) fn layout(count: usize, edges: &[(usize, usize)]) -> Vec<Place> {
     let mut places = spiral(&breadth_first(count, edges));
     let rounds = (PAIRS / (count * count).max(1)).clamp(10, ROUNDS);
@@ -33,7 +33,7 @@ pub(super) fn layout(count: usize, edges: &[(usize, usize)]) -> Vec<Place> {
     places
 }
 
-/// Neighbours behind each other, the best connected first.
+/// Breadth-first order, starting with the vertices of highest degree.
 fn breadth_first(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     let mut near = vec![Vec::new(); count];
     for &(a, b) in edges {
@@ -55,12 +55,12 @@ fn breadth_first(count: usize, edges: &[(usize, usize)]) -> Vec<usize> {
     order
 }
 
-/// The first in the middle, the others around it by the golden angle.
+/// Places the first vertex in the centre, the others around it at the golden angle.
 fn spiral(order: &[usize]) -> Vec<Place> {
     let mut places = vec![Place::default(); order.len()];
     for (rank, &at) in order.iter().enumerate() {
         let (angle, radius) = (rank as f64 * 2.399_963, LENGTH * (rank as f64).sqrt() / 2.0);
-        // A drawing is wider than it is high.
+        // Drawings are wider than they are high.
         places[at] = Place { x: 1.4 * radius * angle.cos(), y: radius * angle.sin() };
     }
     places
@@ -93,7 +93,8 @@ fn step(places: &mut [Place], edges: &[(usize, usize)], warmth: f64) {
     }
 }
 
-/// Makes all larger until the nearest two are far enough apart, within reason; then to the origin.
+/// Scales the layout until the nearest two vertices are far enough apart, within limits, and moves
+/// it to the origin.
 fn apart(places: &mut [Place]) {
     let mut nearest = f64::INFINITY;
     for (at, a) in places.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A topology as a drawing.
+//! Renders a topology as a drawing.
 
 mod layout;
 
@@ -10,15 +10,16 @@ use model::topology::{End, Node, NodeKind, RouterKind, Segment, SegmentKind, Top
 use layout::{Place, layout};
 
 const MARGIN: f64 = 70.0;
-/// How far apart parallel links bend.
+/// Distance between the curves of parallel links.
 const BEND: f64 = 36.0;
 
-/// Draws `topology` as SVG: hosts square, routers round, LANs small; links with their rates and
-/// delays. Everything has its name, and as its title what else there is to say.
+/// Draws `topology` as SVG: squares for hosts, circles for routers, small shapes for LANs, and
+/// links with their rates and delays. Every element has a label, and a title with its other
+/// properties.
 pub fn draw_svg(topology: &Topology) -> String {
     let count = topology.nodes.len();
     let is_lan = |segment: &&Segment| segment.kind == SegmentKind::Lan;
-    // Behind the nodes stand the LANs.
+    // LANs' indexes follow the nodes'.
     let lans: Vec<&Segment> = topology.segments.iter().filter(is_lan).collect();
     let mut edges = Vec::new();
     for segment in topology.segments.iter().filter(|segment| !is_lan(segment)) {
@@ -75,7 +76,7 @@ fn links(svg: &mut String, topology: &Topology, places: &[Place]) -> std::fmt::R
             x: f64::midpoint(a.x, b.x) - y / length * bend,
             y: f64::midpoint(a.y, b.y) + x / length * bend,
         };
-        // A quadratic curve is half as far from its line as the point that bends it.
+        // A quadratic curve is half as far from its chord as its control point.
         let (cx, cy) =
             (2.0 * middle.x - f64::midpoint(a.x, b.x), 2.0 * middle.y - f64::midpoint(a.y, b.y));
         let dashes = if topology.is_emulated(segment) { " stroke-dasharray=\"7 3\"" } else { "" };
@@ -95,7 +96,7 @@ fn links(svg: &mut String, topology: &Topology, places: &[Place]) -> std::fmt::R
         let text = if there == back { there } else { format!("{there} / {back}") };
         labels.push((middle, text));
     }
-    // Over the lines of all links.
+    // Draw the labels last, on top of all lines.
     labels.iter().try_for_each(|(at, text)| write_text(svg, at.x, at.y + 4.0, 12, text))
 }
 
@@ -155,7 +156,7 @@ fn box_width(name: &str) -> f64 {
     24.0 + 8.5 * name.len() as f64
 }
 
-/// A text with a white edge, so that lines behind it do not disturb.
+/// Writes text with a white outline, to separate it from lines behind it.
 fn write_text(svg: &mut String, x: f64, y: f64, size: u8, text: &str) -> std::fmt::Result {
     if text.is_empty() {
         return Ok(());
@@ -168,7 +169,7 @@ fn write_text(svg: &mut String, x: f64, y: f64, size: u8, text: &str) -> std::fm
     )
 }
 
-/// The rate and the delay of what is sent there.
+/// Rate and delay of the direction that `end` sends.
 fn label(topology: &Topology, end: End) -> String {
     let interface = &topology.nodes[end.node].interfaces[end.interface];
     let delay = interface.impairments.delay;
@@ -177,7 +178,7 @@ fn label(topology: &Topology, end: End) -> String {
     rate.into_iter().chain(delay).collect::<Vec<_>>().join(" ")
 }
 
-/// What is at the segment's ends.
+/// Tooltip that describes the segment's ends.
 fn titles(topology: &Topology, segment: &Segment) -> String {
     let end = |end: &End| {
         let node = &topology.nodes[end.node];
@@ -218,7 +219,7 @@ links:
   - lan0: {nodes: [r3, h1], delay: 7ms}
 ";
 
-    /// Whether every element is closed by its own end.
+    /// True if every element has a matching end tag.
     fn is_well_formed(svg: &str) -> bool {
         let mut open = Vec::new();
         for piece in svg.split('<').skip(1) {

@@ -1,4 +1,4 @@
-//! Running a file's `tests:` in a lab that is up.
+//! Runs a file's `tests:` in a lab that is up.
 
 mod ping;
 mod route;
@@ -14,32 +14,32 @@ use serde::Serialize;
 use crate::state::Lab;
 use crate::{Cancel, Error};
 
-/// What came of a test.
+/// Result of a test.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
-    /// What was tested, in words.
+    /// Description of the test.
     pub test: String,
-    /// Whether it held in time.
+    /// True if its condition held before the deadline.
     pub passed: bool,
-    /// What was expected.
+    /// Expected result.
     pub expected: String,
-    /// What was seen last.
+    /// Last observed result.
     pub measured: String,
-    /// How long it took until it held, in seconds: of something that has just been changed, the
-    /// time of convergence.
+    /// Time until the condition held, in seconds: if the test was started right after a change, the
+    /// convergence time.
     pub after: Option<f64>,
-    /// How long the test took, in seconds.
+    /// Duration of the test, in seconds.
     pub seconds: f64,
 }
 
-/// What a test has come to so far.
+/// Intermediate result of a test.
 struct Seen {
-    /// Since when it holds, if it does.
+    /// Time since which the condition holds, if it does.
     holds_since: Option<Instant>,
     measured: String,
 }
 
-/// What the tests need and the machine lacks.
+/// Checks that the programs which the tests need are installed.
 pub fn check_tools<'t>(tests: impl IntoIterator<Item = &'t Test>) -> Result<(), Error> {
     for test in tests {
         let (program, package, argument) = match test {
@@ -55,7 +55,7 @@ pub fn check_tools<'t>(tests: impl IntoIterator<Item = &'t Test>) -> Result<(), 
 }
 
 impl Lab {
-    /// Runs a test until it holds, or its time is over.
+    /// Runs a test until its condition holds or its deadline has passed.
     pub fn verify(&self, test: &Test, cancel: &Cancel) -> Result<Outcome, Error> {
         let started = Instant::now();
         let (words, expected, within, seen) = match test {
@@ -91,7 +91,7 @@ impl Lab {
         })
     }
 
-    /// A program on a node; it ends when it is dropped.
+    /// Starts a program on a node; it is killed on drop.
     fn start(&self, node: &str, mut command: Command) -> Result<Running, Error> {
         let program = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::null()).stderr(Stdio::null());
@@ -100,18 +100,18 @@ impl Lab {
     }
 }
 
-/// A program that ends with its owner.
+/// A child process that is killed on drop.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A time as people read it.
+/// A time in milliseconds, for display.
 fn milliseconds(time: Duration) -> String {
     format!("{:.2}ms", time.as_secs_f64() * 1e3)
 }

@@ -1,4 +1,4 @@
-//! Pings, sent one after the other until what they say holds.
+//! Ping tests: sends pings until the test's condition holds.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -12,9 +12,9 @@ use super::{Running, Seen};
 use crate::state::Lab;
 use crate::{Cancel, Error};
 
-/// From one ping to the next: how exactly the moment is known from which on a test holds.
+/// Interval between pings, which is also the resolution of the time at which a test starts to hold.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// How long an answer may take, at the least.
+/// Minimum timeout for a reply.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn words(test: &Ping) -> String {
@@ -36,7 +36,7 @@ pub(super) fn expected(test: &Ping) -> String {
     }
 }
 
-/// Pings over each family that the test is about, until all hold at the same time.
+/// Pings over each address family of the test, until the condition holds for all at the same time.
 pub(super) fn run(
     lab: &Lab,
     test: &Ping,
@@ -71,18 +71,18 @@ pub(super) fn run(
     }
 }
 
-/// A row of pings over one family.
+/// A sequence of pings over one address family.
 struct Row<'l> {
     lab: &'l Lab,
     test: &'l Ping,
     family: Family,
     window: Window,
-    /// How many pings earlier processes sent.
+    /// Number of pings that earlier processes sent.
     before: u64,
     process: Process,
 }
 
-/// A `ping`, and the lines that it prints.
+/// A `ping` process, and the lines that it prints.
 struct Process {
     lines: Receiver<(Instant, String)>,
     #[expect(dead_code, reason = "it ends when this is dropped")]
@@ -96,7 +96,7 @@ impl<'l> Row<'l> {
         Ok(Self { lab, test, family, window: Window::new(longest), before: 0, process })
     }
 
-    /// Takes what has been printed, and waits a moment if there is nothing.
+    /// Processes the lines that were printed; waits briefly if there are none.
     fn listen(&mut self) -> Result<(), Error> {
         let mut next = self.process.lines.recv_timeout(INTERVAL / 2);
         loop {
@@ -104,7 +104,7 @@ impl<'l> Row<'l> {
                 Ok((at, line)) => self.line(at, &line),
                 Err(RecvTimeoutError::Timeout) => return Ok(()),
                 Err(RecvTimeoutError::Disconnected) => {
-                    // Without any route it gives up at once. What it would have sent is lost.
+                    // ping exits at once if there is no route. Count its pings as lost.
                     self.window.sent(self.window.last() + 1, Instant::now());
                     self.before = self.window.last();
                     crate::processes::pause(INTERVAL);
@@ -136,7 +136,7 @@ impl Process {
         let target = lab.node(&test.to)?.address(family.is_ipv6());
         let target = target.expect("the test's node has a link");
         let mut command = Command::new("ping");
-        // -O: unanswered ones are told as well, when the next one is sent.
+        // -O: also report unanswered pings, when the next one is sent.
         command.args(["-n", "-O", "-i", &INTERVAL.as_secs_f64().to_string()]);
         command.arg(target.to_string()).stdout(Stdio::piped());
         let mut running = lab.start(&test.from, command)?;
@@ -153,19 +153,19 @@ impl Process {
     }
 }
 
-/// A line that `ping` prints.
+/// A parsed line of ping's output.
 #[derive(Debug, PartialEq)]
 enum Line {
-    /// So many were sent, and no more is known.
+    /// Pings up to this number were sent; their results are unknown.
     Sent(u64),
-    /// An answer, and how long it took.
+    /// Number of an answered ping, and its round-trip time.
     Answer(u64, Duration),
 }
 
 impl Line {
     fn parse(line: &str) -> Option<Self> {
         let number = line.split_once("icmp_seq=")?.1.split(' ').next()?.parse().ok()?;
-        // Duplicates say nothing new; errors of routers name the ping that they are about.
+        // Duplicates add no information; ICMP errors contain the sequence number of their ping.
         let time = line.split_once(" time=").filter(|_| !line.ends_with("(DUP!)"));
         let Some((_, time)) = time else { return Some(Self::Sent(number)) };
         let milliseconds: f64 = time.split(' ').next()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Whether a node has a route.
+//! Route tests: a node has a route, or does not have it.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use crate::processes::pause;
 use crate::state::Lab;
 use crate::{Cancel, Error};
 
-/// How often the routes are looked at.
+/// Polling interval for the routes.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// The route that is asked for.
+/// The route to look for.
 pub(super) struct Wanted<'t> {
     pub(super) on: &'t str,
     pub(super) route: IpNet,
@@ -33,7 +33,7 @@ impl Wanted<'_> {
     }
 }
 
-/// Looks at the node's main table until it is as wanted.
+/// Polls the node's main table until it is as wanted.
 pub(super) fn run(
     lab: &Lab,
     wanted: &Wanted<'_>,
@@ -69,8 +69,7 @@ pub(super) fn run(
     }
 }
 
-/// The neighbours that a next hop may lead to: one, or those of a LAN whose address it does not
-/// say.
+/// The neighbours that a next hop may lead to: one, or all of a LAN if the next hop has no address.
 fn leads_to<'t>(topology: &'t Topology, at: usize, hop: &NextHop) -> Vec<&'t str> {
     let interfaces = topology.nodes[at].interfaces.iter().enumerate();
     let Some((_, interface)) =

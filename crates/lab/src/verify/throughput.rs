@@ -1,4 +1,4 @@
-//! How much TCP carries from one node to another, by iperf3.
+//! TCP throughput tests between two nodes, with iperf3.
 
 use std::net::{IpAddr, TcpListener};
 use std::process::{Command, Stdio};
@@ -13,12 +13,12 @@ use crate::processes::pause;
 use crate::state::Lab;
 use crate::{Cancel, Error};
 
-/// How long is measured, in seconds, after one that does not count: TCP begins slowly.
+/// Duration of a measurement in seconds. One more second is omitted, because of TCP's slow start.
 const SECONDS: u64 = 3;
-/// How long a client may take until it is ended: it waits for ever when a link is cut.
+/// Timeout for a client: it hangs forever if a link goes down.
 const LIMIT: Duration = Duration::from_secs(SECONDS + 10);
 
-/// Measures again and again until the throughput is in the range.
+/// Measures repeatedly until the throughput is in the range.
 pub(super) fn run(
     lab: &Lab,
     [from, to]: [&str; 2],
@@ -44,7 +44,7 @@ pub(super) fn run(
     }
 }
 
-/// One measurement: what the receiver got, or why there is none.
+/// Runs one measurement. Returns the receiver's rate, or the reason for the failure.
 fn measure(
     lab: &Lab,
     from: &str,
@@ -57,7 +57,7 @@ fn measure(
     client.args(["-c", &to.to_string(), "--connect-timeout", "1000"]).stdout(Stdio::piped());
     let mut running = lab.start(from, client)?;
     let failed = |source| Error::Command { command: "iperf3".into(), source };
-    // Its report is longer than a pipe holds.
+    // Read concurrently: the report exceeds the capacity of a pipe.
     let mut output = running.0.stdout.take().expect("it was asked for");
     let reader = std::thread::spawn(move || {
         let mut report = Vec::new();
@@ -75,7 +75,7 @@ fn measure(
     Ok(received(&report))
 }
 
-/// What iperf3's report says.
+/// Extracts the receiver's rate from iperf3's report.
 fn received(report: &[u8]) -> Result<Bandwidth, String> {
     let report: Value =
         serde_json::from_slice(report).map_err(|_| "iperf3 said nothing".to_owned())?;
@@ -86,7 +86,7 @@ fn received(report: &[u8]) -> Result<Bandwidth, String> {
     rate.map(|rate| Bandwidth::from_bps(rate as u64)).ok_or("iperf3 measured nothing".into())
 }
 
-/// A port that nobody uses on the node now.
+/// A port that is currently unused on the node.
 fn free_port(lab: &Lab, node: &str) -> Result<u16, Error> {
     let port = lab.namespace(node)?.run(|| {
         let listener = TcpListener::bind(("::", 0))?;

@@ -1,4 +1,4 @@
-//! What a row of pings says.
+//! Evaluation of a sequence of pings.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,17 +14,17 @@ struct Echo {
     answer: Option<Duration>,
 }
 
-/// The last pings of a row, and what of them counts.
+/// A sliding window over the most recent pings of a sequence.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// In the order of their numbers; the last one's number is `last`.
+    /// Ordered by number; `last` is the number of the last one.
     echoes: VecDeque<Echo>,
     last: u64,
-    /// How long an answer may take.
+    /// Timeout for a reply.
     patience: Duration,
 }
 
-/// More than any test looks at, and than are waited for at the same time.
+/// Capacity: more than any test needs, and more than the number of pings in flight.
 const MOST: usize = 20_000;
 
 impl Window {
@@ -32,7 +32,7 @@ impl Window {
         Self { echoes: VecDeque::new(), last: 0, patience }
     }
 
-    /// Ping `number`, counted from 1, was sent before `now`.
+    /// Records that ping `number`, counted from 1, was sent before `now`.
     pub(super) fn sent(&mut self, number: u64, now: Instant) {
         while self.last < number {
             self.last += 1;
@@ -43,7 +43,7 @@ impl Window {
         }
     }
 
-    /// Ping `number` was answered at `now` after `time`.
+    /// Records that ping `number` was answered at `now` after `time`.
     pub(super) fn answered(&mut self, number: u64, time: Duration, now: Instant) {
         let sent = now.checked_sub(time).unwrap_or(now);
         self.sent(number, sent);
@@ -54,12 +54,12 @@ impl Window {
         }
     }
 
-    /// The number of the last ping that is known.
+    /// Number of the last known ping.
     pub(super) fn last(&self) -> u64 {
         self.last
     }
 
-    /// What the row says of a test.
+    /// Evaluates a test against the window.
     pub(super) fn judge(&self, test: &Ping, now: Instant) -> Seen {
         let count = test.count as usize;
         let is_settled = |echo: &&Echo| echo.answer.is_some() || echo.sent + self.patience < now;
@@ -124,7 +124,8 @@ mod tests {
         Duration::from_millis(milliseconds)
     }
 
-    /// Pings, 100 ms apart, with the times of their answers, and the moment after the last one.
+    /// Builds a window of pings, 100 ms apart, from their round-trip times, and returns it with the
+    /// start and end times.
     fn row(answers: &[Option<u64>]) -> (Window, Instant, Instant) {
         let started = Instant::now();
         let mut window = Window::new(PATIENCE);
@@ -143,7 +144,7 @@ mod tests {
     fn the_first_answer_says_since_when_a_node_is_reached() {
         let (window, started, now) = row(&[None, None, Some(20), Some(20)]);
         let seen = window.judge(&test(1), now);
-        // Of the newest: whoever asks after each answer hears of the first.
+        // Only the newest counts: a caller that checks after each reply sees the first one.
         assert_eq!(seen.holds_since, Some(started + ms(300)));
         assert_eq!(seen.measured, "20.00ms");
         let (window, _, now) = row(&[None, None]);

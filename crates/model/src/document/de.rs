@@ -1,4 +1,4 @@
-//! A serde deserializer over the tree, whose errors know where they happened.
+//! A serde deserializer over the tree, with locations in its errors.
 
 use std::cell::RefCell;
 
@@ -8,12 +8,12 @@ use super::elements::{List, Map, Within};
 use super::nearest::suggest;
 use super::tree::{Span, Step, Tree, Value};
 
-/// Why a tree is not the value that was asked for.
+/// Deserialization error of a tree.
 #[derive(Debug, Clone)]
 pub(crate) struct Error {
-    /// Where it happened; the innermost value that could not be read.
+    /// Location of the innermost value that could not be read.
     pub(crate) span: Option<Span>,
-    /// The way to that value, last step first.
+    /// Path to that value, last step first.
     pub(crate) path: Vec<Step>,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
@@ -35,7 +35,8 @@ impl Error {
     }
 }
 
-/// Splits "what is wrong: write this" in two; the crate's own parsing errors are written so.
+/// Splits "message: write this" into message and help; the crate's own parsing errors have this
+/// form.
 pub(crate) fn split_help(text: &str) -> (String, Option<String>) {
     match [": write ", ": use "].iter().filter_map(|mark| text.find(mark)).min() {
         Some(at) => (text[..at].into(), Some(text[at + 2..].into())),
@@ -113,10 +114,10 @@ impl de::Error for Error {
     }
 }
 
-/// Reads values out of a tree.
+/// Deserializes values from a tree.
 ///
-/// Whoever reads a list or a map and goes on behind an element that did not fit (`Entries`,
-/// `Items`) loses no error: it is among those that were passed over.
+/// A visitor of a list or a map may continue after an element with an error (`Entries`, `Items`).
+/// The error is not lost: it is added to `passed_over`.
 #[derive(Clone, Copy)]
 pub(crate) struct De<'t> {
     pub(crate) tree: &'t Tree,
@@ -149,9 +150,9 @@ impl<'t> De<'t> {
 
     fn text<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match &self.tree.value {
-            // A name such as `42` or `true` is text where text is asked for.
+            // A scalar such as `42` or `true` is a string if a string is expected.
             Value::Scalar { text, .. } if !self.is_null() => visitor.visit_str(text),
-            // In [a::, b::] YAML takes the colons in front of the comma for its own.
+            // In [a::, b::] YAML parses the colon before the comma as a mapping indicator.
             Value::Map(entries) if entries.len() == 1 && entries[0].key.ends_with(':') => {
                 let address = format!("{}:", entries[0].key);
                 let message = format!("`{address}` reads as a key here");
@@ -215,7 +216,7 @@ impl<'de> de::Deserializer<'de> for De<'_> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        // Serde would take a list for the fields in their order.
+        // Serde would map the items of a list to the fields in order.
         if matches!(self.tree.value, Value::List(_)) {
             let error: Error = de::Error::invalid_type(Unexpected::Seq, &visitor);
             return Err(error.at(self.tree.span));

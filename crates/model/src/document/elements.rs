@@ -1,4 +1,4 @@
-//! The elements of lists and maps, for `de`: an error among them may be passed over, not lost.
+//! The elements of lists and maps, for `de`. Errors of skipped elements are recorded.
 
 use std::cell::RefCell;
 
@@ -8,10 +8,10 @@ use super::MAX_MISFITS;
 use super::de::{De, Error};
 use super::tree::{Entry, Step, Tree};
 
-/// What a list and a map have in common: the errors of their elements.
+/// Common state of a list and a map: the errors of their elements.
 pub(super) struct Within<'t> {
     passed_over: &'t RefCell<Vec<Error>>,
-    /// The last element's error: passed over if somebody asks for the next element.
+    /// Error of the last element; recorded as skipped if the visitor requests the next element.
     failed: Option<Error>,
 }
 
@@ -20,7 +20,7 @@ impl<'t> Within<'t> {
         Self { passed_over: de.passed_over, failed: None }
     }
 
-    /// Before the next element. False if enough is wrong already.
+    /// Called before each element. Returns false if there are too many errors.
     fn goes_on(&mut self) -> bool {
         let Some(error) = self.failed.take() else { return true };
         let mut passed_over = self.passed_over.borrow_mut();
@@ -28,7 +28,7 @@ impl<'t> Within<'t> {
         passed_over.len() < MAX_MISFITS
     }
 
-    /// Reads an element.
+    /// Deserializes an element.
     fn read<'de, S: de::DeserializeSeed<'de>>(
         &mut self,
         seed: S,
@@ -40,7 +40,7 @@ impl<'t> Within<'t> {
         for error in self.passed_over.borrow_mut().iter_mut().skip(before) {
             error.path.push(step());
         }
-        // Some types only judge a text when the deserializer is done with it.
+        // Some types validate their text only after the deserializer has returned.
         result.map_err(|error| self.fail(error.at(tree.span).under(step())))
     }
 
@@ -79,7 +79,7 @@ impl<'de> de::SeqAccess<'de> for List<'_> {
 
 pub(super) struct Map<'t> {
     pub(super) entries: &'t [Entry],
-    /// The entry whose key comes next; its value is that of the one before.
+    /// Index of the next key's entry; the next value is that of the preceding entry.
     pub(super) next: usize,
     pub(super) within: Within<'t>,
 }

@@ -1,4 +1,4 @@
-//! Lists and maps in the file's order, whose faulty parts do not hide the others' faults.
+//! Lists and maps in file order, in which the errors of all elements are found.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// A map in the file's order.
+/// A map in file order.
 #[derive(Debug)]
 pub(crate) struct Entries<V, K = String>(pub(crate) Vec<(K, V)>);
 
@@ -30,7 +30,7 @@ impl<'de, K: Deserialize<'de>, V: Deserialize<'de>> Deserialize<'de> for Entries
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<V, K>, A::Error> {
                 let mut entries = Vec::with_capacity(map.size_hint().unwrap_or(0));
-                // The deserializer keeps the errors of those who go on (`de::De`).
+                // The deserializer records the errors of skipped elements (`de::De`).
                 loop {
                     match map.next_key() {
                         Ok(None) => return Ok(Entries(entries)),

@@ -1,7 +1,7 @@
 //! YAML text -> tree.
 //!
 //! Anchors, aliases and merge keys are resolved here, within limits, so that a small text cannot
-//! become a huge tree.
+//! expand to a huge tree.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle};
 
 use super::tree::{Entry, Span, Tree, Value};
 
-/// Something that keeps a text from being a tree.
+/// An error that prevents the construction of a tree.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) span: Span,
@@ -23,28 +23,28 @@ impl Fault {
     }
 }
 
-/// How deep values may nest: the grammar needs seven levels.
+/// Maximum nesting depth of values; the grammar needs seven levels.
 const MAX_DEPTH: usize = 32;
-/// How many values aliases may add.
+/// Maximum number of values that aliases may add.
 const MAX_ALIASED: usize = 100_000;
 
-/// A list or map whose end is still to come.
+/// A list or map that is not complete yet.
 struct Open {
     anchor: usize,
     span: Span,
     is_map: bool,
-    /// How many items and entries there were before its own.
+    /// Number of items and entries before its own.
     items: usize,
     entries: usize,
-    /// In a map: the key whose value comes next.
+    /// In a map: the key of the next value.
     key: Option<(String, Span)>,
 }
 
 #[derive(Default)]
 struct Loader {
     open: Vec<Open>,
-    /// The items and entries of all that is open, so that each list and map is made once and with
-    /// its final size.
+    /// Items and entries of all incomplete lists and maps, so that each is allocated once, with its
+    /// final size.
     items: Vec<Tree>,
     entries: Vec<Entry>,
     anchors: HashMap<usize, Tree>,
@@ -53,7 +53,7 @@ struct Loader {
     faults: Vec<Fault>,
 }
 
-/// The tree of `text`, as far as it can be read, and everything that is wrong with it.
+/// Loads the tree of `text`, as far as it can be parsed, with all errors.
 pub(crate) fn load(text: &str) -> (Option<Tree>, Vec<Fault>) {
     let mut loader = Loader::default();
     let mut documents = 0;
@@ -128,7 +128,7 @@ impl Loader {
         Ok(())
     }
 
-    /// The map whose entries begin at `first`.
+    /// The map that starts at the entry `first`.
     fn map(&mut self, first: usize) -> Result<Vec<Entry>, Fault> {
         let mut entries: Vec<Entry> = self.entries.drain(first..).collect();
         if let Some(twice) = twice(&entries) {
@@ -158,7 +158,7 @@ impl Loader {
         self.done(tree.span, 0, tree.value)
     }
 
-    /// Puts a complete value where it belongs.
+    /// Adds a complete value to its parent.
     fn done(&mut self, span: Span, anchor: usize, value: Value) -> Result<(), Fault> {
         let mut tree = Tree { span, value, pruned: false };
         if anchor > 0 {
@@ -188,9 +188,9 @@ impl Loader {
     }
 }
 
-/// The keys that were there before, and where; none in nearly every map.
+/// Duplicate keys with their locations; none in nearly every map.
 fn twice(entries: &[Entry]) -> Option<Vec<(String, Span)>> {
-    // Most maps are so small that comparing is less work than hashing.
+    // Most maps are small enough for comparisons to be cheaper than hashing.
     if entries.len() <= 8 {
         let is_new =
             |(at, entry): (usize, &Entry)| entries[..at].iter().all(|e| e.key != entry.key);
@@ -204,7 +204,8 @@ fn twice(entries: &[Entry]) -> Option<Vec<(String, Span)>> {
     (!again.is_empty()).then_some(again)
 }
 
-/// Resolves `<<: *anchor`: the keys of the map, or maps, that are not given beside it.
+/// Resolves `<<: *anchor`: adds the keys of the referenced map or maps that the map itself does not
+/// contain.
 fn merge(entries: &mut Vec<Entry>) -> Result<(), Fault> {
     let Some(at) = entries.iter().position(|entry| entry.key == "<<") else { return Ok(()) };
     let Entry { span, value, .. } = entries.remove(at);

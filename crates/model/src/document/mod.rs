@@ -1,10 +1,10 @@
-//! A YAML file whose every mistake is reported, with its place and its fix, in one run: what the
-//! topology file and the data plane's file have in common.
+//! YAML files whose errors are all reported in one run, with locations and fixes: the common part
+//! of the topology file and the data plane's file.
 //!
-//! 1. `load`, `tree`: YAML -> values that know their place (anchors and merge keys resolved);
-//! 2. `de`, `elements`, `entries`, `text`: the tree -> a grammar's serde types. A part that does not fit is
-//!    reported, cut out, and the rest read again, so that one run finds all of them;
-//! 3. `problems`: what is wrong, as people read it.
+//! 1. `load`, `tree`: YAML -> values with locations (anchors and merge keys resolved);
+//! 2. `de`, `elements`, `entries`, `text`: tree -> serde types of a grammar. An invalid part is
+//!    reported and pruned, and the rest is read again, so that one run finds all errors;
+//! 3. `problems`: the errors, as displayed to users.
 
 mod de;
 mod elements;
@@ -28,21 +28,21 @@ pub use problems::{Problem, Problems};
 pub(crate) use text::{Address, Prefix, Prefix4, Prefix6, PrefixOrAddress, from_text, prefix};
 pub(crate) use tree::{Entry, Span, Step, Tree, Value};
 
-/// After so many misfits the rest is left for the next run.
+/// Maximum number of errors reported in one run.
 const MAX_MISFITS: usize = 100;
 
-/// What a kind of file says of itself.
+/// Properties of a kind of file.
 pub(crate) struct Kind {
-    /// The largest file that is read, in MiB.
+    /// Maximum file size in MiB.
     pub(crate) max_mib: usize,
-    /// What to do about a larger one.
+    /// Help for a file that is too large.
     pub(crate) large: &'static str,
-    /// What an empty one needs.
+    /// Help for an empty file.
     pub(crate) empty: &'static str,
 }
 
-/// Reads `text` as the grammar's type `T`, or reports every part that does not fit it. The tree
-/// that comes along has every part, in the same order.
+/// Deserializes `text` into the grammar's type `T`, or reports every invalid part. The tree
+/// returned contains all parts, in the same order.
 pub(crate) fn read<'a, T: DeserializeOwned>(
     text: &'a str,
     kind: &Kind,
@@ -73,7 +73,7 @@ pub(crate) fn read<'a, T: DeserializeOwned>(
     }
 }
 
-/// Reads the grammar's types, and reports every part of the tree that does not fit them.
+/// Deserializes the grammar's types, and reports every invalid part of the tree.
 fn fit<T: DeserializeOwned>(tree: &mut Tree, report: &mut Report<'_>) -> Option<T> {
     let mut misfits = 0;
     while misfits < MAX_MISFITS {
@@ -89,13 +89,13 @@ fn fit<T: DeserializeOwned>(tree: &mut Tree, report: &mut Report<'_>) -> Option<
         let mut paths = Vec::with_capacity(errors.len());
         for error in errors {
             let path: Vec<Step> = error.path.into_iter().rev().collect();
-            // What lacks only the part that was cut out before is no second problem.
+            // An error that is only caused by a part that was pruned before is not reported.
             if !tree.is_pruned(&path) {
                 report.add(error.span.unwrap_or(tree.span), error.message, error.help);
             }
             paths.push(path);
         }
-        // The last first, so that the others' indices still hold.
+        // Prune the last ones first, so that the other indices remain valid.
         let pruned = paths.iter().rev().filter(|path| tree.prune(path)).count();
         if pruned == 0 {
             break;

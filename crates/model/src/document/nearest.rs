@@ -1,13 +1,14 @@
-//! "Did you mean …?"
+//! Suggestions: "did you mean …?"
 
-/// The candidate that `word` most likely stands for, if one is near enough.
+/// The candidate that `word` is most likely a misspelling of, if one is similar enough.
 pub fn suggest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    // A long word is no typing error of a name, and comparing takes the product of the lengths.
+    // A long word is not a misspelled name, and the comparison takes time proportional to both
+    // lengths.
     if word.len() > 64 {
         return None;
     }
     let allowed = match word.chars().count() {
-        // Any other letter would be as near.
+        // All one-letter words have the same distance.
         0 | 1 => return None,
         length => (length / 3).clamp(1, 2),
     };

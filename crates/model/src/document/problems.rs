@@ -1,4 +1,4 @@
-//! Everything that is wrong with a file, and how it is shown.
+//! The errors in a file, and their display.
 
 use std::fmt;
 
@@ -8,41 +8,41 @@ use serde::Serialize;
 use super::nearest::suggest;
 use super::tree::{Span, Step, Tree};
 
-/// One thing that is wrong with a file.
+/// An error in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What to do about it.
+    /// Suggested fix.
     pub help: Option<String>,
-    /// The faulty characters behind `column`.
+    /// Number of invalid characters from `column` on.
     #[serde(skip)]
     length: usize,
 }
 
-/// Everything that is wrong with a file, in the file's order.
+/// All errors in a file, in file order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problems {
-    /// The file's name, as it was given.
+    /// Name of the file, as given.
     pub file: String,
-    /// The problems; never empty.
+    /// The errors; never empty.
     pub problems: Vec<Problem>,
-    /// The line of each problem, for the excerpt.
+    /// Source line of each error, for the excerpt.
     #[serde(skip)]
     excerpts: Vec<String>,
 }
 
-/// As many problems as anyone reads; the rest is counted.
+/// Maximum number of errors displayed; the rest is only counted.
 const MAX_SHOWN: usize = 50;
-/// A longer line is no use as an excerpt.
+/// Maximum length of a line displayed as an excerpt.
 const MAX_EXCERPT: usize = 400;
 
 impl Problems {
-    /// One problem with a line of a text that has no grammar here; lines count from 1.
+    /// An error in a line of a text without a grammar; lines are counted from 1.
     pub fn at_line(file: &str, text: &str, line: usize, message: &str, help: &str) -> Self {
         let before = text.split_inclusive('\n').take(line.saturating_sub(1));
         let start = before.map(|line| line.chars().count()).sum::<usize>() as u32;
@@ -53,13 +53,13 @@ impl Problems {
         report.finish(file)
     }
 
-    /// A file cannot be read that a text names: at the first line that does.
+    /// A file that a text refers to is unreadable. The error is located at the first such line.
     pub fn unreadable(file: &str, text: &str, named: &str, message: &str) -> Self {
         let line = text.lines().position(|line| line.contains(named)).unwrap_or(0) + 1;
         Self::at_line(file, text, line, message, "name a file by its way from this file's folder")
     }
 
-    /// The problems as text, each with its place, its line and its fix.
+    /// Renders the errors as text, each with its location, line and fix.
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let mut out = Vec::new();
@@ -97,7 +97,7 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// Collects problems while a file is read.
+/// Collects errors while a file is read.
 pub(crate) struct Report<'a> {
     text: &'a str,
     found: Vec<(Span, String, Option<String>)>,
@@ -116,13 +116,13 @@ impl<'a> Report<'a> {
         self.found.push((span, message.into(), help));
     }
 
-    /// The problems, in the file's order and each once.
+    /// The errors in file order, without duplicates.
     pub(crate) fn finish(mut self, file: &str) -> Problems {
         self.found.sort_by_key(|(span, ..)| span.start);
         self.found.dedup();
         let mut problems = Vec::new();
         let mut excerpts = Vec::new();
-        // One walk over the text serves all problems, since they are sorted.
+        // The errors are sorted, so that a single pass over the text locates all of them.
         let (mut line, mut line_start, mut column, mut index, mut at) = (1, 0, 0, 0, 0);
         for (span, message, help) in self.found {
             for c in self.text[at..].chars() {
@@ -148,26 +148,27 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A report on a file whose tree is known: problems are named by their path.
+/// A report on a file with its tree: errors are located by their path.
 pub(crate) struct Place<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) report: Report<'a>,
 }
 
 impl Place<'_> {
-    /// A problem of the value at `path`.
+    /// Reports an error in the value at `path`.
     pub(crate) fn value(&mut self, path: &[Step], message: impl Into<String>, help: &str) {
         let (_, value) = self.tree.locate(path);
         self.report.add(value, message, Some(help.into()));
     }
 
-    /// A problem of the key at `path`.
+    /// Reports an error in the key at `path`.
     pub(crate) fn key(&mut self, path: &[Step], message: impl Into<String>, help: &str) {
         let (key, _) = self.tree.locate(path);
         self.report.add(key, message, Some(help.into()));
     }
 
-    /// The candidate that is near `word`, while there are few problems: each search costs time.
+    /// The candidate that is similar to `word`. Skipped if there are many errors, since each search
+    /// takes time.
     pub(crate) fn near<'c>(
         &self,
         word: &str,
@@ -176,7 +177,7 @@ impl Place<'_> {
         if self.searches() { suggest(word, candidates) } else { None }
     }
 
-    /// Whether what is near is still looked for.
+    /// True if similar candidates are still searched for.
     pub(crate) fn searches(&self) -> bool {
         self.report.found.len() < MAX_SHOWN
     }

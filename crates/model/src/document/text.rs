@@ -1,11 +1,11 @@
-//! Values that a file writes as one word: addresses and prefixes.
+//! Scalar values: addresses and prefixes.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// Gives a type that parses from a text its Deserialize and its JSON Schema.
+/// Implements Deserialize and JsonSchema for a type that implements FromStr.
 macro_rules! from_text {
     ($type:ident, $what:literal, $pattern:literal) => {
         impl<'de> serde::Deserialize<'de> for $type {
@@ -43,7 +43,7 @@ macro_rules! from_text {
 }
 pub(crate) use from_text;
 
-/// A prefix without bits behind its length.
+/// Parses a prefix without host bits.
 pub(crate) fn prefix(text: &str, example: &str) -> Result<IpNet, String> {
     let prefix = text
         .parse::<IpNet>()
@@ -103,7 +103,7 @@ impl FromStr for Prefix {
 }
 from_text!(Prefix, "a prefix such as 10.0.5.0/24", r"^[0-9a-fA-F:.]+/[0-9]+$");
 
-/// A prefix of either family, or one address.
+/// A prefix of either family, or a single address.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PrefixOrAddress(pub(crate) IpNet);
 

@@ -1,14 +1,14 @@
-//! A YAML text as a tree that knows where each of its values stands.
+//! A YAML text as a tree with the location of each value.
 
-/// A range of characters of the text. A tree may have millions: the numbers are as small as a file
-/// allows, which is far below 4 GiB.
+/// A range of characters of the text. A tree may have millions of them, so the numbers are small:
+/// files are far below 4 GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Span {
-    /// The first character's index.
+    /// Index of the first character.
     pub(crate) start: u32,
-    /// The index behind the last character.
+    /// Index after the last character.
     pub(crate) end: u32,
-    /// The first character's line, from 1.
+    /// Line of the first character, from 1.
     pub(crate) line: u32,
 }
 
@@ -24,27 +24,28 @@ impl From<saphyr_parser::Span> for Span {
     }
 }
 
-/// A value and its place. A list or map below a key stands where its key stands.
+/// A value and its location. A list or map in a map has the location of its key.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
     pub(crate) span: Span,
     pub(crate) value: Value,
-    /// A faulty part was cut out: what now seems to be missing here is no fault of its own.
+    /// True if an invalid part was pruned: subsequent errors about missing parts are consequences
+    /// of that.
     pub(crate) pruned: bool,
 }
 
-/// What a YAML value is.
+/// A YAML value.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
-    /// A scalar; `plain` if it stands without quotes.
+    /// A scalar; `plain` if it is not quoted.
     Scalar { text: String, plain: bool },
     /// A list.
     List(Vec<Tree>),
-    /// A map in the text's order, without duplicates.
+    /// A map in file order, without duplicates.
     Map(Vec<Entry>),
 }
 
-/// One key and its value.
+/// A key and its value.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) key: String,
@@ -52,12 +53,12 @@ pub(crate) struct Entry {
     pub(crate) value: Tree,
 }
 
-/// One step from a value to a value inside it.
+/// A step from a value to a nested value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The value of this key.
     Key(String),
-    /// The list's item, or the map's entry, with this index.
+    /// The item of a list, or the entry of a map, at this index.
     Index(usize),
 }
 
@@ -102,7 +103,7 @@ impl Tree {
         entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    /// Where the key and the value at `path` stand, or what of the path exists.
+    /// Locations of the key and the value at `path`, or of the longest existing part of the path.
     pub(crate) fn locate(&self, path: &[Step]) -> (Span, Span) {
         let (mut key, mut tree) = (self.span, self);
         for step in path {
@@ -114,12 +115,12 @@ impl Tree {
         (key, tree.span)
     }
 
-    /// Whether there is a value at `path`.
+    /// True if there is a value at `path`.
     pub(crate) fn has(&self, path: &[Step]) -> bool {
         path.iter().try_fold(self, |tree, step| Some(tree.step(step)?.1)).is_some()
     }
 
-    /// Cuts out the value at `path`, and marks what held it. False if there is no such value.
+    /// Removes the value at `path`, and marks its parent. Returns false if there is no such value.
     pub(crate) fn prune(&mut self, path: &[Step]) -> bool {
         let Some((last, parents)) = path.split_last() else { return false };
         let mut tree = self;
@@ -149,7 +150,7 @@ impl Tree {
         }
     }
 
-    /// Whether the value at `path` lost a part.
+    /// True if the value at `path` lost a part.
     pub(crate) fn is_pruned(&self, path: &[Step]) -> bool {
         let found = path.iter().try_fold(self, |tree, step| Some(tree.step(step)?.1));
         found.is_some_and(|tree| tree.pruned)

@@ -1,4 +1,4 @@
-//! Which prefix, loopback address and locator everybody gets.
+//! Assignment of prefixes, loopback addresses and locators.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -11,12 +11,12 @@ use super::types::Node;
 use crate::Locator;
 use crate::document::{Place, steps};
 
-/// The length of automatic locators.
+/// Length of automatic locators.
 const LOCATOR_LENGTH: u8 = 48;
-/// The lengths of automatic link prefixes.
+/// Lengths of automatic link prefixes, IPv4 and IPv6.
 const LINK_LENGTHS: (u8, u8) = (24, 64);
 
-/// The pools that automatic addresses are taken from.
+/// The pools for automatic addresses.
 pub(super) struct Pools {
     pub(super) block: Ipv6Net,
     links4: Ipv4Net,
@@ -63,7 +63,7 @@ impl Pools {
         let block = Block::from(self.block);
         let others = [("ipv6", self.links6), ("loopbacks6", self.loopbacks6)];
         for (key, pool) in others.into_iter().filter(|(_, pool)| block.overlaps((*pool).into())) {
-            // The fault is in whichever of the two is given.
+            // Report the error at the key that the file contains.
             let given = steps!["addresses", key];
             let at = if place.tree.has(given) { given } else { steps!["srv6", "block"] };
             let message = format!(
@@ -85,7 +85,7 @@ impl Pools {
     }
 }
 
-/// Gives routers their loopbacks and locators, and returns the links' prefixes.
+/// Assigns loopbacks and locators to routers, and returns the links' prefixes.
 pub(super) fn assign(
     place: &mut Place<'_>,
     file: &File,
@@ -99,7 +99,7 @@ pub(super) fn assign(
     links(place, pools, plans, &taken4, &taken6)
 }
 
-/// Takes what the file gives.
+/// Reserves the addresses that the file contains.
 fn given(
     place: &mut Place<'_>,
     pools: &Pools,
@@ -173,7 +173,7 @@ fn given(
     }
 }
 
-/// Gives every router the loopbacks and the locator that the file does not.
+/// Assigns the loopbacks and locators that the file does not contain to routers.
 fn routers(
     place: &mut Place<'_>,
     file: &File,
@@ -191,7 +191,7 @@ fn routers(
     for (turn, (node, (_, text))) in routers.enumerate() {
         let turn = turn + 1;
         if node.loopback4.is_none() {
-            // An IPv4 pool is below 2^32, so its parts are too.
+            // The cast is safe: an IPv4 pool ends below 2^32.
             let picked = loopbacks4.pick(turn, taken4, None);
             node.loopback4 = picked.map(|first| Ipv4Addr::from(first as u32));
         }
@@ -227,7 +227,7 @@ fn routers(
     }
 }
 
-/// The prefixes of all links, with room for their members.
+/// The prefixes of all links, with sufficient addresses for their members.
 fn links(
     place: &mut Place<'_>,
     pools: &Pools,
@@ -242,7 +242,7 @@ fn links(
         let turn = turn + 1;
         let ipv4 = plan.body.ipv4.map(|prefix| prefix.0).or_else(|| {
             let first = links4.pick(turn, taken4, Some(pools.loopbacks4.into()))?;
-            // An IPv4 pool is below 2^32, so its parts are too.
+            // The cast is safe: an IPv4 pool ends below 2^32.
             Some(Ipv4Net::new_assert(Ipv4Addr::from(first as u32), LINK_LENGTHS.0))
         });
         let ipv6 = plan.body.ipv6.map(|prefix| prefix.0).or_else(|| {
@@ -270,8 +270,8 @@ fn links(
     prefixes
 }
 
-/// How many nodes a prefix has room for: /31 has two (RFC 3021), longer ones none, and others lose
-/// the network's and the broadcast address.
+/// Number of node addresses in a prefix: a /31 has two (RFC 3021), a /32 none. Others reserve the
+/// network and the broadcast address.
 fn capacity4(prefix: Ipv4Net) -> u128 {
     match prefix.prefix_len() {
         32 => 0,
@@ -280,8 +280,8 @@ fn capacity4(prefix: Ipv4Net) -> u128 {
     }
 }
 
-/// How many nodes a prefix has room for: /127 has two (RFC 6164), and others lose the address of
-/// all routers (RFC 4291 section 2.6.1).
+/// Number of node addresses in a prefix: a /127 has two (RFC 6164), a /128 none. Others reserve the
+/// Subnet-Router anycast address (RFC 4291 section 2.6.1).
 fn capacity6(prefix: Ipv6Net) -> u128 {
     match prefix.prefix_len() {
         128 => 0,
@@ -291,14 +291,14 @@ fn capacity6(prefix: Ipv6Net) -> u128 {
     }
 }
 
-/// The address of a segment's member, from 0. The prefix has room for it.
+/// The address of a segment's member, counted from 0. The prefix must have room for it.
 pub(super) fn member4(prefix: Ipv4Net, member: usize) -> Ipv4Net {
     let offset = member as u32 + u32::from(prefix.prefix_len() < 31);
     let address = u32::from(prefix.network()).saturating_add(offset);
     Ipv4Net::new_assert(address.into(), prefix.prefix_len())
 }
 
-/// The address of a segment's member, from 0. The prefix has room for it.
+/// The address of a segment's member, counted from 0. The prefix must have room for it.
 pub(super) fn member6(prefix: Ipv6Net, member: usize) -> Ipv6Net {
     let offset = member as u128 + u128::from(prefix.prefix_len() < 127);
     let address = u128::from(prefix.network()).saturating_add(offset);

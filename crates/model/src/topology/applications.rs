@@ -1,4 +1,4 @@
-//! Applications: what they name must be there.
+//! Applications and their references to nodes and functions.
 
 use super::file::{ApplicationText, File};
 use super::functions;
@@ -6,14 +6,14 @@ use super::types::Topology;
 use crate::document::{Place, Step, split_help};
 use crate::{Application, ApplicationError, Bandwidth, Destination};
 
-/// The applications; those that make no sense are reported.
+/// Resolves the applications; invalid ones are reported.
 pub(super) fn applications(
     place: &mut Place<'_>,
     file: &File,
     topology: &Topology,
 ) -> Vec<Application> {
     let interfaces = || topology.nodes.iter().flat_map(|node| &node.interfaces);
-    // With one link that is not limited, nothing is known about the most that can be carried.
+    // If any link is unlimited, the maximum rate is unknown.
     let largest = interfaces()
         .map(|interface| interface.rate)
         .collect::<Option<Vec<_>>>()
@@ -62,13 +62,13 @@ fn application(
             ApplicationError::Name(_) | ApplicationError::NoDemand => {
                 place.key(&at(""), message, &help);
             }
-            // No node has such a name, which is reported above.
+            // No node has such a name, so this is reported above.
             ApplicationError::From(_) => {}
             ApplicationError::ToItself(_) => place.value(&at("to"), message, &help),
             ApplicationError::Ports => place.key(&at("ports"), message, &help),
             ApplicationError::SourcePorts => place.key(&at("source-ports"), message, &help),
             ApplicationError::Functions => place.key(&at("functions"), message, &help),
-            // Reported with its place in the list.
+            // Reported with its location in the list.
             ApplicationError::Function(_)
             | ApplicationError::Twice(_)
             | ApplicationError::TooManyFunctions(..) => {}
@@ -84,7 +84,7 @@ fn application(
     Some(application)
 }
 
-/// Checks that the file names a node, and one that has a link if that is needed.
+/// Checks that `name` is a node of the file and, if `linked`, that it has a link.
 pub(super) fn node(
     place: &mut Place<'_>,
     at: &[Step],

@@ -1,4 +1,4 @@
-//! Nodes that stand for what is outside: hosts behind an interface of this machine.
+//! Nodes that stand for an external network: hosts beyond an interface of this machine.
 
 use ipnet::IpNet;
 use serde::Serialize;
@@ -7,48 +7,48 @@ use super::file::{File, Node as NodeText, Via};
 use super::types::{Node, Topology};
 use crate::document::{Place, Step, steps};
 
-/// How a node is the outside world.
+/// Attachment of a node to an external network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Attachment {
-    /// The interface of this machine.
+    /// Interface of this machine.
     pub interface: String,
-    /// How its packets are taken.
+    /// Method of taking its packets.
     pub means: Means,
 }
 
-/// How an attached interface's packets are taken.
+/// Method of taking an attached interface's packets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Means {
-    /// As frames: the interface is the node's end of its link, and what is behind it is on that
+    /// Frames: the interface is the node's end of its link, and the external network is on that
     /// link.
     Frames,
-    /// As IP packets, from what this machine would forward: the node is a router of the emulator's,
-    /// and this machine another one behind it.
+    /// IP packets that this machine would forward: the node is a virtual router in the emulator,
+    /// and this machine is a router beyond it.
     Queue {
-        /// What is behind the interface.
+        /// Prefixes beyond the interface.
         prefixes: Vec<IpNet>,
-        /// Whether packets pass by as if there were no lab while the emulator does not run; they are
-        /// dropped otherwise.
+        /// True if packets bypass the lab while the emulator is not running; otherwise they are
+        /// dropped.
         bypass: bool,
     },
 }
 
 impl Attachment {
-    /// How many netfilter queues an interface has: TCP's, and everybody else's.
+    /// Number of netfilter queues of an interface: one for TCP, one for all other packets.
     pub const QUEUES: u16 = 2;
 
-    /// The purpose for which the emulator of the interface's lab has this machine's network namespace. `index`: the
-    /// interface's.
+    /// Name of the lock with which an emulator claims the interface of this machine's network
+    /// namespace. `index`: the interface's index.
     pub fn lock_name(index: u32) -> String {
         format!("attached-{index}")
     }
 }
 
-/// The longest name of an interface (IFNAMSIZ, less the zero).
+/// Maximum length of an interface name (IFNAMSIZ without the NUL).
 const LONGEST: usize = 15;
 
-/// What a node is attached to.
+/// Resolves the attachment of a node.
 pub(super) fn attachment(place: &mut Place<'_>, name: &str, text: &NodeText) -> Option<Attachment> {
     let at = |key: &str| [Step::from("nodes"), Step::from(name), Step::from(key)];
     let Some(interface) = &text.attach else {
@@ -96,7 +96,7 @@ pub(super) fn attachment(place: &mut Place<'_>, name: &str, text: &NodeText) -> 
     Some(Attachment { interface: interface.clone(), means })
 }
 
-/// What can be said of attached nodes when their links are known.
+/// Checks of attached nodes that need their links.
 pub(super) fn check(place: &mut Place<'_>, file: &File, topology: &Topology) {
     let attached = |node: &Node| node.attachment.as_ref().map(|a| a.interface.clone());
     for (index, node) in topology.nodes.iter().enumerate() {

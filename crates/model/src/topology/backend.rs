@@ -1,4 +1,4 @@
-//! What carries a link's packets: the kernel's own link, the emulator, or the kernel's netem.
+//! Link backends: the kernel's own links, the emulator, and the kernel's netem.
 
 use std::borrow::Cow;
 
@@ -11,26 +11,26 @@ use super::types::Node;
 use super::units::Queue;
 use crate::document::{Place, Step};
 
-/// What carries a segment's packets.
+/// Backend of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Backend {
-    /// A veth, or a bridge of them, with a token bucket where there is a rate.
+    /// A veth, or a bridge with veths, and a token bucket filter if there is a rate.
     Kernel,
     /// The emulator.
     Emulator,
-    /// A veth with tc-netem(8), which not every kernel has.
+    /// A veth with tc-netem(8), which some kernels lack.
     Netem,
 }
 
-/// `engine: true`, `false` or `netem`.
+/// Value of `engine`: `true`, `false` or `netem`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Engine {
-    /// The emulator where the link needs it.
+    /// The emulator if the link needs it.
     AsNeeded,
-    /// The emulator in any case.
+    /// Always the emulator.
     Emulator,
-    /// netem.
+    /// Always netem.
     Netem,
 }
 
@@ -69,7 +69,7 @@ impl JsonSchema for Engine {
     }
 }
 
-/// What carries a link. netem is refused what it cannot do.
+/// Chooses the backend of a link. Impairments that netem does not support are rejected.
 pub(super) fn backend(place: &mut Place<'_>, plan: &Plan<'_>, nodes: &[Node]) -> Backend {
     let needs_emulator = plan.sides.iter().any(|side| !side.impairments.is_none())
         || plan.members.iter().any(|node| !nodes[*node].has_namespace());
@@ -99,7 +99,8 @@ pub(super) fn backend(place: &mut Place<'_>, plan: &Plan<'_>, nodes: &[Node]) ->
     }
 }
 
-/// Refuses queues of the kernel's that no full frame gets into. The emulator sends at once what need not wait.
+/// Rejects kernel queues that are too small for a full-sized frame. The emulator does not queue
+/// packets that it can send at once.
 pub(super) fn check_queues(place: &mut Place<'_>, plan: &Plan<'_>, backend: Backend, mtu: u16) {
     const ETHERNET_HEADER: u32 = 14;
     let frame = u32::from(mtu) + ETHERNET_HEADER;
@@ -122,7 +123,7 @@ pub(super) fn check_queues(place: &mut Place<'_>, plan: &Plan<'_>, backend: Back
     }
 }
 
-/// What netem has nothing for.
+/// The first impairment that netem does not support.
 fn unable(wanted: &Impairments) -> Option<&'static str> {
     [
         ("jitter from a file", wanted.samples.is_some()),

@@ -1,4 +1,4 @@
-//! Changes of a running link: `delay=20ms` and the like, each of one thing alone.
+//! Changes to a running link, such as `delay=20ms`. Each changes a single option.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,19 +7,19 @@ use super::impairments::{Discipline, Impairments, Jitter, Loss, Share};
 use super::units::{JitterText, Percent, Queue, QueueText, Time};
 use crate::Bandwidth;
 
-/// One thing that is different from now on.
+/// A change to a single option of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkChange {
     /// `rate=100mbit`, or `rate=none`
     Rate(Option<Bandwidth>),
-    /// `queue=250p codel`; `queue=250p codel ecn` to mark packets; `queue=none` as where none is given
+    /// `queue=250p codel`; `queue=250p codel ecn` to mark packets; `queue=none` for the default
     Queue(Queue, Discipline, bool),
     /// `delay=20ms`
     Delay(std::time::Duration),
     /// `jitter=2ms normal`, or `jitter=none`
     Jitter(Option<Jitter>),
-    /// `loss=1%`; `loss=0.1%/20%` for bursts, good to bad and back; `loss=0.1%/20%/50%/1%` where not all
-    /// is lost in the bad state, and something in the good one
+    /// `loss=1%`; `loss=0.1%/20%` for bursts, with the transition probabilities from good to bad
+    /// and back; `loss=0.1%/20%/50%/1%` with the loss in the bad and in the good state as well
     Loss(Loss),
     /// `reorder=1%`
     Reorder(Share),
@@ -29,7 +29,7 @@ pub enum LinkChange {
     Corrupt(Share),
 }
 
-/// What can be changed, for messages.
+/// The options that can be changed, for messages.
 const KEYS: &str = "rate, queue, delay, jitter, loss, reorder, duplicate and corrupt";
 
 impl FromStr for LinkChange {
@@ -87,11 +87,11 @@ fn ecn_word(ecn: bool) -> &'static str {
     if ecn { " ecn" } else { "" }
 }
 
-/// As it is parsed.
+/// The syntax that `FromStr` parses.
 impl fmt::Display for LinkChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // To the bit: the short form is rounded.
+            // Exact to the bit, since the short form is rounded.
             Self::Rate(None) => f.write_str("rate=none"),
             Self::Rate(Some(rate)) => write!(f, "rate={}bit", rate.bps()),
             Self::Queue(Queue::Auto, ..) => f.write_str("queue=none"),
@@ -130,7 +130,7 @@ impl LinkChange {
     /// `queue=none`
     pub const NO_QUEUE: Self = Self::Queue(Queue::Auto, Discipline::DropTail, false);
 
-    /// As people read it: `delay 40ms`.
+    /// A description such as `delay 40ms`.
     pub fn words(&self) -> String {
         match self {
             Self::Rate(Some(rate)) => format!("rate {rate}"),
@@ -142,7 +142,7 @@ impl LinkChange {
         }
     }
 
-    /// Changes that one thing. The rate and the queue's limit are not among impairments.
+    /// Applies the change. The rate and the queue's limit are not part of impairments.
     pub fn apply(self, to: &mut Impairments) {
         match self {
             Self::Rate(_) => {}
@@ -163,12 +163,12 @@ impl LinkChange {
     }
 }
 
-/// Why impairments contradict each other.
+/// A contradiction between impairments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contradiction {
-    /// The delay varies by more than it is.
+    /// The jitter exceeds the delay.
     Jitter(Jitter, std::time::Duration),
-    /// Packets overtake, and there is nothing to overtake.
+    /// Reordering without a delay.
     Reorder,
 }
 
@@ -189,7 +189,7 @@ impl fmt::Display for Contradiction {
 }
 
 impl Impairments {
-    /// What contradicts itself in them, if anything does.
+    /// The first contradiction between the impairments, if any.
     pub fn contradiction(&self) -> Option<Contradiction> {
         match self.jitter {
             Some(jitter) if jitter.spread > self.delay => {

@@ -1,4 +1,4 @@
-//! Files beside the topology file: what a link does over time, and how its delays are spread.
+//! Files that accompany the topology file: schedules of link properties, and delay distributions.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,34 +7,34 @@ use super::impairments::Share;
 use super::units::{Percent, Time};
 use crate::Bandwidth;
 
-/// What a link does from a moment on; what is not given stays as it is.
+/// Link properties from a point in time on; absent ones keep their values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Moment {
-    /// From when on.
+    /// Start time.
     pub at: Duration,
-    /// How long packets are on their way.
+    /// Packet delay.
     pub delay: Option<Duration>,
-    /// How many packets are lost.
+    /// Fraction of packets lost.
     pub loss: Option<Share>,
-    /// Bits of layer 2 per second; none at all is possible.
+    /// Layer-2 bits per second; may be zero.
     pub rate: Option<u64>,
 }
 
-/// What a link does over time.
+/// Link properties over time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Course {
-    /// In the order of time, and each with all that was said before.
+    /// In order of time; each includes all properties set by earlier ones.
     pub moments: Vec<Moment>,
-    /// When it begins again; without, the last moment is for ever.
+    /// Period after which it repeats; if absent, the last moment holds forever.
     pub period: Option<Duration>,
 }
 
-/// What is wrong with a file, and where.
+/// An error in a file with its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadLine {
-    /// The line, counted from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Description of the error.
     pub message: String,
 }
 
@@ -46,13 +46,13 @@ impl fmt::Display for BadLine {
 
 impl std::error::Error for BadLine {}
 
-/// A line of a file without what is only for people, with its number.
+/// Lines of a file with their numbers, without comments and blank lines.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let meant = |line: &&str| !line.is_empty() && !line.starts_with('#');
     (1..).zip(text.lines().map(str::trim)).filter(move |(_, line)| meant(line))
 }
 
-/// What a column is about.
+/// Quantity of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Key {
     Time,
@@ -64,19 +64,20 @@ enum Key {
 const KEYS: [(&str, Key); 4] =
     [("time", Key::Time), ("delay", Key::Delay), ("loss", Key::Loss), ("rate", Key::Rate)];
 
-/// A column, and the unit of its values, if they have none of their own.
+/// A column, with the default unit of its values.
 struct Column<'t> {
     key: Key,
     unit: &'t str,
 }
 
-/// What changes more often than packets come keeps the emulator busy with nothing else.
+/// Shortest time between changes: shorter intervals than those between packets would only keep the
+/// emulator busy.
 const SHORTEST: Duration = Duration::from_millis(1);
 
 impl Course {
-    /// Reads CSV: a header that names columns, `time (s),delay (ms),loss (%),rate (mbit)`, then a line
-    /// for each moment. A cell that is empty leaves what was. A last line with a time alone says when
-    /// it begins again.
+    /// Parses CSV: a header that names columns, `time (s),delay (ms),loss (%),rate (mbit)`, then a
+    /// line for each moment. An empty cell keeps the previous value. A last line with only a time
+    /// sets the period.
     pub fn parse(text: &str) -> Result<Self, BadLine> {
         let mut lines = lines(text);
         let help = "begin with a line such as `time (s),delay (ms),loss (%),rate (mbit)`";
@@ -165,7 +166,7 @@ fn columns(header: &str) -> Result<Vec<Column<'_>>, String> {
     }
 }
 
-/// A value with its own unit, or the column's.
+/// Parses a value with its own unit or the column's.
 fn value<T: std::str::FromStr<Err = String>>(
     cell: &str,
     unit: &str,
@@ -188,7 +189,7 @@ fn with_unit(cell: &str, unit: &str, such: &str) -> Result<String, String> {
     }
 }
 
-/// In bits per second; 0 is one, too.
+/// A rate in bits per second, which may be 0.
 fn rate(cell: &str, unit: &str) -> Result<u64, String> {
     let text = with_unit(cell, unit, "mbit")?;
     if cell.parse::<f64>().is_ok_and(|number| number == 0.0) {
@@ -197,8 +198,8 @@ fn rate(cell: &str, unit: &str) -> Result<u64, String> {
     text.parse::<Bandwidth>().map(Bandwidth::bps).map_err(|error| error.to_string())
 }
 
-/// Reads a file of delays that were measured, one a line with its unit, in any order: the quantiles of
-/// their distribution, ascending.
+/// Parses a file of measured delays, one per line with a unit, in any order. Returns the quantiles
+/// of their distribution in ascending order.
 pub fn samples(text: &str) -> Result<Vec<Duration>, BadLine> {
     let mut samples = Vec::new();
     for (line, cell) in lines(text) {

@@ -1,4 +1,4 @@
-//! The grammar of one item of `events:` as serde types.
+//! Grammar of an item of `events:` as serde types.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,48 +15,49 @@ use super::traffic::Size;
 use super::units::{Percent, QueueText, Time};
 use crate::Bandwidth;
 
-/// Something that happens to a link.
+/// An event on a link.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Event {
-    /// When, counted from the moment the lab is ready.
+    /// Time since the lab became ready.
     pub(super) at: Time,
-    /// Which link.
+    /// Name of the link.
     pub(super) link: String,
-    /// The node whose sending it is about; all of the link's when absent.
+    /// Sending node of the affected direction; all directions if absent.
     pub(super) from: Option<String>,
-    /// For how long the link is down.
+    /// Time for which the link is down.
     pub(super) down: Option<Time>,
-    /// Whether no end sees that it is down: packets are lost, and carriers stay.
+    /// True if the ends do not see that the link is down: packets are lost, but the carriers stay
+    /// up.
     pub(super) silent: Option<bool>,
-    /// What the link's options become.
+    /// New values of the link's options.
     pub(super) set: Option<Options>,
-    /// Packets of others that the link carries as well.
+    /// Cross traffic on the link.
     pub(super) traffic: Option<TrafficText>,
 }
 
-/// What a link's options become.
+/// New values of a link's options.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "EventOptions")]
 pub(super) struct Options {
-    /// Layer-2 bits per second.
+    /// Rate limit in layer-2 bits per second.
     pub(super) rate: Option<OrNone<Bandwidth>>,
-    /// What waits in front of the rate limit.
+    /// Queue at the rate limit.
     pub(super) queue: Option<OrNone<QueueText>>,
-    /// How much later packets arrive.
+    /// Added delay.
     pub(super) delay: Option<OrNone<Time>>,
-    /// By how much the delay varies.
+    /// Delay variation.
     pub(super) jitter: Option<OrNone<JitterOption>>,
-    /// Which packets are lost.
+    /// Packet loss.
     pub(super) loss: Option<OrNone<Loss>>,
-    /// How many packets overtake others.
+    /// Fraction of packets that overtake others.
     pub(super) reorder: Option<OrNone<Percent>>,
-    /// How many packets arrive twice.
+    /// Fraction of packets that are duplicated.
     pub(super) duplicate: Option<OrNone<Percent>>,
-    /// How many packets arrive with a wrong bit.
+    /// Fraction of packets with a corrupted bit.
     pub(super) corrupt: Option<OrNone<Percent>>,
-    // What a link has from the start, to be told so.
+    // Options that cannot change, accepted here for a specific error message.
     #[schemars(skip)]
     pub(super) cost: Option<IgnoredAny>,
     #[schemars(skip)]
@@ -65,7 +66,7 @@ pub(super) struct Options {
     pub(super) filter: Option<IgnoredAny>,
 }
 
-/// What an option becomes: a value, or `none`, as where a file does not give it.
+/// New value of an option, or `none` for its default.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OrNone<T> {
     None,
@@ -98,7 +99,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrNone<T> {
                 }
             }
 
-            // A number without a unit: the value's own parser says what it lacks.
+            // The value's own parser reports that the number has no unit.
             fn visit_u64<E: de::Error>(self, number: u64) -> Result<OrNone<T>, E> {
                 self.visit_str(&number.to_string())
             }
@@ -126,30 +127,31 @@ impl<T: JsonSchema> JsonSchema for OrNone<T> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TrafficText {
-    /// Layer-2 bits per second; of `on-off` while it is on.
+    /// Rate in layer-2 bits per second; for `on-off` the rate during on periods.
     pub(super) rate: Bandwidth,
-    /// For how long.
+    /// Duration.
     pub(super) r#for: Time,
-    /// How packets are spread over time: evenly when absent.
+    /// Distribution of packets over time; constant if absent.
     pub(super) pattern: Option<PatternText>,
-    /// How long `on-off` sends on average before it pauses.
+    /// Mean duration of on periods, for `on-off`.
     pub(super) on: Option<Time>,
-    /// How long `on-off` pauses on average.
+    /// Mean duration of off periods, for `on-off`.
     pub(super) off: Option<Time>,
-    /// How long a packet is, in bytes of layer 2: 1000b when absent.
+    /// Packet size in layer-2 bytes; 1000b if absent.
     pub(super) size: Option<Size>,
-    /// What kind of packets: IPv4 when absent.
+    /// Address family of the packets; IPv4 if absent.
     pub(super) family: Option<Family>,
 }
 
-/// How packets of cross traffic are spread over time.
+/// Distribution of cross traffic packets over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum PatternText {
-    /// All gaps are the same.
+    /// Constant gaps.
     Constant,
-    /// Gaps are exponentially distributed.
+    /// Exponentially distributed gaps.
     Poisson,
-    /// It sends evenly for a while, and pauses for a while, both exponentially distributed.
+    /// Alternating periods with constant gaps and without packets, both of exponentially
+    /// distributed duration.
     OnOff,
 }

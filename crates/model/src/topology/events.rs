@@ -1,4 +1,4 @@
-//! The file's `events:`: what happens to links while the lab runs, from when it is ready on.
+//! The file's `events:`: changes to links while the lab runs, timed from its readiness.
 
 use std::time::Duration;
 
@@ -15,40 +15,40 @@ use super::types::{Interface, Segment, Topology};
 use super::units::{Percent, QueueText, Time, duration_text};
 use crate::document::{Place, Step, steps};
 
-/// Something that happens to a link.
+/// An event on a link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// When, counted from the moment when the lab is ready.
+    /// Time since the lab became ready.
     #[serde(serialize_with = "duration_text")]
     pub at: Duration,
-    /// The link's or the LAN's own name.
+    /// Name of the link or the LAN.
     pub link: String,
-    /// The node whose sending it is about; none for all of the link's.
+    /// Sending node of the affected direction; none for all directions of the link.
     pub from: Option<String>,
-    /// What happens.
+    /// The action.
     #[serde(flatten)]
     pub action: Action,
 }
 
-/// What happens to a link.
+/// Action of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// It is cut for a while.
+    /// The link goes down for some time.
     Down {
-        /// For how long.
+        /// Duration.
         #[serde(rename = "for", serialize_with = "duration_text")]
         duration: Duration,
-        /// Whether no end sees it.
+        /// True if the ends do not see it.
         silent: bool,
     },
-    /// It changes.
+    /// Options of the link change.
     Set(Vec<LinkChange>),
-    /// It carries packets of others.
+    /// The link carries cross traffic.
     Traffic(Traffic),
 }
 
-/// The events; those that make no sense are reported.
+/// Resolves the events; invalid ones are reported.
 pub(super) fn events(place: &mut Place<'_>, file: &File, topology: &Topology) -> Vec<Event> {
     let texts = file.events.iter().enumerate();
     let found: Vec<(usize, Event)> = texts
@@ -110,7 +110,8 @@ fn event(
     Some(Event { at: text.at.0, link: segment.name.clone(), from: text.from.clone(), action })
 }
 
-/// Whether the sender is one of the link's nodes, and matters.
+/// Checks that the sender is one of the link's nodes, and that the event affects one direction
+/// only.
 fn from(
     place: &mut Place<'_>,
     index: usize,
@@ -196,7 +197,7 @@ fn changes(
 }
 
 impl Options {
-    /// What changes, each with its key.
+    /// The changes, each with its key.
     fn changes(&self) -> Vec<(&'static str, LinkChange)> {
         let share = |given: &OrNone<Percent>| given.value().map_or(Share::NONE, |share| share.0);
         let queue = |given: &OrNone<QueueText>| match given.value() {
@@ -274,7 +275,7 @@ fn traffic(
     Some(traffic)
 }
 
-/// A link that is down cannot be cut again.
+/// Rejects events that set a link down which is down already.
 fn refuse_overlaps(place: &mut Place<'_>, events: &[&(usize, Event)]) {
     for (position, (_, first)) in events.iter().enumerate() {
         let Action::Down { duration, .. } = first.action else { continue };
@@ -295,7 +296,7 @@ fn refuse_overlaps(place: &mut Place<'_>, events: &[&(usize, Event)]) {
     }
 }
 
-/// What a change leaves must make sense: as the file says it at first, then event by event.
+/// Checks that the options are consistent after each change, starting from those in the file.
 fn refuse_contradictions(place: &mut Place<'_>, events: &[&(usize, Event)], topology: &Topology) {
     for segment in &topology.segments {
         for (name, interface) in interfaces(segment, topology) {
@@ -333,7 +334,7 @@ fn refuse_contradictions(place: &mut Place<'_>, events: &[&(usize, Event)], topo
     }
 }
 
-/// The nodes of a link, each with its interface.
+/// The nodes of a link, with their interfaces.
 fn interfaces<'t>(
     segment: &'t Segment,
     topology: &'t Topology,

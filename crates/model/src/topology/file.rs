@@ -1,4 +1,4 @@
-//! The file's grammar as serde types; the JSON Schema is generated from the same types.
+//! The file's grammar as serde types, from which the JSON Schema is generated.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,44 +21,44 @@ use crate::{Bandwidth, Class, Dscp, Locator, PortRange, Protocol};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
-    /// The lab's name.
+    /// Name of the lab.
     #[schemars(regex(pattern = r"^[a-z][a-z0-9-]{0,30}$"))]
     pub(super) name: String,
-    /// What random choices start from.
+    /// Seed of random choices.
     pub(super) seed: Option<u64>,
-    /// The largest packet that hosts send, without SRv6's headers.
+    /// Inner MTU: size of the largest packet that hosts send, without SRv6 headers.
     #[schemars(range(min = 1280, max = 9000))]
     pub(super) mtu: Option<u16>,
-    /// The routing protocols of FRR routers, at most one per address family.
+    /// Routing protocols of FRR routers, at most one per address family.
     pub(super) routing: Option<Vec<Routing>>,
-    /// The timers of OSPF, for both families.
+    /// OSPF timers, for both families.
     pub(super) ospf: Option<Ospf>,
-    /// The timers of IS-IS.
+    /// IS-IS timers.
     pub(super) isis: Option<Isis>,
-    /// The timers of RIP and RIPng.
+    /// RIP and RIPng timers.
     pub(super) rip: Option<Rip>,
-    /// The timers of BGP.
+    /// BGP timers.
     pub(super) bgp: Option<Bgp>,
     /// Segment routing.
     pub(super) srv6: Option<Srv6>,
-    /// Which data plane runs the SRv6 of routers that do not say otherwise.
+    /// Default data plane for SRv6 on routers.
     pub(super) dataplane: Option<Dataplane>,
-    /// The pools that addresses are taken from.
+    /// Address pools.
     pub(super) addresses: Option<Addresses>,
     /// Hosts and routers.
     pub(super) nodes: Entries<Node>,
-    /// Links of two nodes, and LANs of two or more.
+    /// Links between two nodes, and LANs with two or more.
     #[serde(default)]
     pub(super) links: Vec<Link>,
-    /// Whether a controller and the nodes' daemons run; by default where there are applications.
+    /// True to run a controller and the nodes' daemons; by default true if there are applications.
     pub(super) controller: Option<bool>,
-    /// Applications, each with what it asks of its path.
+    /// Applications with their requirements on paths.
     #[serde(default)]
     pub(super) applications: Entries<ApplicationText>,
-    /// What happens to links at which time.
+    /// Scheduled events on links.
     #[serde(default)]
     pub(super) events: Vec<Event>,
-    /// What must hold in the running lab.
+    /// Conditions that must hold in the running lab.
     #[serde(default)]
     pub(super) tests: Vec<TestText>,
 }
@@ -67,7 +67,7 @@ pub(super) struct File {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Routing {
-    /// Computed routes, for each family that no other protocol covers.
+    /// Computed static routes, for each family without a routing protocol.
     Static,
     /// OSPFv2, for IPv4.
     Ospf,
@@ -105,73 +105,73 @@ impl Routing {
     }
 }
 
-/// The timers of OSPF.
+/// OSPF timers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ospf {
-    /// How often a router says hello.
+    /// Hello interval.
     pub(super) hello: Option<Time>,
-    /// How long a silent neighbour counts as alive.
+    /// Dead interval: timeout for a silent neighbour.
     pub(super) dead: Option<Time>,
-    /// Whether BFD watches neighbours; off when absent.
+    /// True to monitor neighbours with BFD; false if absent.
     pub(super) bfd: Option<bool>,
 }
 
-/// The timers of IS-IS.
+/// IS-IS timers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Isis {
-    /// How often a router says hello.
+    /// Hello interval.
     pub(super) hello: Option<Time>,
-    /// How long a silent neighbour counts as alive; a multiple of `hello`.
+    /// Holding time: timeout for a silent neighbour; a multiple of `hello`.
     pub(super) hold: Option<Time>,
-    /// Whether BFD watches neighbours; off when absent.
+    /// True to monitor neighbours with BFD; false if absent.
     pub(super) bfd: Option<bool>,
 }
 
-/// The timers of RIP and RIPng.
+/// RIP and RIPng timers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rip {
-    /// How often a router says all that it knows.
+    /// Interval between periodic updates.
     pub(super) update: Option<Time>,
-    /// How long a route holds that is not heard of.
+    /// Timeout for a route that is not refreshed.
     pub(super) timeout: Option<Time>,
-    /// How long neighbours are told that a route is gone.
+    /// Garbage-collection time: time for which an expired route is still announced as unreachable.
     pub(super) garbage: Option<Time>,
 }
 
-/// The timers of BGP.
+/// BGP timers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Bgp {
-    /// How often a neighbour hears something.
+    /// Keepalive interval.
     pub(super) keepalive: Option<Time>,
-    /// How long a silent neighbour counts as alive.
+    /// Hold time: timeout for a silent neighbour.
     pub(super) hold: Option<Time>,
-    /// Whether BFD watches neighbours; on when absent.
+    /// True to monitor neighbours with BFD; true if absent.
     pub(super) bfd: Option<bool>,
 }
 
-/// Segment routing, for the whole lab.
+/// Segment routing options of the whole lab.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Srv6 {
-    /// The block that locators are taken from.
+    /// Block for locators.
     pub(super) block: Option<Prefix6>,
 }
 
-/// The pools that addresses are taken from.
+/// Address pools.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Addresses {
-    /// The IPv4 prefixes of links, a /24 each.
+    /// IPv4 prefixes of links, a /24 each.
     pub(super) ipv4: Option<Prefix4>,
-    /// The IPv6 prefixes of links, a /64 each.
+    /// IPv6 prefixes of links, a /64 each.
     pub(super) ipv6: Option<Prefix6>,
-    /// The IPv4 loopbacks of routers.
+    /// IPv4 loopbacks of routers.
     pub(super) loopbacks4: Option<Prefix4>,
-    /// The IPv6 loopbacks of routers.
+    /// IPv6 loopbacks of routers.
     pub(super) loopbacks6: Option<Prefix6>,
 }
 
@@ -179,61 +179,61 @@ pub(super) struct Addresses {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Node {
-    /// What forwards packets here.
+    /// Kind of router.
     pub(super) router: Option<Router>,
     /// Segment routing: on by default on routers, with an automatic locator.
     pub(super) srv6: Option<NodeSrv6>,
-    /// This router's own routing protocols.
+    /// Routing protocols of this router.
     pub(super) routing: Option<Vec<Routing>>,
-    /// The autonomous system of a BGP router; one of its own when absent.
+    /// Autonomous system of a BGP router; a separate one for each router if absent.
     #[serde(rename = "as")]
     #[schemars(range(min = 1, max = 4_294_967_294_u32))]
     pub(super) asn: Option<u32>,
-    /// At most one address per family.
+    /// Loopback addresses, at most one per family.
     pub(super) loopback: Option<Vec<Address>>,
-    /// Lines that are added to FRR's configuration.
+    /// Additional lines of FRR's configuration.
     pub(super) config: Option<String>,
-    /// The interface of this machine that the node stands for.
+    /// Interface of this machine that the node stands for.
     pub(super) attach: Option<String>,
-    /// How the packets of an attached interface are taken; as frames when absent.
+    /// Method of taking an attached interface's packets; as frames if absent.
     pub(super) via: Option<Via>,
-    /// What is behind an attached interface whose packets come by a netfilter queue.
+    /// Prefixes beyond an attached interface that uses netfilter queues.
     pub(super) prefixes: Option<Items<Prefix>>,
-    /// Whether those packets pass by as if there were no lab while the emulator does not run.
+    /// True if those packets bypass the lab while the emulator is not running.
     pub(super) bypass: Option<bool>,
-    /// Which data plane runs the node's SRv6.
+    /// Data plane for the node's SRv6.
     pub(super) dataplane: Option<Dataplane>,
-    /// Service functions by name: the node's netfilter, which SRv6 packets are sent through.
+    /// Service functions by name: SRv6 packets are sent through the node's netfilter.
     #[serde(default)]
     pub(super) functions: Entries<FunctionText>,
 }
 
-/// What forwards packets.
+/// Kind of router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Router {
-    /// The kernel, with FRR's daemons.
+    /// The kernel with FRR's daemons.
     Frr,
-    /// The kernel, with static routes.
+    /// The kernel with static routes.
     Linux,
-    /// The emulator itself.
+    /// A virtual router in the emulator.
     Virtual,
 }
 
-/// How an attached interface's packets are taken.
+/// Method of taking an attached interface's packets.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Via {
-    /// As IP packets, by a netfilter queue.
+    /// IP packets, through netfilter queues.
     Nfqueue,
 }
 
-/// `srv6: false`, or `srv6: {locator: …}`.
+/// Value of `srv6`: `false`, or `{locator: …}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NodeSrv6 {
-    /// Whether the node has a locator; an automatic one.
+    /// True if the node has an automatic locator.
     Switch(bool),
-    /// The node's locator.
+    /// Explicit locator.
     Locator(Locator),
 }
 
@@ -281,63 +281,63 @@ impl JsonSchema for NodeSrv6 {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct ApplicationText {
-    /// The node that sends.
+    /// Sending node.
     pub(super) from: String,
-    /// The node or prefix that receives.
+    /// Receiving node or prefix.
     pub(super) to: String,
-    /// The transport protocol; every protocol when absent.
+    /// Transport protocol; any protocol if absent.
     pub(super) protocol: Option<Protocol>,
-    /// The ports that it sends to.
+    /// Destination ports.
     pub(super) ports: Option<PortRange>,
-    /// The ports that it sends from.
+    /// Source ports.
     pub(super) source_ports: Option<PortRange>,
-    /// The code point of its packets.
+    /// DSCP of its packets.
     pub(super) dscp: Option<Dscp>,
-    /// The bandwidth that it asks for, in layer-2 bits per second.
+    /// Requested bandwidth, in layer-2 bits per second.
     pub(super) demand: Option<Bandwidth>,
-    /// What it asks of its path.
+    /// Criterion for its path.
     pub(super) class: Option<Class>,
-    /// The service functions that its packets pass, in this order.
+    /// Service functions that its packets traverse, in this order.
     #[serde(default)]
     pub(super) functions: Items<String>,
 }
 
-/// Something that must hold in the running lab: a ping, a throughput, or a route.
+/// A condition that must hold in the running lab: a ping, a throughput, or a route.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TestText {
-    /// The node that sends.
+    /// Sending node.
     pub(super) from: Option<String>,
-    /// The node that is pinged.
+    /// Node to ping.
     pub(super) ping: Option<String>,
-    /// The round-trip time that a ping takes: the median's.
+    /// Range of the median round-trip time.
     pub(super) rtt: Option<TimeRange>,
-    /// How many pings may be lost.
+    /// Range of the fraction of pings lost.
     pub(super) loss: Option<PercentRange>,
-    /// Whether no ping is to be answered.
+    /// True if no ping may be answered.
     pub(super) unreachable: Option<bool>,
-    /// How many pings are looked at together: 1, 5 for `rtt`, 100 for `loss` when absent.
+    /// Number of pings evaluated together; if absent 1, with `rtt` 5, with `loss` 100.
     #[schemars(range(min = 1, max = 10_000))]
     pub(super) count: Option<u32>,
-    /// Over which protocol; pings over both, throughput over IPv4 when absent.
+    /// Address family; if absent both for pings, IPv4 for throughput.
     pub(super) family: Option<Family>,
-    /// The node that receives.
+    /// Receiving node.
     pub(super) to: Option<String>,
-    /// The throughput that is reached.
+    /// Range of the throughput.
     pub(super) throughput: Option<BandwidthRange>,
-    /// The node whose routes are looked at.
+    /// Node that is checked for the route.
     pub(super) on: Option<String>,
-    /// The route.
+    /// Destination prefix of the route.
     pub(super) route: Option<Prefix>,
-    /// Whether the route is to be there; true when absent.
+    /// True if the route must exist; true if absent.
     pub(super) present: Option<bool>,
-    /// The neighbour that one of its next hops leads to.
+    /// Neighbour that one of the next hops leads to.
     pub(super) via: Option<String>,
-    /// How soon it must hold.
+    /// Deadline for the condition to hold, from the start of the test.
     pub(super) within: Option<Time>,
 }
 
-/// The JSON Schema of a topology file, for editors and checkers.
+/// JSON Schema of the topology file, for editors and validators.
 pub fn json_schema() -> serde_json::Value {
     schemars::schema_for!(File).to_value()
 }

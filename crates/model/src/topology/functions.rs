@@ -1,4 +1,4 @@
-//! Routers' service functions, and what applications ask of them.
+//! Service functions of routers, and references to them in applications.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,28 +14,28 @@ use crate::dataplane::{Health, HealthText};
 use crate::document::{Place, Step, steps};
 use crate::{SegmentList, Sid, function, is_lab_name};
 
-/// The argument's bits of a function that does not say otherwise.
+/// Default length of the argument in bits.
 const BITS: u8 = 16;
-/// A mark has 32 bits.
+/// Length of a mark in bits.
 const MOST_BITS: u8 = 32;
-/// How many functions of one node have a SID.
+/// Maximum number of functions with a SID on one node.
 const MOST: usize = 0x1_0000 - function::END_AN_NF_FIRST as usize;
 
-/// A service function: packets inside pass this node's netfilter.
+/// A service function: inner packets traverse this node's netfilter.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Function")]
 pub(super) struct FunctionText {
-    /// The SID's argument, which is the packets' mark; 0 when absent.
+    /// Argument of the SID, which becomes the packets' mark; 0 if absent.
     mark: Option<Mark>,
-    /// The bits of the argument; 16 when absent.
+    /// Length of the argument in bits; 16 if absent.
     #[schemars(range(max = 32))]
     bits: Option<u8>,
-    /// What `nft -f` is given when the lab starts.
+    /// Rules that are loaded with `nft -f` when the lab starts.
     rules: Option<String>,
-    /// The file with the rules instead, beside this one.
+    /// File that contains the rules instead, relative to this one.
     file: Option<String>,
-    /// How it is found out whether the function works.
+    /// Health check of the function.
     health: Option<HealthText>,
 }
 
@@ -71,7 +71,7 @@ impl JsonSchema for Mark {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "description": "A mark such as 7 or 0x1111",
-            // To YAML both are numbers.
+            // Both are numbers in YAML.
             "oneOf": [
                 {"type": "integer", "minimum": 0, "maximum": u32::MAX},
                 {"type": "string", "pattern": "^([0-9]+|0x[0-9a-fA-F]+)$"},
@@ -83,19 +83,19 @@ impl JsonSchema for Mark {
 /// A router's service function (End.AN.NF).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Function {
-    /// Its name; others of the same name, on other nodes, do the same.
+    /// Function name; instances of the same name on other nodes are interchangeable.
     pub name: String,
-    /// The prefix of its SID.
+    /// Prefix of its SID.
     pub prefix: Ipv6Net,
-    /// The SID with the argument.
+    /// The SID, including the argument.
     pub sid: Sid,
-    /// The argument, which is the packets' mark.
+    /// The argument, which becomes the packets' mark.
     pub mark: u32,
-    /// What `nft -f` is given when the lab starts.
+    /// Rules that are loaded with `nft -f` when the lab starts.
     pub rules: Option<String>,
-    /// The file with the rules, where they are not here.
+    /// File that contains the rules, if they are not inline.
     pub file: Option<String>,
-    /// How it is found out whether the function works.
+    /// Health check of the function.
     pub health: Option<Health>,
 }
 
@@ -105,7 +105,7 @@ impl fmt::Display for Function {
     }
 }
 
-/// Gives the nodes, which have their locators, their functions.
+/// Resolves the nodes' functions. The nodes must have their locators.
 pub(super) fn functions(place: &mut Place<'_>, file: &File, nodes: &mut [Node]) {
     for (node, (_, text)) in nodes.iter_mut().zip(&file.nodes.0) {
         if text.functions.0.is_empty() || !may_have_functions(place, node, text) {
@@ -140,7 +140,7 @@ pub(super) fn functions(place: &mut Place<'_>, file: &File, nodes: &mut [Node]) 
                 let message = format!("the mark {mark:#x} has more than {bits} bits");
                 place.value(&at("mark"), message, "write a smaller one, or `bits:` with more");
             }
-            // Below MOST, which fits.
+            // The cast is safe: the index is below MOST.
             let first = locator.sid(function::END_AN_NF_FIRST + index as u16);
             let prefix = Ipv6Net::new(first.0, 128 - bits).expect("32 bits at most").trunc();
             let sid = Sid((u128::from(prefix.network()) | u128::from(mark)).into());
@@ -159,7 +159,7 @@ pub(super) fn functions(place: &mut Place<'_>, file: &File, nodes: &mut [Node]) 
     }
 }
 
-/// Whether the node is one on which netfilter can be met.
+/// Checks that a node can have service functions.
 fn may_have_functions(place: &mut Place<'_>, node: &Node, text: &NodeText) -> bool {
     let at = steps!["nodes", &node.name, "functions"];
     if node.is_host() {
@@ -168,7 +168,7 @@ fn may_have_functions(place: &mut Place<'_>, node: &Node, text: &NodeText) -> bo
         return false;
     }
     if !node.has_namespace() {
-        // Said with the node's other keys.
+        // Reported with the node's other keys.
         return false;
     }
     if text.srv6 == Some(NodeSrv6::Switch(false)) {
@@ -185,7 +185,7 @@ fn may_have_functions(place: &mut Place<'_>, node: &Node, text: &NodeText) -> bo
     true
 }
 
-/// Checks the functions that an application names.
+/// Checks the functions that an application refers to.
 pub(super) fn named(
     place: &mut Place<'_>,
     at: &[Step],
@@ -219,7 +219,7 @@ pub(super) fn named(
             place.value(&item(index), message, "add it to another router, or remove it here");
         }
     }
-    // The last SID decapsulates.
+    // The last SID is needed for decapsulation.
     if functions.len() >= SegmentList::MAX_SERVED {
         let message = format!("{} functions are too many segments", functions.len());
         let most = SegmentList::MAX_SERVED - 1;

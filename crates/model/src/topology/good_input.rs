@@ -1,4 +1,4 @@
-//! Files that are right: what they become, always the same; and that the schema agrees.
+//! Valid files: their results, which are deterministic, and their conformance to the schema.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ fn the_same_file_always_gets_the_same_addresses() {
         routers.collect::<Vec<_>>(),
         ["r1 10.255.0.1 fd01::1 fd00:0:1::/48", "r2 10.255.0.2 fd01::2 fd00:0:2::/48"]
     );
-    // Room for SRv6 on every link of such a lab, the hosts' links too.
+    // All links of a lab with SRv6 have headroom, including the hosts' links.
     assert_eq!(SRV6_HEADROOM, 240);
     assert!(topology.nodes.iter().flat_map(|node| &node.interfaces).all(|i| i.mtu == 1740));
     assert_eq!(topology.mtu, 1500);
@@ -105,7 +105,7 @@ fn the_number_of_a_segment_is_in_its_prefixes() {
         (last.ipv4.to_string(), last.ipv6.to_string()),
         ("10.1.43.0/24".into(), "fd02:0:0:12b::/64".into())
     );
-    // No router, no SRv6, no room needed.
+    // Without routers there is no SRv6, and no headroom.
     assert_eq!(topology.nodes[0].interfaces[0].mtu, 1500);
 }
 
@@ -118,7 +118,8 @@ fn the_whole_grammar() {
         [
             "h1-r1: h1:r1 10.0.1.1/24 fd02:0:0:1::1/64, r1:h1 10.0.1.2/24 fd02:0:0:1::2/64",
             "r1-r2: r1:r2 10.0.3.1/24 fd02:9::1/64, r2:r1 10.0.3.2/24 fd02:9::2/64",
-            // 10.0.3.0/24 is given to the link above, so this one goes behind all the others.
+            // 10.0.3.0/24 is taken by the link above, so this link's prefix follows those of all
+            // others.
             "r2-r1_2: r2:r1_2 10.0.6.1/24 fd02:0:0:3::1/64, r1:r2_2 10.0.6.2/24 fd02:0:0:3::2/64",
             "lan0: r2:lan0 10.0.4.1/24 fd02:0:0:4::1/64, h2:lan0 10.0.4.2/24 fd02:0:0:4::2/64, \
              h3:lan0 10.0.4.3/24 fd02:0:0:4::3/64",
@@ -133,7 +134,7 @@ fn the_whole_grammar() {
         (Routing::Ospf, Routing::Static, Routing::Ospf, Routing::Static)
     );
     assert_eq!(r1.extra_config.as_deref(), Some("log stdout\n"));
-    // r2's address is the one that r1 would have had.
+    // r2's address is the one that r1 would have been assigned.
     assert_eq!(r1.loopback4, Some("10.255.0.4".parse().unwrap()));
     assert_eq!(r1.locator.unwrap().to_string(), "fd00:0:9::/48");
     assert_eq!(r3.locator, None);
@@ -145,7 +146,7 @@ fn the_whole_grammar() {
         (there.rate, back.rate),
         (Some(Bandwidth::from_mbps(1000)), Some(Bandwidth::from_mbps(100)))
     );
-    // What the reverse direction does not say is as in the forward one.
+    // Options that the reverse direction omits are copied from the forward direction.
     assert_eq!(
         (there.queue, back.queue, back.cost),
         (Queue::Packets(250), Queue::Packets(250), 10)
@@ -280,7 +281,7 @@ fn functions_have_sids_with_their_marks() {
             "fw by fd00:0:2:f000::1111 in fd00:0:2:f000::/112",
             "ids by fd00:0:2:f001:: in fd00:0:2:f001::/128",
             "old by fd00:0:2:f002::ffff:ffff in fd00:0:2:f002::/96",
-            // As many bits as there are.
+            // The maximum number of bits.
             "fw by fd00:0:3:4:5:6:f000:7 in fd00:0:3:4:5:6:f000:0/112",
         ]
     );

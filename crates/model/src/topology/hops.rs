@@ -1,15 +1,15 @@
-//! Whether RIP reaches as far as the network is wide.
+//! Checks that the network's diameter does not exceed RIP's limit.
 
 use std::collections::VecDeque;
 
 use super::types::{Routing, Topology};
 use crate::document::{Place, Step, steps};
 
-/// The most hops between two routers: a metric of 16 is infinite (RFC 2453 section 3.6), a
-/// router's own prefix has 1, and every hop adds 1.
+/// Maximum number of hops between two routers: a metric of 16 is infinity (RFC 2453 section 3.6), a
+/// router's own prefix has metric 1, and every hop adds 1.
 const MOST: usize = 14;
 
-/// Reports the first two routers that RIP cannot tell of each other.
+/// Reports the first two routers that are too far apart for RIP.
 pub(super) fn check_hops(place: &mut Place<'_>, topology: &Topology) {
     for ipv6 in [false, true] {
         let rip = |node: usize| {
@@ -17,7 +17,7 @@ pub(super) fn check_hops(place: &mut Place<'_>, topology: &Topology) {
             let routing = if ipv6 { node.ipv6_routing } else { node.ipv4_routing };
             routing == Routing::Rip
         };
-        // A router with lines of its own may do it another way.
+        // A router's own lines may configure other metrics.
         if topology.nodes.iter().any(|node| node.extra_config.is_some()) {
             continue;
         }
@@ -40,7 +40,7 @@ pub(super) fn check_hops(place: &mut Place<'_>, topology: &Topology) {
     }
 }
 
-/// The node that is the most hops away over routers of the protocol.
+/// The node with the highest hop count, over routers that run the protocol.
 fn farthest(
     topology: &Topology,
     from: usize,

@@ -1,4 +1,4 @@
-//! What a link does to packets besides carrying them: one direction of it.
+//! Impairments of one direction of a link.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{PortRange, Protocol};
 
-/// A part of all packets, in billionths.
+/// A fraction of packets, in billionths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Share(u32);
 
 impl Share {
-    /// No packet.
+    /// No packets.
     pub const NONE: Self = Self(0);
-    /// Every packet.
+    /// All packets.
     pub const ALL: Self = Self(1_000_000_000);
 
-    /// Of a number between 0 and 100; others there are none of.
+    /// Converts a percentage from 0 to 100; other values return none.
     pub fn from_percent(percent: f64) -> Option<Self> {
         (0.0..=100.0).contains(&percent).then(|| Self((percent * 1e7).round() as u32))
     }
 
-    /// As a part of one.
+    /// The fraction as a number from 0 to 1.
     pub fn part(self) -> f64 {
         f64::from(self.0) / 1e9
     }
@@ -36,21 +36,21 @@ impl fmt::Display for Share {
     }
 }
 
-/// How a delay is spread.
+/// Shape of a delay distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Shape {
-    /// Gauss's; the jitter is the standard deviation.
+    /// Normal distribution; the jitter is the standard deviation.
     #[default]
     Normal,
-    /// A few packets are very late; the jitter is the standard deviation.
+    /// Pareto distribution with a long tail; the jitter is the standard deviation.
     Pareto,
-    /// Anything within the jitter on either side.
+    /// Uniform distribution within the jitter on either side.
     Uniform,
 }
 
 impl Shape {
-    /// As files name it.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Normal => "normal",
@@ -60,37 +60,37 @@ impl Shape {
     }
 }
 
-/// By how much a delay varies.
+/// Delay variation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Jitter {
-    /// How wide.
+    /// Width of the distribution.
     pub spread: Duration,
-    /// How.
+    /// Shape of the distribution.
     pub shape: Shape,
 }
 
-/// Which packets are lost.
+/// Loss model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
-    /// Each by itself.
+    /// Independent losses.
     Independent(Share),
-    /// In bursts: good to bad with `p`, back with `r`; in the bad state everything is lost, unless
-    /// `bad` says how much, and in the good one nothing, unless `good` does.
+    /// Gilbert-Elliott model of bursts: transitions from good to bad with probability `p`, back
+    /// with `r`. By default all packets are lost in the bad state, and none in the good state.
     GilbertElliott {
-        /// From good to bad.
+        /// Probability of a transition from good to bad.
         p: Share,
-        /// From bad to good.
+        /// Probability of a transition from bad to good.
         r: Share,
-        /// The part that is lost in the bad state.
+        /// Loss in the bad state.
         bad: Share,
-        /// The part that is lost in the good state.
+        /// Loss in the good state.
         good: Share,
     },
 }
 
 impl Loss {
-    /// The part of packets that are lost in the long run.
+    /// Long-term average of the loss.
     pub fn part(self) -> f64 {
         match self {
             Self::Independent(share) => share.part(),
@@ -109,23 +109,23 @@ impl Default for Loss {
     }
 }
 
-/// What is dropped of a queue before it is full.
+/// Queueing discipline: drop policy before the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Discipline {
-    /// Nothing.
+    /// Tail drop only.
     #[default]
     DropTail,
     /// Random early detection.
     Red,
     /// Controlled delay.
     Codel,
-    /// The proportional integral controller.
+    /// Proportional integral controller enhanced.
     Pie,
 }
 
 impl Discipline {
-    /// As files name it.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::DropTail => "drop-tail",
@@ -136,48 +136,48 @@ impl Discipline {
     }
 }
 
-/// Packets that do not pass a link: those of which all that is given is true.
+/// A filter for packets to drop: those that match all given fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
-    /// Packets from here.
+    /// Source prefix.
     pub from: Option<IpNet>,
-    /// Packets to here.
+    /// Destination prefix.
     pub to: Option<IpNet>,
-    /// Packets of this protocol.
+    /// Transport protocol.
     pub protocol: Option<Protocol>,
-    /// Packets to these ports.
+    /// Destination ports.
     pub ports: Option<PortRange>,
 }
 
-/// What one direction of a link does beside its rate.
+/// Impairments of one direction of a link, besides its rate.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Impairments {
-    /// How much later packets arrive.
+    /// Added delay.
     pub delay: Duration,
-    /// By how much that varies.
+    /// Delay variation.
     pub jitter: Option<Jitter>,
-    /// A file of delays that come on top, in the place of a jitter.
+    /// File of additional delays, which replaces the jitter.
     pub samples: Option<String>,
-    /// Which packets are lost.
+    /// Loss model.
     pub loss: Loss,
-    /// How many packets overtake others.
+    /// Fraction of packets that overtake others.
     pub reorder: Share,
-    /// How many packets arrive twice.
+    /// Fraction of packets that are duplicated.
     pub duplicate: Share,
-    /// How many packets arrive with a wrong bit.
+    /// Fraction of packets with a corrupted bit.
     pub corrupt: Share,
-    /// What is dropped of the queue in front of the rate before it is full.
+    /// Queueing discipline at the rate limit.
     pub discipline: Discipline,
-    /// Whether packets are marked instead, where their ends heed that.
+    /// True to mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
-    /// A file of times at which packets leave, in the place of a rate; or, as CSV, of what the link does
-    /// over time.
+    /// File of packet departure times, which replaces the rate; or, as CSV, of link properties over
+    /// time.
     pub trace: Option<String>,
-    /// The packets that do not pass.
+    /// Filters for packets to drop.
     pub filters: Vec<Filter>,
 }
 
-/// In the topology file's words: `delay 20ms, jitter 2ms normal, loss 1%`; nothing if there are none.
+/// The topology file's syntax: `delay 20ms, jitter 2ms normal, loss 1%`; empty without impairments.
 impl fmt::Display for Impairments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { delay, jitter, samples, loss, reorder, duplicate, corrupt, .. } = self;
@@ -214,18 +214,18 @@ impl fmt::Display for Impairments {
 }
 
 impl Impairments {
-    /// Whether it has a trace that says when packets leave, and leaves no room for a rate.
+    /// True if a trace determines when packets leave, which excludes a rate.
     pub fn has_opportunities(&self) -> bool {
         self.trace.as_ref().is_some_and(|file| !is_course(file))
     }
 
-    /// Whether there are any: what there is none of, the kernel's own links do.
+    /// True if there are no impairments, so that a kernel link suffices.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Whether a trace's file is CSV.
+/// True if a trace file is CSV.
 pub fn is_course(file: &str) -> bool {
     file.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case("csv"))
 }

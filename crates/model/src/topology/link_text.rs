@@ -1,4 +1,4 @@
-//! The grammar of one item of `links:` as serde types.
+//! Grammar of an item of `links:` as serde types.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,55 +14,55 @@ use super::units::{JitterText, Percent, QueueText, Time};
 use crate::document::{Prefix4, Prefix6, PrefixOrAddress};
 use crate::{Bandwidth, PortRange, Protocol};
 
-/// What a link does in one direction.
+/// Options of one direction of a link.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Direction {
-    /// Layer-2 bits per second.
+    /// Rate limit in layer-2 bits per second.
     pub(super) rate: Option<Bandwidth>,
-    /// What waits in front of the rate limit.
+    /// Queue at the rate limit.
     pub(super) queue: Option<QueueText>,
-    /// The IGP's cost; never derived from the rate.
+    /// IGP cost; never derived from the rate.
     #[schemars(range(min = 1))]
     pub(super) cost: Option<u16>,
-    /// How much later packets arrive.
+    /// Added delay.
     pub(super) delay: Option<Time>,
-    /// By how much the delay varies.
+    /// Delay variation.
     pub(super) jitter: Option<JitterOption>,
-    /// Which packets are lost.
+    /// Packet loss.
     pub(super) loss: Option<Loss>,
-    /// How many packets overtake others.
+    /// Fraction of packets that overtake others.
     pub(super) reorder: Option<Percent>,
-    /// How many packets arrive twice.
+    /// Fraction of packets that are duplicated.
     pub(super) duplicate: Option<Percent>,
-    /// How many packets arrive with a wrong bit.
+    /// Fraction of packets with a corrupted bit.
     pub(super) corrupt: Option<Percent>,
-    /// A file of times at which packets leave.
+    /// File of packet departure times.
     pub(super) trace: Option<String>,
-    /// The packets that do not pass.
+    /// Filters for packets to drop.
     pub(super) filter: Option<Vec<Filter>>,
 }
 
-/// Packets that do not pass a link.
+/// A filter for packets to drop.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Filter {
-    /// Packets from here.
+    /// Source prefix.
     pub(super) from: Option<PrefixOrAddress>,
-    /// Packets to here.
+    /// Destination prefix.
     pub(super) to: Option<PrefixOrAddress>,
-    /// Packets of this protocol.
+    /// Transport protocol.
     pub(super) protocol: Option<Protocol>,
-    /// Packets to these ports.
+    /// Destination ports.
     pub(super) ports: Option<PortRange>,
 }
 
-/// By how much a delay varies: `2ms normal`, or what a file says.
+/// Delay variation: `2ms normal`, or a file.
 #[derive(Debug, Clone)]
 pub(super) enum JitterOption {
-    /// A distribution that has a name.
+    /// A named distribution.
     Spread(impairments::Jitter),
-    /// A file of delays that come on top.
+    /// A file of additional delays.
     File(String),
 }
 
@@ -85,7 +85,7 @@ impl JitterOption {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct JitterFile {
-    /// Delays that come on top, one a line with its unit.
+    /// File of additional delays, one per line with a unit.
     file: String,
 }
 
@@ -125,7 +125,7 @@ impl JsonSchema for JitterOption {
     }
 }
 
-/// Which packets are lost: a part of all, or bursts (Gilbert, Elliott).
+/// Packet loss: a fraction, or bursts (Gilbert-Elliott).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Loss(pub(super) impairments::Loss);
 
@@ -135,17 +135,17 @@ struct LossMap {
     gilbert_elliott: GilbertElliott,
 }
 
-/// The two-state loss model: good to bad with `p`, back with `r`.
+/// Two-state loss model: transitions from good to bad with probability `p`, back with `r`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GilbertElliott {
-    /// How many packets make a good link bad.
+    /// Probability per packet of a transition from good to bad.
     p: Percent,
-    /// How many packets make a bad link good.
+    /// Probability per packet of a transition from bad to good.
     r: Percent,
-    /// How many packets are lost in the bad state; all, unless it is given.
+    /// Loss in the bad state; 100% if absent.
     bad: Option<Percent>,
-    /// How many packets are lost in the good state; none, unless it is given.
+    /// Loss in the good state; 0% if absent.
     good: Option<Percent>,
 }
 
@@ -188,51 +188,51 @@ impl JsonSchema for Loss {
     }
 }
 
-/// What stands behind a link's name.
+/// Options of a link or a LAN.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LinkBody {
-    /// The members of a LAN.
+    /// Members of a LAN.
     pub(super) nodes: Option<Vec<String>>,
-    /// The largest packet that hosts send over this link, without SRv6's headers.
+    /// Inner MTU: size of the largest packet that hosts send over this link, without SRv6 headers.
     #[schemars(range(min = 1280, max = 9000))]
     pub(super) mtu: Option<u16>,
-    /// The link's IPv4 prefix.
+    /// IPv4 prefix of the link.
     pub(super) ipv4: Option<Prefix4>,
-    /// The link's IPv6 prefix.
+    /// IPv6 prefix of the link.
     pub(super) ipv6: Option<Prefix6>,
-    /// Layer-2 bits per second.
+    /// Rate limit in layer-2 bits per second.
     pub(super) rate: Option<Bandwidth>,
-    /// What waits in front of the rate limit.
+    /// Queue at the rate limit.
     pub(super) queue: Option<QueueText>,
-    /// The IGP's cost; never derived from the rate.
+    /// IGP cost; never derived from the rate.
     #[schemars(range(min = 1))]
     pub(super) cost: Option<u16>,
-    /// How much later packets arrive.
+    /// Added delay.
     pub(super) delay: Option<Time>,
-    /// By how much the delay varies.
+    /// Delay variation.
     pub(super) jitter: Option<JitterOption>,
-    /// Which packets are lost.
+    /// Packet loss.
     pub(super) loss: Option<Loss>,
-    /// How many packets overtake others.
+    /// Fraction of packets that overtake others.
     pub(super) reorder: Option<Percent>,
-    /// How many packets arrive twice.
+    /// Fraction of packets that are duplicated.
     pub(super) duplicate: Option<Percent>,
-    /// How many packets arrive with a wrong bit.
+    /// Fraction of packets with a corrupted bit.
     pub(super) corrupt: Option<Percent>,
-    /// A file of times at which packets leave.
+    /// File of packet departure times.
     pub(super) trace: Option<String>,
-    /// The packets that do not pass.
+    /// Filters for packets to drop.
     pub(super) filter: Option<Vec<Filter>>,
-    /// What carries the packets: `true` for the emulator even where the kernel's own link would do, `netem`
+    /// Backend of the link: `true` for the emulator even if a kernel link would suffice, `netem`
     /// for the kernel's netem.
     pub(super) engine: Option<Engine>,
-    /// What is different in the direction from the second node to the first.
+    /// Different options for the direction from the second node to the first.
     pub(super) reverse: Option<Direction>,
 }
 
 impl LinkBody {
-    /// The options from the first node to the second.
+    /// Options of the direction from the first node to the second.
     pub(super) fn forward(&self) -> Direction {
         Direction {
             rate: self.rate,
@@ -250,7 +250,7 @@ impl LinkBody {
     }
 }
 
-/// `a-b`, `a-b: {…}`, `lan: [a, b, c]` or `lan: {nodes: [a, b, c], …}`.
+/// An item of `links:`: `a-b`, `a-b: {…}`, `lan: [a, b, c]` or `lan: {nodes: [a, b, c], …}`.
 #[derive(Debug, Clone)]
 pub(super) struct Link {
     pub(super) name: String,
@@ -318,7 +318,7 @@ impl JsonSchema for Link {
     }
 }
 
-/// A LAN's members, or a link's options.
+/// Members of a LAN, or options of a link.
 struct Body(LinkBody);
 
 impl<'de> Deserialize<'de> for Body {

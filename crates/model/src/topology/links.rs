@@ -12,23 +12,23 @@ use super::units::{Percent, Queue};
 use crate::document::{Place, Step, steps};
 use crate::{Bandwidth, is_node_name};
 
-/// A link or LAN whose members are known, and whose addresses are still to come.
+/// A link or LAN with its members, but without addresses yet.
 #[derive(Debug)]
 pub(super) struct Plan<'f> {
     pub(super) name: String,
     pub(super) kind: SegmentKind,
-    /// The members' node indices.
+    /// Node indices of the members.
     pub(super) members: Vec<usize>,
-    /// The device's name at each member.
+    /// Device name at each member.
     pub(super) devices: Vec<String>,
-    /// What each member's sending side does.
+    /// Options of each member's sending direction.
     pub(super) sides: Vec<Side>,
     pub(super) body: &'f LinkBody,
-    /// The path of the link's item and name in the file.
+    /// Path of the link's item and name in the file.
     pub(super) at: [Step; 3],
 }
 
-/// What sending into a segment does.
+/// Options of one sending direction of a segment.
 #[derive(Debug, Clone)]
 pub(super) struct Side {
     pub(super) rate: Option<Bandwidth>,
@@ -37,11 +37,11 @@ pub(super) struct Side {
     pub(super) impairments: Impairments,
 }
 
-/// The cost of a link that gives none. It is never derived from the rate.
+/// Default cost of a link. It is never derived from the rate.
 const DEFAULT_COST: u16 = 10;
-/// The members that a LAN may have: a Linux bridge has 1,023 ports.
+/// Maximum number of members of a LAN: a Linux bridge has 1,023 ports.
 const MAX_MEMBERS: usize = 1000;
-/// The parallel links of two nodes: a device's name has room for three digits.
+/// Maximum number of parallel links between two nodes: a device name has room for three digits.
 const MAX_PARALLEL: u32 = 999;
 
 pub(super) struct Links<'f> {
@@ -50,7 +50,7 @@ pub(super) struct Links<'f> {
     parallel: HashMap<(usize, usize), u32>,
 }
 
-/// The links and LANs that make sense, in the file's order.
+/// Resolves the valid links and LANs, in file order.
 pub(super) fn links<'f>(place: &mut Place<'_>, file: &'f File, nodes: &[Node]) -> Vec<Plan<'f>> {
     let names = file.nodes.0.iter().enumerate().map(|(index, (name, _))| (name.as_str(), index));
     let mut links =
@@ -177,7 +177,7 @@ impl<'f> Links<'f> {
         let mut found = Vec::with_capacity(members.len());
         let mut seen = HashSet::new();
         for (position, member) in members.iter().enumerate() {
-            // In `lan: {nodes: […]}` the list is one step further down than in `lan: […]`.
+            // In `lan: {nodes: […]}` the list is nested one level deeper than in `lan: […]`.
             let long = [at.as_slice(), steps!["nodes", position]].concat();
             let short = [at.as_slice(), steps![position]].concat();
             let at = if place.tree.has(&long) { long } else { short };
@@ -191,7 +191,7 @@ impl<'f> Links<'f> {
         Some(found)
     }
 
-    /// The two directions of a link; the second one only if the file gives it.
+    /// The two directions of a link; the second one only if the file contains it.
     fn options(
         &self,
         place: &mut Place<'_>,
@@ -210,7 +210,7 @@ impl<'f> Links<'f> {
     }
 }
 
-/// What one direction does; what it does not say is as in `same`.
+/// Resolves the options of one direction; absent ones are copied from `same`.
 fn direction(
     place: &mut Place<'_>,
     options: &Direction,
@@ -245,7 +245,7 @@ fn direction(
     }
 }
 
-/// Refuses filters that no packet meets, and those that every one does.
+/// Rejects filters that match no packet or every packet.
 fn check_filters(place: &mut Place<'_>, options: &Direction, at: &dyn Fn(&str) -> Vec<Step>) {
     for (index, filter) in options.filter.iter().flatten().enumerate() {
         let has_addresses = filter.from.is_some() || filter.to.is_some();
@@ -271,7 +271,7 @@ fn check_filters(place: &mut Place<'_>, options: &Direction, at: &dyn Fn(&str) -
     }
 }
 
-/// What one direction does to packets; what it does not say is as in `same`.
+/// Resolves the impairments of one direction; absent ones are copied from `same`.
 fn impairments(
     place: &mut Place<'_>,
     options: &Direction,

@@ -1,10 +1,10 @@
-//! The topology file: text -> a network that is fully known, or everything that is wrong with it.
+//! The topology file: text -> a fully resolved network, or all errors in the text.
 //!
-//! The way of a file: `document` reads it as the grammar's serde types (`file`, `link_text`,
-//! `units`), or reports what does not fit; then `resolve` and the modules beside it make of names,
-//! addresses and rules a [`Topology`].
+//! `document` deserializes the file into the grammar's serde types (`file`, `link_text`, `units`),
+//! or reports the invalid parts. `resolve` and its sibling modules then resolve names and
+//! addresses, check all rules and build a [`Topology`].
 //!
-//! The same file always gives the same topology.
+//! The result is deterministic.
 
 mod addresses;
 mod applications;
@@ -63,7 +63,7 @@ const KIND: Kind = Kind {
     empty: "write at least `name:` and `nodes:`",
 };
 
-/// Reads a topology file's text; `file_name` is only for the messages.
+/// Parses a topology file's text; `file_name` is only used in messages.
 pub fn parse(file_name: &str, text: &str) -> Result<Topology, Problems> {
     let (tree, file, report) =
         document::read::<File>(text, &KIND).map_err(|report| report.finish(file_name))?;

@@ -1,4 +1,4 @@
-//! The nodes' own rules: names, kinds, routing.
+//! Rules for nodes: names, kinds, routing.
 
 use std::net::IpAddr;
 
@@ -8,11 +8,11 @@ use super::types::{Dataplane, Node, NodeKind, RouterKind, Routing};
 use crate::document::{Place, Step, steps};
 use crate::{is_daemon_name, is_node_name};
 
-/// What a node's or LAN's name must look like.
+/// Help for an invalid name of a node or LAN.
 pub(super) const NAME_HELP: &str = "use up to 11 of A-Z, a-z, 0-9 and _, beginning with a letter, \
      not ending in _ and digits, and not a name that Linux keeps, such as lo";
 
-/// The nodes, still without interfaces and automatic addresses.
+/// Resolves the nodes, without interfaces and automatic addresses.
 pub(super) fn nodes(place: &mut Place<'_>, file: &File) -> Vec<Node> {
     let lab = file.routing.as_ref().map(|list| routing(place, steps!["routing"], list));
     if file.nodes.0.is_empty() {
@@ -28,8 +28,8 @@ pub(super) fn nodes(place: &mut Place<'_>, file: &File) -> Vec<Node> {
     nodes
 }
 
-/// The autonomous system of a router that runs BGP: by default one of its own (RFC 7938 section
-/// 5.2.1), of the private numbers that there are enough of (RFC 6996).
+/// The autonomous system of a router that runs BGP: by default a separate one for each router (RFC
+/// 7938 section 5.2.1), from the private 32-bit range, which is large enough (RFC 6996).
 fn autonomous_system(
     place: &mut Place<'_>,
     name: &str,
@@ -97,7 +97,7 @@ fn node(
             ("loopback", text.loopback.is_some()),
             ("config", text.config.is_some()),
             ("as", text.asn.is_some()),
-            // XDP meets what arrives, and a host forwards nothing of that.
+            // XDP forwards packets on arrival, but a host does not forward.
             ("dataplane: xdp", text.dataplane == Some(Dataplane::Xdp)),
         ];
         for (key, _) in only.into_iter().filter(|(_, given)| *given) {
@@ -167,7 +167,7 @@ fn node(
     }
 }
 
-/// Where IPv4 and IPv6 routes come from, by a list of protocols.
+/// Sources of IPv4 and IPv6 routes, from a list of protocols.
 fn routing(place: &mut Place<'_>, at: &[Step], list: &[RoutingText]) -> (Routing, Routing) {
     let (mut ipv4, mut ipv6) = (None::<RoutingText>, None::<RoutingText>);
     for (index, protocol) in list.iter().copied().enumerate() {
@@ -202,7 +202,7 @@ fn routing(place: &mut Place<'_>, at: &[Step], list: &[RoutingText]) -> (Routing
 }
 
 impl Place<'_> {
-    /// A name that no node has.
+    /// Reports a reference to a node that does not exist.
     pub(super) fn unknown_node<'c>(
         &mut self,
         path: &[Step],

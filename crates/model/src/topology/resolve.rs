@@ -1,4 +1,4 @@
-//! The grammar's values -> the network, with every rule checked.
+//! Resolves the grammar's values to a network, and checks all rules.
 
 use super::addresses::{Pools, assign, member4, member6};
 use super::applications::applications;
@@ -18,12 +18,12 @@ use super::types::{
 use crate::document::{Place, Report, Step, Tree, steps};
 use crate::{function, is_lab_name};
 
-/// The inner MTU of a lab that gives none.
+/// Default inner MTU of a lab.
 const DEFAULT_MTU: u16 = 1500;
-/// How many adjacencies of one node have a SID.
+/// Maximum number of adjacencies with a SID on one node.
 const MAX_ADJACENCIES: usize = (function::END_AN_NF_FIRST - function::END_X_FIRST) as usize;
 
-/// The network of `file`, or the report with everything that is wrong.
+/// Resolves the network of `file`, or returns the report with all errors.
 pub(super) fn resolve<'a>(
     tree: &'a Tree,
     file: &File,
@@ -101,14 +101,14 @@ pub(super) fn resolve<'a>(
     topology.applications = applications(&mut place, file, &topology);
     topology.events = events(&mut place, file, &topology);
     topology.tests = tests(&mut place, file, &topology);
-    // What a mistake takes out is not to be missed as well.
+    // Do not report parts as missing that are excluded because of another error.
     if place.report.is_empty() {
         check_ports(&mut place, &topology);
     }
     if place.report.is_empty() { Ok(topology) } else { Err(place.report) }
 }
 
-/// A data plane has ports.
+/// Checks that every XDP data plane has a port.
 fn check_ports(place: &mut Place<'_>, topology: &Topology) {
     for node in topology.nodes.iter().filter(|node| node.runs_xdp() && node.interfaces.is_empty()) {
         let message = format!("`{}` has no link: there is nothing for its XDP to do", node.name);
@@ -117,8 +117,8 @@ fn check_ports(place: &mut Place<'_>, topology: &Topology) {
     }
 }
 
-/// Routers that are neighbours and route by different protocols learn nothing of each other, unless
-/// one of them has a configuration of its own that sees to it.
+/// Reports neighbouring routers with different routing protocols: they do not exchange routes,
+/// unless one of them has its own configuration that does so.
 fn check_routing(place: &mut Place<'_>, plans: &[Plan<'_>], topology: &Topology) {
     for (segment, plan) in topology.segments.iter().zip(plans) {
         let ends = segment.ends.iter().map(|end| &topology.nodes[end.node]);
@@ -154,13 +154,13 @@ fn check_routing(place: &mut Place<'_>, plans: &[Plan<'_>], topology: &Topology)
 }
 
 fn check_mtu(place: &mut Place<'_>, at: &[Step], mtu: u16) {
-    // IPv6 needs 1,280 (RFC 8200 section 5).
+    // IPv6 requires at least 1,280 bytes (RFC 8200 section 5).
     if !(1280..=9000).contains(&mtu) {
         place.value(at, format!("an MTU of {mtu} is not possible"), "write 1280 to 9000");
     }
 }
 
-/// Tells every router's interface which routers are behind it.
+/// Sets the adjacent routers of every router's interfaces.
 fn adjacencies(place: &mut Place<'_>, plans: &[Plan<'_>], topology: &mut Topology) {
     let Topology { nodes, segments, .. } = topology;
     let is_router: Vec<bool> = nodes.iter().map(Node::is_router).collect();
@@ -182,7 +182,7 @@ fn adjacencies(place: &mut Place<'_>, plans: &[Plan<'_>], topology: &mut Topolog
                     Adjacency {
                         node: peer.node,
                         interface: peer.interface,
-                        // Below MAX_ADJACENCIES, which fits.
+                        // The cast is safe: the number is below MAX_ADJACENCIES.
                         number: number as u16,
                     }
                 });

@@ -1,11 +1,11 @@
-//! Which addresses are taken, and pools that the rest is given out from.
+//! Allocation of addresses: a set of taken prefixes, and pools for automatic assignment.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// A range of addresses as numbers, both ends included.
+/// An inclusive range of addresses as numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Block {
     pub(super) first: u128,
@@ -43,12 +43,12 @@ impl From<IpNet> for Block {
     }
 }
 
-/// The prefixes of one family that somebody has. They never overlap.
+/// The prefixes of one family that have an owner. They never overlap.
 #[derive(Debug, Default)]
 pub(super) struct Taken(BTreeMap<u128, (u128, String)>);
 
 impl Taken {
-    /// IPv4, where what is not unicast is taken from the start (RFC 6890).
+    /// An IPv4 set in which non-unicast prefixes are already taken (RFC 6890).
     pub(super) fn ipv4() -> Self {
         let special = [([0, 0, 0, 0], 8), ([127, 0, 0, 0], 8), ([224, 0, 0, 0], 3)];
         let nets = special
@@ -56,7 +56,8 @@ impl Taken {
         Self::special(&nets)
     }
 
-    /// IPv6, where what is not routed unicast is taken from the start (RFC 4291 section 2.4).
+    /// An IPv6 set in which prefixes other than routed unicast are already taken (RFC 4291 section
+    /// 2.4).
     pub(super) fn ipv6() -> Self {
         let special = [(0x0000, 8), (0xfe80, 10), (0xff00, 8)];
         let nets = special.map(|(first, length)| {
@@ -80,7 +81,7 @@ impl Taken {
         (*last >= block.first).then_some((*last, owner.as_str()))
     }
 
-    /// Gives `block` to `owner`, or says who has a part of it.
+    /// Assigns `block` to `owner`. If it overlaps another block, returns the owner of that.
     pub(super) fn take(&mut self, block: Block, owner: String) -> Result<(), String> {
         if let Some((_, other)) = self.find(block) {
             return Err(other.into());
@@ -90,17 +91,18 @@ impl Taken {
     }
 }
 
-/// A pool cut into parts of one size: part 0 is left out, as it holds the pool's own address.
+/// A pool divided into parts of equal size. Part 0 is not used, since it contains the pool's own
+/// address.
 #[derive(Debug)]
 pub(super) struct Pool {
     block: Block,
     size: u128,
-    /// The first number that no turn asks for.
+    /// Lowest number of a part beyond those of all turns.
     spare: u128,
 }
 
 impl Pool {
-    /// A pool of parts of `size` addresses, for `turns` takers.
+    /// A pool of parts of `size` addresses, for `turns` requests.
     pub(super) fn new(block: Block, size: u128, turns: usize) -> Self {
         Self { block, size, spare: turns as u128 + 1 }
     }
@@ -111,9 +113,9 @@ impl Pool {
         (last <= self.block.last).then_some(Block { first, last })
     }
 
-    /// The first address of the part for this turn, from 1: the part of the same number, or, if
-    /// somebody has that, the next free one behind those of all turns. So a prefix that is given in
-    /// the file moves nobody else's.
+    /// The first address of the part for this turn, counted from 1. It is the part of the same
+    /// number or, if that is taken, the next free one beyond those of all turns. A prefix given in
+    /// the file therefore does not change any other assignment.
     pub(super) fn pick(&mut self, turn: usize, taken: &Taken, kept: Option<Block>) -> Option<u128> {
         let busy = |part: Block| match kept {
             Some(kept) if part.overlaps(kept) => Some(kept.last),
@@ -130,7 +132,7 @@ impl Pool {
                     self.spare += 1;
                     return Some(part.first);
                 }
-                // Right behind the one who has it, however large that is.
+                // Continue right after the overlapping block, however large it is.
                 Some(last) => self.spare = last.checked_sub(self.block.first)? / self.size + 1,
             }
         }
@@ -178,7 +180,7 @@ mod tests {
         let mut pool = Pool::new(block("fd02::/63"), 1 << 64, 2);
         assert!(pool.pick(1, &taken, None).is_some());
         assert_eq!(pool.pick(2, &taken, None), None);
-        // A taker that has nearly everything costs no time.
+        // A block that covers nearly the entire pool is skipped in constant time.
         taken.take(block("fd03::/17"), "x".into()).unwrap();
         let mut pool = Pool::new(block("fd03::/16"), 1, 2);
         assert!(pool.pick(1, &taken, None).is_some());

@@ -1,4 +1,4 @@
-//! What must hold in the running lab.
+//! Conditions that must hold in the running lab.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::impairments::Share;
 use super::units::{Range, duration_text};
 use crate::Bandwidth;
 
-/// Something that must hold in the running lab.
+/// A condition that must hold in the running lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Test {
@@ -18,50 +18,50 @@ pub enum Test {
     Ping(Ping),
     /// A throughput is reached.
     Throughput {
-        /// The node that sends.
+        /// Sending node.
         from: String,
-        /// The node that receives.
+        /// Receiving node.
         to: String,
-        /// Over which protocol.
+        /// Address family.
         family: Family,
-        /// The throughput.
+        /// Range of the throughput.
         throughput: Range<Bandwidth>,
-        /// How soon it must hold.
+        /// Deadline, from the start of the test.
         within: TestDuration,
     },
-    /// A node has a route, or does not.
+    /// A node has a route, or does not have it.
     Route {
-        /// The node.
+        /// Node name.
         on: String,
-        /// The route's destination.
+        /// Destination prefix of the route.
         route: IpNet,
-        /// Whether the route is to be there.
+        /// True if the route must exist.
         present: bool,
-        /// The neighbour that one of its next hops is to lead to, if that matters.
+        /// Neighbour that one of the next hops must lead to, if given.
         via: Option<String>,
-        /// How soon it must hold.
+        /// Deadline, from the start of the test.
         within: TestDuration,
     },
 }
 
-/// Pings that are answered, or not.
+/// Pings that must be answered, or must not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ping {
-    /// The node that pings.
+    /// Sending node.
     pub from: String,
-    /// The node that answers.
+    /// Node to ping.
     pub to: String,
-    /// Over which protocol; over both when absent.
+    /// Address family; both if absent.
     pub family: Option<Family>,
-    /// Whether no ping is to be answered.
+    /// True if no ping may be answered.
     pub unreachable: bool,
-    /// The round-trip time, if it matters: the median's.
+    /// Range of the median round-trip time, if given.
     pub rtt: Option<Range<TestDuration>>,
-    /// How many may be lost, if it matters.
+    /// Range of the fraction of pings lost, if given.
     pub loss: Option<Range<Share>>,
-    /// How many pings are looked at together.
+    /// Number of pings evaluated together.
     pub count: u32,
-    /// How soon it must hold.
+    /// Deadline, from the start of the test.
     pub within: TestDuration,
 }
 
@@ -76,13 +76,13 @@ pub enum Family {
 }
 
 impl Family {
-    /// Whether it is IPv6.
+    /// True for IPv6.
     pub fn is_ipv6(self) -> bool {
         self == Self::Ipv6
     }
 }
 
-/// A duration of a test; written with its unit.
+/// A duration in a test, serialized with its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct TestDuration(#[serde(serialize_with = "duration_text")] pub Duration);

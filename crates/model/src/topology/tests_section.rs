@@ -9,10 +9,10 @@ use super::types::Topology;
 use super::units::{Range, Time};
 use crate::document::{Place, steps};
 
-/// How soon a test must hold when the file does not say.
+/// Default deadline of a test.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// The tests; those that make no sense are reported.
+/// Resolves the tests; invalid ones are reported.
 pub(super) fn tests(place: &mut Place<'_>, file: &File, topology: &Topology) -> Vec<Test> {
     let texts = file.tests.iter().enumerate();
     texts.filter_map(|(index, text)| test(place, index, text, topology)).collect()

@@ -1,4 +1,4 @@
-//! The timers of routing protocols: what the file gives, and what holds where it gives nothing.
+//! Timers of routing protocols: values from the file, and defaults.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::file::{Bgp, File, Isis, Ospf, Rip};
 use super::units::{Time, duration_text};
 use crate::document::{Place, steps};
 
-/// The timers of routing protocols.
+/// Timers of routing protocols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Timers {
     /// OSPF, for both families.
@@ -21,65 +21,65 @@ pub struct Timers {
     pub bgp: BgpTimers,
 }
 
-/// The timers of IS-IS.
+/// IS-IS timers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct IsisTimers {
-    /// How often a router says hello; whole seconds.
+    /// Hello interval, in whole seconds.
     #[serde(serialize_with = "duration_text")]
     pub hello: Duration,
-    /// How long a silent neighbour counts as alive: 2 to 100 times `hello`.
+    /// Holding time: timeout for a silent neighbour, 2 to 100 times `hello`.
     #[serde(serialize_with = "duration_text")]
     pub hold: Duration,
-    /// Whether BFD watches neighbours.
+    /// True if BFD monitors neighbours.
     pub bfd: bool,
 }
 
-/// The timers of RIP and RIPng; whole seconds.
+/// RIP and RIPng timers, in whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct RipTimers {
-    /// How often a router says all that it knows.
+    /// Interval between periodic updates.
     #[serde(serialize_with = "duration_text")]
     pub update: Duration,
-    /// How long a route holds that is not heard of.
+    /// Timeout for a route that is not refreshed.
     #[serde(serialize_with = "duration_text")]
     pub timeout: Duration,
-    /// How long neighbours are told that a route is gone.
+    /// Garbage-collection time: time for which an expired route is still announced as unreachable.
     #[serde(serialize_with = "duration_text")]
     pub garbage: Duration,
 }
 
-/// The timers of BGP; whole seconds.
+/// BGP timers, in whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct BgpTimers {
-    /// How often a neighbour hears something.
+    /// Keepalive interval.
     #[serde(serialize_with = "duration_text")]
     pub keepalive: Duration,
-    /// How long a silent neighbour counts as alive.
+    /// Hold time: timeout for a silent neighbour.
     #[serde(serialize_with = "duration_text")]
     pub hold: Duration,
-    /// Whether BFD watches neighbours.
+    /// True if BFD monitors neighbours.
     pub bfd: bool,
 }
 
-/// The timers of OSPF.
+/// OSPF timers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct OspfTimers {
-    /// How often a router says hello; whole seconds.
+    /// Hello interval, in whole seconds.
     #[serde(serialize_with = "duration_text")]
     pub hello: Duration,
-    /// How long a silent neighbour counts as alive; whole seconds, more than `hello`.
+    /// Dead interval: timeout for a silent neighbour, in whole seconds; greater than `hello`.
     #[serde(serialize_with = "duration_text")]
     pub dead: Duration,
-    /// Whether BFD watches neighbours.
+    /// True if BFD monitors neighbours.
     pub bfd: bool,
 }
 
-/// The longest time that fields of 16 bits hold.
+/// Maximum of a 16-bit field in seconds.
 const LONGEST: Duration = Duration::from_secs(65_535);
-/// The shortest times that FRR takes for both families.
+/// Minimum that FRR accepts for both families.
 const RIP_LEAST: Duration = Duration::from_secs(5);
 
-/// Every protocol's timers.
+/// Resolves the timers of every protocol.
 pub(super) fn timers(place: &mut Place<'_>, file: &File) -> Timers {
     Timers {
         ospf: ospf(place, file.ospf.as_ref()),
@@ -93,7 +93,7 @@ fn given(time: Option<Time>, default: Duration) -> Duration {
     time.map_or(default, |time| time.0)
 }
 
-/// A number of whole seconds in a range.
+/// Checks that a timer is a number of whole seconds in a range.
 fn whole_seconds(
     place: &mut Place<'_>,
     [protocol, key]: [&str; 2],
@@ -116,7 +116,7 @@ fn ospf(place: &mut Place<'_>, text: Option<&Ospf>) -> OspfTimers {
     let hello = given(text.and_then(|text| text.hello), Duration::from_secs(1));
     let dead = given(text.and_then(|text| text.dead), (hello * 4).min(LONGEST));
     for (key, timer) in [("hello", hello), ("dead", dead)] {
-        // The fields have 16 bits in OSPFv3's hello (RFC 5340 appendix A.3.2).
+        // The fields have 16 bits in OSPFv3's Hello packet (RFC 5340 appendix A.3.2).
         whole_seconds(place, ["ospf", key], "OSPF", timer, [1, 65_535]);
     }
     if dead <= hello {
@@ -128,7 +128,7 @@ fn ospf(place: &mut Place<'_>, text: Option<&Ospf>) -> OspfTimers {
 fn isis(place: &mut Place<'_>, text: Option<&Isis>) -> IsisTimers {
     let hello = given(text.and_then(|text| text.hello), Duration::from_secs(1));
     let hold = given(text.and_then(|text| text.hold), hello * 4);
-    // FRR's range; what is sent is the product with the multiplier, in 16 bits.
+    // FRR's range. The packet contains the product with the multiplier, in 16 bits.
     whole_seconds(place, ["isis", "hello"], "IS-IS", hello, [1, 600]);
     let times = hold.as_nanos() / hello.as_nanos().max(1);
     let fits = hold == hello * u32::try_from(times).unwrap_or(0);
@@ -141,7 +141,7 @@ fn isis(place: &mut Place<'_>, text: Option<&Isis>) -> IsisTimers {
 
 fn rip(place: &mut Place<'_>, text: Option<&Rip>) -> RipTimers {
     let update = given(text.and_then(|text| text.update), Duration::from_secs(5));
-    // In the proportions of RFC 2453 section 3.8: 30 s, 180 s, 120 s.
+    // Same proportions as in RFC 2453 section 3.8: 30 s, 180 s, 120 s.
     let within = |timer: Duration| timer.clamp(RIP_LEAST, LONGEST);
     let timeout = given(text.and_then(|text| text.timeout), within(update * 6));
     let garbage = given(text.and_then(|text| text.garbage), within(update * 4));
@@ -161,10 +161,10 @@ fn rip(place: &mut Place<'_>, text: Option<&Rip>) -> RipTimers {
 
 fn bgp(place: &mut Place<'_>, text: Option<&Bgp>) -> BgpTimers {
     let keepalive = given(text.and_then(|text| text.keepalive), Duration::from_secs(3));
-    // RFC 4271 section 10: a third of it.
+    // RFC 4271 section 10: the keepalive interval is a third of the hold time.
     let hold = given(text.and_then(|text| text.hold), keepalive * 3);
     whole_seconds(place, ["bgp", "keepalive"], "BGP", keepalive, [1, 21_845]);
-    // Section 4.2: at least three seconds.
+    // RFC 4271 section 4.2: at least three seconds.
     whole_seconds(place, ["bgp", "hold"], "BGP", hold, [3, 65_535]);
     if hold <= keepalive {
         let help = "write a few times `keepalive`, such as 9s for 3s";

@@ -1,4 +1,4 @@
-//! Cross traffic: packets of others that a link carries beside those of the lab.
+//! Cross traffic: additional packets on a link besides those of the lab.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,30 +19,31 @@ fn family(text: &str) -> Result<Family, String> {
     }
 }
 
-/// As files name it.
+/// Name in files.
 fn name(family: Family) -> &'static str {
     if family.is_ipv6() { "ipv6" } else { "ipv4" }
 }
 
-/// Bytes of the smallest packet: Ethernet's, IP's and UDP's headers, and a number of its own.
+/// Size in bytes of the smallest packet: Ethernet, IP and UDP headers, and a sequence number.
 fn least(family: Family) -> u32 {
     wire::ETHERNET as u32 + if family.is_ipv6() { 40 } else { 20 } + 8 + 8
 }
 
-/// How packets are spread over time.
+/// Distribution of packets over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
-    /// All gaps are the same.
+    /// Constant gaps.
     Constant,
-    /// Gaps are exponentially distributed.
+    /// Exponentially distributed gaps.
     Poisson,
-    /// It sends evenly for a while, and pauses for a while, both exponentially distributed.
+    /// Alternating periods with constant gaps and without packets, both of exponentially
+    /// distributed duration.
     OnOff {
-        /// How long it sends, on average.
+        /// Mean duration of on periods.
         #[serde(serialize_with = "duration_text")]
         on: Duration,
-        /// How long it pauses, on average.
+        /// Mean duration of off periods.
         #[serde(serialize_with = "duration_text")]
         off: Duration,
     },
@@ -61,28 +62,28 @@ impl fmt::Display for Pattern {
 /// Cross traffic on one direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Traffic {
-    /// Layer-2 bits per second; of [`Pattern::OnOff`] while it is on.
+    /// Rate in layer-2 bits per second; for [`Pattern::OnOff`] the rate during on periods.
     pub rate: Bandwidth,
-    /// For how long.
+    /// Duration.
     #[serde(serialize_with = "duration_text")]
     pub duration: Duration,
-    /// How packets are spread over time.
+    /// Distribution of packets over time.
     pub pattern: Pattern,
-    /// Bytes of layer 2 of each.
+    /// Packet size in layer-2 bytes.
     pub size: u32,
-    /// What kind of packets.
+    /// Address family of the packets.
     pub family: Family,
 }
 
-/// Packets per second at most: more than that, one thread has better things to do.
+/// Maximum number of packets per second, to limit the load on one thread.
 const MOST_PACKETS: u64 = 1_000_000;
 
 impl Traffic {
-    /// Bytes of a packet, where nothing is said.
+    /// Default packet size in layer-2 bytes.
     pub const SIZE: u32 = 1000;
 
-    /// What is wrong with it on a device that carries IP packets of so many bytes, with the key that
-    /// is wrong and the fix.
+    /// Validates the traffic for a device with this MTU. Returns the invalid key, a message and a
+    /// fix.
     pub fn fault(&self, mtu: u16) -> Option<(&'static str, String, String)> {
         let (least, most) = (least(self.family), u32::from(mtu) + wire::ETHERNET as u32);
         if !(least..=most).contains(&self.size) {
@@ -105,7 +106,7 @@ impl Traffic {
             let message = format!("`{key}` is no time at all");
             return Some((key, message, "write a duration such as 100ms".into()));
         }
-        // Each time on is drawn: between two packets there must not be millions.
+        // Each on period is drawn at random: avoid millions of draws between two packets.
         let packet = Duration::from_nanos(bits * 1_000_000_000 / self.rate.bps());
         if on < packet {
             let message = format!("`on` is {on:?}, and a packet takes {packet:?}");
@@ -115,7 +116,7 @@ impl Traffic {
     }
 }
 
-/// `rate=10mbit for=10s pattern=poisson size=1000b family=ipv6`, in any order.
+/// Parses `rate=10mbit for=10s pattern=poisson size=1000b family=ipv6`, in any order.
 impl FromStr for Traffic {
     type Err = String;
 
@@ -166,7 +167,7 @@ impl fmt::Display for Traffic {
     }
 }
 
-/// Bytes of a packet, with a unit.
+/// Size of a packet in bytes, with a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size(pub(super) u32);
 

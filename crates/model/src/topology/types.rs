@@ -1,4 +1,4 @@
-//! A network that is fully known: every name, address, locator, cost and MTU.
+//! A fully resolved network: all names, addresses, locators, costs and MTUs are known.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -17,105 +17,106 @@ use super::units::Queue;
 use crate::name::split_parallel;
 use crate::{Application, Bandwidth, Locator, SegmentList, Sid, function};
 
-/// What a link's devices carry above the inner MTU where SRv6 is spoken: the outer IPv6 header,
-/// the SRH's fixed part (RFC 8754 section 2), and the longest segment list.
+/// Headroom of a link's devices above the inner MTU with SRv6: the outer IPv6 header, the SRH's
+/// fixed part (RFC 8754 section 2), and the longest segment list.
 pub const SRV6_HEADROOM: u16 = 40 + 8 + 16 * SegmentList::MAX as u16;
 
 /// A lab's network.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Topology {
-    /// The lab's name.
+    /// Name of the lab.
     pub name: String,
-    /// What random choices start from.
+    /// Seed of random choices.
     pub seed: Option<u64>,
-    /// The inner MTU: the largest packet that hosts send, without SRv6's headers. Host routes
-    /// carry it, so that encapsulation never fragments.
+    /// Inner MTU: size of the largest packet that hosts send, without SRv6 headers. Host routes
+    /// have this MTU, so that encapsulation never causes fragmentation.
     pub mtu: u16,
-    /// The timers of routing protocols.
+    /// Timers of the routing protocols.
     #[serde(flatten)]
     pub timers: Timers,
-    /// The block that all locators are in.
+    /// Block that contains all locators.
     pub srv6_block: Ipv6Net,
-    /// The nodes, in the file's order; indices into this list name nodes elsewhere.
+    /// Nodes, in file order. Other types refer to a node by its index in this list.
     pub nodes: Vec<Node>,
-    /// Links and LANs, in the file's order; indices into this list name segments elsewhere.
+    /// Links and LANs, in file order. Other types refer to a segment by its index in this list.
     pub segments: Vec<Segment>,
-    /// Whether a controller and the nodes' daemons run.
+    /// True if a controller and the nodes' daemons run.
     pub controller: bool,
-    /// The applications, in the file's order.
+    /// Applications, in file order.
     pub applications: Vec<Application>,
-    /// What happens to links, in the file's order.
+    /// Events on links, in file order.
     pub events: Vec<Event>,
-    /// What must hold in the running lab, in the file's order.
+    /// Conditions that must hold in the running lab, in file order.
     pub tests: Vec<Test>,
 }
 
 /// A node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Node {
-    /// The node's name, unique in its lab.
+    /// Node name, unique in its lab.
     pub name: String,
-    /// What the node is.
+    /// Kind of node.
     pub kind: NodeKind,
-    /// What of this machine it stands for.
+    /// Attachment to this machine, if the node stands for an external network.
     pub attachment: Option<Attachment>,
-    /// Where its IPv4 routes come from; `Static` for hosts.
+    /// Source of IPv4 routes; `Static` for hosts.
     pub ipv4_routing: Routing,
-    /// Where its IPv6 routes come from; `Static` for hosts.
+    /// Source of IPv6 routes; `Static` for hosts.
     pub ipv6_routing: Routing,
-    /// The autonomous system, where BGP runs.
+    /// Autonomous system, if the node runs BGP.
     pub asn: Option<u32>,
-    /// A router's IPv4 address that no link's failure takes away.
+    /// IPv4 loopback address of a router, independent of its links' state.
     pub loopback4: Option<Ipv4Addr>,
-    /// A router's IPv6 address that no link's failure takes away.
+    /// IPv6 loopback address of a router, independent of its links' state.
     pub loopback6: Option<Ipv6Addr>,
-    /// The prefix of an SRv6 router's SIDs.
+    /// Prefix of an SRv6 router's SIDs.
     pub locator: Option<Locator>,
-    /// What runs its SRv6; XDP only where there is a locator.
+    /// Data plane for SRv6; XDP only with a locator.
     pub dataplane: Dataplane,
-    /// Lines that are added to FRR's configuration.
+    /// Additional lines of FRR's configuration.
     pub extra_config: Option<String>,
-    /// The service functions, in the file's order; only where XDP runs the SRv6.
+    /// Service functions, in file order; only with the XDP data plane.
     pub functions: Vec<Function>,
-    /// The interfaces in the order of their segments, without `lo`.
+    /// Interfaces in the order of their segments, without `lo`.
     pub interfaces: Vec<Interface>,
 }
 
-/// What a node is.
+/// Kind of node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NodeKind {
-    /// It forwards nothing: a plain namespace, or what is behind an attached interface.
+    /// A host, which does not forward: a plain namespace, or an external network beyond an attached
+    /// interface.
     Host,
-    /// It forwards.
+    /// A router.
     Router(RouterKind),
 }
 
-/// What makes a router's routes.
+/// Kind of router.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RouterKind {
-    /// FRR's daemons.
+    /// A router with FRR's daemons.
     Frr,
-    /// Nothing but the lab's static routes.
+    /// A router with the lab's static routes only.
     Linux,
-    /// The same, in the emulator: the router has no namespace, and no kernel.
+    /// A router with static routes in the emulator, without a namespace and a kernel.
     Virtual,
 }
 
-/// What forwards a node's SRv6 packets.
+/// Data plane for a node's SRv6 packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Dataplane {
     /// The kernel's seg6.
     #[default]
     Kernel,
-    /// XDP programs, which take the kernel's SRv6 routes over.
+    /// XDP programs, which take over the kernel's SRv6 routes.
     Xdp,
 }
 
 impl Dataplane {
-    /// As files name it.
+    /// Name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
@@ -124,121 +125,121 @@ impl Dataplane {
     }
 }
 
-/// Where the routes of one address family come from.
+/// Source of the routes of one address family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Routing {
-    /// From the lab, which computes them.
+    /// Static routes that the lab computes.
     Static,
-    /// From OSPFv2 (IPv4) or OSPFv3 (IPv6).
+    /// OSPFv2 (IPv4) or OSPFv3 (IPv6).
     Ospf,
-    /// From IS-IS, which routes both families.
+    /// IS-IS, for both families.
     Isis,
-    /// From RIP (IPv4) or RIPng (IPv6).
+    /// RIP (IPv4) or RIPng (IPv6).
     Rip,
-    /// From BGP, which routes both families.
+    /// BGP, for both families.
     Bgp,
 }
 
 /// A node's end of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Interface {
-    /// The device's name: the peer's (`r2`, and `r2_2` on the second parallel link), or the LAN's.
+    /// Device name: the peer's (`r2`, and `r2_2` for the second parallel link), or the LAN's.
     pub name: String,
-    /// The index of its segment.
+    /// Index of its segment.
     pub segment: usize,
-    /// Its address, with the segment's prefix length.
+    /// IPv4 address with the segment's prefix length.
     pub ipv4: Ipv4Net,
-    /// Its address, with the segment's prefix length.
+    /// IPv6 address with the segment's prefix length.
     pub ipv6: Ipv6Net,
-    /// The device's MTU: the segment's inner MTU, and [`SRV6_HEADROOM`] if the lab speaks SRv6.
+    /// MTU of the device: the segment's inner MTU, plus [`SRV6_HEADROOM`] if the lab uses SRv6.
     pub mtu: u16,
-    /// The IGP's cost of sending here.
+    /// IGP cost.
     pub cost: u16,
-    /// The rate limit of sending here.
+    /// Rate limit for transmitted packets.
     pub rate: Option<Bandwidth>,
-    /// What waits in front of the rate limit.
+    /// Queue at the rate limit.
     pub queue: Queue,
-    /// What else happens to what is sent here.
+    /// Other impairments of transmitted packets.
     pub impairments: Impairments,
-    /// What carries the segment's packets; the kernel's own links do rates, and nothing else.
+    /// Backend of the segment; kernel links support rates only.
     pub backend: Backend,
-    /// The routers at the segment's other ends; empty on a host's interface.
+    /// Adjacent routers on the segment; empty for a host's interface.
     pub adjacencies: Vec<Adjacency>,
 }
 
-/// A router's neighbour over one of its interfaces; a host is none.
+/// An adjacent router on one of a router's interfaces. Hosts are not included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Adjacency {
-    /// The neighbour's node index.
+    /// Node index of the neighbour.
     pub node: usize,
-    /// The interface's index at the neighbour.
+    /// Interface index at the neighbour.
     pub interface: usize,
-    /// The adjacency's number at this node, from 0 over all its interfaces.
+    /// Number of the adjacency at this node, counted from 0 over all its interfaces.
     pub number: u16,
 }
 
 /// A link or a LAN.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Segment {
-    /// `r1-r2`, `r1-r2_2` for the second parallel link, or the LAN's name.
+    /// Segment name: `r1-r2`, `r1-r2_2` for the second parallel link, or the LAN's name.
     pub name: String,
-    /// What the segment is.
+    /// Kind of segment.
     pub kind: SegmentKind,
-    /// The ends: two of a link in the file's order, two or more of a LAN.
+    /// The ends: two of a link in file order, two or more of a LAN.
     pub ends: Vec<End>,
-    /// The prefix of its IPv4 addresses.
+    /// Prefix of its IPv4 addresses.
     pub ipv4: Ipv4Net,
-    /// The prefix of its IPv6 addresses.
+    /// Prefix of its IPv6 addresses.
     pub ipv6: Ipv6Net,
 }
 
-/// What a segment is.
+/// Kind of segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SegmentKind {
-    /// A cable between two nodes.
+    /// A point-to-point link between two nodes.
     PointToPoint,
     /// A bridge.
     Lan,
 }
 
-/// One end of a segment.
+/// An end of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct End {
-    /// The node's index.
+    /// Node index.
     pub node: usize,
-    /// The interface's index at the node.
+    /// Interface index at the node.
     pub interface: usize,
 }
 
 impl Node {
-    /// Whether the node is a host.
+    /// True if the node is a host.
     pub fn is_host(&self) -> bool {
         self.kind == NodeKind::Host
     }
 
-    /// Whether the node is a router.
+    /// True if the node is a router.
     pub fn is_router(&self) -> bool {
         !self.is_host()
     }
 
-    /// Whether the node is a namespace of this machine, where programs can run.
+    /// True if the node is a namespace of this machine, in which programs can run.
     pub fn has_namespace(&self) -> bool {
         self.attachment.is_none() && !self.is_virtual()
     }
 
-    /// Whether the node is a router of the emulator's.
+    /// True if the node is a virtual router in the emulator.
     pub fn is_virtual(&self) -> bool {
         self.kind == NodeKind::Router(RouterKind::Virtual)
     }
 
-    /// Whether the node is an interface of this machine whose frames are taken.
+    /// True if the node is an interface of this machine that is attached by frames.
     pub fn takes_frames(&self) -> bool {
         self.attachment.as_ref().is_some_and(|attachment| attachment.means == Means::Frames)
     }
 
-    /// What is behind the node, beyond its links.
+    /// Prefixes of the external network beyond the node.
     pub fn prefixes(&self) -> &[IpNet] {
         match self.attachment.as_ref().map(|attachment| &attachment.means) {
             Some(Means::Queue { prefixes, .. }) => prefixes,
@@ -246,17 +247,17 @@ impl Node {
         }
     }
 
-    /// Whether FRR runs on the node.
+    /// True if FRR runs on the node.
     pub fn runs_frr(&self) -> bool {
         self.kind == NodeKind::Router(RouterKind::Frr)
     }
 
-    /// Whether XDP programs run the node's SRv6.
+    /// True if XDP programs are the node's SRv6 data plane.
     pub fn runs_xdp(&self) -> bool {
         self.dataplane == Dataplane::Xdp
     }
 
-    /// The address that others know the node by: a router's loopback, or that of its first link.
+    /// The node's primary address: a router's loopback, or the address of the first link.
     pub fn address(&self, ipv6: bool) -> Option<IpAddr> {
         let loopback =
             if ipv6 { self.loopback6.map(IpAddr::V6) } else { self.loopback4.map(IpAddr::V4) };
@@ -271,8 +272,8 @@ impl Node {
         self.interfaces.iter().find(|interface| interface.name == name)
     }
 
-    /// The SID that steers a packet over an adjacency of this node (RFC 8986 section 4.2); none
-    /// without a locator.
+    /// SID that steers a packet over an adjacency of this node (RFC 8986 section 4.2); none without
+    /// a locator.
     pub fn end_x(&self, adjacency: &Adjacency) -> Option<Sid> {
         Some(self.locator?.sid(function::END_X_FIRST + adjacency.number))
     }
@@ -300,23 +301,23 @@ impl Topology {
         self.segments.iter().position(|segment| SegmentName::of(&segment.name) == wanted)
     }
 
-    /// Whether any node speaks SRv6.
+    /// True if any node uses SRv6.
     pub fn has_srv6(&self) -> bool {
         self.nodes.iter().any(|node| node.locator.is_some())
     }
 
-    /// Whether a segment's packets go through the emulator.
+    /// True if the emulator forwards a segment's packets.
     pub fn is_emulated(&self, segment: &Segment) -> bool {
         let interface = |end: &End| &self.nodes[end.node].interfaces[end.interface];
         segment.ends.iter().any(|end| interface(end).backend == Backend::Emulator)
     }
 
-    /// Whether any segment's packets go through the emulator.
+    /// True if the emulator forwards any segment's packets.
     pub fn has_emulated(&self) -> bool {
         self.segments.iter().any(|segment| self.is_emulated(segment))
     }
 
-    /// The nodes at the other ends of a node's links, one for each link.
+    /// The nodes at the far ends of a node's links, one for each link.
     pub fn neighbours(&self, node: usize) -> impl Iterator<Item = &Node> {
         let interfaces = self.nodes[node].interfaces.iter();
         interfaces
@@ -324,14 +325,14 @@ impl Topology {
             .map(|end| &self.nodes[end.node])
     }
 
-    /// The ends of a node's interface's segment, without that interface itself.
+    /// The ends of the interface's segment, except that of `node`.
     pub fn peers(&self, interface: &Interface, node: usize) -> impl Iterator<Item = End> {
         let ends = self.segments[interface.segment].ends.iter();
         ends.copied().filter(move |end| end.node != node)
     }
 }
 
-/// A segment's name whose order of ends does not matter.
+/// Name of a segment, compared without regard to the order of its ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum SegmentName<'n> {
     Lan(&'n str),

@@ -1,4 +1,4 @@
-//! The file's values with units: durations, percentages, queues, ranges.
+//! Values with units in the file: durations, percentages, queues, ranges.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,13 +11,13 @@ use super::test::TestDuration;
 use crate::Bandwidth;
 use crate::document::from_text;
 
-/// `12.5mbit` -> (12.5, "mbit").
+/// Splits a text such as `12.5mbit` into (12.5, "mbit").
 pub(super) fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     Some((text[..split].parse().ok()?, text[split..].trim()))
 }
 
-/// A span of time with a unit.
+/// A duration with a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Time(pub(crate) Duration);
 
@@ -35,7 +35,7 @@ impl FromStr for Time {
         }
         let (_, factor) = TIME_UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(bad)?;
         let nanoseconds = (number * factor).round();
-        // A hundred years is enough, and far from where the sums of times would overflow.
+        // About a hundred years, so that sums of times cannot overflow.
         if nanoseconds > 3.2e18 {
             return Err(bad());
         }
@@ -44,7 +44,7 @@ impl FromStr for Time {
 }
 from_text!(Time, "a duration such as 10ms or 2m", r"^[0-9]+(\.[0-9]+)? *(ns|us|ms|s|m|h)$");
 
-/// A duration as the file writes it: `4s`, `20ms`.
+/// Serializes a duration as in the file: `4s`, `20ms`.
 pub(crate) fn duration_text<S: serde::Serializer>(
     duration: &Duration,
     serializer: S,
@@ -63,7 +63,7 @@ impl fmt::Display for TestDuration {
     }
 }
 
-/// A part of a hundred.
+/// A percentage.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub(super) struct Percent(pub(super) Share);
 
@@ -82,7 +82,7 @@ impl FromStr for Percent {
 }
 from_text!(Percent, "a percentage such as 0.1%", r"^[0-9]+(\.[0-9]+)? *%$");
 
-/// A jitter: a duration and how it is distributed.
+/// Delay variation: a duration and the shape of its distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct JitterText(pub(super) Jitter);
 
@@ -109,26 +109,26 @@ from_text!(
     r"^[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h)( +(normal|pareto|uniform))?$"
 );
 
-/// How much waits in front of a link's rate limit before packets are dropped.
+/// Queue limit at a link's rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Queue {
-    /// What the rate sends in 25 ms, but at least 64 KiB.
+    /// The amount that is sent at the rate in 25 ms, but at least 64 KiB.
     #[default]
     Auto,
-    /// So many packets of the device's MTU.
+    /// Limit in packets of the device's MTU.
     Packets(u32),
-    /// So many bytes.
+    /// Limit in bytes.
     Bytes(u32),
 }
 
 impl Queue {
-    /// What [`Queue::Auto`] is in front of so many bits per second.
+    /// Size of [`Queue::Auto`] in bytes, for a rate in bits per second.
     pub fn auto_bytes(bps: u64) -> u64 {
         (bps / 8 / 40).max(64 * 1024)
     }
 
-    /// The queue's limit in bytes, in front of `rate` on a device with `device_mtu`.
+    /// Limit in bytes, for `rate` on a device with `device_mtu`.
     pub fn limit_bytes(self, rate: Bandwidth, device_mtu: u16) -> u64 {
         match self {
             Self::Auto => Self::auto_bytes(rate.bps()),
@@ -140,7 +140,7 @@ impl Queue {
     }
 }
 
-/// A queue as the file gives it: a limit, and what is dropped or marked when.
+/// A queue in the file: its limit and discipline.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct QueueText {
     pub(super) limit: Queue,
@@ -156,7 +156,7 @@ impl FromStr for QueueText {
             || format!("`{text}` is no queue: write one such as 250p (packets) or 64kb (bytes)");
         let (limit, discipline) = text.split_once(' ').unwrap_or((text, "drop-tail"));
         let (number, unit) = number_and_unit(limit).ok_or_else(bad)?;
-        // As tc reads them: kb and mb are powers of two.
+        // kb and mb are powers of two, as in tc.
         let factor = match unit {
             "p" if number.fract() == 0.0 => 1.0,
             "b" => 1.0,
@@ -166,7 +166,7 @@ impl FromStr for QueueText {
             _ => return Err(bad()),
         };
         let size = number * factor;
-        // 1 GiB is more than any queue, and its products stay far from overflowing.
+        // At most 1 GiB, so that products cannot overflow.
         if !(1.0..=1_073_741_824.0).contains(&size) {
             return Err(bad());
         }
@@ -198,17 +198,17 @@ from_text!(
     r"^[0-9]+(\.[0-9]+)?(p|b|kb|mb)( +(drop-tail|(codel|red|pie)( +ecn)?))?$"
 );
 
-/// A range of values, both ends included: `40ms..48ms`.
+/// An inclusive range of values: `40ms..48ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Range<T> {
-    /// The least value.
+    /// Minimum.
     pub from: T,
-    /// The greatest value.
+    /// Maximum.
     pub to: T,
 }
 
 impl<T: PartialOrd> Range<T> {
-    /// Whether a value is in the range.
+    /// True if a value is in the range.
     pub fn contains(&self, value: &T) -> bool {
         (&self.from..=&self.to).contains(&value)
     }
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_queue_without_a_limit_follows_the_rate() {
-        // 25 ms of 100 Mbit/s are 312,500 bytes; of 1 Mbit/s far less than one GSO packet.
+        // 25 ms at 100 Mbit/s are 312,500 bytes; at 1 Mbit/s less than one GSO packet.
         assert_eq!(Queue::Auto.limit_bytes(Bandwidth::from_mbps(100), 1740), 312_500);
         assert_eq!(Queue::Auto.limit_bytes(Bandwidth::from_mbps(1), 1740), 65_536);
         assert_eq!(Queue::Packets(10).limit_bytes(Bandwidth::from_mbps(1), 1500), 15_140);

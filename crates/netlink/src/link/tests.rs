@@ -1,4 +1,4 @@
-//! Links as `ip` makes them, and as their bytes say.
+//! Links as created by `ip`, and as parsed from bytes.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -103,12 +103,12 @@ fn attach(interface: u32, program: i32, flags: u32) -> Request {
     Request::new(libc::RTM_SETLINK, 0, body)
 }
 
-/// Loads the program that passes every packet.
+/// Loads a program that passes every packet.
 fn xdp_pass() -> OwnedFd {
     // r0 = XDP_PASS; exit (struct bpf_insn: code, registers, offset, immediate)
     let code: [u64; 2] = [2 << 32 | 0xb7, 0x95];
     let licence = c"GPL";
-    /// union bpf_attr as BPF_PROG_LOAD needs it.
+    /// union bpf_attr for BPF_PROG_LOAD.
     #[repr(C)]
     struct Load {
         kind: u32,
@@ -126,8 +126,8 @@ fn xdp_pass() -> OwnedFd {
         licence: licence.as_ptr(),
         log: [0; 2],
     };
-    // SAFETY: `load` and what it points to live through the call; the descriptor that it
-    // returns is nobody else's.
+    // SAFETY: `load` and the data that it points to live through the call, and the returned
+    // descriptor has no other owner.
     unsafe {
         let fd = libc::syscall(libc::SYS_bpf, BPF_PROG_LOAD, &raw const load, size_of::<Load>());
         assert!(fd >= 0, "{}", Errno::last());

@@ -1,4 +1,4 @@
-//! `ip` changes what the monitor then tells.
+//! `ip` makes changes, and the monitor reports them.
 
 use super::*;
 use crate::testing::{in_namespace, output};
@@ -7,13 +7,13 @@ use crate::{
     sysctl,
 };
 
-/// Reads until nothing has come for a while.
+/// Reads until no event has arrived for a while.
 fn quiet(monitor: &mut Monitor) -> Vec<Event> {
     std::iter::from_fn(|| monitor.wait(Duration::from_millis(300)).unwrap()).collect()
 }
 
-/// A veth pair a (index 7), b (index 8), up, with one address of each family on a. No address is
-/// made up, and no event is a surprise.
+/// Creates a veth pair a (index 7), b (index 8), up, with one address of each family on a. No
+/// address is generated automatically, so every event is expected.
 fn links() {
     sysctl::write("ipv6/conf/default/addr_gen_mode", "1").unwrap();
     output("ip", "link add name a index 7 type veth peer name b index 8");
@@ -27,7 +27,7 @@ fn net(text: &str) -> ipnet::IpNet {
     text.parse().unwrap()
 }
 
-/// A route that `ip` made.
+/// A route as created by `ip`.
 fn made(destination: &str, hops: &[&str]) -> Route {
     let hop = |via: &&str| NextHop { via: via.parse().ok(), interface: 7 };
     Route { protocol: 3, ..Route::new(net(destination), hops.iter().map(hop).collect()) }
@@ -48,7 +48,7 @@ fn root_routes_come_and_go_in_order() {
         let steps = [
             ("route add 10.7.0.0/16 via 10.0.0.2", Now(made("10.7.0.0/16", &["10.0.0.2"]))),
             ("route replace 10.7.0.0/16 via 10.0.0.3", Now(made("10.7.0.0/16", &["10.0.0.3"]))),
-            // A second one with the same identity.
+            // A second route with the same identity.
             ("route append 10.7.0.0/16 via 10.0.0.4", Event::RoutesChanged),
             ("route prepend 10.7.0.0/16 via 10.0.0.5", Event::RoutesChanged),
             ("route del 10.7.0.0/16 via 10.0.0.3", Gone(made("10.7.0.0/16", &["10.0.0.3"]))),
@@ -82,7 +82,7 @@ fn root_routes_come_and_go_in_order() {
             assert_eq!(found, Some(expected), "{command}");
             assert_eq!(monitor.next().unwrap(), None, "{command}");
         }
-        // The same again, read at the end: the order is kept.
+        // Several changes before the first read: the order is kept.
         output("ip", "route add 10.12.0.0/16 via 10.0.0.2");
         output("ip", "route del 10.12.0.0/16");
         output("ip", "rule add pref 101 table 100");
@@ -108,8 +108,9 @@ fn root_what_goes_silently_is_listed_anew() {
             let routes = handle.routes(Some(254), Some(3)).unwrap();
             routes.iter().any(|route| route.destination == net(text))
         };
-        // Where the route is not told to be gone, this event must come, and what is listed right
-        // then must not have the route. Linux 6.18 tells of those of an address; not every kernel may.
+        // Where the kernel sends no RTM_DELROUTE, this event must arrive, and a listing right after
+        // it must not contain the route. Linux 6.18 reports the routes of a removed address; other
+        // kernels may not.
         for (before, route, command) in [
             ("addr add 10.3.0.1/24 dev b", "dev a src 10.3.0.1", "addr del 10.3.0.1/24 dev b"),
             ("link set dev b up", "dev b", "link set dev b down"),
@@ -130,7 +131,7 @@ fn root_what_goes_silently_is_listed_anew() {
             let tells = command.starts_with("addr");
             assert!(tells || !found.iter().any(told), "{command}: {found:?}");
         }
-        // A nexthop object: what routes over it become is not told one by one.
+        // A nexthop object: changes to the routes that use it are not reported one by one.
         output("ip", "link add name c type veth peer name d");
         output("ip", "link set dev d up");
         output("ip", "link set dev c up");
@@ -163,7 +164,7 @@ fn root_links_and_neighbours_come_and_go() {
         assert!(link.up && link.carrier && link.operational && link.mtu == 1400, "{link:?}");
         assert_eq!(Handle::new().unwrap().link("a").unwrap().mtu, 1400);
 
-        // A port that leaves its bridge is no interface that is gone.
+        // A port that leaves its bridge is not a removed interface.
         output("ip", "link add br0 type bridge");
         output("ip", "link set dev a master br0");
         assert!(named(&quiet(&mut monitor), 7).pop().unwrap().master.is_some());

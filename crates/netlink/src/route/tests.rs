@@ -1,4 +1,4 @@
-//! What is put in is read back equal, and means to `ip` what it should.
+//! Routes are read back equal to the ones that were added, and `ip` shows them as expected.
 
 use super::*;
 use crate::testing::{in_namespace, output, veth};
@@ -12,7 +12,7 @@ fn sids(list: &[&str]) -> SegmentList {
     SegmentList(list.iter().map(|sid| Sid(sid.parse().unwrap())).collect())
 }
 
-/// Two interfaces with addresses; returns their indexes.
+/// Creates two interfaces with addresses; returns their indexes.
 fn two_links(handle: &mut Handle) -> [u32; 2] {
     let links = veth(handle);
     for (index, nets) in
@@ -192,7 +192,7 @@ fn root_an_empty_list_and_a_missing_link_are_refused() {
     });
 }
 
-/// What an older kernel keeps of it.
+/// The part of the route that an older kernel keeps.
 fn forgotten(mut route: Route) -> Route {
     if let Some(Encap::Seg6Local { behavior, flavors, .. }) = &mut route.encap {
         *flavors = Flavors::default();
@@ -203,17 +203,17 @@ fn forgotten(mut route: Route) -> Route {
     route
 }
 
-/// A VRF whose table behaviours may name, where the kernel has such devices.
+/// Creates a VRF for the behaviours that refer to its table, if the kernel supports VRFs.
 fn make_vrf(table: u32) {
     let arguments = format!("link add red type vrf table {table}");
     let made = std::process::Command::new("ip").args(arguments.split(' ')).output().unwrap();
     if made.status.success() {
-        // One device for a table: only then does the table say which.
+        // Only strict mode (one device per table) lets a table identify its device.
         crate::sysctl::write("vrf/strict_mode", "1").unwrap();
     }
 }
 
-/// What each kernel has, and what of it needs more than this one: an error is said aloud.
+/// Encapsulations of every kernel, and those that need a newer one: a missing feature is reported.
 #[test]
 fn root_every_encapsulation_that_the_kernel_takes_is_read_back_equal() {
     in_namespace(|| {
@@ -231,7 +231,7 @@ fn root_every_encapsulation_that_the_kernel_takes_is_read_back_equal() {
         let both = Flavors { psp: true, ..next };
         let [usp, usd] = [Flavors { usp: true, ..plain }, Flavors { usd: true, ..plain }];
         let x = Behavior::EndX { nh6, interface: None };
-        // The last column: what kernels from 6.1 on lack that do not have it.
+        // The last column is the feature that a kernel from 6.1 on may lack.
         let locals = [
             (Behavior::End, plain, None),
             (Behavior::End, psp, Some(PSP)),
@@ -284,11 +284,11 @@ fn root_every_encapsulation_that_the_kernel_takes_is_read_back_equal() {
                     if let Some(Encap::Seg6Local { behavior, flavors, .. }) = &mut kept.encap
                         && !matches!(behavior, Behavior::End | Behavior::EndX { .. })
                     {
-                        // Not refused, but not done either: see Flavors.
+                        // Accepted but ignored by the kernel: see Flavors.
                         *flavors = plain;
                     }
                     let found = handle.routes(None, Some(PROTOCOL)).unwrap();
-                    // An older kernel takes what it does not know, and forgets it.
+                    // An older kernel accepts unknown attributes and drops them.
                     if let Some(feature) = needs.filter(|_| found != [kept.clone()])
                         && found == [forgotten(kept.clone())]
                     {
@@ -338,8 +338,8 @@ fn root_what_ip_makes_is_read_or_left_out() {
             Encap::Seg6Local { behavior: x, flavors: Flavors::default(), counters: true },
             Encap::local(Behavior::EndDx2 { interface: b }),
         ];
-        // Another tunnel, an HMAC, segment lists that differ, a source, a type of service: one
-        // route that cannot be read keeps no other from being listed.
+        // Another tunnel type, an HMAC, differing segment lists, a source prefix, a TOS: a route
+        // that cannot be expressed must not keep the others from being listed.
         for route in [
             "-6 route add proto 75 fd00:21::/48 encap ip6 dst fd00::9 dev a",
             "-6 route add proto 75 fd00:22::/48 encap seg6 mode encap segs fd00::9 hmac 7 dev a",
@@ -375,7 +375,7 @@ fn a_route_that_is_cut_off_is_an_error_not_a_panic() {
         for length in 0..bytes.len() {
             let _ = route(&bytes[..length]);
         }
-        // Every byte as wrong as can be: any answer but a panic, or one that never comes.
+        // Corrupt every byte: parsing may return anything, but must not panic or hang.
         for at in 0..bytes.len() {
             for value in [0, 1, 0x7f, 0xff] {
                 let mut bad = bytes.clone();
@@ -386,7 +386,7 @@ fn a_route_that_is_cut_off_is_an_error_not_a_panic() {
     }
 }
 
-/// Twice the routes take twice as long, not four times.
+/// Listing time grows linearly: twice the routes take twice as long, not four times.
 #[test]
 fn root_a_long_table_is_listed_in_proportion() {
     in_namespace(|| {

@@ -1,4 +1,4 @@
-//! What an endpoint does (RFC 8986 section 4), with flavours (section 4.16, RFC 9800).
+//! Endpoint behaviours (RFC 8986 section 4) with their flavors (section 4.16, RFC 9800).
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -46,73 +46,72 @@ const NEXT_CSID: u32 = 1 << 4;
 /// An endpoint behaviour (RFC 8986 section 4).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Behavior {
-    /// End: on to the next segment (section 4.1).
+    /// End: forward to the next segment (section 4.1).
     End,
-    /// End.X: on to the next segment, over one adjacency (section 4.2).
+    /// End.X: forward to the next segment over one adjacency (section 4.2).
     EndX {
-        /// The neighbour. Without `interface` the kernel resolves it by its routes, so it has to
-        /// be a global address then.
+        /// The neighbour. Without `interface` the kernel resolves it by its routing table, so it
+        /// must be a global address.
         nh6: Ipv6Addr,
-        /// The interface that the neighbour is on; since Linux 6.17, an older one passes it over
-        /// without a word.
+        /// The interface of the neighbour, since Linux 6.17. Older kernels ignore it silently.
         interface: Option<u32>,
     },
-    /// End.T: the next segment is looked up in one table (section 4.3).
+    /// End.T: look up the next segment in a specific table (section 4.3).
     EndT {
         /// The routing table.
         table: u32,
     },
-    /// End.DX2: decapsulate, send the Ethernet frame out as it is (section 4.9).
+    /// End.DX2: decapsulate and send the Ethernet frame unchanged (section 4.9).
     EndDx2 {
-        /// The interface that it leaves by.
+        /// The egress interface.
         interface: u32,
     },
-    /// End.DX4: decapsulate, forward the IPv4 packet to a neighbour (section 4.5).
+    /// End.DX4: decapsulate and forward the IPv4 packet to a neighbour (section 4.5).
     EndDx4 {
-        /// The neighbour; 0.0.0.0 for a look-up of the packet's own destination.
+        /// The neighbour; 0.0.0.0 to look up the packet's own destination.
         nh4: Ipv4Addr,
     },
-    /// End.DX6: decapsulate, forward the IPv6 packet to a neighbour (section 4.4).
+    /// End.DX6: decapsulate and forward the IPv6 packet to a neighbour (section 4.4).
     EndDx6 {
-        /// The neighbour; `::` for a look-up of the packet's own destination.
+        /// The neighbour; `::` to look up the packet's own destination.
         nh6: Ipv6Addr,
     },
-    /// End.DT4: decapsulate, look the IPv4 packet up (section 4.7).
+    /// End.DT4: decapsulate and look up the IPv4 packet (section 4.7).
     EndDt4 {
-        /// The table of a VRF device; with `net.vrf.strict_mode` it has no other device.
+        /// The table of a VRF device. `net.vrf.strict_mode` guarantees that it has only one device.
         vrf_table: u32,
     },
-    /// End.DT6: decapsulate, look the IPv6 packet up (section 4.6).
+    /// End.DT6: decapsulate and look up the IPv6 packet (section 4.6).
     EndDt6 {
-        /// The routing table to look it up in.
+        /// The routing table to look up.
         table: u32,
     },
-    /// End.DT6 of a VRF: the packet arrives from the VRF's device.
+    /// End.DT6 with a VRF: the packet enters through the VRF device.
     EndDt6Vrf {
         /// The VRF device's table.
         vrf_table: u32,
     },
-    /// End.DT46: decapsulate, look the IPv4 or IPv6 packet up (section 4.8).
+    /// End.DT46: decapsulate and look up the IPv4 or IPv6 packet (section 4.8).
     EndDt46 {
         /// The VRF device's table.
         vrf_table: u32,
     },
-    /// End.B6.Insert, of the drafts: another header in front of the packet's own. The SID that
-    /// is the next anyway follows as the last segment, so it is not in the list.
+    /// End.B6.Insert, from the drafts: inserts another SRH before the packet's own. The kernel
+    /// appends the packet's next SID as the last segment, so the list does not contain it.
     EndB6 {
-        /// The segments, the first to visit first.
+        /// The segment list, in the order of visits.
         segments: SegmentList,
     },
-    /// End.B6.Encaps: on to the next segment, in an outer header (section 4.13).
+    /// End.B6.Encaps: forward to the next segment inside an outer header (section 4.13).
     EndB6Encaps {
-        /// The segments, the first to visit first.
+        /// The segment list, in the order of visits.
         segments: SegmentList,
     },
 }
 
-/// The flavours of an endpoint behaviour. The kernel (6.18) takes PSP and NEXT-C-SID with End,
-/// NEXT-C-SID with End.X, and refuses the others there. With any other behaviour it passes all
-/// flavours over without a word: the route that is read back has none.
+/// The flavors of an endpoint behaviour. The kernel (6.18) supports PSP and NEXT-C-SID with End,
+/// NEXT-C-SID with End.X, and rejects other flavors for these two. With all other behaviours it
+/// ignores flavors silently: the route that is read back has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Flavors {
     /// Penultimate segment pop (RFC 8986 section 4.16.1).
@@ -121,11 +120,11 @@ pub struct Flavors {
     pub usp: bool,
     /// Ultimate segment decapsulation (section 4.16.3).
     pub usd: bool,
-    /// NEXT-C-SID: several SIDs in one address (RFC 9800 section 4.1).
+    /// NEXT-C-SID: several compressed SIDs in one address (RFC 9800 section 4.1).
     pub next_csid: Option<NextCsid>,
 }
 
-/// How long the parts of a NEXT-C-SID container are. The kernel takes multiples of 8 bits.
+/// Field lengths of a NEXT-C-SID container. The kernel accepts multiples of 8 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NextCsid {
     /// The locator block (LBL), in bits.
@@ -135,13 +134,13 @@ pub struct NextCsid {
 }
 
 impl Default for NextCsid {
-    /// What the kernel takes where nothing is said: F3216, 32 and 16 bits.
+    /// The kernel's default, F3216: 32 and 16 bits.
     fn default() -> Self {
         Self { block_bits: 32, node_function_bits: 16 }
     }
 }
 
-/// The attributes inside RTA_ENCAP.
+/// The attributes nested in RTA_ENCAP.
 pub(super) fn write(behavior: &Behavior, flavors: Flavors, counters: bool) -> Vec<u8> {
     let mut out = Writer::default();
     let number = |out: &mut Writer, kind, value: u32| {
@@ -207,7 +206,7 @@ pub(super) fn write(behavior: &Behavior, flavors: Flavors, counters: bool) -> Ve
         out.nest(SEG6_LOCAL_FLAVORS, |inner| write_flavors(inner, flavors));
     }
     if counters {
-        // The kernel wants all three named; the values are its own.
+        // The kernel requires all three; it ignores the values.
         out.nest(SEG6_LOCAL_COUNTERS, |inner| {
             for counter in [SEG6_LOCAL_CNT_PACKETS, SEG6_LOCAL_CNT_BYTES, SEG6_LOCAL_CNT_ERRORS] {
                 inner.put(counter, &0u64.to_ne_bytes());
@@ -228,7 +227,7 @@ fn write_flavors(out: &mut Writer, flavors: Flavors) {
     }
 }
 
-/// The attributes as they are found.
+/// The parsed attributes.
 #[derive(Default)]
 struct Found {
     action: u32,
@@ -242,7 +241,7 @@ struct Found {
     counters: bool,
 }
 
-/// None for what [`write()`] never makes.
+/// Parses the attributes. None for those that [`write()`] never produces.
 pub(super) fn read(attributes: &[u8]) -> Option<(Behavior, Flavors, bool)> {
     let mut found = Found::default();
     for attribute in each(attributes) {
@@ -259,7 +258,7 @@ pub(super) fn read(attributes: &[u8]) -> Option<(Behavior, Flavors, bool)> {
             SEG6_LOCAL_VRFTABLE => found.vrf_table = Some(number()?),
             SEG6_LOCAL_COUNTERS => found.counters = true,
             SEG6_LOCAL_FLAVORS => found.flavors = read_flavors(value)?,
-            // A BPF program, say.
+            // A BPF program, for example.
             _ => return None,
         }
     }
@@ -352,7 +351,7 @@ mod tests {
     fn an_attribute_too_few_or_unknown_is_not_read() {
         for behavior in behaviors() {
             let whole = write(&behavior, Flavors::default(), false);
-            // The action alone is End only.
+            // Only End is complete with the action alone.
             assert_eq!(read(&whole[..8]).is_some(), behavior == Behavior::End, "{behavior:?}");
             let mut program = Writer(whole.clone());
             program.put(8, &[0; 4]);

@@ -1,5 +1,5 @@
-//! What a headend pushes (RFC 8986 section 5): modes, and the segment routing header as the
-//! kernel's attributes hold it.
+//! Headend behaviours (RFC 8986 section 5): the modes, and the SRH as it appears in the kernel's
+//! attributes.
 //!
 //! ```text
 //!  0                   1                   2                   3      RFC 8754 section 2
@@ -24,24 +24,25 @@ const MODE_L2ENCAP: u32 = 2;
 const MODE_ENCAP_RED: u32 = 3;
 const MODE_L2ENCAP_RED: u32 = 4;
 
-/// Bytes in front of the segments.
+/// Length of the fixed part of the SRH.
 const SRH: usize = 8;
 const SEGMENT: usize = 16;
 const ROUTING_TYPE: u8 = 4;
-/// The header's length field counts units of 8 bytes, without the first.
+/// Limited by Hdr Ext Len, which counts units of 8 bytes without the first.
 const MOST_SEGMENTS: usize = 127;
 
-/// How a headend puts the segments on a packet.
+/// The headend behaviour that imposes the segment list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// H.Insert, of the drafts: no outer header, the segments go into the IPv6 packet's own. The
-    /// packet's destination follows as the last segment, so it is not in the list.
+    /// H.Insert, from the drafts: no outer header; the SRH is inserted into the IPv6 packet. The
+    /// kernel appends the packet's destination as the last segment, so the list does not contain
+    /// it.
     Inline,
     /// H.Encaps (RFC 8986 section 5.1).
     Encap,
-    /// H.Encaps.Red: the first segment is in the destination address alone (section 5.2).
+    /// H.Encaps.Red: the first segment is only in the destination address (section 5.2).
     EncapRed,
-    /// H.Encaps.L2: the whole Ethernet frame is inside (section 5.3).
+    /// H.Encaps.L2: encapsulates the whole Ethernet frame (section 5.3).
     L2Encap,
     /// H.Encaps.L2.Red (section 5.4).
     L2EncapRed,
@@ -70,7 +71,7 @@ impl Mode {
     }
 }
 
-/// The attributes inside RTA_ENCAP.
+/// The attributes nested in RTA_ENCAP.
 pub(super) fn write(mode: Mode, segments: &SegmentList) -> Vec<u8> {
     let mut out = Writer::default();
     if let Some(srh) = srh(segments, mode == Mode::Inline) {
@@ -82,13 +83,13 @@ pub(super) fn write(mode: Mode, segments: &SegmentList) -> Vec<u8> {
     out.0
 }
 
-/// None for what [`write()`] never makes.
+/// Parses the attributes. None for those that [`write()`] never produces.
 pub(super) fn read(attributes: &[u8]) -> Option<(Mode, SegmentList)> {
     let mut found = None;
     for attribute in each(attributes) {
         let attribute = attribute.ok()?;
-        // Later kernels may know more (a source address of the route's own): then it is more than
-        // a mode and a list.
+        // Later kernels may add attributes, such as a per-route source address. A mode and a list
+        // cannot express them.
         if attribute.kind() != SEG6_IPTUNNEL_SRH {
             return None;
         }
@@ -99,9 +100,9 @@ pub(super) fn read(attributes: &[u8]) -> Option<(Mode, SegmentList)> {
     found
 }
 
-/// A list's header; None for a list that no header can hold. The kernel refuses a route without
-/// one, which is the error that the caller gets. To an `inline` header the kernel writes the
-/// packet's own destination as the last segment, and wants the room for it.
+/// The SRH of a list; None if no SRH can hold it. The kernel rejects a route without an SRH, and
+/// the caller gets that error. In an `inline` SRH the kernel writes the packet's destination into
+/// the last segment, which the caller must reserve.
 pub(super) fn srh(segments: &SegmentList, inline: bool) -> Option<Vec<u8>> {
     let room = inline.then_some(Ipv6Addr::UNSPECIFIED);
     let count = segments.0.len() + usize::from(inline);
@@ -117,13 +118,13 @@ pub(super) fn srh(segments: &SegmentList, inline: bool) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The list in a header that holds nothing else: no TLV, HMAC, flag or tag.
+/// The segment list of an SRH; None if it also has TLVs, an HMAC, flags or a tag.
 pub(super) fn segments(srh: &[u8], inline: bool) -> Option<SegmentList> {
     let [_, units, kind, left, last, flags, tag @ ..] = array::<SRH>(srh, 0).ok()?;
     let count = usize::from(last) + 1;
     let clean = flags == 0 && tag == [0, 0] && kind == ROUTING_TYPE && left == last;
     let length = SRH + SEGMENT * count;
-    // What is behind the segments is TLVs.
+    // Bytes after the segments are TLVs.
     if !clean || srh.len() != length || (usize::from(units) + 1) * 8 != length {
         return None;
     }
@@ -154,7 +155,7 @@ mod tests {
         assert_eq!(bytes[..8], [0, 4, 4, 1, 1, 0, 0, 0]);
         assert_eq!(bytes[8..16], [0xfd, 0, 0, 0, 0, 2, 0, 1]);
         assert_eq!(bytes[24..32], [0xfd, 0, 0, 0, 0, 1, 0, 1]);
-        // Inline: the room for the packet's own destination is the last segment.
+        // Inline: the last segment is reserved for the packet's destination.
         let bytes = srh(&sids(1), true).unwrap();
         assert_eq!(bytes[..8], [0, 4, 4, 1, 1, 0, 0, 0]);
         assert_eq!(bytes[8..24], [0; 16]);
@@ -177,13 +178,13 @@ mod tests {
     fn what_a_list_cannot_express_is_not_read() {
         let good = srh(&sids(2), false).unwrap();
         assert!(segments(&good, false).is_some());
-        // Type, segments left, last entry, flags (HMAC), tag.
+        // Routing type, segments left, last entry, flags (HMAC), tag.
         for (at, value) in [(2, 3), (3, 0), (4, 0), (4, 2), (5, 8), (6, 1), (7, 1)] {
             let mut bad = good.clone();
             bad[at] = value;
             assert_eq!(segments(&bad, false), None, "{at}");
         }
-        // A TLV behind the segments, of 8 bytes and of a segment's length.
+        // A TLV after the segments, of 8 bytes and of the length of a segment.
         for (units, tlv) in [(5, 8), (6, 16)] {
             let mut bad = good.clone();
             bad[1] = units;
@@ -193,7 +194,7 @@ mod tests {
         for length in 0..good.len() {
             assert_eq!(segments(&good[..length], false), None, "{length}");
         }
-        // Nothing but the room for the destination.
+        // Only the segment reserved for the destination.
         assert_eq!(segments(&srh(&sids(1), false).unwrap(), true), None);
         let mut unknown = write(Mode::Encap, &sids(1));
         unknown[4] = 9;

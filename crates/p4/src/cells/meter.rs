@@ -1,20 +1,20 @@
-//! Meters of two rates and three colours (RFC 2698).
+//! Two-rate three-colour meters (RFC 2698).
 
 use super::{of_words, words};
 
-/// A packet's colour: the members of `PSA_MeterColor_t`.
+/// Colour of a packet, numbered as the members of `PSA_MeterColor_t`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
-    /// Beyond the peak rate.
+    /// Above the peak rate.
     Red = 0,
     /// Within the committed rate.
     Green = 1,
-    /// Within the peak rate only.
+    /// Above the committed rate, but within the peak rate.
     Yellow = 2,
 }
 
 impl Colour {
-    /// The colour of a number; of one that is none, green.
+    /// Returns the colour with this number, or green for an invalid number.
     pub fn from_number(number: u64) -> Self {
         match number {
             0 => Self::Red,
@@ -24,7 +24,7 @@ impl Colour {
     }
 }
 
-/// What a meter is set to. Units are packets or bytes, as the program says.
+/// Configuration of a meter. The program determines whether units are packets or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rates {
     /// The committed rate, in units a second.
@@ -37,25 +37,25 @@ pub struct Rates {
     pub pburst: u64,
 }
 
-/// A bucket of tokens.
+/// A token bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Bucket {
     /// Whole units.
     tokens: u64,
-    /// Billionths of a unit, fewer than a billion.
+    /// The fraction of a unit, in billionths.
     rest: u32,
 }
 
-/// A meter's cell.
+/// Cell of a meter.
 ///
 /// ```text
 ///  0  committed rate, committed burst, peak rate, peak burst
 /// 32  tokens of the committed bucket, of the peak bucket: whole units
-/// 48  billionths of a unit in the committed bucket (u32), in the peak bucket (u32)
-/// 56  the last packet's time in ns; the two highest bits: 0 never set, 1 set, 2 in use
+/// 48  billionths of a unit in the committed bucket (u32) and in the peak bucket (u32)
+/// 56  time of the last packet in ns; the two highest bits: 0 unset, 1 set, 2 in use
 /// ```
 ///
-/// Zeros are a meter that was never set, to which nothing is too much.
+/// All zeros is an unset meter, which limits nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MeterCell {
     rates: Rates,
@@ -64,24 +64,24 @@ pub struct MeterCell {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
-    /// Nothing is too much.
+    /// The meter has no rates and limits nothing.
     #[default]
     Unset,
-    /// Both buckets are full, and no packet has come.
+    /// Both buckets are full. No packet has arrived yet.
     Full,
-    /// At the last packet's time: the committed bucket, and the peak bucket.
+    /// Time of the last packet, and the committed and the peak bucket at that time.
     Used(u64, Bucket, Bucket),
 }
 
 /// Nanoseconds in a second.
 const SECOND: u64 = 1_000_000_000;
-/// Where the state is in the last word.
+/// Position of the state bits in the last word.
 const STATE: u32 = 62;
 
 impl Bucket {
-    /// What is in the bucket so many nanoseconds later.
+    /// Returns the bucket after this number of nanoseconds.
     fn filled(self, elapsed: u64, rate: u64, burst: u64) -> Self {
-        // In 128 bits only where 64 are not enough: their division takes its time.
+        // Use 128-bit arithmetic only if 64 bits overflow, because its division is slow.
         let small = rate.checked_mul(elapsed).and_then(|all| all.checked_add(self.rest.into()));
         let (more, rest) = match small {
             Some(all) => (all / SECOND, (all % SECOND) as u32),
@@ -97,10 +97,10 @@ impl Bucket {
 }
 
 impl MeterCell {
-    /// Bytes of a cell.
+    /// Size of a cell in bytes.
     pub const SIZE: u32 = 64;
 
-    /// A meter with these rates, its buckets full; without, one to which nothing is too much.
+    /// Creates a meter with these rates and full buckets; without rates, an unset meter.
     pub fn set(rates: Option<Rates>) -> Self {
         match rates {
             Some(rates) => Self { rates, state: State::Full },
@@ -108,18 +108,18 @@ impl MeterCell {
         }
     }
 
-    /// What it is set to.
+    /// Returns the configured rates; None for an unset meter.
     pub fn rates(&self) -> Option<Rates> {
         (self.state != State::Unset).then_some(self.rates)
     }
 
-    /// The colour of a packet of so many units, at a time in nanoseconds, that has a colour already.
-    /// A program that knows no colours begins with green.
+    /// Meters a packet of this size in units, at a time in nanoseconds, and returns its colour.
+    /// `before` is the packet's previous colour; a colour-blind program passes green.
     pub fn execute(&mut self, now: u64, units: u64, before: Colour) -> Colour {
         let Rates { cir, cburst, pir, pburst } = self.rates;
         let now = now & ((1 << STATE) - 1);
         let (mut committed, mut peak) = match self.state {
-            // As if nothing were too much.
+            // An unset meter limits nothing.
             State::Unset => return before,
             State::Full => (Bucket { tokens: cburst, rest: 0 }, Bucket { tokens: pburst, rest: 0 }),
             State::Used(at, committed, peak) => {
@@ -144,7 +144,7 @@ impl MeterCell {
         colour
     }
 
-    /// The cell's bytes.
+    /// Serializes the cell.
     pub fn to_bytes(self) -> [u8; Self::SIZE as usize] {
         let Rates { cir, cburst, pir, pburst } = self.rates;
         let (state, at, committed, peak) = match self.state {
@@ -157,7 +157,7 @@ impl MeterCell {
         words([cir, cburst, pir, pburst, committed.tokens, peak.tokens, rests, time])
     }
 
-    /// The cell of bytes, whoever wrote them; None if they are cut short.
+    /// Deserializes a cell from an untrusted source; None if it is truncated.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let [cir, cburst, pir, pburst, committed, peak, rests, time] = of_words(bytes)?;
         let bucket = |tokens: u64, rest: u64, burst: u64| Bucket {
@@ -191,13 +191,14 @@ mod tests {
     #[test]
     fn buckets_are_full_at_first_and_fill_with_time() {
         let mut meter = meter(1000, 1500, 2000, 3000);
-        // At one time: the committed burst, then what is left of the peak burst.
+        // All at the same time: the committed burst, then the rest of the peak burst.
         let all: Vec<_> = (0..4).map(|_| meter.execute(5, 1000, Green)).collect();
         assert_eq!(all, [Green, Yellow, Yellow, Red]);
-        // 500 ms: 500 committed units (and 500 from before), 1000 of the peak rate.
+        // After 500 ms: 500 committed units plus the 500 left over, and 1000 units of the peak
+        // rate.
         assert_eq!(meter.execute(5 + 500 * MS, 1000, Green), Green);
         assert_eq!(meter.execute(5 + 500 * MS, 1, Green), Red);
-        // A long time fills no more than the bursts.
+        // A long pause fills the buckets only up to their bursts.
         assert_eq!(meter.execute(u64::MAX >> 2, 3001, Green), Red);
         assert_eq!(meter.execute(u64::MAX >> 2, 1500, Green), Green);
         assert_eq!(meter.execute(u64::MAX >> 2, 1500, Green), Yellow);
@@ -222,13 +223,13 @@ mod tests {
         assert_eq!(meter, MeterCell::default());
         assert_eq!(meter.to_bytes(), [0; 64]);
         assert_eq!(meter.rates(), None);
-        // Rates of nothing are rates.
+        // Rates of zero are still rates.
         let mut nothing = MeterCell::set(Some(Rates::default()));
         assert_eq!(nothing.execute(1, 1, Green), Red);
         assert_eq!(nothing.execute(1, 0, Green), Green);
     }
 
-    /// Slow rates lose no token to rounding, fast ones none to overflow.
+    /// Slow rates lose no tokens to rounding, fast rates lose none to overflow.
     #[test]
     fn rates_are_exact() {
         let mut slow = meter(7, 1, 7, 1);
@@ -237,7 +238,7 @@ mod tests {
         let greens = (0..=seconds * 1000 * MS / step)
             .filter(|at| slow.execute(at * step, 1, Green) == Green)
             .count();
-        // The burst, and seven a second, each less than a step late.
+        // The burst plus seven tokens a second, each less than one step late.
         assert!((69..=71).contains(&greens), "{greens}");
         let mut fast = meter(u64::MAX, u64::MAX, u64::MAX, u64::MAX);
         assert_eq!(fast.execute(0, u64::MAX, Green), Green);
@@ -261,7 +262,7 @@ mod tests {
         assert_eq!(MeterCell::from_bytes(&cell.to_bytes()), Some(cell));
         assert_eq!(cell.rates().map(|rates| rates.pburst), Some(40));
         assert_eq!(MeterCell::from_bytes(&[0; 63]), None);
-        // Whoever wrote them: no bucket has more than its burst.
+        // Untrusted bytes: no bucket exceeds its burst.
         let mut strange = MeterCell::from_bytes(&[0xff; 64]).unwrap();
         assert_eq!(strange.execute(0, 1, Green), Green);
     }

@@ -1,5 +1,5 @@
-//! What calls hand over (P4_16 specification, sections 6.8 and 8.20): which argument is whose, and
-//! which way it goes.
+//! Arguments of calls (P4_16 specification, sections 6.8 and 8.20): matching them to parameters,
+//! and copying them in and out.
 
 use std::collections::HashMap;
 use std::ptr;
@@ -11,12 +11,12 @@ use crate::ir::{Declared, Expression, ExpressionKind, Parameter, Type, VariableI
 use crate::source::Span;
 use crate::syntax::ast::{self, Direction};
 
-/// Which argument each parameter has; None for its default.
+/// The argument of each parameter; None for the default value.
 type Matched<'a> = Vec<Option<&'a ast::Argument>>;
 
 impl Checker<'_> {
-    /// The arguments of a call, in the order of the parameters. What these are generic over is
-    /// found on the way.
+    /// Checks the arguments of a call and returns them in the order of the parameters. Infers the
+    /// type parameters from them.
     pub(super) fn arguments(
         &mut self,
         span: Span,
@@ -45,7 +45,8 @@ impl Checker<'_> {
         Ok(all)
     }
 
-    /// Values are looked at as they are written (section 8.1), here in the order of their declaration.
+    /// Rejects values that depend on each other. The language evaluates them in source order
+    /// (section 8.1), this compiler in the order of their declaration.
     pub(super) fn out_of_order<T>(&mut self, span: Span, declared: &str) -> Checked<T> {
         let why =
             format!("these values depend on their order, which is not that of the {declared}");
@@ -53,7 +54,7 @@ impl Checker<'_> {
         self.refuse(told.help("write them in that order, or put them into variables first"))
     }
 
-    /// Whether so many arguments, or these names, are for these parameters.
+    /// Returns true if arguments of this number and with these names match the parameters.
     pub(super) fn may_take(parameters: &[Parameter], given: &[ast::Argument]) -> bool {
         let needed = parameters.iter().filter(|one| one.default.is_none()).count();
         let named = |argument: &ast::Argument| match &argument.name {
@@ -148,14 +149,14 @@ impl Checker<'_> {
         }
     }
 
-    /// A variable that nobody looks at.
+    /// Creates an unused variable.
     pub(super) fn unnamed_variable(&mut self, span: Span, of: Type) -> Expression {
         let declared = Declared { name: "_".into(), span, annotations: Vec::new() };
         let id = self.new_variable(declared, of.clone(), None);
         Expression { span, of, kind: ExpressionKind::Variable(id) }
     }
 
-    /// An error unless a value can be put there.
+    /// Reports an error unless the expression is an l-value that may be written.
     pub(super) fn check_place(&mut self, place: &Expression) -> Checked<()> {
         if !place.is_place() {
             return self.wrong(place.span, "nothing can be put here: this is no variable");
@@ -177,7 +178,7 @@ impl Checker<'_> {
         self.refuse(told.help("copy it to a variable, or make the parameter `inout`"))
     }
 
-    /// What a parser, a control, a function or an action takes.
+    /// Returns the parameters of a parser, a control, a function or an action.
     pub(super) fn parameters_of(&self, variables: &[VariableId]) -> Vec<Parameter> {
         let one = |id: &VariableId| {
             let variable = self.variable(*id);
@@ -192,13 +193,13 @@ impl Checker<'_> {
     }
 }
 
-/// Whether one of these may change another, or depend on it.
+/// Returns true if the evaluation of one value may have side effects on another.
 pub(super) fn order_matters(values: &[Expression]) -> bool {
     let open: Vec<_> = values.iter().filter(|one| one.constant().is_none()).collect();
     open.len() > 1 && !open.into_iter().all(is_plain)
 }
 
-/// Whether two values come back to one variable: the last one stays.
+/// Returns true if two arguments are copied out to the same variable. The last copy would win.
 fn comes_back_twice(parameters: &[Parameter], values: &[Expression]) -> bool {
     let comes_back = |direction| matches!(direction, Direction::Out | Direction::InOut);
     let both = parameters.iter().zip(values).filter(|(one, _)| comes_back(one.direction));
@@ -209,7 +210,7 @@ fn comes_back_twice(parameters: &[Parameter], values: &[Expression]) -> bool {
     roots.len() < count
 }
 
-/// The variable that a place is in.
+/// Returns the variable that contains an l-value.
 fn root(place: &Expression) -> Option<VariableId> {
     use ExpressionKind as K;
     match &place.kind {
@@ -221,7 +222,7 @@ fn root(place: &Expression) -> Option<VariableId> {
     }
 }
 
-/// Why a place is only read, if it is (sections 8.13 and 8.18).
+/// Returns the reason why an l-value is read-only, if it is (sections 8.13 and 8.18).
 fn read_only(place: &Expression) -> Option<&'static str> {
     use ExpressionKind as K;
     match &place.kind {
@@ -234,7 +235,7 @@ fn read_only(place: &Expression) -> Option<&'static str> {
     }
 }
 
-/// Whether a call has still to say what the type is.
+/// Returns true if the type contains a type parameter that a call must infer.
 pub(super) fn is_generic(of: &Type) -> bool {
     match of {
         Type::Parameter(_) => true,
@@ -244,7 +245,7 @@ pub(super) fn is_generic(of: &Type) -> bool {
     }
 }
 
-/// What a call has to hand over.
+/// Formats the parameters that a call must supply.
 pub(super) fn listed(parameters: &[Parameter]) -> String {
     if parameters.is_empty() {
         return "none".into();
@@ -255,7 +256,7 @@ pub(super) fn listed(parameters: &[Parameter]) -> String {
     parameters.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The direction as it stands in front of a type.
+/// Returns the keyword of a direction, as a prefix of a type.
 pub(super) fn direction_text(direction: Direction) -> &'static str {
     match direction {
         Direction::None => "",

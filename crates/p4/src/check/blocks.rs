@@ -1,4 +1,5 @@
-//! Controls, and what they have in common with parsers (P4_16 specification, section 14).
+//! Controls, and the parts of the checker that they share with parsers (P4_16 specification,
+//! section 14).
 
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, Told, declared};
@@ -7,7 +8,7 @@ use crate::ir::{
 };
 use crate::syntax::ast::{self, DeclarationKind};
 
-/// The beginning of a parser or a control.
+/// Parameters of a parser or a control.
 pub(super) struct Opening {
     pub(super) parameters: Vec<VariableId>,
     pub(super) constructor: Vec<Parameter>,
@@ -24,7 +25,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Declares a parser or a control.
+    /// Checks and declares a parser or a control.
     pub(super) fn block_declaration(
         &mut self,
         written: &ast::Declaration,

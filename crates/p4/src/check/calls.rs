@@ -15,15 +15,15 @@ use crate::ir::{
 use crate::source::Span;
 use crate::syntax::ast::{self, ExpressionKind as Kind};
 
-/// What a call is.
+/// Result of checking a call.
 pub(super) enum Called {
-    /// It gives a value.
+    /// An expression.
     Value(Expression),
-    /// It only does something.
+    /// A statement, without a value.
     Done(StatementKind),
 }
 
-/// A call as it is written.
+/// A call in the syntax tree.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) span: Span,
@@ -32,7 +32,7 @@ pub(super) struct Call<'a> {
 }
 
 impl Checker<'_> {
-    /// A call that gives a value.
+    /// Checks a call that returns a value.
     pub(super) fn call_value(
         &mut self,
         span: Span,
@@ -51,7 +51,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A call.
+    /// Checks a call.
     pub(super) fn call(&mut self, callee: &ast::Expression, call: Call<'_>) -> Checked<Called> {
         let (symbol, name) = match &callee.kind {
             Kind::Name(name) => (self.find_text(name, callee.span)?, name.clone()),
@@ -157,7 +157,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The types and arguments of a call, and what it gives.
+    /// Infers the type arguments of a call. Returns them with the arguments and the return type.
     fn instantiate(
         &mut self,
         prototype: &Prototype,
@@ -213,7 +213,7 @@ impl Checker<'_> {
         Ok(Called::Done(StatementKind::CallAction(ActionCall { action: id, arguments })))
     }
 
-    /// The table that `table.apply` applies, if it is that.
+    /// Returns the table of `table.apply`.
     pub(super) fn table_applied(&self, callee: &ast::Expression) -> Option<TableId> {
         let Kind::Member(of, name) = &callee.kind else { return None };
         let Kind::Name(table) = &of.kind else { return None };
@@ -264,7 +264,7 @@ impl Checker<'_> {
         Ok(Called::Done(StatementKind::ApplyTable(id)))
     }
 
-    /// The object that `control.apply(…)` applies, without a name (section 14.1.3).
+    /// Creates the anonymous instance for a direct call `control.apply(…)` (section 14.1.3).
     fn unnamed_instance(&mut self, id: BlockId, span: Span) -> Checked<InstanceId> {
         let block = self.block(id);
         if !block.constructor.is_empty() {
@@ -378,7 +378,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether it is a header, and no union of them.
+    /// Returns true for a header, but not for a header union.
     fn is_plain_header(&self, of: &Type) -> bool {
         self.record(of).is_some_and(|one| one.kind == RecordKind::Header)
     }

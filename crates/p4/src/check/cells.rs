@@ -1,4 +1,4 @@
-//! What counters, meters, registers and digests are made for (`crates/p4/model/kaido.p4`).
+//! Type arguments of counters, meters, registers and digests (`crates/p4/model/kaido.p4`).
 
 use super::{Checked, Checker, Place};
 use crate::diagnostic::Diagnostic;
@@ -6,11 +6,11 @@ use crate::ir::{ExternId, Type};
 use crate::model::Object;
 use crate::source::Span;
 
-/// The widest number that a counter has.
+/// Maximum width of a counter in bits.
 const MAX_COUNT: u32 = 64;
 
 impl Checker<'_> {
-    /// An error unless the model's object may be made here, for these types.
+    /// Reports an error unless the model's object is allowed here, with these type arguments.
     pub(super) fn check_cells(&mut self, span: Span, id: ExternId, types: &[Type]) -> Checked<()> {
         let Some(object) = self.program.model_object(id) else { return Ok(()) };
         if object.is_direct() && self.place != Place::ControlLocals {
@@ -58,7 +58,7 @@ impl Checker<'_> {
     }
 }
 
-/// The property of the table that an object belongs to.
+/// Returns the table property for a direct counter or meter.
 pub(super) fn property(of: Object) -> &'static str {
     match of {
         Object::DirectMeter => "psa_direct_meter",

@@ -1,5 +1,5 @@
-//! What becomes another type without being asked to (P4_16 specification, sections 8.11.2 and
-//! 8.12): numbers of any precision, represented enumerations, and lists in braces.
+//! Implicit conversions (P4_16 specification, sections 8.11.2 and 8.12): arbitrary-precision
+//! integers, serializable enumerations, and lists in braces.
 
 use num_bigint::BigInt;
 
@@ -10,7 +10,7 @@ use crate::ir::{Expression, ExpressionKind, Type, Value};
 use crate::source::Span;
 
 impl Checker<'_> {
-    /// The expression as this type; an error if it is none.
+    /// Converts an expression implicitly to this type, or reports an error.
     pub(super) fn convert(&mut self, from: Expression, to: &Type) -> Checked<Expression> {
         if from.of == *to || *to == Type::Any {
             return Ok(from);
@@ -41,7 +41,7 @@ impl Checker<'_> {
         self.refuse(told)
     }
 
-    /// The same value with another type.
+    /// Changes the type of an expression.
     pub(super) fn as_type(&self, from: Expression, to: &Type) -> Expression {
         let (span, of) = (from.span, to.clone());
         match from.kind {
@@ -50,7 +50,8 @@ impl Checker<'_> {
         }
     }
 
-    /// A number of any precision with a width; with a warning if it has too many bits.
+    /// Converts an arbitrary-precision integer to a type with a width. Warns if the value does not
+    /// fit.
     pub(super) fn integer_as(
         &mut self,
         from: Expression,
@@ -61,7 +62,7 @@ impl Checker<'_> {
             return self.wrong(from.span, "this number is not known when the program is compiled");
         };
         if let (true, Some((least, greatest))) = (warn, range(to)) {
-            // -1 for all ones is what people write.
+            // -1 is a common spelling of all ones.
             let half: BigInt = (&greatest + 1) / 2;
             let least = if least == BigInt::ZERO { -half } else { least };
             if !(least..=greatest).contains(value) {
@@ -74,7 +75,7 @@ impl Checker<'_> {
         Ok(constant(from.span, to.clone(), value))
     }
 
-    /// `{a, b}` as a record, a tuple or a stack.
+    /// Converts `{a, b}` to a record, a tuple or a stack.
     fn list_as(&mut self, fields: Vec<Expression>, span: Span, to: &Type) -> Checked<Expression> {
         let types = self.program.parts(to);
         if types.len() != fields.len() {
@@ -88,7 +89,7 @@ impl Checker<'_> {
         Ok(Expression { span, of: to.clone(), kind: ExpressionKind::Fields(fields) })
     }
 
-    /// Both with one type, if one of them can be the other's.
+    /// Converts one of the operands, so that both have the same type.
     pub(super) fn harmonise(
         &mut self,
         left: Expression,
@@ -110,7 +111,7 @@ impl Checker<'_> {
             let of = right.of.clone();
             return Ok((self.convert(left, &of)?, right));
         }
-        // A new type stays what it is.
+        // A new type (`type`) is not converted to its underlying type.
         if matches!(left.of, Type::Enum(_)) && left_number == right.of {
             return Ok((self.as_number(left), right));
         }
@@ -119,12 +120,13 @@ impl Checker<'_> {
         Ok((left, right))
     }
 
-    /// The number that a represented enumeration is; others are themselves.
+    /// Returns the underlying type of a serializable enumeration; other types are returned
+    /// unchanged.
     fn number(&self, of: &Type) -> Type {
         if matches!(of, Type::Enum(_)) { self.representation(of) } else { of.clone() }
     }
 
-    /// A represented enumeration as its number.
+    /// Converts a value of a serializable enumeration to its underlying type.
     pub(super) fn as_number(&self, value: Expression) -> Expression {
         let number = self.number(&value.of);
         if number == value.of { value } else { self.as_type(value, &number) }

@@ -1,4 +1,4 @@
-//! Declarations at the top, constants and enumerations (P4_16 specification, sections 7.2.1, 7.2.2
+//! Top-level declarations, constants and enumerations (P4_16 specification, sections 7.2.1, 7.2.2
 //! and 11).
 
 use std::collections::HashSet;
@@ -41,12 +41,13 @@ impl<'c> Checker<'c> {
             _ => self.declaration(written),
         };
         if let Err(Told) = result {
-            // Nothing more is said of what is known to be wrong.
+            // Suppress follow-up errors.
             self.declare(name, Symbol::Wrong);
         }
     }
 
-    /// A declaration that may stand at the top; most of them may stand elsewhere too.
+    /// Checks a declaration that is allowed at top level. Most of them are allowed in other places
+    /// too.
     fn declaration(&mut self, written: &'c ast::Declaration) -> Checked<()> {
         let symbol = match &written.kind {
             Kind::Constant(of, value) => return self.constant_declaration(written, of, value),
@@ -65,7 +66,7 @@ impl<'c> Checker<'c> {
             Kind::ValueSet(..) => {
                 return self.unsupported(written.name.span, "a value set at the top");
             }
-            // These are declared by the caller.
+            // The caller handles these.
             _ => return Err(Told),
         };
         self.declare(&written.name, symbol);
@@ -88,7 +89,7 @@ impl<'c> Checker<'c> {
         Ok(())
     }
 
-    /// Whether the value is known, or a list of such.
+    /// Returns true for a constant, or a list of constants.
     pub(super) fn is_known(&self, value: &crate::ir::Expression) -> bool {
         match &value.kind {
             crate::ir::ExpressionKind::Constant(_) | crate::ir::ExpressionKind::Invalid => true,

@@ -1,4 +1,4 @@
-//! Counters and meters that belong to a table: which one, and that nobody else uses them.
+//! Direct counters and meters: the table that owns each, and their use by its actions only.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,14 +12,14 @@ use crate::model::Object;
 use crate::source::Span;
 use crate::syntax::ast::{self, ExpressionKind as Kind};
 
-/// Who uses which counters and meters that belong to a table.
+/// Uses of direct counters and meters.
 #[derive(Default)]
 pub(super) struct Direct {
-    /// The table that each belongs to.
+    /// The table that owns each object.
     tables: BTreeMap<InstanceId, TableId>,
-    /// In the action that is looked at, and where.
+    /// Uses in the current action, with source spans.
     here: BTreeMap<InstanceId, Span>,
-    /// In each action, and in those that it calls.
+    /// Uses in each action, including the actions that it calls.
     actions: Vec<BTreeMap<InstanceId, Span>>,
 }
 
@@ -28,19 +28,19 @@ impl Direct {
         self.tables.insert(object, table);
     }
 
-    /// An action begins.
+    /// Starts an action.
     pub(super) fn open_action(&mut self) {
         self.here.clear();
     }
 
-    /// It is the next of the program's.
+    /// Ends an action. It gets the program's next action id.
     pub(super) fn close_action(&mut self) {
         self.actions.push(std::mem::take(&mut self.here));
     }
 }
 
 impl Checker<'_> {
-    /// The object that a table's property names.
+    /// Resolves the object in a table property.
     pub(super) fn direct_object(
         &mut self,
         written: &ast::Expression,
@@ -79,7 +79,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A method of an object is called: of one that belongs to a table, only in actions.
+    /// Records a method call. Methods of a direct object are allowed only in actions.
     pub(super) fn uses_direct(&mut self, id: InstanceId, of: ExternId, span: Span) -> Checked<()> {
         if !self.program.model_object(of).is_some_and(Object::is_direct) {
             return Ok(());
@@ -94,7 +94,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// An action is called by another one, or by the control itself, which has no entry.
+    /// Records the call of an action by another action. A call by the control itself has no table
+    /// entry, so it is an error if the action uses a direct object.
     pub(super) fn calls_action(&mut self, id: ActionId, span: Span) -> Checked<()> {
         let used = self.direct.actions.get(id.index()).cloned().unwrap_or_default();
         if self.place == Place::Action {
@@ -109,8 +110,8 @@ impl Checker<'_> {
         self.refuse(told.related(*at, format!("`{name}` belongs to a table, and is used here")))
     }
 
-    /// At the end of a control: each object that belongs to a table has one, and is used by its actions
-    /// alone.
+    /// Checks, at the end of a control, that each direct object has a table, and that only actions
+    /// of this table use it.
     pub(super) fn check_direct(&mut self, tables: Range<usize>) -> Checked<()> {
         for id in self.instances.clone() {
             let object = self.object_of(id).filter(|object| object.is_direct());

@@ -1,4 +1,5 @@
-//! Names that are declared, but not where they are used: below, or in another parser or control.
+//! Hints for names that are declared, but not visible where they are used: declared later, or in
+//! another parser or control.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,16 +8,16 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use crate::syntax::ast::{Declaration, DeclarationKind as Kind, Name, Parameter, Program};
 
-/// Where a name is declared.
+/// A declaration of a name.
 struct DeclaredAt {
     span: Span,
-    /// The parser or the control in which it is; None at the top.
+    /// The enclosing parser or control; None at top level.
     within: Option<Name>,
-    /// It is a parameter or a variable, which others can be given.
+    /// True for a parameter or a variable, which can be passed as an argument.
     is_value: bool,
 }
 
-/// Where all names are declared, also where they mean nothing yet.
+/// Declarations of all names, including those that are not visible yet.
 #[derive(Default)]
 pub(super) struct Elsewhere {
     places: HashMap<Arc<str>, Vec<DeclaredAt>>,
@@ -57,7 +58,8 @@ impl Elsewhere {
         self.places.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Where the name is declared below its use, in the same parser or control or at the top.
+    /// Returns a declaration of the name after its use, in the same parser or control or at top
+    /// level.
     fn below(&self, name: &str, used: Span, around: Option<Span>) -> Option<&DeclaredAt> {
         let is_in_reach = |place: &&DeclaredAt| match &place.within {
             Some(within) => Some(within.span) == around,
@@ -67,7 +69,7 @@ impl Elsewhere {
         places.find(|place| place.span.start > used.start)
     }
 
-    /// Says that the name is declared below its use, if it is.
+    /// Reports that the name is declared after its use, if it is.
     pub(super) fn tell_below(
         &self,
         unknown: &Diagnostic,
@@ -79,7 +81,7 @@ impl Elsewhere {
         Some(told.help("a name is known from its declaration on"))
     }
 
-    /// Says which other parser or control the name belongs to, if there is one.
+    /// Reports that the name belongs to another parser or control, if it does.
     pub(super) fn tell_other(
         &self,
         unknown: &Diagnostic,
@@ -91,7 +93,7 @@ impl Elsewhere {
             all.filter_map(|place| Some((place, place.within.as_ref()?)))
                 .filter(|(_, within)| Some(within.span) != around)
         };
-        // What can be had is worth more than what cannot.
+        // Prefer values: they can be passed as a parameter.
         let value = others().find(|(place, _)| place.is_value);
         let (place, within) = value.or_else(|| others().next())?;
         let told = unknown

@@ -1,4 +1,4 @@
-//! Entries of tables that the program gives (P4_16 specification, section 14.2.1.4), and what they do.
+//! Table entries in the program (P4_16 specification, section 14.2.1.4), and their actions.
 
 use num_bigint::BigInt;
 
@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::ir::{Entry, Expression, Key, MatchKind, Set, TableAction, Type, Value};
 use crate::syntax::ast::{self, ExpressionKind as Kind, PropertyValue};
 
-/// The highest priority that an entry may have.
+/// Maximum priority of an entry.
 const MAX_PRIORITY: u32 = i32::MAX as u32;
 
 impl Checker<'_> {
@@ -41,9 +41,9 @@ impl Checker<'_> {
         if wrong { Err(Told) } else { Ok(all) }
     }
 
-    /// The priorities of entries, the highest to be taken first (section 14.2.1.4): where none is
-    /// said, the first entry that fits is taken; else those that are not said go on from the one
-    /// before.
+    /// Returns the priorities of entries; the highest wins (section 14.2.1.4). If the program
+    /// specifies none, the first matching entry wins. Otherwise, an entry without a priority
+    /// continues from the preceding one.
     fn priorities(&mut self, written: &[ast::Entry], parts: &Parts<'_>) -> Checked<Vec<u32>> {
         let delta = u64::from(parts.priority_delta.unwrap_or(1));
         let lowest_first = parts.lowest_priority_first;
@@ -99,7 +99,7 @@ impl Checker<'_> {
         Ok(Entry { keys: sets, action, priority, constant })
     }
 
-    /// An error unless the set is known, and one that this kind of key has.
+    /// Reports an error unless the keyset is constant and valid for the key's match kind.
     fn check_entry_set(&mut self, set: &Set, key: &Key) -> Checked<()> {
         let (kind, span) = (key.matched, key.expression.span);
         let fits = match (set, kind) {
@@ -148,9 +148,9 @@ impl Checker<'_> {
         self.refuse(told.related(span, what))
     }
 
-    // ---- what entries do ----
+    // ---- actions of entries ----
 
-    /// The table's action that is meant, and the arguments that an entry has.
+    /// Resolves the action of an entry. Returns its index in the table, and the arguments.
     pub(super) fn entry_action(
         &mut self,
         written: &ast::Expression,
@@ -173,7 +173,7 @@ impl Checker<'_> {
             return self.wrong(name.span, "this action is `@defaultonly`");
         }
         let (directed, open) = self.action_parameters(id);
-        // What the table binds may be said again, as it is.
+        // An entry may repeat the arguments bound by the table, if they are the same.
         let given = match given.len() == directed.len() + open.len() {
             true => {
                 let (again, given) = given.split_at(directed.len());
@@ -205,7 +205,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether all ones of a mask are in front.
+/// Returns true if the mask consists of leading ones.
 fn is_prefix(mask: &Value, of: &Type) -> bool {
     let (Value::Integer(mask), Type::Bits { width, .. }) = (mask, of) else { return false };
     let all = (BigInt::from(1) << *width) - 1;

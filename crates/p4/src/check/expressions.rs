@@ -11,7 +11,8 @@ use crate::source::Span;
 use crate::syntax::ast::{self, ExpressionKind as Kind};
 
 impl Checker<'_> {
-    /// An expression. What is wanted is a hint for what has no type of its own.
+    /// Checks an expression. `wanted` is the expected type, for expressions without a type of their
+    /// own.
     pub(super) fn expression(
         &mut self,
         written: &ast::Expression,
@@ -67,7 +68,7 @@ impl Checker<'_> {
         }
     }
 
-    /// An expression as this type.
+    /// Checks an expression and converts it to this type.
     pub(super) fn expression_as(
         &mut self,
         written: &ast::Expression,
@@ -124,7 +125,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Tells that a type has no such member, and which one may be meant.
+    /// Reports that a type has no such member, and suggests a similar one.
     pub(super) fn no_member<T>(
         &mut self,
         name: &ast::Name,
@@ -147,7 +148,7 @@ impl Checker<'_> {
         self.refuse(told)
     }
 
-    /// `stack[index]`
+    /// Checks `stack[index]`.
     fn element(
         &mut self,
         span: Span,
@@ -205,7 +206,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The field at a place of something; known if that is.
+    /// Returns a field by index; a constant if the record is constant.
     pub(super) fn field(&self, span: Span, of: Expression, at: usize, to: Type) -> Expression {
         if let Some(Value::Record { fields, .. }) = of.constant() {
             return constant(span, to, fields[at].clone());
@@ -213,7 +214,7 @@ impl Checker<'_> {
         Expression { span, of: to, kind: ExpressionKind::Field(Box::new(of), at) }
     }
 
-    /// `table.apply().hit`, if it is that.
+    /// Checks `table.apply().hit` or `table.apply().miss`; None for other expressions.
     pub(super) fn applied(
         &mut self,
         span: Span,
@@ -243,7 +244,7 @@ impl Checker<'_> {
         Some(Ok(Expression { span, of: Type::Bool, kind }))
     }
 
-    /// An error unless this stands at that place.
+    /// Reports an error unless the context is the required one.
     pub(super) fn require(&mut self, span: Span, place: Place, why: &str) -> Checked<()> {
         if self.place == place { Ok(()) } else { self.wrong(span, format!("{why}, not here")) }
     }

@@ -13,7 +13,7 @@ use crate::source::Span;
 use crate::syntax::ast::{self, Direction};
 
 impl Checker<'_> {
-    /// Does something with the names of what is generic, from the n-th on.
+    /// Runs `inside` in a scope with type parameters, numbered from `first`.
     pub(super) fn with_generic<T>(
         &mut self,
         names: &[ast::Name],
@@ -68,7 +68,7 @@ impl Checker<'_> {
             constructors: Vec::new(),
             methods: Vec::new(),
         });
-        // Its methods may speak of it.
+        // Its methods may refer to it.
         let symbol = match generic.len() {
             0 => Symbol::Type(Type::Extern(id, Arc::new([]))),
             _ => Symbol::GenericExtern(id),
@@ -203,7 +203,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Makes variables of parameters.
+    /// Declares parameters as variables.
     pub(super) fn declare_parameters(
         &mut self,
         parameters: &[ast::Parameter],

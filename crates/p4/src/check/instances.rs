@@ -1,4 +1,4 @@
-//! What constructors make (P4_16 specification, sections 11.3 and 15).
+//! Instantiations (P4_16 specification, sections 11.3 and 15).
 
 use super::arguments::is_generic;
 use super::scope::Symbol;
@@ -19,7 +19,7 @@ impl Checker<'_> {
         id
     }
 
-    /// `TYPE(arguments) name;` in a parser or a control.
+    /// Checks `TYPE(arguments) name;` in a parser or a control.
     pub(super) fn local_instance(
         &mut self,
         written: &ast::Declaration,
@@ -32,7 +32,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The same at the top, where a package may be made as well.
+    /// Checks an instantiation at top level, where packages are allowed too.
     pub(super) fn top_instance(
         &mut self,
         written: &ast::Declaration,
@@ -48,7 +48,7 @@ impl Checker<'_> {
         self.local_instance(written, of, arguments)
     }
 
-    /// What `TYPE(arguments)` makes.
+    /// Checks the constructor call `TYPE(arguments)`.
     fn construct(
         &mut self,
         declared: Declared,
@@ -91,7 +91,7 @@ impl Checker<'_> {
         span: Span,
         arguments: &[ast::Argument],
     ) -> Checked<InstanceId> {
-        // Also one that nobody applies is made.
+        // Count the call depth of an instance even if it is never applied.
         self.calls(self.depths.blocks[id.index()]);
         let parameters = self.block(id).constructor.clone();
         let arguments = self.arguments(span, &parameters, &mut [], arguments)?;
@@ -100,7 +100,7 @@ impl Checker<'_> {
         Ok(self.new_instance(Instance { declared, of: InstanceKind::Block(id), arguments }))
     }
 
-    /// An error unless all of these are known once what is around them is made.
+    /// Reports an error unless all arguments are known at elaboration.
     fn check_made_known(&mut self, arguments: &[Expression]) -> Checked<()> {
         match arguments.iter().find(|one| !is_made_known(one)) {
             Some(one) => {
@@ -111,7 +111,8 @@ impl Checker<'_> {
         }
     }
 
-    /// `Name()` or the name of an object, where a package takes a parser or a control.
+    /// Checks the argument for a parser or control parameter of a package: `Name()` or the name of
+    /// an instance.
     pub(super) fn package_argument(
         &mut self,
         written: &ast::Expression,
@@ -146,7 +147,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What a constructor takes; only values can be.
+    /// Checks constructor parameters. Only values are supported.
     pub(super) fn constructor_parameters(
         &mut self,
         parameters: &[ast::Parameter],
@@ -165,7 +166,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a value is known once what is around it is made.
+/// Returns true if the value is known once the enclosing block is instantiated.
 pub(super) fn is_made_known(value: &Expression) -> bool {
     use ExpressionKind as K;
     match &value.kind {

@@ -1,4 +1,5 @@
-//! Ports of the model's metadata: each is only looked at where another field says so.
+//! Warnings for port fields of the model's metadata that are set but have no effect, because the
+//! field that enables them is never written.
 
 use super::Checker;
 use crate::diagnostic::Diagnostic;
@@ -6,11 +7,11 @@ use crate::ir::{Expression, ExpressionKind};
 use crate::model::field::{CLONE, CLONE_PORT, NAMES, OUTPUT_ACTION, OUTPUT_PORT};
 use crate::source::Span;
 
-/// Where each field of the metadata is first written.
+/// First assignment to each field of the metadata.
 pub(super) type Written = [Option<Span>; NAMES.len()];
 
 impl Checker<'_> {
-    /// Something is put here.
+    /// Records an assignment.
     pub(super) fn note_written(&mut self, place: &Expression) {
         if self.program.is_metadata(&place.of) {
             self.written.iter_mut().for_each(|field| *field = field.or(Some(place.span)));
@@ -22,7 +23,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Tells of ports that no packet leaves by.
+    /// Warns of ports that are set but never used.
     pub(super) fn warn_of_ports(&mut self) {
         for (port, says, so) in [
             (OUTPUT_PORT, OUTPUT_ACTION, "output_action = ubpf_action.REDIRECT"),

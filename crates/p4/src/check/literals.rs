@@ -1,5 +1,5 @@
-//! Lists and structs in braces, and what is in them by default (P4_16 specification, sections 8.12
-//! to 8.14 and 7.3).
+//! Lists and structs in braces, and their default values (P4_16 specification, sections 8.12 to
+//! 8.14 and 7.3).
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::source::Span;
 use crate::syntax::ast::{self, ExpressionKind as Kind};
 
 impl Checker<'_> {
-    /// `{a, b}` or `{a, b, ...}`
+    /// Checks `{a, b}` or `{a, b, ...}`.
     pub(super) fn list(
         &mut self,
         span: Span,
@@ -47,7 +47,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `{a = 1, b = 2}`, also with `...`
+    /// Checks `{a = 1, b = 2}`, with an optional `...`.
     pub(super) fn named_fields(
         &mut self,
         span: Span,
@@ -97,7 +97,7 @@ impl Checker<'_> {
         Ok(Expression { span, of: of.clone(), kind: ExpressionKind::Fields(all) })
     }
 
-    /// `{#}`
+    /// Checks `{#}`.
     pub(super) fn invalid(&mut self, span: Span, wanted: Option<&Type>) -> Checked<Expression> {
         let Some(of) = wanted else { return self.unknown_type(span) };
         if !self.is_header_or_union(of) {

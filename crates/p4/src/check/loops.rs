@@ -8,7 +8,7 @@ use crate::ir::{
 use crate::source::Span;
 use crate::syntax::ast::{self, ExpressionKind as Kind};
 
-/// The most values that a loop names one by one.
+/// Maximum number of values in a list that a loop iterates over.
 const MAX_VALUES: usize = 256;
 
 impl Checker<'_> {
@@ -36,7 +36,7 @@ impl Checker<'_> {
         Ok(StatementKind::Block(all))
     }
 
-    /// `for (TYPE name in values) …`: over a range, a list or a stack.
+    /// Checks `for (TYPE name in values) …`, over a range, a list or a stack.
     pub(super) fn for_in(
         &mut self,
         of: &ast::Type,
@@ -80,7 +80,7 @@ impl Checker<'_> {
         Ok((id, body?))
     }
 
-    /// Each value is taken before the first turn; then they are counted.
+    /// Evaluates all values before the first iteration, then selects them by a loop counter.
     fn for_list(
         &mut self,
         of: Type,
@@ -147,7 +147,7 @@ impl Checker<'_> {
         Ok(StatementKind::Block(vec![begin, counted]))
     }
 
-    /// Counts `at` from 0 to `last`; the variable has the value then.
+    /// Creates a loop of `at` from 0 to `last` that assigns the value to the loop variable.
     fn counted(
         &self,
         id: VariableId,
@@ -164,7 +164,7 @@ impl Checker<'_> {
         Statement { span, kind: StatementKind::ForRange(at, number(0), number(last), body) }
     }
 
-    /// A variable that counts turns.
+    /// Creates a loop counter.
     fn index_variable(&mut self, span: Span) -> (VariableId, Expression) {
         let declared = Declared { name: "_".into(), span, annotations: Vec::new() };
         let id = self.new_variable(declared, Type::bit(32), None);
@@ -172,7 +172,7 @@ impl Checker<'_> {
         (id, Expression { span, of: Type::bit(32), kind })
     }
 
-    /// A variable that keeps a value, and its beginning.
+    /// Creates a temporary variable. Returns it with its declaration.
     fn kept(&mut self, value: Expression) -> (Expression, Statement) {
         let (span, of) = (value.span, value.of.clone());
         let declared = Declared { name: "_".into(), span, annotations: Vec::new() };

@@ -1,4 +1,4 @@
-//! What stands behind a dot (P4_16 specification, sections 8.17 to 8.20).
+//! Member access (P4_16 specification, sections 8.17 to 8.20).
 
 use super::scope::Symbol;
 use super::{Checked, Checker, Place, constant};
@@ -8,7 +8,7 @@ use crate::source::Span;
 use crate::syntax::ast::{self, ExpressionKind as Kind};
 
 impl Checker<'_> {
-    /// `of.name`
+    /// Checks `of.name`.
     pub(super) fn member(
         &mut self,
         span: Span,
@@ -47,7 +47,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The type that an expression names, if it is one.
+    /// Returns the type that an expression names.
     fn type_named(&self, of: &ast::Expression) -> Option<Type> {
         let symbol = match &of.kind {
             Kind::Name(name) => self.scopes.find(name)?,
@@ -104,7 +104,7 @@ impl Checker<'_> {
         Ok(Expression { span, of, kind })
     }
 
-    /// `isValid`, `minSizeInBits` and the others that every header has; None if it is none.
+    /// Checks a built-in member of headers, such as `isValid` or `minSizeInBits`; None for others.
     pub(super) fn builtin_value(
         &mut self,
         span: Span,
@@ -118,7 +118,7 @@ impl Checker<'_> {
         self.size_value(span, &of.of, name)
     }
 
-    /// `minSizeInBits` and the others, of a type; None if it is none of them.
+    /// Checks a size member of types, such as `minSizeInBits`; None for others.
     pub(super) fn size_value(
         &mut self,
         span: Span,

@@ -1,7 +1,7 @@
-//! Makes a program of what is written: finds what each name means, the type of each expression, and
-//! the value of what is known (P4_16 specification, sections 6 to 16).
+//! The type checker: from the syntax tree to the intermediate representation. It resolves names,
+//! types expressions and evaluates constants (P4_16 specification, sections 6 to 16).
 //!
-//! Each declaration is looked at once, in its order; what is wrong is told, and the rest goes on.
+//! It checks each declaration once, in source order. After an error it continues with the next one.
 
 mod arguments;
 mod blocks;
@@ -47,12 +47,12 @@ use records::GenericRecord;
 use scope::{Scopes, Symbol};
 use types::Extent;
 
-/// What is wrong is told already.
+/// The error has already been reported.
 struct Told;
 
 type Checked<T> = Result<T, Told>;
 
-/// Makes a program of its syntax.
+/// Checks a syntax tree.
 pub(crate) fn check(syntax: &ast::Program, problems: &mut Diagnostics) -> Program {
     let mut checker = Checker::new(problems);
     checker.elsewhere = Elsewhere::of(syntax);
@@ -65,29 +65,29 @@ pub(crate) fn check(syntax: &ast::Program, problems: &mut Diagnostics) -> Progra
     checker.program
 }
 
-/// Where a statement or an expression stands, which decides what it may do.
+/// Context of a statement or an expression, which determines the allowed operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Outside of all.
+    /// Top level.
     Top,
-    /// In front of a parser's states.
+    /// Local declarations of a parser.
     ParserLocals,
-    /// In a state.
+    /// A parser state.
     State,
-    /// In front of `apply`.
+    /// Local declarations of a control.
     ControlLocals,
-    /// In a control's `apply`.
+    /// The `apply` block of a control.
     Apply,
-    /// In an action.
+    /// An action.
     Action,
-    /// In a function.
+    /// A function.
     Function,
 }
 
-/// How deep calls go at most, from function to function or control to control.
+/// Maximum call depth, between functions or between controls.
 const MAX_CALLS: usize = 64;
 
-/// How deep calls go, in the order of the lists of [`Program`].
+/// Call depth of each item, in the order of the lists of [`Program`].
 #[derive(Default)]
 struct Depths {
     functions: Vec<usize>,
@@ -101,28 +101,28 @@ struct Checker<'c> {
     program: Program,
     scopes: Scopes,
     generic_records: Vec<GenericRecord<'c>>,
-    /// Generic records that are being made.
+    /// Generic records whose instantiation is in progress.
     making: Vec<usize>,
-    /// How large each record is.
+    /// Size of each record.
     extents: Vec<Extent>,
-    /// How deep calls go in the body that is looked at, and in functions, actions, blocks and tables.
+    /// Call depth of the current body, and of functions, actions, blocks and tables.
     deepest: usize,
     depths: Depths,
     block_types: Vec<BlockType>,
     packages: Vec<Package>,
-    /// Where a package is made that is not called `main`.
+    /// Source span of a package instance with a name other than `main`.
     other_main: Option<Span>,
     place: Place,
-    /// What the function around it gives.
+    /// Return type of the current function.
     returns: Type,
     loops: usize,
-    /// What is made in the parser or control around it.
+    /// Instances in the current parser or control.
     instances: Vec<InstanceId>,
     direct: direct::Direct,
     written: leaving::Written,
-    /// Where names are declared, also where they mean nothing yet.
+    /// Declarations of all names, including those that are not visible yet.
     elsewhere: Elsewhere,
-    /// The name of the parser or the control around it.
+    /// Source span of the current parser's or control's name.
     around: Option<Span>,
 }
 
@@ -151,23 +151,23 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// Tells what is wrong.
+    /// Reports a diagnostic.
     fn refuse<T>(&mut self, problem: Diagnostic) -> Checked<T> {
         self.problems.add(problem);
         Err(Told)
     }
 
-    /// Tells what is wrong at a place.
+    /// Reports an error at a source span.
     fn wrong<T>(&mut self, span: Span, message: impl Into<String>) -> Checked<T> {
         self.refuse(Diagnostic::error(span, message))
     }
 
-    /// Tells that a part of the language is not there.
+    /// Reports an unsupported language feature.
     fn unsupported<T>(&mut self, span: Span, what: &str) -> Checked<T> {
         self.wrong(span, format!("{what}: kaido does not support this part of P4_16"))
     }
 
-    /// Gives a name a meaning from here on.
+    /// Declares a name in the current scope.
     fn declare(&mut self, name: &ast::Name, symbol: Symbol) {
         if let Some(before) = self.scopes.declare(&name.text, name.span, symbol) {
             let again = Diagnostic::error(name.span, format!("`{}` is declared twice", name.text));
@@ -193,12 +193,12 @@ impl<'c> Checker<'c> {
         &self.program.blocks[id.index()]
     }
 
-    /// Something is called that calls others so deep.
+    /// Records a call of an item with this call depth.
     fn calls(&mut self, depth: usize) {
         self.deepest = self.deepest.max(depth);
     }
 
-    /// Looks at a body; how deep calls go in it. An error where they go too deep.
+    /// Checks a body and returns its call depth. Reports an error if it exceeds the limit.
     fn measured<T>(
         &mut self,
         span: Span,
@@ -213,7 +213,7 @@ impl<'c> Checker<'c> {
         Ok((result?, depth))
     }
 
-    /// Does something with names and a place of its own.
+    /// Runs `inside` in a new scope and a new context.
     fn within<T>(&mut self, place: Place, inside: impl FnOnce(&mut Self) -> T) -> T {
         let outside = std::mem::replace(&mut self.place, place);
         self.scopes.open();
@@ -224,7 +224,7 @@ impl<'c> Checker<'c> {
     }
 }
 
-/// A value that is known.
+/// Creates a constant expression.
 fn constant(span: Span, of: Type, value: impl Into<Value>) -> Expression {
     Expression { span, of, kind: ExpressionKind::Constant(value.into()) }
 }

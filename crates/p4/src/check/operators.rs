@@ -56,7 +56,7 @@ impl Checker<'_> {
     ) -> Checked<Expression> {
         let left = self.expression(left, None);
         let wanted = left.as_ref().ok().map(|left| left.of.clone());
-        // A list in braces is what it is compared with.
+        // A list in braces takes the type of the other operand.
         let wanted =
             wanted.filter(|of| matches!(of, Type::Record(_) | Type::Stack(..) | Type::Tuple(_)));
         let right = self.expression(right, wanted.as_ref());
@@ -134,7 +134,7 @@ impl Checker<'_> {
                 }
                 Ok(Type::Bits { width, signed: *signed })
             }
-            // That it is not for these is told by the caller.
+            // The caller reports the invalid operand types.
             _ => Ok(left.clone()),
         }
     }
@@ -159,7 +159,7 @@ impl Checker<'_> {
         Ok((left, right))
     }
 
-    /// What is known, or why it is not.
+    /// Returns the result of constant folding, or reports the error.
     fn known(
         &mut self,
         span: Span,
@@ -177,7 +177,7 @@ impl Checker<'_> {
         self.wrong(span, why)
     }
 
-    /// `(TYPE) value`
+    /// Checks `(TYPE) value`.
     pub(super) fn cast(
         &mut self,
         span: Span,
@@ -228,7 +228,7 @@ impl Checker<'_> {
         Ok(Expression { span, of: to, kind: ExpressionKind::Cast(Box::new(value)) })
     }
 
-    /// Whether there is such a cast (section 8.11.1).
+    /// Returns true if the cast is allowed (section 8.11.1).
     fn is_cast(&self, from: &Type, to: &Type) -> bool {
         let named = |of: &Type| matches!(of, Type::Enum(_) | Type::New(_));
         if (named(from) || named(to))
@@ -238,7 +238,7 @@ impl Checker<'_> {
             return from == to || self.is_cast(&from, &to);
         }
         match (from, to) {
-            // If it is known: the caller looks.
+            // Only for constants; the caller checks that.
             (Type::Bits { .. }, Type::Integer) => true,
             (Type::Bits { width: 1, signed: false }, Type::Bool)
             | (Type::Bool, Type::Bits { width: 1, signed: false })
@@ -250,7 +250,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `left[high:low]`
+    /// Checks `left[high:low]`.
     pub(super) fn slice(
         &mut self,
         span: Span,
@@ -261,7 +261,7 @@ impl Checker<'_> {
         let of = self.as_number(of);
         let width = match of.of {
             Type::Bits { width, .. } => width,
-            // As if it had enough of them (section 8.8).
+            // An arbitrary-precision integer has any number of bits (section 8.8).
             Type::Integer => super::types::MAX_WIDTH,
             _ => {
                 let what = self.describe(&of.of);
@@ -297,7 +297,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `condition ? yes : no`
+    /// Checks `condition ? yes : no`.
     pub(super) fn choose(
         &mut self,
         span: Span,

@@ -1,5 +1,5 @@
-//! Types of parsers and controls, packages, and `main` (P4_16 specification, sections 7.2.11 to
-//! 7.2.13 and 17).
+//! Parser and control types, packages, and `main` (P4_16 specification, sections 7.2.11 to 7.2.13
+//! and 17).
 
 use super::arguments::direction_text;
 use super::scope::Symbol;
@@ -23,7 +23,7 @@ pub(super) struct BlockType {
 pub(super) struct Package {
     declared: Declared,
     generic: usize,
-    /// What it takes: its name, the type of the parser or control, and for what types.
+    /// Its parameters: name, parser or control type, and type arguments.
     parameters: Vec<(Parameter, usize, Vec<Type>)>,
 }
 
@@ -83,7 +83,7 @@ impl Checker<'_> {
         Ok((parameter, id, types))
     }
 
-    /// `package(…) main;`
+    /// Checks `package(…) main;`.
     pub(super) fn main(
         &mut self,
         written: &ast::Declaration,
@@ -125,7 +125,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// An error unless the parser or control is of this type.
+    /// Reports an error unless the parser or control has this type.
     fn check_block_type(
         &mut self,
         span: Span,
@@ -170,7 +170,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// An error if there is no `main`, or one of too much.
+    /// Reports a missing `main`, a wrong package, or a failed elaboration.
     pub(super) fn require_main(&mut self) {
         if self.problems.has_errors() {
             return;

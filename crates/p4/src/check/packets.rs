@@ -1,4 +1,4 @@
-//! What is done with packets (P4_16 specification, sections 13.8 and 16).
+//! Packet operations (P4_16 specification, sections 13.8 and 16).
 
 use num_bigint::BigInt;
 
@@ -32,7 +32,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Tells what a method takes that has other arguments.
+    /// Reports a method call with unsupported arguments, and suggests the right ones.
     fn other_arguments<T>(&mut self, name: &ast::Name, call: Call<'_>) -> Checked<T> {
         let message = format!("no `{}` takes these arguments", name.text);
         let told = Diagnostic::error(call.span, message);
@@ -91,7 +91,7 @@ impl Checker<'_> {
         Ok(Called::Done(StatementKind::Extract(place, bits)))
     }
 
-    /// `packet.extract<T>(_)`
+    /// Checks `packet.extract<T>(_)`.
     fn skip(&mut self, call: Call<'_>) -> Checked<Called> {
         let [of] = call.types else {
             let told = Diagnostic::error(call.span, "nothing says which header this is");
@@ -144,7 +144,7 @@ impl Checker<'_> {
         Ok(Called::Done(StatementKind::Emit(value)))
     }
 
-    /// Whether it is a header, or something that holds nothing else.
+    /// Returns true for a header, or a type that contains only headers.
     fn is_emitted(&self, of: &Type) -> bool {
         match of {
             Type::Stack(..) => true,

@@ -9,7 +9,7 @@ use crate::ir::{Block, BlockBody, State, StateId, Target, Transition, Type, Valu
 use crate::source::Span;
 use crate::syntax::ast::{self, DeclarationKind};
 
-/// The most values that a value set may hold.
+/// Maximum size of a value set.
 const MAX_VALUE_SET: u32 = 65_536;
 
 impl Checker<'_> {
@@ -80,10 +80,10 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The states, `start` first.
+    /// Checks the states. `start` becomes the first.
     fn states(&mut self, written: &ast::Declaration, parser: &ast::Parser) -> Checked<Vec<State>> {
         let mut order: Vec<&ast::State> = parser.states.iter().collect();
-        // The sort is stable: the others stay in their order.
+        // A stable sort keeps the order of the other states.
         order.sort_by_key(|state| &*state.name.text != "start");
         let mut ids: HashMap<&str, Target> = HashMap::new();
         ids.insert("accept", Target::Accept);

@@ -1,4 +1,4 @@
-//! Headers, unions and structs (P4_16 specification, sections 7.2.2 to 7.2.5).
+//! Headers, header unions and structs (P4_16 specification, sections 7.2.2 to 7.2.5).
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use crate::ir::{Field, Record, RecordId, RecordKind, Type};
 use crate::source::Span;
 use crate::syntax::ast;
 
-/// A header, a union or a struct that is generic: made anew for each list of types.
+/// A generic header, header union or struct. Each list of type arguments creates an instance.
 pub(super) struct GenericRecord<'c> {
     kind: RecordKind,
     written: &'c ast::Declaration,
@@ -109,7 +109,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// A generic record for these types.
+    /// Instantiates a generic record with these type arguments.
     pub(super) fn make_record(
         &mut self,
         generic: usize,
@@ -131,7 +131,7 @@ impl<'c> Checker<'c> {
         if self.making.contains(&generic) {
             return self.calls_itself(&name);
         }
-        // Its fields mean what they mean where it is declared, whoever asks for it.
+        // Field types are resolved in the scope of the declaration, not in that of the use.
         let inner = self.scopes.leave();
         self.scopes.open();
         for (parameter, of) in written.type_parameters.iter().zip(&arguments) {
@@ -147,7 +147,7 @@ impl<'c> Checker<'c> {
         Ok(Type::Record(id))
     }
 
-    /// The generic record of this name for these types.
+    /// Instantiates the generic record with this name.
     pub(super) fn made_record(&mut self, name: &str, arguments: &[Type]) -> Option<Type> {
         let at = self.generic_records.iter().position(|one| &*one.written.name.text == name)?;
         let span = self.generic_records[at].written.name.span;

@@ -1,4 +1,4 @@
-//! What names mean, where (P4_16 specification, section 6.9).
+//! Scopes and symbols (P4_16 specification, section 6.9).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,28 +9,28 @@ use crate::ir::{
 };
 use crate::source::Span;
 
-/// What a name means.
+/// The meaning of a name.
 #[derive(Debug, Clone)]
 pub(super) enum Symbol {
     /// A type.
     Type(Type),
-    /// A header, a union or a struct that is generic, by its place in the checker's list.
+    /// A generic header, header union or struct, by index in the checker's list.
     GenericRecord(usize),
-    /// An extern object's type that is generic over so many.
+    /// A generic extern object.
     GenericExtern(crate::ir::ExternId),
-    /// The type of a parser or a control, by its place in the checker's list.
+    /// A parser or control type, by index in the checker's list.
     BlockType(usize),
-    /// A package, by its place in the checker's list.
+    /// A package, by index in the checker's list.
     Package(usize),
-    /// A value that is known.
+    /// A constant.
     Constant(Expression),
     /// A variable or a parameter.
     Variable(VariableId),
-    /// A parameter of the constructor around it.
+    /// A constructor parameter of the enclosing parser or control.
     ConstructorParameter(usize, Type),
-    /// Functions of one name.
+    /// Overloaded functions.
     Functions(Vec<FunctionId>),
-    /// Functions of one name that somebody else has.
+    /// Overloaded extern functions.
     ExternFunctions(Vec<ExternFunctionId>),
     /// An action.
     Action(ActionId),
@@ -38,17 +38,17 @@ pub(super) enum Symbol {
     Table(TableId),
     /// A parser or a control.
     Block(BlockId),
-    /// What a constructor has made.
+    /// An instance.
     Instance(InstanceId),
     /// A value set.
     ValueSet(ValueSetId),
-    /// What is being declared at the moment.
+    /// A declaration that is being checked.
     Unfinished,
-    /// What is wrong, as was told.
+    /// A declaration with errors that have already been reported.
     Wrong,
 }
 
-/// Names, the innermost last.
+/// Open scopes, the innermost last.
 #[derive(Debug)]
 pub(super) struct Scopes {
     open: Vec<HashMap<Arc<str>, (Span, Symbol)>>,
@@ -69,19 +69,20 @@ impl Scopes {
         self.open.pop();
     }
 
-    /// Goes to the top; what is inside is given back to [`Scopes::enter`].
+    /// Leaves all scopes except the top level. Returns them for [`Scopes::enter`].
     pub(super) fn leave(&mut self) -> Vec<HashMap<Arc<str>, (Span, Symbol)>> {
         self.open.split_off(1)
     }
 
-    /// Goes back in.
+    /// Enters the scopes again.
     pub(super) fn enter(&mut self, inner: Vec<HashMap<Arc<str>, (Span, Symbol)>>) {
         self.open.extend(inner);
     }
 
-    /// Gives the name a meaning in the innermost scope; where it stands there already, if it does.
+    /// Declares a name in the innermost scope. Returns the source span of a previous declaration in
+    /// that scope.
     pub(super) fn declare(&mut self, name: &Arc<str>, span: Span, symbol: Symbol) -> Option<Span> {
-        // The outermost is never closed.
+        // The outermost scope is never closed.
         let scope = self.open.last_mut()?;
         let before = scope.insert(name.clone(), (span, symbol));
         match before {
@@ -90,22 +91,22 @@ impl Scopes {
         }
     }
 
-    /// What the name means.
+    /// Looks up a name.
     pub(super) fn find(&self, name: &str) -> Option<&Symbol> {
         self.open.iter().rev().find_map(|scope| scope.get(name)).map(|(_, symbol)| symbol)
     }
 
-    /// What the name means at the top.
+    /// Looks up a name at top level.
     pub(super) fn find_at_top(&self, name: &str) -> Option<&Symbol> {
         self.open.first()?.get(name).map(|(_, symbol)| symbol)
     }
 
-    /// The meaning that the innermost scope gives the name, to be added to.
+    /// Returns the symbol in the innermost scope, so that an overload can be added.
     pub(super) fn innermost(&mut self, name: &str) -> Option<&mut Symbol> {
         self.open.last_mut()?.get_mut(name).map(|(_, symbol)| symbol)
     }
 
-    /// The known name that is most like one that is not known.
+    /// Returns the most similar known name.
     pub(super) fn similar(&self, name: &str) -> Option<Arc<str>> {
         let known = self.open.iter().rev().flat_map(HashMap::keys);
         crate::words::closest(name, known.cloned())

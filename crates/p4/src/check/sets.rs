@@ -1,4 +1,4 @@
-//! Sets of values, in `select` and in a table's entries (P4_16 specification, section 8.15).
+//! Keysets of `select` cases and table entries (P4_16 specification, section 8.15).
 
 use super::scope::Symbol;
 use super::{Checked, Checker, Told};
@@ -8,7 +8,7 @@ use crate::source::Span;
 use crate::syntax::ast::{self, ExpressionKind as Kind};
 
 impl Checker<'_> {
-    /// A set for each of these types; one `_` or `default` is for all.
+    /// Checks one keyset for each type. A single `_` or `default` covers all.
     pub(super) fn sets(
         &mut self,
         span: Span,
@@ -40,7 +40,7 @@ impl Checker<'_> {
         all.into_iter().collect()
     }
 
-    /// The value set that an expression names.
+    /// Returns the value set that an expression names.
     fn value_set_named(
         &mut self,
         written: &ast::Expression,

@@ -11,7 +11,7 @@ use crate::source::Span;
 use crate::syntax::ast::{self, DeclarationKind, ExpressionKind as Kind, StatementKind as Written};
 
 impl Checker<'_> {
-    /// Statements in a scope of their own.
+    /// Checks a block in a new scope.
     pub(super) fn block_of(&mut self, block: &ast::Block) -> Checked<Vec<Statement>> {
         self.scopes.open();
         let all = self.statements(&block.statements);
@@ -39,7 +39,7 @@ impl Checker<'_> {
         Ok(one?.into_iter().collect())
     }
 
-    /// A statement; None if it does nothing.
+    /// Checks a statement; None if it has no effect.
     fn statement(&mut self, written: &ast::Statement) -> Checked<Option<Statement>> {
         let span = written.span;
         let kind = match &written.kind {
@@ -183,7 +183,7 @@ impl Checker<'_> {
         Ok(StatementKind::Switch(value, all, other.unwrap_or_default()))
     }
 
-    /// The table of `table.apply().action_run`, if it is that.
+    /// Returns the table of `table.apply().action_run`.
     fn action_run(&self, value: &ast::Expression) -> Option<TableId> {
         let Kind::Member(of, name) = &value.kind else { return None };
         let Kind::Call(callee, ..) = &of.kind else { return None };
@@ -233,7 +233,8 @@ impl Checker<'_> {
         }
     }
 
-    /// The cases; an error if `default` is not the last, or the last does nothing.
+    /// Returns the cases. Reports an error if `default` is not the last case, or if the last case
+    /// has no body.
     fn cases<'a>(&mut self, cases: &'a [ast::SwitchCase]) -> Checked<&'a [ast::SwitchCase]> {
         let Some((last, others)) = cases.split_last() else { return Ok(cases) };
         if let Some(early) = others.iter().find(|one| one.label.is_none()) {
@@ -251,9 +252,10 @@ impl Checker<'_> {
         case.body.as_ref().map(|body| self.block_of(body)).transpose()
     }
 
-    // ---- declarations within ----
+    // ---- local declarations ----
 
-    /// A variable, a constant or an instance; None if nothing happens when it is met.
+    /// Checks the declaration of a variable, a constant or an instance; None if it needs no
+    /// run-time action.
     pub(super) fn local(&mut self, written: &ast::Declaration) -> Checked<Option<Statement>> {
         let result = match &written.kind {
             DeclarationKind::Variable(of, value) => {
@@ -299,7 +301,7 @@ impl Checker<'_> {
         Ok(Some(Statement { span: written.name.span, kind }))
     }
 
-    /// `action name(…) { … }`
+    /// Checks `action name(…) { … }`.
     pub(super) fn action(
         &mut self,
         written: &ast::Declaration,
@@ -335,7 +337,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a value of this type is there while packets are: a number has a width then.
+/// Returns true if values of this type exist at run time. Numbers then need a width.
 pub(super) fn is_of_packets(of: &Type) -> bool {
     match of {
         Type::Integer | Type::Void | Type::Any | Type::String | Type::MatchKind => false,
@@ -345,7 +347,7 @@ pub(super) fn is_of_packets(of: &Type) -> bool {
     }
 }
 
-/// Whether something in it is called, so that it is not to be done twice.
+/// Returns true if evaluating the l-value twice is not safe, because it contains a call.
 fn has_call(place: &Expression) -> bool {
     use ExpressionKind as K;
     match &place.kind {
@@ -355,7 +357,8 @@ fn has_call(place: &Expression) -> bool {
     }
 }
 
-/// Whether to look at a value changes nothing, and it is the same whatever was looked at before.
+/// Returns true if evaluating the value has no side effects and does not depend on earlier
+/// evaluations.
 pub(super) fn is_plain(value: &Expression) -> bool {
     use ExpressionKind as K;
     match &value.kind {
@@ -368,7 +371,7 @@ pub(super) fn is_plain(value: &Expression) -> bool {
     }
 }
 
-/// Whether no way leads behind these.
+/// Returns true if no execution path continues after the statements.
 pub(super) fn always_returns(statements: &[Statement]) -> bool {
     statements.iter().any(|one| match &one.kind {
         StatementKind::Return(_) | StatementKind::Exit => true,

@@ -14,9 +14,9 @@ use crate::source::Span;
 use crate::syntax::ast::{self, Direction, ExpressionKind as Kind, PropertyValue};
 use crate::words::closest_word;
 
-/// As many entries as a table has that does not say its size.
+/// Default number of entries of a table.
 const SIZE: u32 = 1024;
-/// What a table may have.
+/// Known table properties.
 const PROPERTIES: [&str; 9] = [
     "key",
     "actions",
@@ -28,10 +28,10 @@ const PROPERTIES: [&str; 9] = [
     "psa_direct_counter",
     "psa_direct_meter",
 ];
-/// The most entries that a table may have.
+/// Maximum number of entries of a table.
 const MAX_SIZE: u32 = 1 << 24;
 
-/// A table while its properties are read.
+/// Properties of a table while they are collected.
 #[derive(Default)]
 pub(super) struct Parts<'a> {
     pub(super) keys: Vec<Key>,
@@ -160,7 +160,7 @@ impl Checker<'_> {
             MatchKind::Exact | MatchKind::Optional => {
                 numeric || matches!(number, Type::Bool | Type::Enum(_) | Type::Error)
             }
-            // In two's complement, bits and order are not what people expect.
+            // Masks and ranges of signed numbers would be counterintuitive.
             _ => matches!(number, Type::Bits { signed: false, .. }) || number == Type::Bool,
         };
         if !fits {
@@ -198,7 +198,7 @@ impl Checker<'_> {
         })
     }
 
-    /// What the control plane calls a key that has no `@name`: as it is written.
+    /// Returns the control plane name of a key without `@name`: its source text.
     fn key_name(&mut self, written: &ast::Expression) -> Checked<Arc<str>> {
         match written_path(written) {
             Some(path) => Ok(path.into()),
@@ -227,7 +227,7 @@ impl Checker<'_> {
 
     // ---- actions ----
 
-    /// An error if two actions have one name.
+    /// Reports an error if two actions have the same name.
     fn check_actions(&mut self, span: Span, all: &[TableAction]) -> Checked<()> {
         let mut names = std::collections::HashSet::new();
         for one in all {
@@ -252,7 +252,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What an action takes: from the table, and from an entry.
+    /// Returns the parameters of an action: those bound by the table, and those supplied by an
+    /// entry.
     pub(super) fn action_parameters(&self, id: ActionId) -> (Vec<Parameter>, Vec<Parameter>) {
         let all = self.parameters_of(&self.program.actions[id.index()].parameters);
         all.into_iter().partition(|one| one.direction != Direction::None)
@@ -278,7 +279,7 @@ impl Checker<'_> {
         })
     }
 
-    /// `NoAction`, for a table that does not say what it does by default.
+    /// Adds `NoAction`, for a table without a `default_action`.
     fn no_action(&mut self, span: Span, actions: &mut Vec<TableAction>) -> Checked<usize> {
         let Some(Symbol::Action(action)) = self.scopes.find_at_top("NoAction").cloned() else {
             let told = Diagnostic::error(span, "this table says no `default_action`");
@@ -305,7 +306,7 @@ impl Checker<'_> {
     }
 }
 
-/// `headers.ipv4.source` and the like.
+/// Formats a path such as `headers.ipv4.source`.
 fn written_path(written: &ast::Expression) -> Option<String> {
     Some(match &written.kind {
         Kind::Name(name) => name.to_string(),

@@ -1,4 +1,4 @@
-//! What programs mean, and what is said of those that mean nothing.
+//! Tests of the checker: the meaning of valid programs, and the errors of invalid ones.
 
 mod any_program;
 mod cells;
@@ -12,7 +12,7 @@ mod tables;
 use crate::Checked;
 use crate::test_programs::Nothing;
 
-/// What every program here begins with.
+/// Start of every program here.
 const PRELUDE: &str = "
 #include <kaido.p4>
 header eth_t { bit<48> dst; bit<48> src; bit<16> type; }
@@ -25,7 +25,7 @@ enum bit<16> Ether { IPV4 = 0x800, IPV6 = 0x86dd }
 enum Colour { Red, Green }
 ";
 
-/// What every program here ends with.
+/// End of every program here.
 const REST: &str = "
 parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metadata std) {
     state start { p.extract(hdr.eth); transition accept; }
@@ -43,7 +43,7 @@ fn said(checked: &Checked) -> String {
     checked.diagnostics.render(&checked.sources, false)
 }
 
-/// A control of these locals and statements, in a whole program.
+/// Checks a program with a control of these local declarations and statements.
 fn control(locals: &str, apply: &str) -> Checked {
     check(&format!(
         "{PRELUDE}
@@ -55,7 +55,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {{
     ))
 }
 
-/// A parser of these states, in a whole program.
+/// Checks a program with a parser of these local declarations and states.
 fn parser(locals: &str, states: &str) -> Checked {
     check(&format!(
         "{PRELUDE}
@@ -81,7 +81,7 @@ fn refuses(checked: &Checked, why: &str) {
     assert!(checked.diagnostics.has_errors() && said.contains(why), "wanted: {why}\n{said}");
 }
 
-/// Locals and statements of a control, and what is said of them.
+/// Checks the error for each pair of local declarations and statements of a control.
 #[track_caller]
 fn tells(cases: &[(&str, &str, &str)]) {
     for (locals, apply, why) in cases {

@@ -1,4 +1,4 @@
-//! What types are meant (P4_16 specification, section 7), and what they are called.
+//! Type resolution (P4_16 specification, section 7), and type names for diagnostics.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use crate::ir::{ExternId, RecordId, RecordKind, Type, Value};
 use crate::source::Span;
 use crate::syntax::ast::{self, TypeKind};
 
-/// The most bits that a value of a program may have while it runs.
+/// Maximum width in bits of a run-time value.
 pub(super) const MAX_WIDTH: u32 = 2048;
-/// The most elements that a header stack may have.
+/// Maximum size of a header stack.
 const MAX_STACK: u32 = 256;
-/// The most fields that a type may have, those of its fields included.
+/// Maximum number of fields of a type, including nested ones.
 const MAX_FIELDS: u64 = 65_536;
 
-/// The most types that a type may hold one in the other.
+/// Maximum nesting depth of types.
 const MAX_DEPTH: usize = 64;
 
-/// How large a type is: its fields, those of its fields included, and how deep they are.
+/// Size of a type: the number of fields, including nested ones, and the nesting depth.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Extent {
     fields: u64,
@@ -29,27 +29,27 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// Beside another.
+    /// Combines the sizes of two sibling types.
     pub(super) fn and(self, other: Self) -> Self {
         let fields = self.fields.saturating_add(other.fields);
         Self { fields, depth: self.depth.max(other.depth) }
     }
 
-    /// What holds this.
+    /// Returns the size of a type that contains this one.
     pub(super) fn above(self) -> Self {
         Self { depth: self.depth + 1, ..self }
     }
 }
 
 impl<'c> Checker<'c> {
-    /// The type that is written there.
+    /// Resolves a type.
     pub(super) fn type_of(&mut self, written: &ast::Type) -> Checked<Type> {
         let of = self.type_as_written(written)?;
         self.check_extent(written.span, self.extent(&of))?;
         Ok(of)
     }
 
-    /// Types that hold others twice, which hold others twice, soon hold more than there is memory.
+    /// Limits the size of a type. Types that contain another twice grow exponentially.
     pub(super) fn check_extent(&mut self, span: Span, extent: Extent) -> Checked<()> {
         if extent.fields > MAX_FIELDS {
             return self.wrong(span, format!("this type has more than {MAX_FIELDS} fields in all"));
@@ -60,7 +60,7 @@ impl<'c> Checker<'c> {
         Ok(())
     }
 
-    /// How large a type is.
+    /// Returns the size of a type.
     pub(super) fn extent(&self, of: &Type) -> Extent {
         match of {
             Type::Record(id) => self.extents[id.index()],
@@ -118,7 +118,7 @@ impl<'c> Checker<'c> {
     }
 
     pub(super) fn types_of(&mut self, written: &[ast::Type]) -> Checked<Vec<Type>> {
-        // Each is looked at, so that all mistakes are told.
+        // Resolve each of them, to report all errors.
         let all: Vec<_> = written.iter().map(|one| self.type_of(one)).collect();
         all.into_iter().collect()
     }
@@ -154,7 +154,7 @@ impl<'c> Checker<'c> {
         self.refuse(Diagnostic::error(name.span, message).label(format!("{given} are given")))
     }
 
-    /// What a name means; an error if it has no meaning.
+    /// Looks up a name, or reports an error.
     pub(super) fn find(&mut self, name: &ast::Name) -> Checked<Symbol> {
         self.find_text(&name.text, name.span)
     }
@@ -167,14 +167,14 @@ impl<'c> Checker<'c> {
         self.refuse(unknown)
     }
 
-    /// What is said of a name that has no meaning.
+    /// Returns the diagnostic for an undeclared name.
     fn unknown(&self, name: &str, span: Span) -> Diagnostic {
         let unknown = Diagnostic::error(span, format!("`{name}` is not declared"));
         if let Some(told) = self.elsewhere.tell_below(&unknown, name, self.around) {
             return told;
         }
         let similar = self.scopes.similar(name).map(|similar| format!("`{similar}` is"));
-        // All names of one or two letters are like each other.
+        // All names of one or two letters are similar.
         let is_likely = similar.is_some() && name.chars().count() > 2;
         if !is_likely && let Some(told) = self.elsewhere.tell_other(&unknown, name, self.around) {
             return told;
@@ -192,7 +192,7 @@ impl<'c> Checker<'c> {
         self.refuse(told.help("P4 has no recursion: a packet's work has an end that is known"))
     }
 
-    /// A number that is known, within bounds.
+    /// Evaluates a constant number within bounds.
     pub(super) fn known_size(
         &mut self,
         written: &ast::Expression,
@@ -215,7 +215,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    // ---- what types are ----
+    // ---- properties of types ----
 
     pub(super) fn record(&self, of: &Type) -> Option<&crate::ir::Record> {
         match of {
@@ -228,12 +228,13 @@ impl<'c> Checker<'c> {
         self.record(of).is_some_and(|record| record.kind != RecordKind::Struct)
     }
 
-    /// The number that a represented enumeration or a type of its own is; others are themselves.
+    /// Returns the underlying type of a serializable enumeration or a new type; other types are
+    /// returned unchanged.
     pub(super) fn representation(&self, of: &Type) -> Type {
         self.program.representation(of)
     }
 
-    /// The type, with these in the place of what it is generic over.
+    /// Substitutes type arguments for type parameters.
     pub(super) fn substitute(&mut self, of: &Type, types: &[Option<Type>]) -> Type {
         match of {
             Type::Parameter(n) => match types.get(*n as usize) {
@@ -267,7 +268,7 @@ impl<'c> Checker<'c> {
         self.made_record(&record.declared.name, &arguments).unwrap_or(Type::Record(id))
     }
 
-    /// Finds what `wanted` is generic over where `given` stands. Whether they fit.
+    /// Infers the type parameters in `wanted` from `given`. Returns true if the types unify.
     pub(super) fn unify(wanted: &Type, given: &Type, types: &mut [Option<Type>]) -> bool {
         let mut all = |wanted: &[Type], given: &[Type]| {
             wanted.len() == given.len()
@@ -289,16 +290,16 @@ impl<'c> Checker<'c> {
                     *unknown = Some(given.clone());
                     true
                 }
-                // Of a declaration around it, which is not called.
+                // A type parameter of an enclosing declaration, which is not being instantiated.
                 None => wanted == given,
             },
             _ => wanted == given,
         }
     }
 
-    // ---- what types are called ----
+    // ---- names of types ----
 
-    /// The type as a program writes it.
+    /// Formats the type in P4 syntax.
     pub(super) fn describe(&self, of: &Type) -> String {
         format!("`{}`", self.describe_plain(of))
     }
@@ -334,7 +335,7 @@ impl<'c> Checker<'c> {
         }
     }
 
-    /// Whether the type is the extern object of this name.
+    /// Returns true if the type is the extern object of this name.
     pub(super) fn is_extern(&self, of: &Type, name: &str) -> bool {
         matches!(of, Type::Extern(id, _) if &*self.extern_named(*id).declared.name == name)
     }

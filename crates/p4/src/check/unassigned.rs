@@ -1,6 +1,6 @@
-//! Warns of variables that are read where they may have no value yet (P4_16 specification, section
-//! 12.1). What counts are numbers and the like that a body declares, and what its parameters give
-//! back: headers say themselves whether they are valid.
+//! Warnings for variables that may be read before they are assigned (P4_16 specification, section
+//! 12.1). Only local variables and `out` parameters of scalar types are checked; headers have a
+//! validity bit.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,21 +12,21 @@ use crate::ir::{
 use crate::source::Span;
 use crate::syntax::ast::Direction;
 
-/// Variables that may have no value yet; None where nothing comes.
+/// Variables that may be unassigned; None for unreachable code.
 type Unassigned = Option<HashSet<VariableId>>;
 
-/// One body.
+/// Analysis of one body.
 struct Body<'b> {
     variables: &'b [Variable],
     now: Unassigned,
-    /// Where each was read too early, for the first time.
+    /// The first read of each variable that may be unassigned.
     found: HashMap<VariableId, Span>,
-    /// What is unassigned where the loops around are left.
+    /// Unassigned variables at the exit of the enclosing loops.
     left: Vec<Unassigned>,
 }
 
 impl Checker<'_> {
-    /// Warns of all bodies of the program.
+    /// Analyses all bodies of the program.
     pub(super) fn warn_of_unassigned(&mut self) {
         let variables = &self.program.variables;
         let mut found: Vec<(VariableId, Span)> = Vec::new();
@@ -45,7 +45,7 @@ impl Checker<'_> {
         }
         for block in &self.program.blocks {
             match &block.body {
-                // Actions may have given a control's own variables their values.
+                // Actions may have assigned the control's local variables.
                 BlockBody::Control { apply, .. } => look(&[], &[apply]),
                 BlockBody::Parser { states, .. } => {
                     for state in states {
@@ -78,7 +78,7 @@ impl<'b> Body<'b> {
         body
     }
 
-    /// A variable begins without a value.
+    /// Declares a variable without a value.
     fn begin(&mut self, id: VariableId) {
         let plain = matches!(
             self.variables[id.index()].of,
@@ -97,7 +97,7 @@ impl<'b> Body<'b> {
         }
     }
 
-    /// What is unassigned behind one or the other.
+    /// Joins the state of another control flow path.
     fn join(&mut self, other: Unassigned) {
         match (&mut self.now, other) {
             (Some(now), Some(other)) => now.extend(other),
@@ -106,7 +106,7 @@ impl<'b> Body<'b> {
         }
     }
 
-    /// Several ways of which one is gone.
+    /// Analyses alternative branches and joins their states.
     fn ways(&mut self, ways: &[&[Statement]]) {
         let before = self.now.clone();
         let mut behind = None;
@@ -126,7 +126,7 @@ impl<'b> Body<'b> {
         self.all(body);
         self.all(step);
         let left = self.left.pop().flatten();
-        // Perhaps there was no turn at all.
+        // The loop may have no iterations.
         self.now = left;
     }
 
@@ -202,7 +202,7 @@ impl<'b> Body<'b> {
         }
     }
 
-    /// What is called may read what it is given, or give it a value: nothing is said of it.
+    /// Handles arguments of a call. The callee may assign an l-value, so it counts as assigned.
     fn hand_over(&mut self, arguments: &[Expression]) {
         for argument in arguments {
             if argument.is_place() {
@@ -219,7 +219,7 @@ impl<'b> Body<'b> {
         }
     }
 
-    /// A place gets a value; a part of it counts as the whole.
+    /// Handles an assignment. Assigning a part counts as assigning the whole variable.
     fn assign(&mut self, place: &Expression) {
         use ExpressionKind as K;
         match &place.kind {

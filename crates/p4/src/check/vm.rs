@@ -1,11 +1,12 @@
-//! Calls that read what the tenant's VM publishes (crates/p4/model/vm.p4).
+//! Calls that read values from the tenant's VM (crates/p4/model/vm.p4).
 
 use super::{Checked, Checker};
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Expression, Prototype, Type, Value, checked_key};
 
 impl Checker<'_> {
-    /// A key is a name that is written out, and a value is put where numbers are.
+    /// Checks such a call: the key must be a string literal, and the value a variable of a numeric
+    /// type.
     pub(super) fn check_vm_call(
         &mut self,
         prototype: &Prototype,
@@ -36,7 +37,7 @@ impl Checker<'_> {
 mod tests {
     use crate::test_programs::Nothing;
 
-    /// What is said of a program with these declarations and this apply block.
+    /// Returns the diagnostics of a program with these declarations and this apply block.
     fn said(declarations: &str, apply: &str) -> String {
         let text = format!(
             "#include <ubpf_model.p4>

@@ -1,33 +1,33 @@
-//! Where values are needed. Instructions are counted by twos, in the order of the blocks: what one
-//! reads is needed up to its number, what it makes from the number behind on.
+//! Liveness analysis. Instructions are numbered in steps of two, in block order. Operands are live
+//! up to the number of the instruction, its result from the next number on.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::flat::{BlockId, End, Graph, Op, ValueId};
 
-/// Where a value is needed.
+/// Live range of a value.
 #[derive(Debug, Clone)]
 pub(super) struct Life {
-    /// What it is.
+    /// Value.
     pub value: ValueId,
-    /// From where up to where, in order; none of them touches the next.
+    /// Intervals from start to end, sorted; adjacent ones are merged.
     pub ranges: Vec<(u32, u32)>,
-    /// Uses, each as often as its block is probably gone through.
+    /// Number of uses, weighted by the estimated frequency of their blocks.
     pub weight: u32,
 }
 
-/// Where the values of a graph are needed, and the places of calls.
+/// Live ranges of a graph, and the positions of calls.
 pub(super) struct Liveness {
     pub lives: Vec<Life>,
     pub calls: Vec<u32>,
 }
 
-/// Whether a value is made again wherever it is used.
+/// Returns true if a value is rematerialised at each use.
 pub(super) fn is_made_again(graph: &Graph, value: ValueId) -> bool {
     matches!(graph.op(value), Op::Constant(_) | Op::Undefined | Op::Frame | Op::Map(_))
 }
 
-/// Finds where all values are needed.
+/// Computes the live ranges of all values.
 pub(super) fn liveness(graph: &Graph, order: &[BlockId]) -> Liveness {
     let mut bounds = HashMap::with_capacity(order.len());
     let mut made: HashMap<ValueId, (BlockId, u32)> = HashMap::new();
@@ -88,13 +88,13 @@ pub(super) fn liveness(graph: &Graph, order: &[BlockId]) -> Liveness {
 }
 
 impl Life {
-    /// Ranges in their order, those that touch as one.
+    /// Sorts the intervals and merges adjacent ones.
     fn tidy(&mut self) {
         self.ranges.sort_unstable();
         let mut tidy: Vec<(u32, u32)> = Vec::with_capacity(self.ranges.len());
         for (from, to) in self.ranges.drain(..) {
             match tidy.last_mut() {
-                // Between two blocks nothing happens.
+                // Nothing happens between two blocks, so that a gap of one is closed too.
                 Some((_, end)) if from <= *end + 1 => *end = to.max(*end),
                 _ => tidy.push((from, to)),
             }
@@ -102,12 +102,12 @@ impl Life {
         self.ranges = tidy;
     }
 
-    /// Instructions for which it is needed.
+    /// Returns the length of the live range.
     pub(super) fn length(&self) -> u32 {
         self.ranges.iter().map(|(from, to)| to - from).sum()
     }
 
-    /// Whether a call stands where it is needed.
+    /// Returns true if the value is live across a call.
     pub(super) fn crosses(&self, calls: &[u32]) -> bool {
         self.ranges.iter().any(|(from, to)| {
             let next = calls.partition_point(|call| call <= from);
@@ -116,20 +116,20 @@ impl Life {
     }
 }
 
-/// A walk from uses up to where values are made.
+/// Backward walk from the uses of values to their definitions.
 struct Walk<'g> {
     graph: &'g Graph,
-    /// Where blocks begin and end.
+    /// First and last position of each block.
     bounds: HashMap<BlockId, (u32, u32)>,
     often: HashMap<BlockId, u32>,
-    /// Where a value is needed from the beginning on.
+    /// Blocks at the beginning of which a value is live.
     through: HashSet<(BlockId, ValueId)>,
     lives: HashMap<ValueId, Life>,
     made: HashMap<ValueId, (BlockId, u32)>,
 }
 
 impl Walk<'_> {
-    /// A value is used in a block, at a place.
+    /// Records a use of a value at a position in a block.
     fn used(&mut self, value: ValueId, block: BlockId, at: u32) {
         let Some(life) = self.lives.get_mut(&value) else { return };
         let often = self.often.get(&block).copied().unwrap_or(1);
@@ -158,7 +158,7 @@ impl Walk<'_> {
     }
 }
 
-/// How many loops are around each block, by ways back in the order.
+/// Computes the loop depth of each block from the back edges.
 fn loop_depth(graph: &Graph, order: &[BlockId]) -> HashMap<BlockId, u32> {
     let place: HashMap<_, _> = order.iter().enumerate().map(|(at, block)| (*block, at)).collect();
     let mut depth: HashMap<BlockId, u32> = HashMap::new();
@@ -174,11 +174,11 @@ fn loop_depth(graph: &Graph, order: &[BlockId]) -> HashMap<BlockId, u32> {
     depth
 }
 
-/// How often a packet goes through the beginning, in these units.
+/// Frequency of the entry block.
 const WHOLE: u32 = 1 << 12;
 
-/// How often packets probably go through each block: half of them one way and half the other, few where
-/// the program gives up, and eight times around a loop.
+/// Estimates the frequency of each block: both sides of a branch are equally likely, blocks that
+/// abort are rare, and a loop runs eight times.
 fn frequencies(graph: &Graph, order: &[BlockId]) -> HashMap<BlockId, u32> {
     let gives_up = |to: BlockId| {
         let block = &graph.blocks[to.index()];

@@ -1,4 +1,4 @@
-//! Compiles programs to eBPF (RFC 9669), as objects with the conventions of p4c's uBPF back end.
+//! Compiles programs to eBPF (RFC 9669) objects, with the conventions of p4c's uBPF back end.
 
 mod emit;
 mod liveness;
@@ -17,18 +17,18 @@ use crate::layout::Maps;
 use crate::object::{ENTRY, LineRow, Lines, MAX_INSTRUCTIONS, Object};
 use crate::source::{Sources, Span};
 
-/// Words of eight bytes that a program has on its stack.
+/// Size of the stack in 8-byte words.
 const STACK_WORDS: u32 = 64;
 
-/// The most instructions of a program whose ways are written out one by one.
+/// Upper limit on the instructions of a program in which the code after the parser is duplicated.
 const MAX_APART: usize = 12_288;
 
 /// A compiled program.
 #[derive(Debug, Clone)]
 pub struct Compiled {
-    /// Its code and its maps.
+    /// Code and maps.
     pub object: Object,
-    /// How its tables are in its maps.
+    /// Layout of the tables in the maps.
     pub maps: Maps,
 }
 
@@ -36,7 +36,7 @@ pub struct Compiled {
 ///
 /// # Errors
 ///
-/// What of it has no code, and where it stands.
+/// The first construct that cannot be compiled, with its source location.
 pub fn compile(program: &Program, sources: &Sources) -> Result<Compiled, Diagnostics> {
     compiled(program, sources).map_err(|why| {
         let mut found = Diagnostics::default();
@@ -50,7 +50,7 @@ fn compiled(program: &Program, sources: &Sources) -> Result<Compiled, Diagnostic
     let made = interpret::elaborate(program).map_err(|why| not_made(&why, whole))?;
     let maps = Maps::of(program, &made)?;
     let written = |ways| written(program, &made, maps.clone(), sources, ways);
-    // What has too many ways is smaller, and slower, when they meet.
+    // With too many paths, joining them gives smaller but slower code.
     for ways in [Ways::Apart, Ways::BySet] {
         if let Ok(compiled) = written(ways)
             && compiled.object.code.len() <= MAX_APART
@@ -103,7 +103,7 @@ fn written(
     Ok(Compiled { object, maps })
 }
 
-/// Where instructions come from.
+/// Builds the line table.
 fn lines(spans: &[Span], sources: &Sources) -> Lines {
     let mut lines = Lines::default();
     let mut before = None;
@@ -141,7 +141,7 @@ fn not_made(why: &interpret::Error, whole: Span) -> Diagnostic {
     Diagnostic::error(span, why.to_string())
 }
 
-/// What the program is made of; for tests and explanations.
+/// Elaborates the program; for tests and explanations.
 pub fn made(program: &Program) -> Result<Elaborated, interpret::Error> {
     interpret::elaborate(program)
 }

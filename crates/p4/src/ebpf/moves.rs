@@ -1,21 +1,21 @@
-//! Moves that happen all at once, one behind the other.
+//! Ordering of parallel moves.
 
 use super::registers::Place;
 use crate::flat::ValueId;
 
-/// What is moved.
+/// Source of a move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// What is in a place.
+    /// The content of a register or a stack word.
     Place(Place),
-    /// What is made again.
+    /// A rematerialised value.
     Value(ValueId),
 }
 
-/// The register that breaks circles.
+/// Scratch register that breaks cycles.
 const WAITING: Place = Place::Register(5);
 
-/// An order for moves in which nothing is overwritten that is still to be moved.
+/// Orders parallel moves so that no source is overwritten before it is read.
 pub(super) fn in_order(mut moves: Vec<(Place, Source)>) -> Vec<(Place, Source)> {
     moves.retain(|(to, from)| Source::Place(*to) != *from);
     let mut ordered = Vec::with_capacity(moves.len());
@@ -26,7 +26,7 @@ pub(super) fn in_order(mut moves: Vec<(Place, Source)>) -> Vec<(Place, Source)> 
         match moves.iter().position(|(to, _)| !is_read(*to, &moves)) {
             Some(at) => ordered.push(moves.swap_remove(at)),
             None => {
-                // All that is left goes around in circles: one of them waits.
+                // Only cycles are left: save one destination in the scratch register.
                 let (to, _) = moves[0];
                 ordered.push((WAITING, Source::Place(to)));
                 for (_, from) in &mut moves {
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn nothing_is_overwritten_before_it_is_moved() {
         let register = Place::Register;
-        // r1 <-> r2, r3 <- r1, and r4 from the stack to the stack.
+        // r1 and r2 are swapped, r3 becomes r1, and r4 and a stack word are swapped.
         let moves = vec![
             (register(1), Source::Place(register(2))),
             (register(2), Source::Place(register(1))),

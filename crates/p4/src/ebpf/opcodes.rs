@@ -1,15 +1,15 @@
-//! Instructions from their parts.
+//! Construction of instructions.
 
 use crate::flat::{Binary, Compare, Size};
 use crate::object::Instruction;
 use crate::object::opcode::{self, alu, class, size, test};
 
-/// The number as an instruction has it: 32 bits, whose sign is spread.
+/// Returns the number as a sign-extended 32-bit immediate, if it fits.
 pub(super) fn small(value: u64) -> Option<i32> {
     i32::try_from(value as i64).ok()
 }
 
-/// The number as a store has it, which keeps the lowest bytes.
+/// Returns the number as the immediate of a store of `size` bytes, which truncates it.
 pub(super) fn stored(value: u64, size: Size) -> Option<i32> {
     match size {
         8 => small(value),
@@ -17,14 +17,14 @@ pub(super) fn stored(value: u64, size: Size) -> Option<i32> {
     }
 }
 
-/// `=`, of 64 bits.
+/// 64-bit move.
 pub(super) const MOVE: u8 = alu::MOV | class::ALU64;
-/// `=`, of the lowest 32 bits: above are zeros.
+/// 32-bit move, which clears the upper half.
 pub(super) const MOVE_32: u8 = alu::MOV | class::ALU;
-/// The order of bytes in the network, of so many bits as the number says.
+/// Conversion to big-endian; the immediate is the width in bits.
 pub(super) const TO_BIG: u8 = alu::END | opcode::REGISTER | class::ALU;
 
-/// An operator's instruction, of 64 bits, without what it works on.
+/// Returns the 64-bit opcode of an operator, without the operand source.
 pub(super) fn code(operator: Binary) -> u8 {
     let operation = match operator {
         Binary::Add => alu::ADD,
@@ -42,7 +42,7 @@ pub(super) fn code(operator: Binary) -> u8 {
     operation | class::ALU64
 }
 
-/// The instruction that jumps if a comparison holds.
+/// Returns the opcode of the conditional jump for a comparison.
 pub(super) fn test(compare: Compare) -> u8 {
     let operation = match compare {
         Compare::Equal => test::JEQ,
@@ -55,7 +55,7 @@ pub(super) fn test(compare: Compare) -> u8 {
     operation | class::JMP
 }
 
-/// The same with its sides exchanged.
+/// Returns the opcode for a comparison with its operands exchanged.
 pub(super) fn exchanged(compare: Compare) -> u8 {
     let operation = match compare {
         Compare::Equal => test::JEQ,
@@ -68,23 +68,23 @@ pub(super) fn exchanged(compare: Compare) -> u8 {
     operation | class::JMP
 }
 
-/// One of an opcode alone.
+/// Instruction without operands.
 pub(super) fn instruction(opcode: u8) -> Instruction {
     Instruction { opcode, ..Instruction::default() }
 }
 
-/// One of a register and a number.
+/// Instruction with a register and an immediate.
 pub(super) fn number(opcode: u8, destination: u8, immediate: i32) -> Instruction {
     Instruction { opcode, destination, immediate, ..Instruction::default() }
 }
 
-/// One of two registers.
+/// Instruction with two registers.
 pub(super) fn two(opcode: u8, destination: u8, source: u8) -> Instruction {
     let opcode = opcode | opcode::REGISTER;
     Instruction { opcode, destination, source, ..Instruction::default() }
 }
 
-/// A load or a store of so many bytes.
+/// Load or store of `size` bytes.
 pub(super) fn memory(
     class: u8,
     size: Size,

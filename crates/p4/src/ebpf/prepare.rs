@@ -1,4 +1,5 @@
-//! Makes a graph ready for code: what floats and has one value all along is made at the beginning.
+//! Prepares a graph for code generation: materialises the program's arguments and the packet
+//! address in the entry block.
 
 use std::collections::HashMap;
 
@@ -6,14 +7,14 @@ use crate::flat::{BlockId, Graph, Instead, Op, ValueId};
 use crate::object::helper;
 use crate::source::Span;
 
-/// Makes a graph ready; its blocks in their order.
+/// Prepares a graph. Returns its blocks in layout order.
 pub(super) fn prepare(graph: &mut Graph) -> Vec<BlockId> {
     make_arguments(graph);
     graph.split_edges();
     graph.order()
 }
 
-/// What the program is called with, and the packet, are values at its beginning.
+/// Places the program's arguments and the packet address in the entry block.
 fn make_arguments(graph: &mut Graph) {
     let nodes = (0..graph.nodes.len() as u32).map(ValueId);
     let floating = |id: &ValueId| matches!(graph.op(*id), Op::Argument(_) | Op::Packet);
@@ -46,7 +47,7 @@ fn make_arguments(graph: &mut Graph) {
     graph.blocks[0].body.splice(..0, front);
 }
 
-/// Which values are operands of anything that is left.
+/// Returns, for each value, true if it is used as an operand.
 fn used(graph: &Graph) -> Vec<bool> {
     let mut used = vec![false; graph.nodes.len()];
     for block in &graph.blocks {

@@ -1,28 +1,29 @@
-//! Gives each value a register or a place on the stack, the most used first (Chow and Hennessy,
-//! Register Allocation by Priority-based Coloring, 1984).
+//! Register allocation: assigns each value a register, or spills it to the stack, in order of
+//! priority (Chow and Hennessy, Register Allocation by Priority-based Coloring, 1984).
 //!
-//! r0 and r5 hold what is on its way; a call leaves r6 to r9 as they are, and no others.
+//! r0 and r5 are scratch registers. A call preserves only r6 to r9.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::liveness::{Life, Liveness};
 use crate::flat::{BlockId, Graph, Op, ValueId};
 
-/// Where a value is.
+/// Location of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     /// A register.
     Register(u8),
-    /// A word of the stack, counted from the highest.
+    /// A word of the stack, counted from the highest address.
     Stack(u32),
 }
 
-/// Registers that calls leave as they are.
+/// Registers preserved across calls.
 const KEPT: [u8; 4] = [6, 7, 8, 9];
-/// All that values are in.
+/// All registers available for allocation.
 const ALL: [u8; 8] = [1, 2, 3, 4, 6, 7, 8, 9];
 
-/// The places of all values, and the words of the stack that they take.
+/// Assigns locations to all values. Also returns the number of stack words that spilled values
+/// take.
 pub(super) fn places(
     graph: &Graph,
     order: &[BlockId],
@@ -34,7 +35,7 @@ pub(super) fn places(
         registers: Default::default(),
         stack: Vec::new(),
     };
-    // First those that are used most for how long they are needed.
+    // Values with the most uses relative to the length of their live range come first.
     let mut lives: Vec<_> = liveness.lives.iter().collect();
     let worth = |life: &Life| u64::from(life.weight) * 4096 / u64::from(life.length().max(1));
     lives.sort_by_key(|life| (std::cmp::Reverse(worth(life)), life.value));
@@ -44,7 +45,7 @@ pub(super) fn places(
     (giver.places, giver.stack.len() as u32)
 }
 
-/// What a value would best be in the same register with.
+/// Collects register hints: values that should share a register, to avoid moves.
 fn wishes(graph: &Graph, order: &[BlockId]) -> HashMap<ValueId, Vec<Wish>> {
     let mut wishes: HashMap<ValueId, Vec<Wish>> = HashMap::new();
     for block in order {
@@ -81,10 +82,10 @@ enum Wish {
     In(u8),
 }
 
-/// Where something is taken: from where up to where.
+/// Occupied intervals, from start to end.
 type Taken = BTreeMap<u32, u32>;
 
-/// Whether something is free for all of a life.
+/// Returns true if the whole live range is unoccupied.
 fn is_free(taken: &Taken, life: &Life) -> bool {
     life.ranges.iter().all(|(from, to)| {
         let before = taken.range(..*to).next_back();
@@ -96,7 +97,7 @@ fn take(taken: &mut Taken, life: &Life) {
     taken.extend(life.ranges.iter().copied());
 }
 
-/// Gives places to values, one behind the other.
+/// State of the allocator.
 struct Giver {
     wishes: HashMap<ValueId, Vec<Wish>>,
     places: HashMap<ValueId, Place>,

@@ -1,16 +1,17 @@
-//! Ways that meet in a block although what they know differs can be kept apart: the block is there once
-//! for those that know the same.
+//! Splitting of a join block: if its incoming edges carry different constants, the block is
+//! duplicated once for each group of edges that agree.
 
 use super::thread::MAX_WAYS;
 use super::{BlockId, End, Graph, Op, ValueId};
 
-/// The most blocks that one is parted into.
+/// Upper limit on the copies that a block is split into.
 const MAX_PARTS: usize = 12;
 
 impl Graph {
-    /// Parts a block that has no end yet, and in which nothing is done, by what its values are on the
-    /// ways that lead there: those of `telling` by their numbers, all by whether they are fields of the
-    /// packet as it came. The blocks, and the values in each.
+    /// Splits a block that has no terminator and no side effects, by the values on its incoming
+    /// edges: the values at the indices `telling` are compared as constants, and all values by
+    /// whether they are fields of the received packet. Returns the copies, each with its own
+    /// version of `values`.
     pub(super) fn part(
         &mut self,
         block: BlockId,
@@ -45,7 +46,7 @@ impl Graph {
         parts
     }
 
-    /// The block that a block is one with: the only one that leads to it, and nowhere else.
+    /// Merges the block into its single predecessor, repeatedly, where that has no other successor.
     fn joined(&mut self, mut block: BlockId) -> BlockId {
         while let [from] = self.blocks[block.index()].predecessors[..]
             && self.blocks[from.index()].end == End::Jump(block)
@@ -74,7 +75,7 @@ impl Graph {
             && !values.iter().any(is_made_here)
     }
 
-    /// Which ways that lead to a block know the same.
+    /// Groups the incoming edges of a block by the constants they carry.
     fn groups(
         &self,
         block: BlockId,
@@ -98,7 +99,7 @@ impl Graph {
         groups.into_iter().map(|(_, ways)| ways).collect()
     }
 
-    /// What a value is that comes to a block by one way.
+    /// Returns the value on one incoming edge.
     fn on_way(&self, value: ValueId, block: BlockId, way: usize) -> ValueId {
         match self.op(value) {
             Op::Phi(all) if self.blocks[block.index()].phis.contains(&value) => all[way],
@@ -106,7 +107,7 @@ impl Graph {
         }
     }
 
-    /// What a value of a block is where only some of its ways meet.
+    /// Returns the value of `value` in a copy of the block that has only the given incoming edges.
     fn met(&mut self, value: ValueId, block: BlockId, new: BlockId, ways: &[usize]) -> ValueId {
         let span = self.nodes[value.index()].span;
         if let Op::Field { at, bit, width, bytes } = *self.op(value) {

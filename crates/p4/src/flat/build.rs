@@ -1,6 +1,6 @@
-//! Builds a graph statement by statement. Slots are what variables are made of: they are written and
-//! read block by block, and what a read gives where blocks meet is found on the way (Braun et al.,
-//! Simple and Efficient Construction of Static Single Assignment Form, 2013).
+//! Builds a graph statement by statement. Variables consist of slots, which are written and read
+//! block by block; a read at a join inserts a phi on demand (Braun et al., Simple and Efficient
+//! Construction of Static Single Assignment Form, 2013).
 
 use std::collections::HashMap;
 
@@ -9,36 +9,35 @@ use super::instead::Instead;
 use super::{Binary, Block, BlockId, Compare, End, Graph, Op, ValueId};
 use crate::source::Span;
 
-/// A part of a variable that is one number.
+/// Part of a variable that holds one 64-bit number.
 pub(super) type Slot = u32;
 
-/// Blocks between two of a way at which is said what a slot holds.
+/// Distance, in blocks, at which the value of a slot is cached along a chain of blocks.
 const STEP: usize = 16;
 
-/// The most values that meet where ways do, those of each way counted: the largest program of the tests
-/// has 19,476.
+/// Upper limit on the phi operands of a graph. The largest program of the tests has 19,476.
 const MAX_MEETING: usize = 1 << 18;
 
-/// A graph as it grows.
+/// Graph under construction.
 pub(super) struct Builder {
     pub(super) graph: Graph,
-    /// Where what is said now stands.
+    /// Source location of the statement that is lowered.
     pub(super) span: Span,
-    /// The block that grows.
+    /// Block to which operations are appended.
     pub(super) block: BlockId,
-    /// What slots hold at the end of blocks.
+    /// Value of each slot at the end of a block.
     written: HashMap<(BlockId, Slot), ValueId>,
-    /// Whether all that leads to a block is known.
+    /// True for each block that gets no further predecessors.
     sealed: Vec<bool>,
-    /// Reads that wait for that.
+    /// Phis of unsealed blocks, which get their operands when the block is sealed.
     waiting: HashMap<BlockId, Vec<(Slot, ValueId)>>,
-    /// Values that turned out to be others.
+    /// Replacements of values that were removed.
     instead: Instead,
-    /// Values that meet somewhere, those of each way counted.
+    /// Number of phi operands.
     meeting: usize,
-    /// Whether that were too many at any time.
+    /// Set once [`MAX_MEETING`] has been exceeded.
     is_too_wide: bool,
-    /// Pure operations that there are already; those that float are everybody's.
+    /// Existing pure operations. Unplaced operations are shared by all blocks.
     known: HashMap<(Option<BlockId>, Op), ValueId>,
 }
 
@@ -69,19 +68,19 @@ impl Builder {
         BlockId(self.graph.blocks.len() as u32 - 1)
     }
 
-    /// Goes on in a block that nothing else will lead to.
+    /// Continues in a block that gets no further predecessors.
     pub(super) fn continue_in(&mut self, block: BlockId) {
         self.seal(block);
         self.block = block;
     }
 
-    /// Goes on where nothing leads.
+    /// Continues in a new, unreachable block.
     pub(super) fn unreachable(&mut self) {
         let nowhere = self.new_block();
         self.continue_in(nowhere);
     }
 
-    /// Nothing else leads to the block.
+    /// Marks a block as having all its predecessors, and completes its phis.
     pub(super) fn seal(&mut self, block: BlockId) {
         if std::mem::replace(&mut self.sealed[block.index()], true) {
             return;
@@ -96,10 +95,10 @@ impl Builder {
         self.end(End::Jump(to));
     }
 
-    /// Goes on in one of two blocks, by whether the value is not 0.
+    /// Branches to `yes` if the condition is not 0, otherwise to `no`.
     pub(super) fn branch(&mut self, condition: ValueId, yes: BlockId, no: BlockId) {
         let condition = self.resolved(condition);
-        // Of two that both have to hold, or one of them, each decides.
+        // `and` and `or` of two comparisons become two branches.
         if let Op::Binary(operator @ (Binary::And | Binary::Or), one, other) =
             *self.graph.op(condition)
             && self.is_compare(one)
@@ -130,7 +129,7 @@ impl Builder {
         matches!(self.graph.op(self.resolved(of)), Op::Compare(..))
     }
 
-    /// Ends the block, unless it has ended or nothing leads to it.
+    /// Ends the block, unless it already has a terminator or is unreachable.
     pub(super) fn end(&mut self, end: End) {
         let is_first = self.block == BlockId(0);
         let block = &mut self.graph.blocks[self.block.index()];
@@ -154,7 +153,7 @@ impl Builder {
         self.op(Op::Binary(operator, left, right))
     }
 
-    /// With a known number on the right.
+    /// Adds a binary operation with a constant right operand.
     pub(super) fn by(&mut self, operator: Binary, left: ValueId, right: u64) -> ValueId {
         let right = self.constant(right);
         self.binary(operator, left, right)
@@ -168,13 +167,13 @@ impl Builder {
         self.op(Op::Select(condition, yes, no))
     }
 
-    /// 1 where the value is 0, and 0 elsewhere.
+    /// Returns 1 if the value is 0, otherwise 0.
     pub(super) fn not(&mut self, of: ValueId) -> ValueId {
         let zero = self.constant(0);
         self.compare(Compare::Equal, of, zero)
     }
 
-    /// An operation at the end of the block, or what is known to give the same.
+    /// Appends an operation to the block, or returns an existing value that is equal to it.
     pub(super) fn op(&mut self, mut op: Op) -> ValueId {
         op.each_operand(|one| *one = self.resolved(*one));
         if let Some(phi) = self.graph.fold_phis(&op) {
@@ -208,7 +207,7 @@ impl Builder {
         self.written.insert((self.block, slot), value);
     }
 
-    /// What a slot holds here; 0 where nothing was written.
+    /// Returns the value of a slot here, or 0 if it was never written.
     pub(super) fn read(&mut self, slot: Slot) -> ValueId {
         let mut open = Vec::new();
         let value = self.look(self.block, slot, &mut open);
@@ -217,7 +216,8 @@ impl Builder {
         self.resolved(value)
     }
 
-    /// What a slot holds at the end of a block. Where blocks meet, a phi is left open.
+    /// Returns the value of a slot at the end of a block. At a join, inserts a phi without
+    /// operands.
     fn look(
         &mut self,
         from: BlockId,
@@ -237,7 +237,7 @@ impl Builder {
             match self.graph.blocks[block.index()].predecessors[..] {
                 [] => break self.constant(0),
                 [one] => block = one,
-                // Not right any more, but it will not be asked for: see `is_too_wide`.
+                // This is not correct, but the graph is not used any more: see `is_too_wide`.
                 _ if self.is_too_wide => break self.constant(0),
                 _ => {
                     let phi = self.phi(block);
@@ -247,9 +247,10 @@ impl Builder {
             }
         };
         self.written.insert((block, slot), value);
-        // Said at steps of a long way, so that none is walked twice: 10,000 labels of a `switch` are as
-        // many ways of up to 10,000 blocks (1.8 s instead of 26 s to compile). At each block, it would
-        // take more memory than the program.
+        // Cache the value in every [`STEP`]th block of a long chain, so that no chain is walked
+        // twice: a `switch` with 10,000 labels has 10,000 chains of up to 10,000 blocks (1.8 s
+        // instead of 26 s to compile). Caching it in every block would take more memory than the
+        // program.
         let (mut walked, mut steps) = (from, 0);
         while walked != block {
             if steps % STEP == 0 {
@@ -268,9 +269,9 @@ impl Builder {
         phi
     }
 
-    /// Simplifies what there is so far, and leads ways past decisions: all, or those that may lead to the
-    /// blocks `to`. Each of `ends` goes on with its slots: no other is known behind it, and no value that
-    /// was read before.
+    /// Simplifies the graph so far and threads jumps: all branches, or those with a target in `to`.
+    /// Each of `ends` continues with its listed slots only: all other slots become undefined, and
+    /// values read earlier become invalid.
     pub(super) fn settle(&mut self, ends: &[(BlockId, Vec<Slot>)], to: Option<&[BlockId]>) {
         let mut outside = Vec::with_capacity(ends.len());
         for (block, slots) in ends {
@@ -293,7 +294,7 @@ impl Builder {
         }
     }
 
-    /// Parts the block by what its slots hold on the ways that lead there; see [`Graph::part`].
+    /// Splits the block by the values of its slots on its incoming edges; see [`Graph::part`].
     pub(super) fn part(
         &mut self,
         block: BlockId,
@@ -317,7 +318,7 @@ impl Builder {
         blocks
     }
 
-    /// Gives open phis their values; all that were made.
+    /// Adds the operands of open phis. Returns all phis that were completed.
     fn fill(&mut self, mut open: Vec<(BlockId, Slot, ValueId)>) -> Vec<ValueId> {
         let mut made = Vec::new();
         while let Some((block, slot, phi)) = open.pop() {
@@ -334,7 +335,7 @@ impl Builder {
         made
     }
 
-    /// Phis that are one value are that value.
+    /// Replaces trivial phis, all operands of which are the same value, by that value.
     fn tidy(&mut self, made: &[ValueId]) {
         for phi in made.iter().rev() {
             let Op::Phi(all) = self.graph.op(*phi) else { continue };
@@ -350,24 +351,25 @@ impl Builder {
         }
     }
 
-    /// Whether so much meets that the graph is not right any more: the program has to be refused.
+    /// Returns true if there are too many phi operands. The graph is then incorrect, and the
+    /// program has to be rejected.
     pub(super) fn is_too_wide(&self) -> bool {
         self.is_too_wide
     }
 
-    /// What a value has turned out to be.
+    /// Returns the replacement of a value, or the value itself.
     pub(super) fn resolved(&self, of: ValueId) -> ValueId {
         self.instead.of(of)
     }
 
-    /// Nothing else leads to any block.
+    /// Seals every block.
     pub(super) fn seal_all(&mut self) {
         for block in (0..self.graph.blocks.len() as u32).map(BlockId) {
             self.seal(block);
         }
     }
 
-    /// The graph as it is, where each value is what it has turned out to be.
+    /// Returns the graph with all replacements applied.
     pub(super) fn finish(mut self) -> Graph {
         let instead = std::mem::take(&mut self.instead);
         self.graph.replace(&instead);

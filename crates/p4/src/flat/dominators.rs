@@ -1,18 +1,19 @@
-//! The order of blocks, and which of them all ways to another lead through (Cooper, Harvey and
-//! Kennedy, A Simple, Fast Dominance Algorithm, 2001).
+//! Reverse postorder and dominators (Cooper, Harvey and Kennedy, A Simple, Fast Dominance
+//! Algorithm, 2001).
 
 use super::{BlockId, Graph};
 
-/// Which blocks dominate which.
+/// Dominator tree.
 pub(super) struct Dominators {
-    /// Of each block, the nearest other one that all ways lead through.
+    /// Immediate dominator of each block.
     above: Vec<Option<BlockId>>,
-    /// Of each block, its place in the order.
+    /// Position of each block in reverse postorder.
     place: Vec<usize>,
 }
 
 impl Graph {
-    /// The blocks that are reached, each behind those that lead to it, but for loops.
+    /// Returns the reachable blocks in reverse postorder: each block follows its predecessors,
+    /// except along the back edges of loops.
     pub(crate) fn order(&self) -> Vec<BlockId> {
         let mut seen = vec![false; self.blocks.len()];
         let mut order = Vec::with_capacity(self.blocks.len());
@@ -27,7 +28,7 @@ impl Graph {
             }
             open.push((block, true));
             let targets: Vec<_> = self.blocks[block.index()].end.targets().collect();
-            // The first is laid out right behind.
+            // The first successor is laid out directly after the block.
             open.extend(
                 targets.into_iter().rev().filter(|to| !seen[to.index()]).map(|to| (to, false)),
             );
@@ -81,12 +82,12 @@ impl Graph {
 }
 
 impl Dominators {
-    /// The nearest block that all ways to this one lead through.
+    /// Returns the immediate dominator of a block.
     pub(super) fn above(&self, block: BlockId) -> Option<BlockId> {
         self.above[block.index()]
     }
 
-    /// Whether all ways to `below` lead through `block`; each dominates itself.
+    /// Returns true if `block` dominates `below`. Each block dominates itself.
     pub(super) fn dominates(&self, block: BlockId, below: BlockId) -> bool {
         let mut at = Some(below);
         while let Some(one) = at {

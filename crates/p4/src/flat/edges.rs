@@ -1,10 +1,11 @@
-//! Ways between blocks.
+//! Splitting of critical edges.
 
 use super::{Block, BlockId, End, Graph};
 
 impl Graph {
-    /// Values that meet somewhere are moved on the way: so a block that leads to two others leads to no
-    /// block where values meet. What lies between gets a block of its own.
+    /// Splits critical edges. Phi operands are moved into place on the incoming edge, so a block
+    /// with two successors must not lead directly to a block with phis. A new block is inserted on
+    /// such an edge.
     pub(crate) fn split_edges(&mut self) {
         for block in self.order() {
             if let End::Branch { test, of, yes, no } = self.blocks[block.index()].end {

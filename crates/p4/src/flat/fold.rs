@@ -1,26 +1,26 @@
-//! What an operation gives if something of it is known.
+//! Constant folding and algebraic simplification.
 
 use super::{Binary, Compare, Graph, Op, ValueId};
 
-/// What is known of an operation.
+/// Result of folding an operation.
 pub(super) enum Folded {
-    /// It is this value.
+    /// Equal to this value.
     Value(ValueId),
-    /// It is this number.
+    /// Equal to this constant.
     Constant(u64),
-    /// It is a simpler operation.
+    /// Equal to this simpler operation.
     Op(Op),
-    /// It is this operation with this number on the right.
+    /// Equal to this operation with this constant as the right operand.
     By(Binary, ValueId, u64),
-    /// Nothing.
+    /// Cannot be simplified.
     Same,
 }
 
-/// How deep values are looked into.
+/// Depth to which operands are analysed.
 const DEPTH: u32 = 6;
 
 impl Binary {
-    /// What it gives.
+    /// Evaluates the operation.
     pub(crate) fn of(self, left: u64, right: u64) -> u64 {
         match self {
             Self::Add => left.wrapping_add(right),
@@ -37,14 +37,14 @@ impl Binary {
         }
     }
 
-    /// Whether both sides may change places.
+    /// Returns true if the operands may be exchanged.
     pub(crate) fn commutes(self) -> bool {
         matches!(self, Self::Add | Self::Multiply | Self::And | Self::Or | Self::Xor)
     }
 }
 
 impl Compare {
-    /// Whether it holds.
+    /// Evaluates the comparison.
     pub(crate) fn of(self, left: u64, right: u64) -> bool {
         match self {
             Self::Equal => left == right,
@@ -56,7 +56,7 @@ impl Compare {
         }
     }
 
-    /// The one that holds where this does not, and whether the sides change places for it.
+    /// Returns the negated comparison. The flag is set if its operands have to be exchanged.
     pub(crate) fn opposite(self) -> (Self, bool) {
         match self {
             Self::Equal => (Self::NotEqual, false),
@@ -69,7 +69,7 @@ impl Compare {
     }
 }
 
-/// The lowest `size` bytes in the other order.
+/// Reverses the order of the lowest `size` bytes.
 pub(crate) fn swap(size: u8, value: u64) -> u64 {
     match size {
         2 => u64::from((value as u16).swap_bytes()),
@@ -80,7 +80,7 @@ pub(crate) fn swap(size: u8, value: u64) -> u64 {
 }
 
 impl Graph {
-    /// What is known of an operation.
+    /// Simplifies an operation.
     pub(super) fn fold(&self, op: &Op) -> Folded {
         match op {
             Op::Binary(operator, left, right) => self.fold_binary(*operator, *left, *right),
@@ -97,7 +97,7 @@ impl Graph {
             Op::Swap(size, of) => match self.constant(*of) {
                 Some(number) => Folded::Constant(swap(*size, number)),
                 None if *size == 1 && self.bits(*of) <= 8 => Folded::Value(*of),
-                // There and back again.
+                // Two swaps cancel out.
                 None => match self.op(*of) {
                     Op::Swap(other, inner)
                         if other == size && self.bits(*inner) <= u32::from(*size) * 8 =>
@@ -116,7 +116,7 @@ impl Graph {
         let (one, other) = (self.constant(left), self.constant(right));
         match (operator, one, other) {
             (_, Some(one), Some(other)) => return Folded::Constant(operator.of(one, other)),
-            // What is known stands on the right.
+            // Move a constant to the right.
             (_, Some(_), None) if operator.commutes() => {
                 return Folded::Op(Op::Binary(operator, right, left));
             }
@@ -138,7 +138,7 @@ impl Graph {
             (B::And, None, Some(u64::MAX)) | (B::Modulo, None, Some(0)) => {
                 return Folded::Value(left);
             }
-            // A mask of ones below keeps what has no more bits.
+            // A mask of low-order ones has no effect on a value that has no higher bits.
             (B::And, None, Some(mask))
                 if (mask & mask.wrapping_add(1)) == 0
                     && self.bits(left) <= mask.trailing_ones() =>
@@ -160,7 +160,7 @@ impl Graph {
                 _ => {}
             }
         }
-        // (x op a) op b, both known.
+        // (x op a) op b with constants a and b.
         if let (Some(other), Op::Binary(inner, of, by)) = (other, self.op(left))
             && *inner == operator
             && let Some(by) = self.constant(*by)
@@ -195,13 +195,13 @@ impl Graph {
             (C::Less, Some(0), None) => Folded::Op(Op::Compare(C::NotEqual, right, left)),
             (C::Equal | C::NotEqual | C::Less | C::LessOrEqual, None, Some(number)) => {
                 let bits = self.bits(left);
-                // It can never be that large.
+                // The constant is out of the value's range.
                 if bits < 64 && number >> bits != 0 {
                     return Folded::Constant(u64::from(compare != C::Equal));
                 }
                 match (compare, number, bits) {
                     (C::NotEqual, 0, 1) | (C::Equal, 1, 1) => Folded::Value(left),
-                    // Whether a comparison does not hold.
+                    // Negation of a comparison.
                     (C::Equal, 0, 1) | (C::NotEqual, 1, 1) => match self.op(left) {
                         Op::Compare(inner, one, other) => {
                             let (opposite, turned) = inner.opposite();
@@ -217,7 +217,7 @@ impl Graph {
         }
     }
 
-    /// The most bits that a value has: those above are zeros.
+    /// Returns an upper bound for the number of significant bits of a value; higher bits are 0.
     pub(super) fn bits(&self, of: ValueId) -> u32 {
         self.bits_within(of, DEPTH)
     }
@@ -250,7 +250,7 @@ impl Graph {
         }
     }
 
-    /// How many of a value's lowest bits are known to be zeros.
+    /// Returns the number of a value's lowest bits that are known to be 0.
     pub(super) fn trailing_zeros(&self, of: ValueId) -> u32 {
         self.zeros_within(of, DEPTH)
     }

@@ -1,15 +1,15 @@
-//! Values that have turned out to be others.
+//! Replacement of values.
 
 use std::collections::HashMap;
 
 use super::{Graph, ValueId};
 
-/// Which values are others now.
+/// Map from replaced values to their replacements.
 #[derive(Debug, Default)]
 pub(crate) struct Instead(HashMap<ValueId, ValueId>);
 
 impl Instead {
-    /// What a value has turned out to be.
+    /// Returns the final replacement of a value, or the value itself.
     pub(super) fn of(&self, mut value: ValueId) -> ValueId {
         while let Some(other) = self.0.get(&value) {
             value = *other;
@@ -17,7 +17,7 @@ impl Instead {
         value
     }
 
-    /// A value is another one.
+    /// Records that `value` is replaced by `other`.
     pub(crate) fn insert(&mut self, value: ValueId, other: ValueId) {
         self.0.insert(value, other);
     }
@@ -28,7 +28,7 @@ impl Instead {
 }
 
 impl Graph {
-    /// Puts others in the place of values.
+    /// Rewrites all operands and removes the replaced values.
     pub(crate) fn replace(&mut self, instead: &Instead) {
         let resolve = |value: &mut ValueId| *value = instead.of(*value);
         for node in &mut self.nodes {

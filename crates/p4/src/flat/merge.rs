@@ -1,4 +1,4 @@
-//! What gives the same as something before it is that.
+//! Common subexpression elimination.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::instead::Instead;
 use super::{BlockId, Graph, Op, ValueId};
 
 impl Graph {
-    /// Merges pure operations with those that dominate them.
+    /// Replaces a pure operation by an equal one that dominates it.
     pub(super) fn merge(&mut self) {
         let order = self.order();
         let dominators = self.dominators(&order);
@@ -21,7 +21,8 @@ impl Graph {
                 let mut op = self.op(id).clone();
                 op.each_operand(|one| *one = instead.of(*one));
                 self.nodes[id.index()].op = op.clone();
-                // Two phis are one if they stand in one block; others wherever it is passed.
+                // Phis are equal only within one block; other operations wherever the earlier one
+                // dominates.
                 let is_phi = matches!(op, Op::Phi(_));
                 if !op.is_pure() && !is_phi {
                     continue;

@@ -1,13 +1,13 @@
-//! The flat form of a program: one graph of blocks without calls, whose values are numbers of 64 bits,
-//! each made once (static single assignment). Code is made of it.
+//! Flat intermediate representation: one control flow graph of basic blocks for the whole program,
+//! in static single assignment (SSA) form over 64-bit values. The back end generates code from it.
 //!
-//! Everything is written out at the place where it is called: nothing calls itself, so that each
-//! variable has one place. A number wider than 64 bits is several values, the lowest first; one that
-//! is narrower has zeros above. Wrong values are kept out by construction: each operation gives what
-//! the type has.
+//! Every call is inlined. P4 has no recursion, so each variable needs only one set of slots. A
+//! number wider than 64 bits occupies several values, least significant first; a narrower one is
+//! zero-extended. Values out of range cannot occur: each operation yields a value of its type.
 //!
-//! What reads the packet as it came ([`Op::Field`]) has no place of its own until the end: the packet
-//! does not change until the deparser writes, so a field is loaded where it is used.
+//! A read of the received packet ([`Op::Field`]) is not placed in a block until the end of
+//! optimisation. The packet does not change until the deparser writes it, so the load is sunk to
+//! its use.
 
 mod apart;
 mod build;
@@ -40,7 +40,7 @@ macro_rules! ids {
         pub(crate) struct $name(pub u32);
 
         impl $name {
-            /// Its place in its list.
+            /// Returns the index into the list that the id refers to.
             pub(crate) fn index(self) -> usize {
                 self.0 as usize
             }
@@ -49,14 +49,15 @@ macro_rules! ids {
 }
 
 ids! {
-    /// One of [`Graph::nodes`]: a value, or something that is done.
+    /// Id of an entry of [`Graph::nodes`]: a value, or an operation with a side effect.
     ValueId;
-    /// One of [`Graph::blocks`].
+    /// Id of an entry of [`Graph::blocks`].
     BlockId;
 }
 
-/// Operations on two numbers of 64 bits, as eBPF has them (RFC 9669, section 4.1): they wrap, nothing
-/// is left of a division by zero, and shifts are by the lowest six bits.
+/// Operations on two 64-bit numbers with eBPF semantics (RFC 9669, section 4.1): arithmetic wraps,
+/// division by zero gives 0, modulo zero gives the dividend, and shift counts use the lowest six
+/// bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Binary {
     /// `+`
@@ -65,9 +66,9 @@ pub(crate) enum Binary {
     Subtract,
     /// `*`
     Multiply,
-    /// `/`, without signs
+    /// `/`, unsigned
     Divide,
-    /// `%`, without signs
+    /// `%`, unsigned
     Modulo,
     /// `&`
     And,
@@ -77,13 +78,13 @@ pub(crate) enum Binary {
     Xor,
     /// `<<`
     ShiftLeft,
-    /// `>>` with zeros
+    /// `>>`, logical
     ShiftRight,
-    /// `>>` with the sign
+    /// `>>`, arithmetic
     ShiftRightSigned,
 }
 
-/// Comparisons of two numbers of 64 bits.
+/// Comparisons of two 64-bit numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Compare {
     /// `==`
@@ -100,154 +101,155 @@ pub(crate) enum Compare {
     LessOrEqualSigned,
 }
 
-/// Bytes that are loaded or stored at once: 1, 2, 4 or 8.
+/// Size of a memory access in bytes: 1, 2, 4 or 8.
 pub(crate) type Size = u8;
 
-/// What a value is, or what is done.
+/// Operation of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
-    /// A number.
+    /// A constant.
     Constant(u64),
-    /// Any number: nobody looks at it.
+    /// An arbitrary value, used where no result depends on it.
     Undefined,
-    /// What the program is called with: the context, then the metadata.
+    /// An argument of the program: 0 is the context, 1 the metadata.
     Argument(u8),
-    /// Where the packet begins, as it came.
+    /// Address of the first byte of the received packet.
     Packet,
-    /// `width` bits of the packet as it came, from bit `bit` behind byte `at` on. `bytes` are known
-    /// to be there behind `at`.
+    /// `width` bits of the received packet, starting `bit` bits after byte `at`. At least
+    /// `bytes` bytes are known to follow `at`.
     Field {
-        /// A byte of the packet, counted from its first.
+        /// Byte offset from the start of the packet.
         at: ValueId,
-        /// The first bit, counted from there.
+        /// Bit offset from `at`.
         bit: u32,
-        /// Bits: at most 64.
+        /// Width in bits, at most 64.
         width: u32,
-        /// Bytes that are there.
+        /// Number of bytes after `at` that are known to exist.
         bytes: u32,
     },
-    /// The value of the predecessor that was left, in the order of [`Block::predecessors`].
+    /// SSA phi: one operand per predecessor, in the order of [`Block::predecessors`].
     Phi(Vec<ValueId>),
-    /// An operation.
+    /// A binary operation.
     Binary(Binary, ValueId, ValueId),
-    /// 1 if it holds, else 0.
+    /// 1 if the comparison holds, otherwise 0.
     Compare(Compare, ValueId, ValueId),
-    /// The second if the first is not 0, else the third.
+    /// The second operand if the first is not 0, otherwise the third.
     Select(ValueId, ValueId, ValueId),
-    /// The lowest bytes in the other order.
+    /// The lowest `Size` bytes in reverse order.
     Swap(Size, ValueId),
-    /// What memory holds, lowest byte first.
+    /// A load from memory, little-endian.
     Load {
-        /// An address.
+        /// Base address.
         base: ValueId,
-        /// Bytes behind it.
+        /// Offset from the base, in bytes.
         offset: i16,
-        /// Bytes.
+        /// Size in bytes.
         size: Size,
-        /// Whether nothing changes what is there before the deparser writes.
+        /// True if the memory does not change before the deparser writes the packet.
         constant: bool,
     },
-    /// Puts a value there.
+    /// A store to memory.
     Store {
-        /// An address.
+        /// Base address.
         base: ValueId,
-        /// Bytes behind it.
+        /// Offset from the base, in bytes.
         offset: i16,
-        /// Bytes.
+        /// Size in bytes.
         size: Size,
-        /// What is put there.
+        /// Value to store.
         value: ValueId,
     },
-    /// Calls a helper by its number.
+    /// A call of a helper function, by its number.
     Call(i32, Vec<ValueId>),
-    /// The address of a few words of the stack frame: what is put there is used up by the next call.
+    /// Address of a scratch area in the stack frame. Its contents are valid only until the next
+    /// call.
     Frame,
-    /// A map, by its place.
+    /// A map, by its index.
     Map(u32),
 }
 
-/// A value, and the place in the source that it comes from.
+/// An operation and the source location it was generated from.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    /// What it is.
+    /// Operation.
     pub(crate) op: Op,
-    /// Where that is said.
+    /// Source location.
     pub(crate) span: Span,
 }
 
-/// Code that is run from its beginning to its end.
+/// Basic block.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Block {
-    /// The blocks that lead here; one that leads here twice stands here twice.
+    /// Predecessors. A block with two edges to this one is listed twice.
     pub(crate) predecessors: Vec<BlockId>,
-    /// Values that depend on where it was come from.
+    /// Phis.
     pub(crate) phis: Vec<ValueId>,
-    /// What is done, one behind the other.
+    /// Instructions, in execution order.
     pub(crate) body: Vec<ValueId>,
-    /// What comes then.
+    /// Terminator.
     pub(crate) end: End,
 }
 
-/// What comes behind a block.
+/// Terminator of a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Nothing leads here, or it is not known yet.
+    /// None yet, or the block is unreachable.
     #[default]
     Nothing,
-    /// Another block.
+    /// Unconditional jump.
     Jump(BlockId),
-    /// One of two.
+    /// Conditional branch.
     Branch {
-        /// What is compared.
+        /// Comparison.
         test: Compare,
-        /// With what.
+        /// Operands of the comparison.
         of: (ValueId, ValueId),
-        /// If it holds.
+        /// Target if the comparison holds.
         yes: BlockId,
-        /// If it does not.
+        /// Target if it does not.
         no: BlockId,
     },
-    /// The end of the program.
+    /// Return from the program.
     Return(ValueId),
 }
 
-/// A program's code. The first block is where it begins; nothing leads there.
+/// Control flow graph of a program. The first block is the entry; it has no predecessors.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Graph {
-    /// Values.
+    /// Values and operations.
     pub(crate) nodes: Vec<Node>,
-    /// Blocks.
+    /// Basic blocks.
     pub(crate) blocks: Vec<Block>,
-    /// Words of eight bytes behind [`Op::Frame`].
+    /// Size of the area that [`Op::Frame`] points to, in 8-byte words.
     pub(crate) frame: u32,
-    /// The last blocks before the packet is written.
+    /// Last blocks before the packet is written. A later load would read modified bytes.
     pub(crate) barriers: Vec<BlockId>,
-    /// What is read of the tenant's VM: names, by their numbers.
+    /// Names of the keys that the program reads from the tenant's VM, indexed by key number.
     pub(crate) keys: Vec<Arc<str>>,
-    /// Numbers that there are.
+    /// Existing constants by value, so that each exists only once.
     constants: HashMap<u64, ValueId>,
-    /// The blocks in which phis stand.
+    /// Block of each phi.
     homes: HashMap<ValueId, BlockId>,
 }
 
 impl Op {
-    /// The values that it is made of.
+    /// Returns the operands.
     pub(crate) fn operands(&self) -> Vec<ValueId> {
         let mut all = Vec::new();
         self.for_operands(|one| all.push(one));
         all
     }
 
-    /// Looks at each value that it is made of.
+    /// Calls `with` for each operand.
     pub(crate) fn for_operands(&self, mut with: impl FnMut(ValueId)) {
         match self {
             Self::Phi(all) | Self::Call(_, all) => all.iter().for_each(|one| with(*one)),
-            // The others are small.
+            // The other operations are small, so a clone is cheap.
             other => other.clone().each_operand(|one| with(*one)),
         }
     }
 
-    /// Does something with each value that it is made of.
+    /// Calls `with` for each operand, which it may replace.
     pub(crate) fn each_operand(&mut self, mut with: impl FnMut(&mut ValueId)) {
         match self {
             Self::Constant(_)
@@ -276,7 +278,7 @@ impl Op {
         }
     }
 
-    /// Whether it has no place of its own: it is the same wherever it is made.
+    /// Returns true if the operation is not placed in a block: its value is the same everywhere.
     pub(crate) fn floats(&self) -> bool {
         matches!(
             self,
@@ -290,12 +292,12 @@ impl Op {
         )
     }
 
-    /// Whether it does something that others see.
+    /// Returns true if the operation has side effects.
     pub(crate) fn acts(&self) -> bool {
         matches!(self, Self::Store { .. } | Self::Call(..))
     }
 
-    /// Whether it gives the same wherever its operands are known.
+    /// Returns true if the result depends only on the operands.
     pub(crate) fn is_pure(&self) -> bool {
         match self {
             Self::Binary(..) | Self::Compare(..) | Self::Select(..) | Self::Swap(..) => true,
@@ -306,7 +308,7 @@ impl Op {
 }
 
 impl End {
-    /// The blocks that come behind.
+    /// Returns the successors.
     pub(crate) fn targets(self) -> impl Iterator<Item = BlockId> {
         let (one, other) = match self {
             Self::Jump(to) => (Some(to), None),
@@ -316,7 +318,7 @@ impl End {
         one.into_iter().chain(other)
     }
 
-    /// Does something with each value that it looks at.
+    /// Calls `with` for each operand, which it may replace.
     pub(crate) fn each_operand(&mut self, mut with: impl FnMut(&mut ValueId)) {
         match self {
             Self::Branch { of: (one, other), .. } => {
@@ -330,12 +332,12 @@ impl End {
 }
 
 impl Graph {
-    /// What a value is.
+    /// Returns the operation of a value.
     pub(crate) fn op(&self, id: ValueId) -> &Op {
         &self.nodes[id.index()].op
     }
 
-    /// The number that a value is, if it is known.
+    /// Returns the number that a value is, if it is a constant.
     pub(crate) fn constant(&self, id: ValueId) -> Option<u64> {
         match self.op(id) {
             Op::Constant(number) => Some(*number),
@@ -343,7 +345,7 @@ impl Graph {
         }
     }
 
-    /// Whether a map is used.
+    /// Returns true if the code refers to `map`.
     pub(crate) fn uses_map(&self, map: Option<u32>) -> bool {
         let mut bodies = self.blocks.iter().flat_map(|block| &block.body);
         bodies.any(|id| {
@@ -352,7 +354,7 @@ impl Graph {
         })
     }
 
-    /// A new value, which stands nowhere yet. The same number is the same value.
+    /// Adds a value that is not yet placed in a block. Equal constants share one value.
     pub(crate) fn add(&mut self, op: Op, span: Span) -> ValueId {
         if let Op::Constant(number) = op {
             let next = ValueId(self.nodes.len() as u32);
@@ -367,8 +369,8 @@ impl Graph {
 }
 
 impl Graph {
-    /// Makes it small: what is known is counted, what nobody needs is left out, and what is read of
-    /// the packet gets its place.
+    /// Optimises the graph: threads jumps, sinks packet loads to their uses, folds constants,
+    /// merges common subexpressions and removes dead code.
     fn optimise(&mut self) {
         self.thread(None, &mut []);
         self.split_edges();

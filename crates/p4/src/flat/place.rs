@@ -1,5 +1,6 @@
-//! Gives fields of the packet their place: each is loaded where it is used. Behind the barrier the
-//! packet is written, so that what is used there is loaded before it.
+//! Code sinking for packet fields: each field is loaded in the block that uses it. After a barrier
+//! block the packet is modified, so a field that is used after a barrier is loaded in the barrier
+//! block.
 
 use std::collections::HashMap;
 
@@ -8,19 +9,19 @@ use super::shape::ones;
 use super::{Binary, BlockId, Graph, Op, Size, ValueId};
 use crate::source::Span;
 
-/// Loads on their way to their places.
+/// State of the pass that places loads.
 struct Places {
     dominators: Dominators,
-    /// What is loaded already in a block.
+    /// Operations that are already available in a block.
     known: HashMap<(BlockId, Op), ValueId>,
-    /// Where the packet begins: one value, so that loads of the same are seen to be.
+    /// Address of the packet. A single value, so that equal loads are recognised as such.
     packet: Option<ValueId>,
-    /// What is loaded at the end of blocks, for those behind.
+    /// Loads appended to the end of blocks, for uses in later blocks and in phis.
     tails: HashMap<BlockId, Vec<ValueId>>,
 }
 
 impl Graph {
-    /// Makes loads of fields.
+    /// Replaces packet fields by loads.
     pub(super) fn place_fields(&mut self) {
         self.leave_out();
         let order = self.order();
@@ -57,7 +58,8 @@ impl Graph {
         }
     }
 
-    /// The block in which is loaded what is used in this one.
+    /// Returns the block in which fields that `block` uses are loaded: a dominating barrier, or
+    /// `block` itself.
     fn place_of(&self, block: BlockId, places: &Places) -> BlockId {
         let is_before = |one: &&BlockId| places.dominators.dominates(**one, block);
         self.barriers.iter().find(is_before).copied().unwrap_or(block)
@@ -75,7 +77,8 @@ impl Graph {
         self.nodes[id.index()].op = op;
     }
 
-    /// If it is a field, loads it: at the end of what there is of the body, or of the block.
+    /// If the value is a field, replaces it by a load, appended to `body` or to the end of block
+    /// `at`.
     fn load(
         &mut self,
         one: &mut ValueId,
@@ -103,7 +106,7 @@ impl Loader<'_> {
         if op.floats() {
             return self.graph.add(op, self.span);
         }
-        // What stands at the end is of no use to what stands before it.
+        // A load at the end of the block comes too late for uses within the body.
         let is_tail = self.body.is_none();
         if let Some(known) = self.places.known.get(&(self.block, op.clone()))
             && (is_tail
@@ -126,7 +129,7 @@ impl Loader<'_> {
     }
 
     fn field(&mut self, at: ValueId, bit: u32, width: u32, bytes: u32) -> ValueId {
-        // What is known of the place goes into the load.
+        // Fold the constant part of the offset into the load.
         let (base, offset) = match *self.graph.op(at) {
             Op::Constant(number) => (None, number),
             Op::Binary(Binary::Add, base, more) => match self.graph.constant(more) {
@@ -150,7 +153,7 @@ impl Loader<'_> {
         let span = last - first + 1;
         let below = (last + 1) * 8 - (bit + width);
         let whole = if span > 8 {
-            // A number of 64 bits across bytes: its last bits are in a ninth.
+            // A number of up to 64 bits that is not byte-aligned may span nine bytes.
             let upper = self.bytes(base, offset, first, 8, bytes);
             let lower = self.bytes(base, offset, last, 1, bytes);
             let upper = self.by(Binary::ShiftLeft, upper.0, u64::from(8 - below));
@@ -163,8 +166,8 @@ impl Loader<'_> {
         self.by(Binary::And, whole, ones(width))
     }
 
-    /// `count` bytes from `first` on, as one number that may have more in front; and how many bytes
-    /// stand behind them in it.
+    /// Loads `count` bytes from `first` on as one number, which may contain more bytes above them.
+    /// Also returns the number of bytes that follow them in that number.
     fn bytes(
         &mut self,
         base: ValueId,
@@ -175,7 +178,8 @@ impl Loader<'_> {
     ) -> (ValueId, u32) {
         let size = count.next_power_of_two();
         if size == count || size <= there {
-            // A whole word that holds them, and lies within what is there.
+            // A single power-of-two word that contains the bytes and stays within those known to
+            // exist.
             let start = if size == count { first } else { first.min(there - size) };
             return (self.word(base, offset + start, size as Size), start + size - first - count);
         }

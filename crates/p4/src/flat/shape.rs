@@ -1,4 +1,4 @@
-//! How many numbers of 64 bits a value of a type is, and which of them its parts are.
+//! Number of 64-bit slots that a value of a type occupies, and the slots of its parts.
 
 use std::ops::Range;
 
@@ -6,32 +6,33 @@ use super::Size;
 use super::build::Slot;
 use crate::ir::{Program, RecordKind, Type};
 
-/// Where a header has whether it is valid, and the byte of the packet where it was extracted.
+/// Slots of a header: its validity bit, and the byte offset in the packet where it was extracted.
 pub(super) const VALID: u32 = 0;
 pub(super) const ORIGIN: u32 = 1;
-/// In front of a header's fields.
+/// Number of slots before a header's fields.
 const HEADER: u32 = 2;
-/// In front of a stack's elements: the element that is extracted next.
+/// Number of slots before a stack's elements: `nextIndex`, the element that is extracted next.
 const STACK: u32 = 1;
-/// Where a header is that was never extracted.
+/// Value of [`ORIGIN`] for a header that was never extracted.
 pub(super) const NOWHERE: u64 = u64::MAX;
 
-/// Numbers that so many bits are.
+/// Number of 64-bit limbs of a number of `width` bits.
 pub(super) fn limbs(width: u32) -> u32 {
     width.div_ceil(64)
 }
 
-/// So many ones, of a number of 64 bits.
+/// A 64-bit mask with the lowest `width` bits set.
 pub(super) fn ones(width: u32) -> u64 {
     if width >= 64 { u64::MAX } else { (1 << width) - 1 }
 }
 
-/// Bits of the limb at this place of a number that has `width`.
+/// Number of bits in limb `at` of a number of `width` bits.
 pub(super) fn limb_bits(width: u32, at: u32) -> u32 {
     (width - at * 64).min(64)
 }
 
-/// Bytes as loads and stores of whole words, the largest first: where each is, and its size.
+/// Splits a range of bytes into power-of-two accesses, largest first; returns the offset and size
+/// of each.
 pub(super) fn chunks(first: u32, count: u32) -> Vec<(u32, Size)> {
     let (mut at, mut left) = (first, count);
     let mut all = Vec::new();
@@ -45,12 +46,12 @@ pub(super) fn chunks(first: u32, count: u32) -> Vec<(u32, Size)> {
 }
 
 impl Program {
-    /// How many numbers a value of the type is.
+    /// Number of slots that a value of the type occupies.
     pub(super) fn slots(&self, of: &Type) -> u32 {
         match of {
             Type::Bits { width, .. } => limbs(*width),
             Type::Bool | Type::Error | Type::Integer => 1,
-            // How many bits, and the byte of the packet where they begin.
+            // The length in bits, and the byte offset in the packet where the varbit begins.
             Type::Varbit(_) => 2,
             Type::Enum(id) => match &self.enums[id.index()].representation {
                 Some(of) => self.slots(of),
@@ -68,12 +69,12 @@ impl Program {
         }
     }
 
-    /// Whether a type is a header.
+    /// Returns true if the type is a header.
     pub(crate) fn is_header(&self, of: &Type) -> bool {
         matches!(of, Type::Record(id) if self.records[id.index()].kind == RecordKind::Header)
     }
 
-    /// The parts of a type, each with the numbers that it is.
+    /// Parts of a type, each with its slot range.
     pub(crate) fn placed_parts(&self, of: &Type) -> Vec<(Type, Range<Slot>)> {
         let mut at = match of {
             Type::Stack(..) => STACK,
@@ -88,7 +89,7 @@ impl Program {
         self.parts(of).into_iter().map(place).collect()
     }
 
-    /// The numbers that one part is: of a field by its place, or of a stack's element.
+    /// Slot range of one part: the field with index `at`, or that element of a stack.
     pub(super) fn placed_part(&self, of: &Type, at: usize) -> (Type, Range<Slot>) {
         match of {
             Type::Stack(element, _) => {

@@ -1,5 +1,5 @@
-//! Counts what is known, again and again, until nothing more is: numbers, ways that are never taken,
-//! phis that are one value.
+//! Simplifies the graph until nothing changes: folds constants, and removes branches that are never
+//! taken and trivial phis.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use super::instead::Instead;
 use super::{BlockId, Compare, End, Graph, Op, ValueId};
 
 impl Graph {
-    /// Simplifies the graph; which values are others now.
+    /// Simplifies the graph. Returns the replacements of removed values.
     pub(super) fn simplify(&mut self) -> Instead {
         let mut instead = Instead::default();
         loop {
@@ -28,7 +28,7 @@ impl Graph {
         instead
     }
 
-    /// Blocks that nothing leads to lead nowhere.
+    /// Removes unreachable blocks.
     fn cut_off(&mut self, order: &[BlockId]) {
         let reached: HashSet<_> = order.iter().copied().collect();
         for block in (0..self.blocks.len() as u32).map(BlockId) {
@@ -44,7 +44,7 @@ impl Graph {
         }
     }
 
-    /// Takes one of the ways from a block to another away.
+    /// Removes one edge from a block to another.
     fn remove_edge(&mut self, from: BlockId, to: BlockId) {
         let block = &mut self.blocks[to.index()];
         let Some(at) = block.predecessors.iter().position(|one| *one == from) else { return };
@@ -70,7 +70,7 @@ impl Graph {
             let mut others = all.iter().filter(|one| **one != phi);
             let Some(first) = others.next().copied() else { continue };
             let is_one = others.all(|one| *one == first);
-            // What nobody looks at may be any number.
+            // An undefined operand may take any value.
             let looked_at = || all.iter().find(|one| !matches!(self.op(**one), Op::Undefined));
             let number = looked_at().copied().filter(|number| {
                 self.constant(*number).is_some()
@@ -124,7 +124,7 @@ impl Graph {
         if changed {
             self.blocks[block.index()].body.retain(|id| !instead.contains_key(id));
         }
-        // What floats stands nowhere, but is made of values that may be others now.
+        // Unplaced operations are in no block, but their operands may have been replaced.
         changed
     }
 
@@ -162,7 +162,7 @@ impl Graph {
         changed
     }
 
-    /// An operation on phis of one block whose values are all known is such a phi itself.
+    /// Folds an operation on phis of one block that have only constant operands into such a phi.
     pub(super) fn fold_phis(&mut self, op: &Op) -> Option<ValueId> {
         if !matches!(op, Op::Binary(..) | Op::Compare(..) | Op::Select(..)) {
             return None;
@@ -224,7 +224,7 @@ impl Graph {
         Some(phi)
     }
 
-    /// Leaves out what nobody needs.
+    /// Removes dead code.
     pub(super) fn leave_out(&mut self) {
         let mut needed = HashSet::new();
         let mut open = Vec::new();

@@ -1,22 +1,23 @@
-//! Ways that are known to lead through a decision lead where it leads. A block that only decides by
-//! where it was come from need not be gone through: so a packet that is dropped somewhere is not asked
-//! again whether it is.
+//! Jump threading: if the outcome of a branch is known on an incoming edge, that edge is redirected
+//! to the branch's target. A block that only branches on a phi is then bypassed, so a packet that
+//! was dropped earlier is not tested again for being dropped.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{BlockId, End, Graph, Op, ValueId};
 
-/// The most values that meet in a block for it to be looked at.
+/// Upper limit on the phis of a block that is considered.
 const MAX_PHIS: usize = 256;
-/// The most ways that meet in a block for it to be looked at: each is compared with each.
+/// Upper limit on the incoming edges of a block that is considered: they are compared pairwise.
 pub(super) const MAX_WAYS: usize = 256;
-/// The most changes to a program: of a large one fewer, since each has all of it looked through.
+/// Upper limit on the changes to a graph; lower for large ones, because each change rescans the
+/// graph.
 const MAX_CHANGES: usize = 8192;
 const MIN_CHANGES: usize = 512;
-/// The most values that are looked through for them.
+/// Upper limit on the values scanned over all changes.
 const MAX_LOOKS: usize = 32 << 20;
 
-/// A block that goes on later, and values that are used at its end.
+/// A block that gets its terminator later, and the values that are live at its end.
 pub(super) type Outside = (BlockId, Vec<ValueId>);
 
 fn values_of(outside: &mut [Outside]) -> impl Iterator<Item = &mut ValueId> {
@@ -27,22 +28,22 @@ fn is_last(outside: &[Outside], block: BlockId) -> bool {
     outside.iter().any(|(last, _)| *last == block)
 }
 
-/// Who uses a value.
+/// Use of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Use {
-    /// Something in a block's body, or its end.
+    /// Instruction or terminator of a block.
     In(BlockId),
-    /// Where values meet in a block, on the way from another.
+    /// Phi of the first block: the operand for the edge from the second.
     Meeting(BlockId, BlockId),
-    /// Something that has no place.
+    /// Operation that is not placed in a block.
     Floating,
-    /// Somebody outside of the graph.
+    /// Code that is added later, after the end of an [`Outside`] block.
     Outside,
 }
 
-/// Who uses which value: the users of one stand one behind the other.
+/// Use-def information: the uses of each value. The uses of one value are contiguous in `users`.
 struct Uses {
-    /// Where those of each value begin; behind the last, where they end.
+    /// Index of the first use of each value, followed by the total number of uses.
     starts: Vec<u32>,
     users: Vec<Use>,
 }
@@ -72,7 +73,7 @@ impl Uses {
         let outside = outside.iter().flat_map(|(_, values)| values);
         all.extend(outside.map(|value| (*value, Use::Outside)));
 
-        // Sorted by counting: a program has very many values.
+        // Counting sort: a program has very many values.
         let mut starts = vec![0; graph.nodes.len() + 1];
         for (value, _) in &all {
             starts[value.index() + 1] += 1;
@@ -99,8 +100,8 @@ impl Uses {
 }
 
 impl Graph {
-    /// Leads ways past decisions that are known, as long as there are any: all, or those that may lead
-    /// to one of the blocks `to`. `outside` are blocks that go on later, and values that are used at
+    /// Threads jumps until nothing changes: all branches, or only those with a target in `to`.
+    /// `outside` lists blocks that get their terminators later, and the values that are live at
     /// their ends.
     pub(super) fn thread(&mut self, to: Option<&[BlockId]>, outside: &mut [Outside]) {
         let most = MAX_LOOKS / self.nodes.len().max(1);
@@ -131,7 +132,7 @@ impl Graph {
         }
     }
 
-    /// Whether nothing is done in a block: no operation whose value anybody needs.
+    /// Returns true if the block has no side effects and computes no value that is used.
     fn does_nothing(&self, block: BlockId, uses: &Uses) -> bool {
         self.blocks[block.index()]
             .body
@@ -139,13 +140,13 @@ impl Graph {
             .all(|id| !self.op(*id).acts() && uses.by(*id).is_empty())
     }
 
-    /// A block that leads to one that nothing else leads to is one with it.
+    /// Merges a block that ends in a jump with its successor if that has no other predecessor.
     fn join(&mut self, outside: &[Outside]) {
         for block in self.order() {
             while let End::Jump(to) = self.blocks[block.index()].end {
                 let there = &self.blocks[to.index()];
                 let is_kept = is_last(outside, to) || self.barriers.contains(&block);
-                // What is written later stays a block of its own.
+                // A block without a terminator is still to be written and stays separate.
                 let is_kept = is_kept || there.end == End::Nothing;
                 if there.predecessors.len() != 1 || !there.phis.is_empty() || to == block || is_kept
                 {
@@ -169,7 +170,7 @@ impl Graph {
         }
     }
 
-    /// A block where ways meet only to go on to another one: they lead there at once.
+    /// Bypasses an empty block that only jumps: its predecessors jump to its target directly.
     fn skip(&mut self, block: BlockId, uses: &Uses) -> bool {
         let here = &self.blocks[block.index()];
         let End::Jump(to) = here.end else { return false };
@@ -182,13 +183,13 @@ impl Graph {
         }) else {
             return false;
         };
-        // What meets here is used nowhere but where it meets others behind.
+        // The phis of this block may only be operands of the phis of the target.
         let only_there =
             |phi: &ValueId| uses.by(*phi).iter().all(|by| *by == Use::Meeting(to, block));
         if !here.phis.iter().all(only_there) {
             return false;
         }
-        // Two ways from one block to another could not be told apart.
+        // Two edges between the same pair of blocks could not be distinguished.
         let there = &self.blocks[to.index()].predecessors;
         let once =
             |from: &BlockId| here.predecessors.iter().filter(|one| *one == from).count() == 1;
@@ -221,7 +222,7 @@ impl Graph {
         true
     }
 
-    /// The way from a block to another leads elsewhere.
+    /// Redirects the edge from `from` to `old` so that it leads to `new`.
     pub(super) fn turn(&mut self, from: BlockId, old: BlockId, new: BlockId) {
         match &mut self.blocks[from.index()].end {
             End::Jump(to) => *to = new,
@@ -235,7 +236,7 @@ impl Graph {
         }
     }
 
-    /// Leads the ways past a block's decision for which it is known.
+    /// Threads the incoming edges of a block on which the outcome of its branch is known.
     fn lead_past(&mut self, block: BlockId, uses: &Uses, outside: &mut [Outside]) -> bool {
         let here = &self.blocks[block.index()];
         let End::Branch { test, of: (left, right), yes, no } = here.end else { return false };
@@ -256,14 +257,14 @@ impl Graph {
             let known = self.constant(*one)?;
             Some(if test.of(known, right) { yes } else { no })
         };
-        // A block that leads here twice would have to be told apart from itself.
+        // A predecessor with two edges to this block is skipped: its edges cannot be distinguished.
         let once = |at: &usize| {
             let from = here.predecessors[*at];
             here.predecessors.iter().filter(|one| **one == from).count() == 1
         };
         let ways: Vec<(usize, BlockId)> =
             (0..all.len()).filter(once).filter_map(|at| Some((at, leads(&all[at])?))).collect();
-        // Nor may one lead to a block where it leads already.
+        // An edge must not duplicate an existing edge between the same two blocks.
         let is_new = |(at, to): &(usize, BlockId)| {
             !self.blocks[to.index()].predecessors.contains(&here.predecessors[*at])
         };
@@ -289,7 +290,8 @@ impl Graph {
             Op::Phi(all) => all[at],
             _ => phi,
         };
-        // Behind the decision, each value is what it was here, or on the way that led past.
+        // After the branch, a value is either the phi of this block or its operand on a threaded
+        // edge.
         let mut places = Places::new();
         for to in [yes, no] {
             let ways: Vec<usize> =
@@ -337,7 +339,8 @@ impl Graph {
         places
     }
 
-    /// Each use of a value finds what has come in its place on the way there.
+    /// Restores SSA form: each use of a phi of the block is replaced by the definition that reaches
+    /// it.
     fn repair(
         &mut self,
         block: BlockId,
@@ -360,7 +363,7 @@ impl Graph {
             }
         }
         if floats {
-            // What floats is used anywhere.
+            // An unplaced operation may be used in any block.
             users.extend(self.order());
         }
         let mut repair = Repair { graph: self, block, places };
@@ -393,18 +396,18 @@ impl Graph {
     }
 }
 
-/// Of values, what they are at the end of blocks.
+/// Definition of each value that is available at the end of a block.
 type Places = HashMap<ValueId, HashMap<BlockId, ValueId>>;
 
 struct Repair<'g> {
     graph: &'g mut Graph,
-    /// Where the values were made.
+    /// Block with the original definitions.
     block: BlockId,
     places: Places,
 }
 
 impl Repair<'_> {
-    /// What a value is for somebody who uses it in a block, behind its phis.
+    /// Returns the definition of `value` that reaches a use in block `at`, after its phis.
     fn used(&mut self, value: ValueId, at: BlockId) -> ValueId {
         if let Op::Field { at: first, bit, width, bytes } = *self.graph.op(value) {
             let now = self.used(first, at);
@@ -421,7 +424,7 @@ impl Repair<'_> {
     }
 
     fn reaching(&mut self, value: ValueId, at: BlockId) -> ValueId {
-        // Up to where it is known, by the only way there is; then the ways that meet.
+        // Walk up through single predecessors to a known definition; insert a phi at a join.
         let mut path = Vec::new();
         let mut here = at;
         let found = loop {
@@ -444,7 +447,7 @@ impl Repair<'_> {
         found
     }
 
-    /// Where ways meet, a value is what it was on each.
+    /// Inserts a phi for the value where edges join.
     fn meeting(&mut self, value: ValueId, at: BlockId) -> ValueId {
         let span = self.graph.nodes[value.index()].span;
         let phi = self.graph.add(Op::Phi(Vec::new()), span);

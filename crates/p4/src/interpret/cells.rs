@@ -8,19 +8,20 @@ use crate::cells::{Colour, Count, MeterCell, Rates};
 use crate::ir::{Expression, Value};
 use crate::model::Unit;
 
-/// Which cell of a counter or a meter is meant.
+/// Reference to a cell of a counter or a meter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell<'e> {
-    /// The one of this index.
+    /// The cell with this index.
     Index(u64),
-    /// Of one that belongs to a table, the one of the entry with this key.
+    /// The cell of the entry with this key, of a direct counter or meter.
     Entry(&'e Entry),
-    /// Of one that belongs to a table, the one of what it does by default.
+    /// The cell of the default action, of a direct counter or meter.
     Default,
 }
 
 impl Machine<'_> {
-    /// What a counter, an object by its place, has counted; None if it has no such cell.
+    /// Returns the value of a counter cell. The counter is given by its object index. None if the
+    /// cell does not exist.
     pub fn count(&mut self, at: usize, cell: Cell<'_>) -> Option<Count> {
         match self.made.objects.get(at)?.table {
             Some(table) => self.direct(table, cell).map(|direct| direct.count),
@@ -33,7 +34,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Sets a meter, an object by its place; without rates, nothing is too much. None if it has no such cell.
+    /// Configures a meter cell; without rates, it limits nothing. The meter is given by its object
+    /// index. None if the cell does not exist.
     pub fn set_meter(&mut self, at: usize, cell: Cell<'_>, rates: Option<Rates>) -> Option<()> {
         let meter = MeterCell::set(rates);
         match (self.made.objects.get(at)?.table, cell) {
@@ -56,7 +58,7 @@ impl Machine<'_> {
 }
 
 impl Run<'_, '_> {
-    /// `counter.count(index)`, and `count()` of one that belongs to a table.
+    /// `counter.count(index)`, or `count()` of a direct counter.
     pub(super) fn count_packet(&mut self, at: usize, index: &[Expression]) -> Done<Value> {
         let object = &self.machine.made.objects[at];
         let (unit, mask) = (self.program.unit(object), self.program.count_mask(object));
@@ -81,7 +83,7 @@ impl Run<'_, '_> {
         })
     }
 
-    /// `meter.execute(index, color)`, and the others.
+    /// `meter.execute(index, color)`, and its other overloads.
     pub(super) fn execute(&mut self, at: usize, given: &[Expression]) -> Done<Value> {
         let object = &self.machine.made.objects[at];
         let units = match self.program.unit(object) {
@@ -118,18 +120,18 @@ impl Run<'_, '_> {
         Ok(Value::Bool(false))
     }
 
-    /// The cell of an index; None if there is none.
+    /// Returns the key of a cell; None if the index is out of range.
     fn cell(&mut self, at: usize, index: &Expression) -> Done<Option<(usize, u64)>> {
         let index = self.number(index)?.to_u64();
         let count = self.machine.made.objects[at].elements();
         Ok(index.filter(|index| *index < count).map(|index| (at, index)))
     }
 
-    /// What is kept for the entry whose action runs.
+    /// Returns the direct counter and meter of the entry whose action is running.
     fn of_entry(&mut self) -> Done<&mut Direct> {
         match self.entry {
             Some(entry) => Ok(self.machine.tables.direct_at(entry)),
-            // The checker lets only actions of its table use it.
+            // The checker allows direct objects only in actions of their table.
             None => Err(Stop::Failed(Error::Internal)),
         }
     }

@@ -1,4 +1,4 @@
-//! What expressions give, from left to right (P4_16 specification, section 8.2).
+//! Evaluation of expressions, from left to right (P4_16 specification, section 8.2).
 
 use num_bigint::BigInt;
 use num_traits::Zero;
@@ -14,7 +14,7 @@ impl Run<'_, '_> {
         Ok(value)
     }
 
-    /// The value of an expression.
+    /// Evaluates an expression.
     pub(super) fn value(&mut self, of: &Expression) -> Done<Value> {
         use ExpressionKind as K;
         self.step()?;
@@ -104,7 +104,7 @@ impl Run<'_, '_> {
         if let (Value::Integer(number), Value::Integer(by)) = (&first, &second)
             && by.is_zero()
         {
-            // As eBPF has it: nothing is left, or everything.
+            // Division by zero as in eBPF: the quotient is 0, the remainder is the dividend.
             match operator {
                 Binary::Divide => return Ok(BigInt::ZERO.into()),
                 Binary::Modulo => return Ok(number.clone().into()),
@@ -115,7 +115,7 @@ impl Run<'_, '_> {
             .map_err(|_| Stop::Failed(Error::Internal))
     }
 
-    /// A number.
+    /// Evaluates a numeric expression.
     pub(super) fn number(&mut self, of: &Expression) -> Done<BigInt> {
         match self.value(of)? {
             Value::Integer(value) => Ok(value),
@@ -123,12 +123,12 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Yes or no.
+    /// Evaluates a Boolean expression.
     pub(super) fn condition(&mut self, of: &Expression) -> Done<bool> {
         Ok(self.value(of)? == Value::Bool(true))
     }
 
-    /// Whether a header is valid, or one of a union.
+    /// Returns true if a header is valid, or if any header of a union is.
     fn is_valid(&self, value: &Value, of: &Type) -> bool {
         match value {
             Value::Record { fields, .. } if self.program.is_union(of) => {

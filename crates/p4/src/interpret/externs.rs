@@ -1,5 +1,5 @@
-//! What the model has: functions and objects (crates/p4/model/ubpf_model.p4); what counts and meters is in
-//! [`super::cells`].
+//! Extern functions and objects of the model (crates/p4/model/ubpf_model.p4). Counters, meters and
+//! digests are in [`super::cells`].
 
 use num_bigint::{BigInt, Sign};
 use num_traits::ToPrimitive;
@@ -80,7 +80,7 @@ impl Run<'_, '_> {
         Ok(Value::Bool(false))
     }
 
-    /// Sets what becomes of the packet, wherever the model's metadata is at the moment.
+    /// Sets the verdict, in each variable that currently holds the model's metadata.
     fn mark(&mut self, action: usize) {
         for id in &self.metadata {
             if let Value::Record { fields, .. } = &mut self.variables[id.index()] {
@@ -89,7 +89,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// A value as it is on the wire, in whole bytes with zeros in front.
+    /// Encodes a value in wire format, left-padded with zeros to whole bytes.
     pub(super) fn bytes(&self, value: &Value, of: &Type) -> Vec<u8> {
         let mut packet = super::packet::Packet::new(&[]);
         packet.emit(self.program, value, of);
@@ -98,7 +98,7 @@ impl Run<'_, '_> {
 
     // ---- registers ----
 
-    /// The elements of a register, all zeros at first.
+    /// Returns the elements of a register. They are initially zero.
     fn register(&mut self, at: usize) -> &mut Vec<Value> {
         let object = &self.machine.made.objects[at];
         let size = usize::try_from(object.elements()).unwrap_or_default();
@@ -125,7 +125,7 @@ impl Run<'_, '_> {
     }
 }
 
-/// A checksum in which one word, or two, have changed (RFC 1624, equation 3).
+/// Updates a checksum after one or two 16-bit words have changed (RFC 1624, equation 3).
 fn replaced_checksum(sum: u16, old: u64, new: u64, words: u32) -> u16 {
     let mut total = u32::from(!sum);
     for at in 0..words {
@@ -138,7 +138,7 @@ fn replaced_checksum(sum: u16, old: u64, new: u64, words: u32) -> u16 {
     !(total as u16)
 }
 
-/// The bytes of a number without a sign, the first the highest.
+/// Encodes an unsigned number in big-endian byte order.
 pub(crate) fn number_bytes(value: &BigInt, bits: usize) -> Vec<u8> {
     let mut bytes = BigInt::from_biguint(Sign::Plus, value.magnitude().clone()).to_bytes_be().1;
     let wanted = bits.div_ceil(8);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn checksums_follow_what_changes() {
-        // RFC 1624, section 4: 0x5555 becomes 0x3285 under the checksum 0xdd2f.
+        // RFC 1624, section 4: 0x5555 changes to 0x3285; the checksum was 0xdd2f.
         assert_eq!(replaced_checksum(0xdd2f, 0x5555, 0x3285, 1), 0x0000);
         let whole = |words: &[u16]| {
             let total: u32 = words.iter().map(|&word| u32::from(word)).sum();

@@ -1,8 +1,9 @@
-//! Runs a program as the language says, plainly and slowly: what compiled code is compared with.
+//! A reference interpreter: it executes the checked program directly and slowly, and compiled code
+//! is compared with it.
 //!
-//! What the language leaves open is the same everywhere here: variables begin as zeros, an element
-//! that a stack does not have is read as zeros and written nowhere, and a header that becomes invalid
-//! has zeros in its fields.
+//! Behaviour that the language leaves undefined is defined here: variables start as zeros; an
+//! out-of-bounds stack element reads as zeros, and writes to it are ignored; the fields of a header
+//! that becomes invalid are zeroed.
 
 mod cells;
 mod expressions;
@@ -28,125 +29,125 @@ pub(crate) use externs::number_bytes;
 use packet::Packet;
 use tables::Tables;
 
-/// What becomes of a packet.
+/// The verdict on a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The program could not go on: the tenant's policy decides.
+    /// Abort: the program failed on this packet, and the tenant's policy decides.
     Abort,
-    /// It goes nowhere.
+    /// Drop the packet.
     Drop,
-    /// It goes on.
+    /// Pass the packet on.
     Pass,
-    /// It leaves by this port.
+    /// Send the packet out of this port.
     Redirect(u32),
 }
 
-/// What a program makes of a packet.
+/// Result of running a program on a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// What becomes of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// The port by which a copy leaves.
+    /// Output port of a clone of the packet.
     pub clone: Option<u32>,
-    /// The packet as it leaves; as it came if the program could not go on.
+    /// The packet on output; unchanged if the program aborted.
     pub packet: Vec<u8>,
 }
 
-/// Why a program cannot be run.
+/// The reason why a program cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Its `main` cannot be made.
+    /// Elaboration of `main` failed.
     #[error(transparent)]
     Main(#[from] NotMade),
-    /// Nothing of the language: a fault in what has checked the program.
+    /// An inconsistency that no valid program causes: a fault in the type checker.
     #[error("the program does not mean what it was checked to mean: this is a fault of kaido's")]
     Internal,
-    /// It is made for another model.
+    /// The program is for another model.
     #[error("the program is made for `{0}`, not for `ubpf`")]
     Model(String),
-    /// It needs something that nobody has.
+    /// The program calls an extern function that is not implemented.
     #[error("`{0}` is a function that nothing here has")]
     Extern(String),
 }
 
-/// The steps that a program may make for one packet: states, statements and expressions. Compiled code
-/// may execute 65,536 instructions, which are several steps each.
+/// Maximum number of steps for one packet: states, statements and expressions. Compiled code may
+/// execute 65,536 instructions, and each corresponds to several steps.
 pub const MAX_STEPS: u64 = 1 << 19;
-/// The fields and elements that may be copied for one packet. Compiled code need not copy what it does
-/// not use: so there are many more than steps.
+/// Maximum number of fields and elements copied for one packet. Compiled code avoids copies of
+/// unused values, so this limit is much higher than [`MAX_STEPS`].
 const MAX_COPIED: u64 = 1 << 23;
 
-/// Why a run does not go on as it is written.
+/// The reason why execution leaves its normal control flow.
 enum Stop {
-    /// Out of the loop.
+    /// `break`: leave the loop.
     Break,
-    /// To the loop's next turn.
+    /// `continue`: start the next iteration of the loop.
     Continue,
-    /// Out of what was called.
+    /// `return`: leave the function, action or control.
     Return(Option<Value>),
-    /// Out of the pipeline.
+    /// `exit`: leave the pipeline.
     Exit,
-    /// The parser has met what is wrong. Which error it was has no place in the model.
+    /// `reject`: a parser error. The model has no field for the error code.
     Reject,
-    /// The program has made [`MAX_STEPS`], or copied [`MAX_COPIED`].
+    /// The limit [`MAX_STEPS`] or [`MAX_COPIED`] is exceeded.
     Endless,
-    /// The run is over.
+    /// The run failed.
     Failed(Error),
 }
 
 type Done<T = ()> = Result<T, Stop>;
 
-/// A program with its tables, and with what it keeps between packets.
+/// A program with its tables, and with the state that it keeps between packets.
 pub struct Machine<'p> {
     program: &'p Program,
     made: Elaborated,
-    /// What the control plane has put in.
+    /// Table entries and default actions.
     pub tables: Tables,
-    /// What each object of others holds, by its place.
+    /// Contents of the registers, by object index.
     objects: HashMap<usize, Vec<Value>>,
-    /// What counters have counted, by object and index.
+    /// Counter values, by object and cell index.
     counts: HashMap<(usize, u64), Count>,
-    /// Meters that were set or asked, by object and index.
+    /// Meters that were set or executed, by object and cell index.
     meters: HashMap<(usize, u64), MeterCell>,
-    /// What digests were made of, oldest first: the object, and the value as it is on the wire, in
-    /// whole bytes with zeros in front.
+    /// Digests that the program has sent, oldest first: the object index, and the value in wire
+    /// format, left-padded with zeros to whole bytes.
     pub digests: Vec<(usize, Vec<u8>)>,
-    /// The time, in nanoseconds.
+    /// Current time in nanoseconds.
     pub now: u64,
-    /// What the tenant's VM publishes.
+    /// Values that the tenant's VM publishes.
     pub vm: HashMap<String, Reading>,
-    /// How many packets have come.
+    /// Number of packets received.
     packets: u64,
-    /// Those for which the program came to no end, by their numbers from 1: it could not go on after
-    /// [`MAX_STEPS`].
+    /// Packets for which the program exceeded [`MAX_STEPS`] or the copy limit and was aborted; by
+    /// number, from 1.
     pub endless: Vec<u64>,
 }
 
-/// One packet's run.
+/// State of one run of the program, on one packet.
 struct Run<'r, 'p> {
     machine: &'r mut Machine<'p>,
     program: &'p Program,
     variables: Vec<Value>,
     packet: Packet,
-    /// The parser or control around what runs, by its place.
+    /// Index of the running parser or control.
     around: usize,
-    /// Variables that are the model's metadata at the moment.
+    /// Variables that currently hold the model's metadata.
     metadata: Vec<VariableId>,
     steps: u64,
-    /// Fields and elements copied.
+    /// Number of fields and elements copied so far.
     copied: u64,
-    /// The most bytes that leave.
+    /// Maximum length of the output packet in bytes.
     truncated: Option<u32>,
-    /// The table whose action runs, and its entry; None for what it does by default.
+    /// The table whose action is running, and the index of its entry; None for the default action.
     entry: Option<(usize, Option<usize>)>,
 }
 
 impl<'p> Machine<'p> {
-    /// A program as it is when it is loaded.
+    /// Loads a program.
     ///
     /// # Errors
     ///
-    /// If it has no `main`, or is made for another model.
+    /// If the program has no `main`, or is for another model.
     pub fn new(program: &'p Program) -> Result<Self, Error> {
         let made = elaborate(program)?;
         let tables = Tables::new(program, &made);
@@ -165,16 +166,16 @@ impl<'p> Machine<'p> {
         })
     }
 
-    /// What the program is made of.
+    /// Returns the elaborated program.
     pub fn made(&self) -> &Elaborated {
         &self.made
     }
 
-    /// Runs the program on a packet that came by a port.
+    /// Runs the program on a packet from an input port.
     ///
     /// # Errors
     ///
-    /// If the program needs what nobody has.
+    /// If the program calls an extern function that is not implemented.
     pub fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, Error> {
         let program = self.program;
         self.packets += 1;
@@ -203,16 +204,16 @@ impl<'p> Machine<'p> {
     }
 }
 
-/// A packet for which the program could not go on.
+/// Outcome for a packet on which the program aborted.
 fn given_up(packet: &[u8]) -> Outcome {
     Outcome { verdict: Verdict::Abort, clone: None, packet: packet.to_vec() }
 }
 
-/// What a program for the model is made of.
+/// Elaborates a program for the model.
 ///
 /// # Errors
 ///
-/// If it has no `main`, or is made for another model.
+/// If the program has no `main`, or is for another model.
 pub(crate) fn elaborate(program: &Program) -> Result<Elaborated, Error> {
     let main = program.main.as_ref().ok_or(NotMade::NoMain)?;
     if &*main.package != PACKAGE || main.arguments.len() != 3 {
@@ -225,7 +226,8 @@ pub(crate) fn elaborate(program: &Program) -> Result<Elaborated, Error> {
     Ok(made)
 }
 
-/// Whether the parts take what `ubpf_model.p4` says: a program may declare a `ubpf` of its own.
+/// Returns true if the package's parameters match `ubpf_model.p4`. A program may declare a
+/// different package `ubpf` itself.
 fn is_of_model(program: &Program, made: &Elaborated) -> bool {
     let parameters = |at: &usize| &program.blocks[made.blocks[*at].block.index()].parameters;
     let counts: Vec<usize> = made.main.iter().map(|at| parameters(at).len()).collect();
@@ -239,7 +241,7 @@ fn is_of_model(program: &Program, made: &Elaborated) -> bool {
 }
 
 impl Run<'_, '_> {
-    /// Parser, pipeline and deparser.
+    /// Runs parser, pipeline and deparser.
     fn whole(mut self, port: u32, packet: &[u8]) -> Done<Outcome> {
         let [parser, pipeline, deparser] = self.machine.made.main[..] else {
             return Err(Stop::Failed(Error::Internal));
@@ -266,7 +268,7 @@ impl Run<'_, '_> {
         else {
             return Err(Stop::Failed(Error::Internal));
         };
-        // Neither who could not go on nor who goes nowhere is written.
+        // Skip the deparser if the packet is aborted, or dropped without a clone.
         let cloned = metadata[field::CLONE] == Value::Bool(true);
         match metadata[field::OUTPUT_ACTION] {
             Value::Member(action::DROP) if !cloned => {
@@ -302,7 +304,7 @@ impl Run<'_, '_> {
         self.program.blocks[block.index()].parameters.clone()
     }
 
-    /// A parser or a control, whose parameters have their values.
+    /// Runs a parser or a control. Its parameters are already bound.
     fn block(&mut self, at: usize) -> Done {
         let block = &self.program.blocks[self.machine.made.blocks[at].block.index()];
         let outside = std::mem::replace(&mut self.around, at);
@@ -320,7 +322,8 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Counts what a value is made of: to copy it takes as long.
+    /// Adds the fields and elements of a value to the copy budget: copying takes time in
+    /// proportion.
     fn weigh(&mut self, value: &Value) {
         fn parts(value: &Value) -> u64 {
             match value {
@@ -333,7 +336,7 @@ impl Run<'_, '_> {
         self.copied = self.copied.saturating_add(parts(value));
     }
 
-    /// Counts a step of the run.
+    /// Counts one step of the run.
     fn step(&mut self) -> Done {
         self.steps += 1;
         let is_over = self.steps > MAX_STEPS || self.copied > MAX_COPIED;

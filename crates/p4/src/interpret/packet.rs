@@ -1,16 +1,16 @@
-//! The packet that is read, and what is written of it. Bits are in the order of the wire.
+//! Input packet and output packet. Bits are in network order.
 
 use num_bigint::BigInt;
 use num_traits::One;
 
 use crate::ir::{Program, Type, Value, arithmetic};
 
-/// A packet on its way through a program.
+/// A packet during one run of the program.
 pub(super) struct Packet {
     bytes: Vec<u8>,
-    /// The bit that is read next.
+    /// Position of the next bit to read.
     at: usize,
-    /// The bits that are written, in whole bytes at the end.
+    /// Bits written so far. The output is padded to whole bytes.
     out: Vec<bool>,
 }
 
@@ -19,22 +19,22 @@ impl Packet {
         Self { bytes: bytes.to_vec(), at: 0, out: Vec::new() }
     }
 
-    /// Its bytes.
+    /// Returns the length in bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The bits that are left to read.
+    /// Returns the number of bits left to read.
     pub(super) fn left(&self) -> usize {
         (self.bytes.len() * 8).saturating_sub(self.at)
     }
 
-    /// Goes on by so many bits, which are there.
+    /// Skips this number of bits. They must exist.
     pub(super) fn advance(&mut self, bits: usize) {
         self.at += bits;
     }
 
-    /// The number in the bits from `from` on, counted from what is read next.
+    /// Reads a number of `bits` bits, starting `from` bits after the read position.
     fn number(&self, from: usize, bits: u32) -> BigInt {
         let mut value = BigInt::ZERO;
         for at in (self.at + from..).take(bits as usize) {
@@ -44,7 +44,8 @@ impl Packet {
         value
     }
 
-    /// A value of this type from `from` on, and the bits behind it. A varbit has `varbits`.
+    /// Reads a value of this type, starting `from` bits after the read position, and returns it
+    /// with the position after it. A varbit has `varbits` bits.
     pub(super) fn value(
         &self,
         program: &Program,
@@ -83,12 +84,12 @@ impl Packet {
         }
     }
 
-    /// Writes a number of so many bits.
+    /// Writes a number of this width.
     pub(super) fn write(&mut self, value: &BigInt, bits: u32) {
         self.out.extend((0..bits).rev().map(|at| value.bit(u64::from(at))));
     }
 
-    /// Writes a value as it is on the wire.
+    /// Writes a value in wire format.
     pub(super) fn emit(&mut self, program: &Program, value: &Value, of: &Type) {
         match (value, of) {
             (Value::Bool(value), _) => self.out.push(*value),
@@ -109,7 +110,7 @@ impl Packet {
         }
     }
 
-    /// What was written as one number, in whole bytes.
+    /// Returns the written bits as one number, left-padded to whole bytes.
     pub(super) fn into_number_bytes(self) -> Vec<u8> {
         let bits = self.out.len();
         let number =
@@ -117,12 +118,12 @@ impl Packet {
         super::externs::number_bytes(&number, bits)
     }
 
-    /// The packet as it came.
+    /// Returns the input packet.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// The packet as it leaves: what was written, and what nobody read behind it.
+    /// Returns the output packet: the bits written, then the unparsed payload.
     pub(super) fn finish(self, truncated: Option<u32>) -> Vec<u8> {
         let byte = |bits: &[bool]| {
             (0..8).fold(0, |byte, at| byte << 1 | u8::from(bits.get(at) == Some(&true)))

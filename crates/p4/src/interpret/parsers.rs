@@ -1,4 +1,4 @@
-//! What parsers do (P4_16 specification, section 13).
+//! Execution of parsers (P4_16 specification, section 13).
 
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -9,7 +9,7 @@ use crate::ir::{
 };
 
 impl Run<'_, '_> {
-    /// Goes from state to state, from the first on.
+    /// Runs the parser from its first state.
     pub(super) fn parse(&mut self, states: &[State]) -> Done {
         let mut target = Target::State(crate::ir::StateId(0));
         loop {
@@ -44,7 +44,7 @@ impl Run<'_, '_> {
         Err(Stop::Reject)
     }
 
-    /// Whether a value is in a set.
+    /// Returns true if a value matches a keyset.
     fn is_in(&mut self, value: &Value, set: &Set) -> Done<bool> {
         let number = |value: &Value| match value {
             Value::Integer(value) => value.clone(),
@@ -61,7 +61,7 @@ impl Run<'_, '_> {
                 let (from, to) = (self.number(from)?, self.number(to)?);
                 (from..=to).contains(&number(value))
             }
-            // A control plane says what is in a value set, and none reaches the interpreter.
+            // The control plane fills value sets, and it is not connected to the interpreter.
             Set::Of(_) => false,
         })
     }
@@ -76,7 +76,7 @@ impl Run<'_, '_> {
         let Some(size) = least.checked_add(varbits) else {
             return Err(Stop::Reject);
         };
-        // A whole header has whole bytes (section 13.8.2).
+        // A header has a whole number of bytes (section 13.8.2).
         if size > most || (bits.is_some() && !size.is_multiple_of(8)) {
             return Err(Stop::Reject);
         }
@@ -86,7 +86,7 @@ impl Run<'_, '_> {
         let (value, _) = self.packet.value(self.program, &header.of, 0, varbits);
         self.packet.advance(size as usize);
         self.write(&place, value);
-        // A stack of unions goes on as well, when one of a union's headers is extracted.
+        // Extracting one header of a union also advances a stack of unions.
         let element = match &header.kind {
             ExpressionKind::Field(union, _) => union,
             _ => header,

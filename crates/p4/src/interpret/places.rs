@@ -1,23 +1,23 @@
-//! Places that values are put in: a variable, and the way to a part of it. Indices are counted
-//! once, before what is put there (P4_16 specification, section 6.8).
+//! L-values: a variable, and the path to a part of it. Indices are evaluated once, before the
+//! assigned value (P4_16 specification, section 6.8).
 
 use num_traits::ToPrimitive;
 
 use super::{Done, Run, Stop};
 use crate::ir::{Expression, ExpressionKind, Type, Value, VariableId, arithmetic};
 
-/// A step from something to a part of it.
+/// A step of the path, from a value to a part of it.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    /// A field; if it is in a union, what that holds when none of it is valid.
+    /// A field. For a field of a union, also the initial value of that union.
     Field(usize, Option<Value>),
     /// An element of a stack, and its type.
     Element(usize, Type),
-    /// Bits of a number of this type.
+    /// A slice of a number of this type.
     Slice(u32, u32, Type),
 }
 
-/// A place.
+/// An evaluated l-value.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     root: VariableId,
@@ -25,7 +25,7 @@ pub(super) struct Place {
 }
 
 impl Run<'_, '_> {
-    /// The place that an expression means.
+    /// Evaluates an expression to an l-value.
     pub(super) fn place(&mut self, of: &Expression) -> Done<Place> {
         use ExpressionKind as K;
         Ok(match &of.kind {
@@ -39,7 +39,7 @@ impl Run<'_, '_> {
             K::Slice(inner, high, low) => {
                 let mut place = self.place(inner)?;
                 match place.steps.last_mut() {
-                    // Bits of bits.
+                    // A slice of a slice.
                     Some(Step::Slice(last, first, _)) => {
                         (*last, *first) = (*first + high, *first + low)
                     }
@@ -66,7 +66,7 @@ impl Run<'_, '_> {
         })
     }
 
-    /// The element of a stack that is extracted next, and how many there are.
+    /// Returns the index of a stack's next element, and the stack's size.
     pub(super) fn stack_state(&mut self, place: &Place) -> (usize, usize) {
         match self.reach(place) {
             (Value::Stack { next, elements }, []) => (*next, elements.len()),
@@ -74,7 +74,8 @@ impl Run<'_, '_> {
         }
     }
 
-    /// What is there, as far as it lies in a variable as it is, and the steps that are left.
+    /// Follows the path as far as it leads to a stored value. Returns that value and the remaining
+    /// steps.
     fn reach<'s>(&self, place: &'s Place) -> (&Value, &'s [Step]) {
         let mut value = &self.variables[place.root.index()];
         let mut rest = &place.steps[..];
@@ -90,7 +91,7 @@ impl Run<'_, '_> {
         (value, rest)
     }
 
-    /// What is there.
+    /// Reads the value.
     pub(super) fn read(&self, place: &Place) -> Value {
         let (value, rest) = self.reach(place);
         let mut value = value.clone();
@@ -113,13 +114,13 @@ impl Run<'_, '_> {
         value
     }
 
-    /// Puts a value there.
+    /// Assigns a value.
     pub(super) fn write(&mut self, place: &Place, value: Value) {
         let root = &mut self.variables[place.root.index()];
         put(root, &place.steps, value);
     }
 
-    /// Does something to what is there, if it is there at all.
+    /// Modifies the value in place, if it exists.
     pub(super) fn change(&mut self, place: &Place, change: impl FnOnce(&mut Value)) {
         let mut value = self.read(place);
         self.weigh(&value);
@@ -143,8 +144,8 @@ fn put(target: &mut Value, steps: &[Step], value: Value) {
     match (step, target) {
         (Step::Field(at, blank), Value::Record { fields, .. }) => {
             put(&mut fields[*at], rest, value);
-            // At most one header of a union is valid; one that becomes invalid takes the whole union
-            // along (section 8.20).
+            // At most one header of a union is valid. Invalidating one invalidates the whole union
+            // (section 8.20).
             if let (Some(Value::Record { fields: blanks, .. }), []) = (blank, rest) {
                 for (other, (field, blank)) in fields.iter_mut().zip(blanks).enumerate() {
                     if other != *at {

@@ -1,4 +1,4 @@
-//! What statements do (P4_16 specification, sections 6.8 and 12).
+//! Execution of statements (P4_16 specification, sections 6.8 and 12).
 
 use num_bigint::BigInt;
 
@@ -11,7 +11,7 @@ use crate::ir::{
 use crate::syntax::ast::Direction;
 
 impl Run<'_, '_> {
-    /// One statement behind the other.
+    /// Executes statements in order.
     pub(super) fn all(&mut self, statements: &[Statement]) -> Done {
         statements.iter().try_for_each(|one| self.statement(one))
     }
@@ -136,7 +136,7 @@ impl Run<'_, '_> {
 
     // ---- calls ----
 
-    /// Hands arguments in; the places that values come back to, with what they come from.
+    /// Copies the arguments in. Returns the l-values to copy out to, with their parameters.
     fn enter(
         &mut self,
         parameters: &[VariableId],
@@ -166,7 +166,8 @@ impl Run<'_, '_> {
                 },
             ));
         }
-        // What is called may be what an argument has called.
+        // An argument may call the same function, so assign the parameters only after all arguments
+        // are evaluated.
         for (id, value) in values {
             self.variables[id.index()] = value;
         }
@@ -200,7 +201,7 @@ impl Run<'_, '_> {
         self.run_action(call.action, &call.arguments, &[])
     }
 
-    /// Runs an action with the arguments that the program gives, and those of an entry.
+    /// Runs an action with the program's arguments, and those of an entry.
     pub(super) fn run_action(
         &mut self,
         id: ActionId,
@@ -216,7 +217,7 @@ impl Run<'_, '_> {
             Err(Stop::Return(_)) => Ok(()),
             other => other,
         };
-        // Also where the pipeline is left (section 12.6).
+        // Copy out even after `exit` (section 12.6).
         self.leave(back);
         result
     }
@@ -243,7 +244,7 @@ impl Run<'_, '_> {
     }
 }
 
-/// `push_front` and `pop_front` (section 8.18).
+/// Executes `push_front` or `pop_front` (section 8.18).
 fn shift(value: &mut Value, by: i64, blank: &Value) {
     let (Value::Stack { next, elements }, Value::Stack { elements: blank, .. }) = (value, blank)
     else {

@@ -1,4 +1,4 @@
-//! What the control plane has put into tables, and which entry a packet finds.
+//! Table entries, and the lookup of a packet's entry.
 
 use num_bigint::BigInt;
 
@@ -9,45 +9,45 @@ use crate::ir::{
     Value, arithmetic,
 };
 
-/// What one part of a key is to be.
+/// Match for one key field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Match {
-    /// Anything.
+    /// Any value.
     Any,
     /// This value.
     Exact(Value),
-    /// Under this mask. A prefix is a mask whose ones are in front.
+    /// A value under a mask. A prefix is a mask with leading ones.
     Mask(BigInt, BigInt),
-    /// From and to, both included.
+    /// A lower and an upper bound, both inclusive.
     Range(BigInt, BigInt),
 }
 
-/// An entry of a table.
+/// A table entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What the key is to be, part by part.
+    /// One match for each key field.
     pub keys: Vec<Match>,
-    /// Where several entries fit, the highest is taken.
+    /// Priority. If several entries match, the one with the highest value wins.
     pub priority: u32,
-    /// One of the table's actions, by its place, and its arguments.
+    /// An index into the table's actions, and the arguments.
     pub action: (usize, Vec<Value>),
 }
 
-/// What is counted and metered for an entry.
+/// Direct counter and meter of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Direct {
     pub(super) count: Count,
     pub(super) meter: MeterCell,
 }
 
-/// An entry, and what is kept for it.
+/// An entry, with its direct counter and meter.
 #[derive(Debug, Clone)]
 struct Row {
     entry: Entry,
     direct: Direct,
 }
 
-/// A table at its place.
+/// An instance of a table.
 #[derive(Debug, Clone)]
 struct Filled {
     table: TableId,
@@ -56,14 +56,14 @@ struct Filled {
     default_direct: Direct,
 }
 
-/// All tables of a program, by their places in [`Elaborated::tables`].
+/// All tables of a program, by their indices in [`Elaborated::tables`].
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
     all: Vec<Filled>,
 }
 
 impl Tables {
-    /// The tables with the entries that the program gives.
+    /// Creates the tables with the entries from the program.
     pub(super) fn new(program: &Program, made: &Elaborated) -> Self {
         let fill = |(id, _): &(TableId, String)| {
             let table = &program.tables[id.index()];
@@ -77,15 +77,15 @@ impl Tables {
         Self { all: made.tables.iter().map(fill).collect() }
     }
 
-    /// Adds an entry to the table at this place; one with the same key makes way for it.
+    /// Adds an entry to the table at this index. It replaces an entry with the same key.
     pub fn add(&mut self, at: usize, entry: Entry) {
         let entries = &mut self.all[at].entries;
         entries.retain(|one| !one.entry.is_like(&entry));
         entries.push(Row::new(entry));
     }
 
-    /// What is kept for the entry with this key of the table at this place, or for what the table does
-    /// by default. None if there is no such entry.
+    /// Returns the direct counter and meter of the entry with this key in the table at this index,
+    /// or those of the default action. None if the entry does not exist.
     pub(super) fn direct(&mut self, at: usize, of: Option<&Entry>) -> Option<&mut Direct> {
         let filled = self.all.get_mut(at)?;
         match of {
@@ -97,7 +97,7 @@ impl Tables {
         }
     }
 
-    /// The same of an entry by its place.
+    /// Returns the direct counter and meter of an entry, given by its index.
     pub(super) fn direct_at(&mut self, (at, entry): (usize, Option<usize>)) -> &mut Direct {
         let filled = &mut self.all[at];
         match entry {
@@ -106,14 +106,14 @@ impl Tables {
         }
     }
 
-    /// Sets what the table at this place does where no entry is found.
+    /// Sets the default action of the table at this index.
     pub fn set_default(&mut self, at: usize, action: usize, arguments: Vec<Value>) {
         self.all[at].default_action = (action, arguments);
     }
 }
 
 impl Entry {
-    /// Whether a table knows both by the same key.
+    /// Returns true if both entries have the same key and priority.
     fn is_like(&self, other: &Self) -> bool {
         self.keys == other.keys && self.priority == other.priority
     }
@@ -144,7 +144,7 @@ pub(crate) fn given_entry(given: &Given) -> Entry {
     }
 }
 
-/// Whether a value is what it is to be.
+/// Returns true if a value matches.
 fn fits(wanted: &Match, value: &Value) -> bool {
     match (wanted, value) {
         (Match::Any, _) => true,
@@ -155,7 +155,7 @@ fn fits(wanted: &Match, value: &Value) -> bool {
     }
 }
 
-/// How specific an entry is by its prefix: the bits of it.
+/// Returns the prefix length of an entry, which ranks the entries of an LPM table.
 fn prefix(entry: &Entry, keys: &[Key]) -> u64 {
     let bits = |(key, of): (&Match, &Key)| match (key, &of.expression.of) {
         (Match::Mask(_, mask), _) => mask.magnitude().count_ones(),
@@ -168,7 +168,7 @@ fn prefix(entry: &Entry, keys: &[Key]) -> u64 {
 }
 
 impl Run<'_, '_> {
-    /// Applies a table: whether an entry was found, and the action that ran.
+    /// Applies a table. Returns true if an entry matched, and the action that ran.
     pub(super) fn apply_table(&mut self, id: TableId) -> Done<(bool, ActionId)> {
         let program = self.program;
         let table = &program.tables[id.index()];
@@ -191,7 +191,7 @@ impl Run<'_, '_> {
         let rank = |(_, row): &(usize, &Row)| {
             if ordered { u64::from(row.entry.priority) } else { prefix(&row.entry, &table.keys) }
         };
-        // Among equals the first is taken: the iterator keeps the last.
+        // The first of equal entries wins; `max_by_key` returns the last maximum.
         let rows = filled.entries.iter().enumerate();
         let found = rows.rev().filter(all).max_by_key(rank);
         let hit = found.is_some();

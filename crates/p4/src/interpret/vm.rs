@@ -1,4 +1,4 @@
-//! What programs read of their tenant's VM, and helpers that they name by number.
+//! Values from the tenant's VM, and helpers that the program calls by number.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::object::helper;
 use crate::vm;
 
 impl Run<'_, '_> {
-    /// A key that is written out.
+    /// Evaluates a string literal to a key.
     pub(super) fn vm_key(&mut self, of: &Expression) -> Done<Arc<str>> {
         match self.value(of)? {
             Value::String(name) => Ok(name),
@@ -19,7 +19,8 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Puts the value of a key into a place, or the greatest one that fits there; whether it is fresh.
+    /// Assigns the value of a key to an l-value, saturated to its type. Returns true if the value
+    /// is fresh.
     pub(super) fn vm_info(&mut self, key: &str, value: &Expression) -> Done<Value> {
         let place = self.place(value)?;
         let (reading, now) = (self.machine.vm.get(key).copied(), self.machine.now);
@@ -31,7 +32,7 @@ impl Run<'_, '_> {
         Ok(Value::Bool(vm::get(reading, vm::part::FRESH, now) != 0))
     }
 
-    /// A helper of the machine: those that take and give numbers.
+    /// Calls a helper of the machine that takes and returns only numbers.
     pub(super) fn helper(
         &mut self,
         number: i32,

@@ -1,4 +1,4 @@
-//! What operators give (P4_16 specification, sections 8.5 to 8.11), one number at a time.
+//! Semantics of operators (P4_16 specification, sections 8.5 to 8.11).
 
 use num_bigint::BigInt;
 use num_traits::{One, Signed, ToPrimitive, Zero};
@@ -7,25 +7,25 @@ use super::types::Type;
 use super::value::Value;
 use crate::syntax::ast::{Binary, Unary};
 
-/// The most bits that a number of any precision may have.
+/// Maximum width in bits of an arbitrary-precision number.
 const MAX_BITS: u64 = 65_536;
 
-/// Why an operator gives nothing.
+/// The reason why an operation has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Undefined {
-    /// Divided by zero.
+    /// Division by zero.
     DivisionByZero,
-    /// Division of a negative number, or by one.
+    /// Division of, or by, a negative number.
     NegativeDivision,
-    /// Shifted by less than zero.
+    /// Shift by a negative number.
     NegativeShift,
-    /// More bits than a compiler wants to hold.
+    /// The result has too many bits for the compiler.
     TooLarge,
-    /// The operator is for other types.
+    /// The operator does not apply to these types.
     Types,
 }
 
-/// The number as the type has it: modulo 2^W, in two's complement if it is signed.
+/// Wraps a number to its type: modulo 2^W, and in two's complement if it is signed.
 pub fn wrap(value: BigInt, of: &Type) -> BigInt {
     let Type::Bits { width, signed } = of else { return value };
     let low = value & mask(*width);
@@ -36,12 +36,12 @@ pub fn wrap(value: BigInt, of: &Type) -> BigInt {
     }
 }
 
-/// `width` ones.
+/// Returns a mask of `width` ones.
 pub fn mask(width: u32) -> BigInt {
     (BigInt::one() << width) - 1
 }
 
-/// The least and the greatest number of a type; None if it has none.
+/// Returns the minimum and maximum of a type; None if it is unbounded.
 pub fn range(of: &Type) -> Option<(BigInt, BigInt)> {
     match of {
         Type::Bits { width, signed: false } => Some((BigInt::zero(), mask(*width))),
@@ -53,11 +53,11 @@ pub fn range(of: &Type) -> Option<(BigInt, BigInt)> {
     }
 }
 
-/// `operator value`; `of` is the value's type.
+/// Evaluates `operator value`; `of` is the type of the value.
 ///
 /// # Errors
 ///
-/// If the operator is for other types.
+/// If the operator does not apply to this type.
 pub fn unary(operator: Unary, value: &Value, of: &Type) -> Result<Value, Undefined> {
     Ok(match (operator, value) {
         (Unary::Not, Value::Bool(value)) => Value::Bool(!value),
@@ -68,11 +68,11 @@ pub fn unary(operator: Unary, value: &Value, of: &Type) -> Result<Value, Undefin
     })
 }
 
-/// `left operator right`, each with its type.
+/// Evaluates `left operator right`, each with its type.
 ///
 /// # Errors
 ///
-/// If the operator gives nothing for these.
+/// If the operation has no result for these operands.
 pub fn binary(
     operator: Binary,
     (left, left_of): (&Value, &Type),
@@ -126,7 +126,7 @@ fn numbers(
     Ok(wrap(result, of).into())
 }
 
-/// The nearest number that the type has.
+/// Clamps a number to the range of its type.
 fn saturate(value: BigInt, of: &Type) -> BigInt {
     match range(of) {
         Some((least, greatest)) => value.clamp(least, greatest),
@@ -147,7 +147,7 @@ fn shift(operator: Binary, left: &BigInt, by: &BigInt, of: &Type) -> Result<BigI
         _ if operator == Binary::ShiftRight || of.is_bits() => most.max(left.bits()),
         _ => return Err(Undefined::TooLarge),
     };
-    // A negative number keeps its sign: this division rounds down.
+    // A right shift rounds down, so a negative number keeps its sign.
     Ok(if operator == Binary::ShiftLeft { left << by } else { left >> by })
 }
 
@@ -162,19 +162,19 @@ fn concatenate(
     Ok(wrap(joined, &Type::Bits { width: width + low, signed: *signed }).into())
 }
 
-/// `value[high:low]`
+/// Returns `value[high:low]`.
 pub fn slice(value: &BigInt, high: u32, low: u32) -> BigInt {
     (value >> low) & mask(high - low + 1)
 }
 
-/// The value with `part` at `[high:low]`, as `of` has it.
+/// Replaces bits `[high:low]` of a value of type `of` by `part`.
 pub fn with_slice(value: &BigInt, (high, low): (u32, u32), part: &BigInt, of: &Type) -> BigInt {
     let hole = mask(high - low + 1) << low;
     let rest = value - (value & &hole);
     wrap(rest + ((part & mask(high - low + 1)) << low), of)
 }
 
-/// `(to) value`. Represented enumerations are their numbers already.
+/// Evaluates `(to) value`. Serializable enumerations are already represented as numbers.
 pub fn cast(value: &Value, to: &Type) -> Value {
     match (value, to) {
         (Value::Bool(value), Type::Bits { .. }) => BigInt::from(u8::from(*value)).into(),
@@ -184,7 +184,7 @@ pub fn cast(value: &Value, to: &Type) -> Value {
     }
 }
 
-/// Whether both are the same. Headers that are not valid are, whatever their fields hold.
+/// Returns true if the values are equal. Invalid headers are equal, regardless of their fields.
 pub fn equal(left: &Value, right: &Value) -> bool {
     let all = |left: &[Value], right: &[Value]| {
         left.len() == right.len() && left.iter().zip(right).all(|(left, right)| equal(left, right))
@@ -252,7 +252,7 @@ mod tests {
         ] {
             assert_eq!(gives(operator, of, left, right), Ok(result), "{left} {operator:?} {right}");
         }
-        // The bits of the left come first, and the result has its sign.
+        // The bits of the left operand come first, and it determines the sign.
         assert_eq!(gives(B::Concatenate, &S8, -1, 1), Ok(-255));
         assert_eq!(gives(B::Concatenate, &U8, 1, 255), Ok(511));
     }

@@ -1,5 +1,5 @@
-//! What a program is made of once `main` is made: each parser, control, table and object at its
-//! place, by the name that the control plane knows (P4_16 specification, section 15.3.2).
+//! Elaboration: the instances that `main` creates. Each parser, control, table and extern object
+//! has its fully qualified name in the control plane API (P4_16 specification, section 15.3.2).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,61 +13,61 @@ use super::{Expression, ExpressionKind, arithmetic};
 use crate::source::Span;
 use crate::syntax::ast::Annotation;
 
-/// All that `main` is made of.
+/// All instances of a program.
 #[derive(Debug, Clone, Default)]
 pub struct Elaborated {
     /// Parsers and controls.
     pub blocks: Vec<PlacedBlock>,
-    /// Tables: which, and their names.
+    /// Tables: id and name.
     pub tables: Vec<(TableId, String)>,
-    /// Value sets: which, and their names.
+    /// Value sets: id and name.
     pub value_sets: Vec<(ValueSetId, String)>,
-    /// Objects of others.
+    /// Extern objects.
     pub objects: Vec<PlacedObject>,
-    /// The objects at the top, by what declares them.
+    /// Top-level extern objects, by their declarations.
     pub top: HashMap<InstanceId, usize>,
-    /// What the package is made of, in the order of its parameters: places in `blocks`.
+    /// Arguments of the package, in the order of its parameters: indices into `blocks`.
     pub main: Vec<usize>,
 }
 
-/// A parser or a control at its place.
+/// An instance of a parser or a control.
 #[derive(Debug, Clone)]
 pub struct PlacedBlock {
-    /// Which.
+    /// The parser or control.
     pub block: BlockId,
-    /// The name of its place.
+    /// Fully qualified name.
     pub name: String,
-    /// What its constructor was given.
+    /// Constructor arguments.
     pub constructor: Vec<Expression>,
-    /// What is made in it: places in `blocks` or `objects`.
+    /// Instances in the block: indices into `blocks` or `objects`.
     pub inside: HashMap<InstanceId, usize>,
-    /// Its tables: places in `tables`.
+    /// Its tables: indices into `tables`.
     pub tables: HashMap<TableId, usize>,
-    /// Its value sets: places in `value_sets`.
+    /// Its value sets: indices into `value_sets`.
     pub value_sets: HashMap<ValueSetId, usize>,
 }
 
-/// An object of others at its place.
+/// An instance of an extern object.
 #[derive(Debug, Clone)]
 pub struct PlacedObject {
-    /// What it is.
+    /// The extern.
     pub of: ExternId,
-    /// The types that it is made for.
+    /// Type arguments.
     pub types: Vec<Type>,
-    /// The name of its place.
+    /// Fully qualified name.
     pub name: String,
-    /// What its constructor was given.
+    /// Constructor arguments.
     pub arguments: Vec<Expression>,
-    /// If it counts or meters for the entries of a table, which: a place in `tables`.
+    /// Owner of a direct counter or a direct meter: an index into `tables`.
     pub table: Option<usize>,
-    /// What is said beside it.
+    /// Annotations of the declaration.
     pub annotations: Vec<Annotation>,
-    /// Where it is declared.
+    /// Source span of the declaration.
     pub span: Span,
 }
 
 impl PlacedObject {
-    /// Its elements: the first number that its constructor was given.
+    /// Returns the number of elements: the first constructor argument.
     pub fn elements(&self) -> u64 {
         match self.arguments.first().and_then(Expression::constant) {
             Some(Value::Integer(size)) => size.to_u64().unwrap_or_default(),
@@ -76,40 +76,40 @@ impl PlacedObject {
     }
 }
 
-/// Why `main` cannot be made.
+/// The reason why elaboration of `main` failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotMade {
-    /// There is none.
+    /// The program has no `main`.
     #[error("the program has no `main`")]
     NoMain,
-    /// It has more than [`MAX_PARTS`] parts.
+    /// The program has more than [`MAX_PARTS`] parts.
     #[error("the program is made of more than {MAX_PARTS} parts")]
     TooMany,
-    /// A constructor's argument has no value, at this place.
+    /// A constructor argument at this span is not a compile-time known value.
     #[error("this has no value when the program is made")]
     NoValue(Span),
-    /// An object has more than [`MAX_ELEMENTS`] elements, at this place.
+    /// An object at this span has more than [`MAX_ELEMENTS`] elements.
     #[error("this has more than {MAX_ELEMENTS} elements")]
     TooLarge(Span),
-    /// An object has no elements, at this place.
+    /// An object at this span has no elements.
     #[error("this has no elements")]
     NoElements(Span),
-    /// Two tables have one name.
+    /// Two tables have the same name.
     #[error("the control plane knows two tables as `{0}`")]
     SameName(String, Span),
 }
 
-/// More parts than that is no program, but one that doubles itself at each level.
+/// Maximum number of parts. It stops programs that double in size at each level.
 pub const MAX_PARTS: usize = 10_000;
-/// The most elements of an object: a register's.
+/// Maximum number of elements of an object, such as a register.
 pub const MAX_ELEMENTS: u32 = 1 << 24;
 
 impl Program {
-    /// All that `main` is made of.
+    /// Elaborates the program from `main`.
     ///
     /// # Errors
     ///
-    /// Why it cannot be made.
+    /// If `main` is missing or cannot be elaborated.
     pub fn elaborate(&self) -> Result<Elaborated, NotMade> {
         let main = self.main.as_ref().ok_or(NotMade::NoMain)?;
         let mut made = Elaborated::default();
@@ -126,7 +126,7 @@ impl Program {
         for argument in &main.arguments {
             let Made::Instance(id) = argument else { continue };
             let InstanceKind::Block(block) = self.instances[id.index()].of else { continue };
-            // The parts of a package have no names of their own: those of their types stand for them.
+            // Arguments of a package have no names, so the names of their types are used.
             let name = control_plane_name(&self.blocks[block.index()].declared, "");
             let place = self.place_block(&mut made, *id, name, &[])?;
             made.main.push(place);
@@ -233,7 +233,7 @@ impl Program {
     }
 }
 
-/// The values of arguments, where the constructor around them was given these.
+/// Evaluates constructor arguments, given the enclosing block's constructor arguments.
 fn values(arguments: &[Made], around: &[Expression]) -> Result<Vec<Expression>, NotMade> {
     let value = |made: &Made| match made {
         Made::Value(value) => Some(known(value, around).ok_or(NotMade::NoValue(value.span))),
@@ -242,7 +242,7 @@ fn values(arguments: &[Made], around: &[Expression]) -> Result<Vec<Expression>, 
     arguments.iter().filter_map(value).collect()
 }
 
-/// An expression where the constructor around it was given these.
+/// Evaluates an expression, given the enclosing block's constructor arguments.
 fn known(value: &Expression, around: &[Expression]) -> Option<Expression> {
     use ExpressionKind as K;
     let constant = |result: Value| Expression { kind: K::Constant(result), ..value.clone() };
@@ -280,8 +280,8 @@ fn known(value: &Expression, around: &[Expression]) -> Option<Expression> {
     })
 }
 
-/// The name by which the control plane knows what is declared here (section 18.3.1): `@name("…")`
-/// gives another one, from the top if it begins with a dot.
+/// Returns the name of a declaration in the control plane API (section 18.3.1). `@name("…")`
+/// overrides the declared name, and replaces the fully qualified name if it starts with a dot.
 pub fn control_plane_name(declared: &Declared, around: &str) -> String {
     let name: Arc<str> = match name_annotation(&declared.annotations) {
         Some(name) => name,
@@ -294,7 +294,7 @@ pub fn control_plane_name(declared: &Declared, around: &str) -> String {
     }
 }
 
-/// What `@name("…")` says.
+/// Returns the argument of `@name("…")`.
 pub(crate) fn name_annotation(annotations: &[Annotation]) -> Option<Arc<str>> {
     let name = annotations.iter().find(|one| &*one.name.text == "name")?;
     match &name.body[..] {

@@ -1,4 +1,4 @@
-//! Expressions: every one has its type, and every cast is written out.
+//! Typed expressions. Every cast is explicit.
 
 use super::types::{
     ActionId, ExternFunctionId, FunctionId, InstanceId, TableId, Type, ValueSetId, VariableId,
@@ -10,116 +10,118 @@ pub use crate::syntax::ast::{Binary, Unary};
 /// An expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
-    /// Where it stands.
+    /// Its source span.
     pub span: Span,
     /// Its type.
     pub of: Type,
-    /// What it is.
+    /// The kind of expression.
     pub kind: ExpressionKind,
 }
 
-/// What an expression is.
+/// The kinds of expressions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExpressionKind {
-    /// A value that is known.
+    /// A constant.
     Constant(Value),
     /// A variable or a parameter.
     Variable(VariableId),
-    /// The n-th parameter of the constructor of the parser or control around it.
+    /// A constructor parameter of the enclosing parser or control, by index.
     ConstructorParameter(usize),
-    /// `left.field`, by its place.
+    /// `left.field`, by field index.
     Field(Box<Expression>, usize),
     /// `stack[index]`
     Element(Box<Expression>, Box<Expression>),
-    /// `stack.next`; the parser stops with `StackOutOfBounds` where there is none.
+    /// `stack.next`. If the stack is full, the parser stops with `StackOutOfBounds`.
     Next(Box<Expression>),
-    /// `stack.last`; likewise.
+    /// `stack.last`. If the stack is empty, the parser stops with `StackOutOfBounds`.
     Last(Box<Expression>),
     /// `stack.lastIndex`
     LastIndex(Box<Expression>),
     /// `left[high:low]`
     Slice(Box<Expression>, u32, u32),
-    /// `-value` and the like.
+    /// A unary operation such as `-value`.
     Unary(Unary, Box<Expression>),
-    /// `left + right` and the like. Both sides of most have one type (section 8.6).
+    /// A binary operation such as `left + right`. Most operators need operands of the same type
+    /// (section 8.6).
     Binary(Binary, Box<Expression>, Box<Expression>),
-    /// The value, as the type of this expression (section 8.11).
+    /// A cast to the type of this expression (section 8.11).
     Cast(Box<Expression>),
-    /// `condition ? yes : no`; one of both is looked at.
+    /// `condition ? yes : no`. Only one of the two branches is evaluated.
     Choose(Box<Expression>, Box<Expression>, Box<Expression>),
-    /// The fields of a record, a tuple or a stack, in their order.
+    /// The fields of a record, a tuple or a stack, in order.
     Fields(Vec<Expression>),
-    /// A header that is not valid.
+    /// An invalid header.
     Invalid,
-    /// `header.isValid()`; of a union, whether one of it is.
+    /// `header.isValid()`. For a header union, true if one of its headers is valid.
     IsValid(Box<Expression>),
     /// `packet.lookahead<TYPE>()`
     Lookahead,
     /// `packet.length()`
     PacketLength,
-    /// A function of the program.
+    /// A call of a function of the program.
     Call(FunctionId, Vec<Expression>),
-    /// A function that somebody else has.
+    /// A call of an extern function or method.
     ExternCall(ExternCall),
-    /// `table.apply().hit` and the others.
+    /// `table.apply().hit` or `table.apply().miss`.
     Apply(TableId, Applied),
 }
 
-/// A call of what the model or the tenant has.
+/// A call of an extern function or method, which the model or the tenant implements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExternCall {
-    /// What is called.
+    /// The function or method.
     pub callee: Callee,
-    /// The types that it is generic over.
+    /// Type arguments.
     pub types: Vec<Type>,
-    /// What it takes, in the order of its parameters; those it gives back are places.
+    /// Arguments, in the order of the parameters. Those for `out` and `inout` parameters are
+    /// l-values.
     pub arguments: Vec<Expression>,
 }
 
-/// What an [`ExternCall`] calls.
+/// Callee of an [`ExternCall`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Callee {
-    /// A function.
+    /// An extern function.
     Function(ExternFunctionId),
-    /// A method, by its place in the extern's list, of an object.
+    /// A method of an instance, by its index in the extern's list.
     Method(InstanceId, usize),
 }
 
-/// What is asked of a table that is applied.
+/// The result of `table.apply()` that an expression uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
-    /// Whether an entry was found.
+    /// True if an entry matched.
     Hit,
-    /// Whether none was.
+    /// True if no entry matched.
     Miss,
 }
 
-/// What a key is compared with.
+/// A keyset: the set of values that a key matches.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Set {
     /// `_` or `default`.
     Any,
-    /// The value.
+    /// A single value.
     Value(Expression),
     /// `value &&& mask`
     Mask(Expression, Expression),
-    /// `from .. to`, both included.
+    /// `from .. to`, both inclusive.
     Range(Expression, Expression),
-    /// What the control plane put in.
+    /// A value set, which the control plane fills.
     Of(ValueSetId),
 }
 
-/// An action, and the arguments that the program gives it.
+/// An action and the arguments that the program passes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActionCall {
-    /// Which.
+    /// The action.
     pub action: ActionId,
-    /// What it takes; for an action of a table, only the parameters that have a direction.
+    /// The arguments. For an action of a table, only those of parameters with a direction.
     pub arguments: Vec<Expression>,
 }
 
 impl Expression {
-    /// Its value, if it is known.
+    /// Returns the value of a constant expression.
     pub fn constant(&self) -> Option<&Value> {
         match &self.kind {
             ExpressionKind::Constant(value) => Some(value),
@@ -127,7 +129,7 @@ impl Expression {
         }
     }
 
-    /// Whether another one is written alike, wherever it stands.
+    /// Returns true if the other expression is syntactically the same, regardless of source spans.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         use ExpressionKind as K;
         let all = |one: &[Self], other: &[Self]| {
@@ -156,7 +158,7 @@ impl Expression {
         }
     }
 
-    /// Whether it is a place that a value can be put in.
+    /// Returns true if the expression is an l-value.
     pub fn is_place(&self) -> bool {
         use ExpressionKind as K;
         match &self.kind {

@@ -1,6 +1,6 @@
-//! Extern functions that a program declares itself, and what stands behind them: a helper of the machine
-//! (`@helper(number)`), or a value that the tenant's VM publishes (`@vm_info("key")`, or the function's
-//! own name).
+//! Extern functions that a program itself declares, and their implementations: a helper of the
+//! machine (`@helper(number)`), or a value that the tenant's VM publishes (`@vm_info("key")`, or
+//! the name of the function).
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use crate::object::HELPERS;
 use crate::syntax::ast::{Annotation, Direction};
 use crate::vm;
 
-/// The most arguments of a helper: registers r1 to r5.
+/// Maximum number of arguments of a helper: registers r1 to r5.
 const MAX_ARGUMENTS: usize = 5;
-/// Helpers that take and give nothing but numbers, of those that the machine here has.
+/// Helpers of this machine that take and return only numbers.
 const OF_NUMBERS: [&str; 1] = ["time_get_ns"];
 
-/// What stands behind an extern function that is not the model's.
+/// Implementation of an extern function that is not part of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Foreign {
-    /// A helper, by its number: arguments and result are numbers of at most 64 bits.
+    /// A helper, by number. Its arguments and its result are numbers of at most 64 bits.
     Helper(i32),
-    /// A value of the VM's under this name, which comes back with whether it is fresh:
-    /// `bool name(out T value)`.
+    /// The VM's value with this key. The function is `bool name(out T value)`, and returns true if
+    /// the value is fresh.
     VmInfo(Arc<str>),
 }
 
 impl Program {
-    /// What stands behind an extern function, if the program says so.
+    /// Returns the implementation of an extern function, if the program specifies one.
     ///
     /// # Errors
     ///
-    /// What is said cannot be.
+    /// If the annotation or the signature is invalid.
     pub fn foreign(&self, of: &Prototype) -> Result<Option<Foreign>, String> {
         let said = |name: &str| of.declared.annotations.iter().find(|one| &*one.name.text == name);
         match (said("helper"), said("vm_info")) {
@@ -84,7 +84,7 @@ impl Program {
         Ok(Foreign::Helper(number))
     }
 
-    /// Whether it fits into a register.
+    /// Returns true if the type fits into a register.
     fn is_word(&self, of: &Type) -> bool {
         match self.representation(of) {
             Type::Bool => true,
@@ -93,7 +93,7 @@ impl Program {
         }
     }
 
-    /// `bool name(out T value)`
+    /// Returns true if the signature is `bool name(out T value)`.
     fn reads_one_value(&self, of: &Prototype) -> bool {
         of.returns == Type::Bool
             && matches!(&of.parameters[..], [one] if one.direction == Direction::Out
@@ -101,7 +101,7 @@ impl Program {
     }
 }
 
-/// The text that an annotation has.
+/// Returns the string argument of an annotation.
 fn text(of: &Annotation) -> Option<Arc<str>> {
     match &of.body[..] {
         [one] => one.strip_prefix('"')?.strip_suffix('"').map(Into::into),
@@ -109,11 +109,11 @@ fn text(of: &Annotation) -> Option<Arc<str>> {
     }
 }
 
-/// A key's name.
+/// Validates the name of a key.
 ///
 /// # Errors
 ///
-/// It is none.
+/// If the name is invalid.
 pub fn checked_key(name: &str) -> Result<(), String> {
     if vm::is_name(name) {
         return Ok(());

@@ -1,7 +1,7 @@
-//! What a program means: every name known, every expression with its type, every cast written out.
+//! Intermediate representation: resolved names, typed expressions and explicit casts.
 //!
-//! Calls stay where they stand, with the semantics of the language (P4_16 specification, sections
-//! 6.8 and 8): the interpreter runs this as it is.
+//! Calls are not inlined and keep the language's semantics (P4_16 specification, sections 6.8 and
+//! 8). The interpreter executes this representation directly.
 
 pub mod arithmetic;
 mod elaborated;

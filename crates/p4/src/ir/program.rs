@@ -1,4 +1,4 @@
-//! What a program declares.
+//! The checked program and its declarations.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use super::value::Value;
 use crate::source::Span;
 use crate::syntax::ast::Direction;
 
-/// A program whose names and types are known. Nothing in it calls itself, so that each variable
-/// has one place.
+/// A program after name resolution and type checking. No function or action is recursive, so each
+/// variable needs only one storage location.
 #[derive(Debug, Clone, Default)]
 pub struct Program {
-    /// Types with fields.
+    /// Headers, header unions and structs.
     pub records: Vec<Record>,
     /// Enumerations.
     pub enums: Vec<Enum>,
-    /// Types like no other.
+    /// New types (`type TYPE name`).
     pub new_types: Vec<NewType>,
-    /// The names of `error`, in their order: `NoError` is the first.
+    /// Members of `error`, in order of declaration. `NoError` is the first.
     pub errors: Vec<Arc<str>>,
-    /// The names of `match_kind`.
+    /// Members of `match_kind`.
     pub match_kinds: Vec<Arc<str>>,
     /// Extern objects.
     pub externs: Vec<Extern>,
@@ -34,57 +34,57 @@ pub struct Program {
     pub variables: Vec<Variable>,
     /// Functions.
     pub functions: Vec<Function>,
-    /// Actions, of controls and of the top.
+    /// Actions, of controls and at top level.
     pub actions: Vec<Action>,
     /// Parsers and controls.
     pub blocks: Vec<Block>,
-    /// Tables, each of one control.
+    /// Tables. Each belongs to one control.
     pub tables: Vec<Table>,
-    /// Value sets, each of one parser.
+    /// Value sets. Each belongs to one parser.
     pub value_sets: Vec<ValueSet>,
-    /// What is made by constructors: at the top, in parsers and in controls.
+    /// Instances: at top level, in parsers and in controls.
     pub instances: Vec<Instance>,
-    /// The package at the top that is called `main`.
+    /// The top-level package instance `main`.
     pub main: Option<Main>,
 }
 
-/// `main`
+/// The package instance `main`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Main {
-    /// Where it stands.
+    /// Source span of the instantiation.
     pub span: Span,
-    /// The name of the package: the model.
+    /// Name of the package, which identifies the architecture model.
     pub package: Arc<str>,
-    /// What it is made of, in the order of its parameters.
+    /// Constructor arguments, in the order of the package's parameters.
     pub arguments: Vec<Made>,
 }
 
-/// A value that a constructor takes.
+/// An argument of a constructor.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Made {
-    /// A value, or a parameter of the constructor around it.
+    /// A value, or a constructor parameter of the enclosing parser or control.
     Value(Expression),
-    /// A parser, a control or an extern object.
+    /// An instance of a parser, a control or an extern object.
     Instance(InstanceId),
 }
 
-/// Something that a constructor makes: once for each time that what is around it is made.
+/// An instantiation. It is repeated for each instance of the enclosing parser or control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Instance {
-    /// Its name.
+    /// Name of the instance.
     pub declared: Declared,
-    /// What it is.
+    /// The instantiated parser, control or extern.
     pub of: InstanceKind,
-    /// What its constructor takes.
+    /// Constructor arguments.
     pub arguments: Vec<Made>,
 }
 
-/// What an instance is.
+/// The kinds of instances.
 #[derive(Debug, Clone, PartialEq)]
 pub enum InstanceKind {
     /// A parser or a control.
     Block(BlockId),
-    /// An extern object, with the types that it is made for.
+    /// An extern object and its type arguments.
     Extern(ExternId, Vec<Type>),
 }
 
@@ -95,20 +95,20 @@ pub struct Variable {
     pub declared: Declared,
     /// Its type.
     pub of: Type,
-    /// Which way its value goes, if it is a parameter.
+    /// Direction, for a parameter.
     pub direction: Option<Direction>,
 }
 
-/// What is told of a function, an action or a method by what it takes and gives.
+/// Signature of a function, an action or a method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prototype {
     /// Its name.
     pub declared: Declared,
-    /// The types that it is generic over.
+    /// Names of its type parameters.
     pub generic: Vec<Arc<str>>,
-    /// What it takes.
+    /// Its parameters.
     pub parameters: Vec<Parameter>,
-    /// What it gives.
+    /// Return type.
     pub returns: Type,
 }
 
@@ -119,9 +119,9 @@ pub struct Parameter {
     pub declared: Declared,
     /// Its type.
     pub of: Type,
-    /// Which way its value goes.
+    /// Its direction.
     pub direction: Direction,
-    /// Its value where a call gives none.
+    /// Default value, for calls without an argument.
     pub default: Option<Expression>,
 }
 
@@ -130,7 +130,7 @@ pub struct Parameter {
 pub struct Extern {
     /// Its name.
     pub declared: Declared,
-    /// The types that it is generic over.
+    /// Names of its type parameters.
     pub generic: Vec<Arc<str>>,
     /// Its constructors.
     pub constructors: Vec<Prototype>,
@@ -143,11 +143,11 @@ pub struct Extern {
 pub struct Function {
     /// Its name.
     pub declared: Declared,
-    /// What it takes.
+    /// Its parameters.
     pub parameters: Vec<VariableId>,
-    /// What it gives.
+    /// Return type.
     pub returns: Type,
-    /// What it does.
+    /// Its statements.
     pub body: Vec<Statement>,
 }
 
@@ -156,9 +156,9 @@ pub struct Function {
 pub struct Action {
     /// Its name.
     pub declared: Declared,
-    /// What it takes. Those without a direction are an entry's where a table runs it.
+    /// Its parameters. In a table, an entry supplies the arguments for directionless parameters.
     pub parameters: Vec<VariableId>,
-    /// What it does.
+    /// Its statements.
     pub body: Vec<Statement>,
 }
 
@@ -167,24 +167,24 @@ pub struct Action {
 pub struct Block {
     /// Its name.
     pub declared: Declared,
-    /// What it takes. A packet is no variable that holds anything.
+    /// Parameters of `apply`. A packet parameter holds no value.
     pub parameters: Vec<VariableId>,
-    /// What its constructor takes.
+    /// Constructor parameters.
     pub constructor: Vec<Parameter>,
-    /// What is made with it.
+    /// Instances declared in the block.
     pub instances: Vec<InstanceId>,
-    /// Its variables and their first values.
+    /// Local variable declarations, with their initializers.
     pub locals: Vec<Statement>,
-    /// What it does.
+    /// The states of the parser, or the body of the control.
     pub body: BlockBody,
 }
 
-/// What a parser or a control does.
+/// Body of a parser or a control.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlockBody {
-    /// A parser: it begins in the first of its states.
+    /// A parser, which starts in its first state.
     Parser {
-        /// Its states.
+        /// Parser states.
         states: Vec<State>,
         /// Its value sets.
         value_sets: Vec<ValueSetId>,
@@ -200,34 +200,35 @@ pub enum BlockBody {
     },
 }
 
-/// A state of a parser.
+/// A parser state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
     /// Its name.
     pub declared: Declared,
-    /// What it does.
+    /// Its statements.
     pub body: Vec<Statement>,
-    /// Where it goes then.
+    /// The transition out of the state.
     pub transition: Transition,
 }
 
-/// Where a parser goes.
+/// The transition out of a parser state.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Transition {
-    /// There.
+    /// An unconditional transition.
     To(Target),
-    /// Where the first case leads that is met; else it stops with `NoMatch`.
+    /// A transition to the target of the first matching case. Without a match, the parser stops
+    /// with `NoMatch`.
     Select(Vec<Expression>, Vec<(Vec<Set>, Target)>),
 }
 
-/// What comes behind a state.
+/// Target of a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// A state.
+    /// Another state.
     State(StateId),
-    /// The end.
+    /// `accept`: parsing succeeds.
     Accept,
-    /// The end, and the packet is wrong.
+    /// `reject`: the packet is malformed.
     Reject,
 }
 
@@ -236,9 +237,9 @@ pub enum Target {
 pub struct ValueSet {
     /// Its name.
     pub declared: Declared,
-    /// What it holds.
+    /// Type of the elements.
     pub of: Type,
-    /// The most values that it holds.
+    /// Maximum number of elements.
     pub size: u32,
 }
 
@@ -247,80 +248,81 @@ pub struct ValueSet {
 pub struct Table {
     /// Its name.
     pub declared: Declared,
-    /// What is looked up.
+    /// Key fields.
     pub keys: Vec<Key>,
-    /// What an entry may do.
+    /// Actions that an entry may use.
     pub actions: Vec<TableAction>,
-    /// What is done where no entry is found: one of `actions`, with all its arguments.
+    /// The default action: an index into `actions`, and all arguments.
     pub default_action: (usize, Vec<Value>),
-    /// Whether the control plane may not change that.
+    /// True if the control plane may not change the default action.
     pub default_is_constant: bool,
-    /// The entries that the program gives.
+    /// Entries from the program's `entries` property.
     pub entries: Vec<Entry>,
-    /// Whether the control plane may not change these.
+    /// True if the control plane may not change these entries.
     pub entries_are_constant: bool,
-    /// The most entries that it holds.
+    /// Maximum number of entries.
     pub size: u32,
-    /// What counts for each entry: a `DirectCounter`.
+    /// The `DirectCounter` with one cell for each entry.
     pub direct_counter: Option<InstanceId>,
-    /// What meters for each entry: a `DirectMeter`.
+    /// The `DirectMeter` with one cell for each entry.
     pub direct_meter: Option<InstanceId>,
 }
 
-/// A part of a table's key.
+/// One field of a table key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Key {
-    /// What the control plane calls it.
+    /// Name of the field in the control plane API.
     pub name: Arc<str>,
-    /// What is said beside it.
+    /// Annotations of the field.
     pub annotations: Vec<crate::syntax::ast::Annotation>,
-    /// What is looked up.
+    /// The expression to look up.
     pub expression: Expression,
-    /// How it is compared.
+    /// Match kind.
     pub matched: MatchKind,
 }
 
-/// How a part of a key is compared.
+/// Match kind of a key field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatchKind {
-    /// It is the value.
+    /// The value must be equal.
     Exact,
-    /// Its first bits are; the entry with most of them counts.
+    /// Longest prefix match.
     Lpm,
-    /// Under the entry's mask; the entry with the highest priority counts.
+    /// The masked value must be equal. The matching entry with the highest priority wins.
     Ternary,
-    /// It is between two values, both included; by priority too.
+    /// The value must be between two bounds, both inclusive. The highest priority wins.
     Range,
-    /// It is the value, or any where the entry has none; by priority too.
+    /// The value must be equal, unless the entry omits it. The highest priority wins.
     Optional,
 }
 
-/// An action of a table.
+/// An action in a table's `actions` list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableAction {
-    /// The action, and the arguments that the table binds.
+    /// The action, and the arguments bound in the table.
     pub call: ActionCall,
-    /// `@tableonly`: never by default.
+    /// `@tableonly`: not allowed as the default action.
     pub table_only: bool,
-    /// `@defaultonly`: never by an entry.
+    /// `@defaultonly`: not allowed in an entry.
     pub default_only: bool,
 }
 
-/// An entry of a table that the program gives.
+/// A table entry from the program's `entries` property.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// What the key is to be; values that are known.
+    /// Keysets, one for each key field. Their values are constants.
     pub keys: Vec<Set>,
-    /// One of the table's actions, and the values of the parameters without a direction.
+    /// An index into the table's actions, and the arguments for directionless parameters.
     pub action: (usize, Vec<Value>),
-    /// Where several entries fit, the highest is taken (section 14.2.1.4).
+    /// Priority. If several entries match, the one with the highest value wins (section 14.2.1.4).
     pub priority: u32,
-    /// Whether the control plane may not change it.
+    /// True if the control plane may not change the entry.
     pub constant: bool,
 }
 
 impl Program {
-    /// The number that a represented enumeration or a type of its own is; others are themselves.
+    /// Returns the underlying type of a serializable enumeration or a new type; other types are
+    /// returned unchanged.
     pub fn representation(&self, of: &Type) -> Type {
         match of {
             Type::Enum(id) => {

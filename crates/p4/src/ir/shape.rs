@@ -1,11 +1,11 @@
-//! What types are made of, how large they are on the wire, and what they hold at first.
+//! Composition, wire size and initial value of types.
 
 use super::program::Program;
 use super::types::{RecordKind, Type};
 use super::value::Value;
 
 impl Program {
-    /// The types of what a value of this type is made of.
+    /// Returns the types of the parts of a value of this type.
     pub fn parts(&self, of: &Type) -> Vec<Type> {
         match of {
             Type::Record(id) => {
@@ -17,7 +17,7 @@ impl Program {
         }
     }
 
-    /// What a variable of this type holds at its beginning: zeros, and headers that are not valid.
+    /// Returns the initial value of a variable: zeros, and invalid headers.
     pub fn initial(&self, of: &Type) -> Value {
         match of {
             Type::Bool => Value::Bool(false),
@@ -46,7 +46,8 @@ impl Program {
         }
     }
 
-    /// The least and the most bits of a type on the wire; None if it is never there.
+    /// Returns the minimum and maximum size in bits on the wire; None for types without a wire
+    /// format.
     pub fn size_of(&self, of: &Type) -> Option<(u32, u32)> {
         match of {
             Type::Bool => Some((1, 1)),
@@ -66,7 +67,7 @@ impl Program {
                     return self.sum_of_sizes(sizes);
                 }
                 let all: Vec<_> = sizes.map(|of| self.size_of(of)).collect::<Option<_>>()?;
-                // The largest, whichever is asked for (section 9).
+                // The size of a union is that of its largest header (section 9).
                 let least = all.iter().map(|(least, _)| *least).max()?;
                 Some((least, all.iter().map(|(_, most)| *most).max()?))
             }
@@ -81,7 +82,7 @@ impl Program {
         })
     }
 
-    /// Whether it is a header union.
+    /// Returns true for a header union.
     pub fn is_union(&self, of: &Type) -> bool {
         matches!(of, Type::Record(id) if self.records[id.index()].kind == RecordKind::Union)
     }

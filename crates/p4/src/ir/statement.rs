@@ -7,40 +7,41 @@ use crate::source::Span;
 /// A statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
-    /// Where it stands.
+    /// Source span of the statement.
     pub span: Span,
-    /// What it does.
+    /// The kind of statement.
     pub kind: StatementKind,
 }
 
-/// What a statement does.
+/// The kinds of statements.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatementKind {
-    /// A variable begins, with a value or with none: headers in it are not valid then.
+    /// Declaration of a variable, with an optional initial value. Without one, headers in it are
+    /// invalid.
     Declare(VariableId, Option<Expression>),
-    /// The place takes the value.
+    /// Assignment of a value to an l-value.
     Assign(Expression, Expression),
-    /// A call whose value nobody takes.
+    /// A call with an unused result.
     Evaluate(Expression),
     /// `if (…) … else …`
     If(Expression, Vec<Statement>, Vec<Statement>),
-    /// `switch (value)`: what it does for which values; the last for all others.
+    /// `switch (value)`: the cases, each with its values and statements, and the default case.
     Switch(Expression, Vec<(Vec<Expression>, Vec<Statement>)>, Vec<Statement>),
     /// `switch (table.apply().action_run)`
     SwitchAction(TableId, Vec<(Vec<ActionId>, Vec<Statement>)>, Vec<Statement>),
-    /// `for (…)`: while the condition holds, the body, then the step.
+    /// `for (…)`: the condition, the body and the step.
     Loop(Expression, Vec<Statement>, Vec<Statement>),
-    /// `for (… in from .. to)`: the variable takes each value.
+    /// `for (… in from .. to)`: the loop variable, both bounds and the body.
     ForRange(VariableId, Expression, Expression, Vec<Statement>),
-    /// Out of the loop.
+    /// `break;`
     Break,
-    /// To the loop's next turn.
+    /// `continue;`
     Continue,
-    /// Out of the function, action or control.
+    /// `return …;`
     Return(Option<Expression>),
-    /// Out of the whole pipeline.
+    /// `exit;`
     Exit,
-    /// One behind the other.
+    /// A block of statements.
     Block(Vec<Statement>),
     /// `table.apply();`
     ApplyTable(TableId),
@@ -48,9 +49,9 @@ pub enum StatementKind {
     ApplyBlock(InstanceId, Vec<Expression>),
     /// `action(…);`
     CallAction(ActionCall),
-    /// `packet.extract(header)`; with the bits of its varbit.
+    /// `packet.extract(header)`, with the width in bits of its varbit field.
     Extract(Expression, Option<Expression>),
-    /// `packet.extract<T>(_)`: goes behind a header of this many bits.
+    /// `packet.extract<T>(_)`: skips a header of this size in bits.
     Advance(Expression),
     /// `packet.emit(value)`
     Emit(Expression),
@@ -58,6 +59,6 @@ pub enum StatementKind {
     Verify(Expression, Expression),
     /// `header.setValid()` or `setInvalid()`
     SetValid(Expression, bool),
-    /// `stack.push_front(count)`, or `pop_front` if it is negative.
+    /// `stack.push_front(count)`, or `pop_front` if the count is negative.
     Shift(Expression, i64),
 }

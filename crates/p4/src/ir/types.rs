@@ -1,4 +1,4 @@
-//! Types, as they are when every name in them is known (P4_16 specification, section 7).
+//! Types after name resolution (P4_16 specification, section 7).
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ pub enum Type {
     Bool,
     /// `bit<W>`, or `int<W>` if signed.
     Bits {
-        /// Its bits.
+        /// Width in bits.
         width: u32,
-        /// Whether it is in two's complement.
+        /// True for two's complement.
         signed: bool,
     },
-    /// `int`: of any precision, known when the program is compiled.
+    /// `int`: arbitrary precision, known at compile time.
     Integer,
-    /// `varbit<W>`: up to so many bits.
+    /// `varbit<W>`: at most this number of bits.
     Varbit(u32),
     /// `string`
     String,
@@ -34,17 +34,18 @@ pub enum Type {
     Record(RecordId),
     /// `TYPE[size]`
     Stack(Arc<Type>, u32),
-    /// `tuple<…>`, and what `{a, b}` is.
+    /// `tuple<…>`, and the type of `{a, b}`.
     Tuple(Arc<[Type]>),
     /// `list<TYPE>`
     List(Arc<Type>),
-    /// `type TYPE name`: like no other.
+    /// `type TYPE name`: distinct from every other type.
     New(NewTypeId),
-    /// An extern object, with the types that it is made for.
+    /// An extern object and its type arguments.
     Extern(ExternId, Arc<[Type]>),
-    /// A type that a call or a package makes known: the n-th that its declaration is generic over.
+    /// A type variable, to be inferred at a call or a package instantiation: the index of the type
+    /// parameter in its declaration.
     Parameter(u32),
-    /// `_`: any.
+    /// `_`: don't care.
     Any,
 }
 
@@ -54,7 +55,7 @@ impl Type {
         Self::Bits { width, signed: false }
     }
 
-    /// Whether it is a number with a width.
+    /// Returns true for `bit<W>` and `int<W>`.
     pub fn is_bits(&self) -> bool {
         matches!(self, Self::Bits { .. })
     }
@@ -67,7 +68,7 @@ macro_rules! ids {
         pub struct $name(pub u32);
 
         impl $name {
-            /// Its place in its list.
+            /// Index into the list.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -100,46 +101,46 @@ ids! {
     ValueSetId;
     /// One of [`Program::instances`](super::Program::instances).
     InstanceId;
-    /// One of the states of a parser.
+    /// A state of a parser.
     StateId;
 }
 
-/// A name that a program declares, where it does, and what is said beside it.
+/// A declared name, its source span and its annotations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declared {
     /// The name.
     pub name: Arc<str>,
-    /// Where it stands.
+    /// Source span of the declaration.
     pub span: Span,
-    /// `@name` and the others, word by word.
+    /// Annotations such as `@name`, as tokens.
     pub annotations: Vec<crate::syntax::ast::Annotation>,
 }
 
-/// A type with fields.
+/// A header, a header union or a struct.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// Its name.
     pub declared: Declared,
-    /// Which of the three.
+    /// The kind of record.
     pub kind: RecordKind,
     /// Its fields, in their order on the wire.
     pub fields: Vec<Field>,
-    /// For one of a generic type, the types that it is made for.
+    /// For an instance of a generic type, the type arguments.
     pub arguments: Vec<Type>,
 }
 
-/// What a type with fields is.
+/// The kinds of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
     /// `struct`
     Struct,
-    /// `header`: is valid or not
+    /// `header`: has a validity bit
     Header,
     /// `header_union`: at most one of its headers is valid
     Union,
 }
 
-/// A field of a type.
+/// A field of a record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
     /// Its name.
@@ -153,9 +154,9 @@ pub struct Field {
 pub struct Enum {
     /// Its name.
     pub declared: Declared,
-    /// The type that it is on the wire, if it says one.
+    /// Underlying type of a serializable enumeration.
     pub representation: Option<Type>,
-    /// Its names, and the values of those that are represented.
+    /// Members, with their values in a serializable enumeration.
     pub members: Vec<(Arc<str>, Option<num_bigint::BigInt>)>,
 }
 
@@ -164,6 +165,6 @@ pub struct Enum {
 pub struct NewType {
     /// Its name.
     pub declared: Declared,
-    /// What it is made of.
+    /// The underlying type.
     pub of: Type,
 }

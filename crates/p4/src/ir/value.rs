@@ -7,41 +7,41 @@ use num_bigint::BigInt;
 /// A value of any type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// Of `bool`.
+    /// Value of `bool`.
     Bool(bool),
-    /// Of `bit<W>`, `int<W>`, `int` or a represented enumeration.
+    /// Value of `bit<W>`, `int<W>`, `int` or a serializable enumeration.
     Integer(BigInt),
-    /// Of `string`.
+    /// Value of `string`.
     String(Arc<str>),
-    /// Of `error`, by its place in [`Program::errors`](super::Program::errors).
+    /// Value of `error`: an index into [`Program::errors`](super::Program::errors).
     Error(usize),
-    /// Of an enumeration that has no representation, by its place in it.
+    /// Value of an enumeration without an underlying type: the index of the member.
     Member(usize),
-    /// Of a header, a union, a struct or a tuple.
+    /// Value of a header, a union, a struct or a tuple.
     Record {
-        /// Whether a header is valid; true for others.
+        /// Validity bit of a header; true for other types.
         valid: bool,
-        /// Its fields.
+        /// Values of the fields.
         fields: Vec<Value>,
     },
-    /// Of a header stack.
+    /// Value of a header stack.
     Stack {
-        /// The element that is extracted next.
+        /// Index of the next element to extract.
         next: usize,
-        /// Its headers.
+        /// The elements.
         elements: Vec<Value>,
     },
-    /// Of `varbit<W>`.
+    /// Value of `varbit<W>`.
     Varbit {
-        /// Its bits at the moment.
+        /// Current width in bits.
         bits: u32,
-        /// Their value, the first bit the highest.
+        /// The bits as a number, most significant bit first.
         value: BigInt,
     },
 }
 
 impl Value {
-    /// Fields of something that is no header, or is valid.
+    /// Creates a valid header or another record.
     pub fn record(fields: Vec<Self>) -> Self {
         Self::Record { valid: true, fields }
     }

@@ -1,4 +1,4 @@
-//! Where counters, meters and digests lie.
+//! Location of counters, meters and digests.
 
 use num_bigint::BigInt;
 
@@ -9,13 +9,13 @@ use crate::model::Object;
 use crate::object::Key;
 
 impl TableMaps {
-    /// Bytes of a value that say what is done. What is behind is kept for the entry: it stays when the
-    /// entry is to do something else.
+    /// Returns the size of the part of a value that describes the action. The bytes after it belong
+    /// to the entry, and are kept when its action is modified.
     pub fn action_size(&self) -> u32 {
         self.counter.or(self.meter).unwrap_or(self.value_size)
     }
 
-    /// Where in a value the cell of a counter or a meter that belongs to the table is.
+    /// Returns the offset of the table's direct counter or direct meter in a value.
     pub fn direct(&self, of: Object) -> Option<u32> {
         match of {
             Object::DirectCounter => self.counter,
@@ -26,8 +26,8 @@ impl TableMaps {
 }
 
 impl Maps {
-    /// Where a cell of a counter or a meter, an object by its place, lies: the map, the key, and the
-    /// bytes in front of it in the value. None if it has no such cell.
+    /// Returns the location of a cell of a counter or meter (an object, by index): the map, the
+    /// key, and the offset in the value. None if there is no such cell.
     pub fn cell(
         &self,
         made: &Elaborated,
@@ -53,8 +53,8 @@ impl Maps {
         }
     }
 
-    /// What a program has handed over for the digest of this id: the object, and the value as it is on
-    /// the wire, in whole bytes with zeros in front. None if there is no such digest.
+    /// Returns the object of the digest with this id, and the message in network byte order: whole
+    /// bytes, with leading zeros. None if there is no such digest.
     pub fn digest_on_the_wire(&self, id: u32, data: &[u8]) -> Option<(usize, Vec<u8>)> {
         let mut all = self.digests.iter().enumerate();
         let found = all.find_map(|(at, one)| Some((at, one.as_ref().filter(|one| one.id == id)?)));

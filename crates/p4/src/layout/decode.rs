@@ -1,4 +1,4 @@
-//! What lies in maps, as entries again.
+//! Decoding of map contents into entries.
 
 use num_bigint::{BigInt, Sign};
 use num_traits::One;
@@ -9,8 +9,9 @@ use crate::ir::{MatchKind, Value};
 use crate::object::{Key, WordRange};
 
 impl TableMaps {
-    /// What a key wants of each part, in the form that its kind of match has (a prefix is a mask), and
-    /// its priority. None if it is none of this table's, or wants what no control plane can say.
+    /// Decodes a key: the match of each part, in the form of its match kind (a prefix is a mask),
+    /// and the priority. None if the key is not one of this table, or if a control plane cannot
+    /// express it.
     pub fn read_key(&self, key: &Key) -> Option<(Vec<Match>, u32)> {
         let keys = self.keys.iter();
         match (key, self.encoding) {
@@ -37,7 +38,7 @@ impl TableMaps {
         }
     }
 
-    /// A part of a trie's key.
+    /// Decodes a part of a trie's key.
     fn read_prefix(&self, key: &KeyPart, bytes: &[u8]) -> Option<Match> {
         let Leaf { width, offset, .. } = key.leaf;
         let size = width.div_ceil(8);
@@ -46,7 +47,8 @@ impl TableMaps {
         if key.matched != MatchKind::Lpm {
             return Some(Match::Exact(Value::Integer(value)));
         }
-        // The prefix is the last part: all in front of it counts, and zeros up to the byte.
+        // The LPM part is the last: the prefix length includes the parts before it, and its zero
+        // padding.
         let (length, _) = bytes.split_first_chunk::<4>()?;
         let before = (offset - 4) * 8 + size * 8 - width;
         let length = u32::from_le_bytes(*length).checked_sub(before)?;
@@ -54,8 +56,8 @@ impl TableMaps {
         Some(Match::Mask(value & &mask, mask))
     }
 
-    /// The action of a value, by its place, and the numbers that each of its arguments is made of.
-    /// None if it is none of this table's.
+    /// Decodes a value: the index of the action, and the numbers of each of its arguments. None if
+    /// the value is not one of this table.
     pub fn read_value(&self, value: &[u8]) -> Option<(usize, Vec<Vec<BigInt>>)> {
         let (action, _) = value.split_first_chunk::<4>()?;
         let action = u32::from_le_bytes(*action) as usize;
@@ -67,19 +69,19 @@ impl TableMaps {
     }
 }
 
-/// The numbers of plain memory.
+/// Reads numbers from a value.
 pub fn read_numbers(leaves: &[Leaf], bytes: &[u8]) -> Vec<BigInt> {
     leaves.iter().map(|leaf| get(bytes, leaf)).collect()
 }
 
-/// Puts numbers where they lie in plain memory.
+/// Writes numbers into a value.
 pub fn put_numbers(leaves: &[Leaf], bytes: &mut [u8], numbers: &[BigInt]) {
     for (leaf, number) in leaves.iter().zip(numbers) {
         super::entries::put(bytes, leaf, number);
     }
 }
 
-/// A number of plain memory; what is not there is zero.
+/// Reads a number; missing bytes are 0.
 fn get(bytes: &[u8], leaf: &Leaf) -> BigInt {
     let start = leaf.offset as usize;
     let bytes = bytes.get(start..start + storage(leaf.width).0 as usize).unwrap_or_default();
@@ -90,7 +92,7 @@ fn get(bytes: &[u8], leaf: &Leaf) -> BigInt {
     value & ((BigInt::one() << leaf.width) - 1)
 }
 
-/// A part of a ternary key.
+/// Decodes a part of a ternary key.
 fn read_words(key: &KeyPart, words: &[WordRange]) -> Option<Match> {
     let number = |of: fn(&WordRange) -> u64| {
         let words = words.iter().rev();

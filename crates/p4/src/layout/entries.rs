@@ -1,4 +1,4 @@
-//! Entries as they lie in maps.
+//! Encoding of entries for maps.
 
 use num_bigint::BigInt;
 use num_traits::{One, ToPrimitive};
@@ -8,7 +8,7 @@ use crate::interpret::tables::{Entry as Written, Match};
 use crate::ir::{Elaborated, MatchKind, PlacedObject, Program, Value};
 use crate::object::{Digest, Entry, Key, WordRange};
 
-/// A value as one number.
+/// Converts a value to one number.
 fn number(value: &Value) -> BigInt {
     match value {
         Value::Bool(value) => BigInt::from(u8::from(*value)),
@@ -18,7 +18,7 @@ fn number(value: &Value) -> BigInt {
     }
 }
 
-/// The numbers that a value is made of.
+/// Collects the numbers that a value consists of.
 fn numbers(value: &Value, all: &mut Vec<BigInt>) {
     match value {
         Value::Record { fields, .. } => fields.iter().for_each(|one| numbers(one, all)),
@@ -26,7 +26,7 @@ fn numbers(value: &Value, all: &mut Vec<BigInt>) {
     }
 }
 
-/// Puts a number where it lies in plain memory.
+/// Writes a number at its offset in a value.
 pub(super) fn put(bytes: &mut [u8], leaf: &Leaf, value: &BigInt) {
     let (size, _) = storage(leaf.width);
     let mut wire = wire(value, leaf.width);
@@ -38,7 +38,7 @@ pub(super) fn put(bytes: &mut [u8], leaf: &Leaf, value: &BigInt) {
     bytes[start..start + wire.len()].copy_from_slice(&wire);
 }
 
-/// A number as on the wire, in whole bytes.
+/// Encodes a number in network byte order, in whole bytes.
 fn wire(value: &BigInt, width: u32) -> Vec<u8> {
     let modulus = BigInt::one() << width;
     let value = ((value % &modulus) + &modulus) % &modulus;
@@ -49,7 +49,7 @@ fn wire(value: &BigInt, width: u32) -> Vec<u8> {
 }
 
 impl TableMaps {
-    /// The value of an action with its arguments.
+    /// Encodes an action with its arguments.
     pub fn value(&self, action: usize, arguments: &[Value]) -> Vec<u8> {
         let mut bytes = vec![0; self.value_size as usize];
         bytes[..4].copy_from_slice(&(action as u32).to_le_bytes());
@@ -63,7 +63,7 @@ impl TableMaps {
         bytes
     }
 
-    /// An entry; None if the table has no key.
+    /// Encodes an entry; None if the table has no key.
     pub fn entry(&self, written: &Written) -> Option<Entry> {
         let map = self.entries?;
         let value = self.value(written.action.0, &written.action.1);
@@ -81,13 +81,13 @@ impl TableMaps {
         Some(Entry { map, key, value })
     }
 
-    /// What is done where no entry is found; None if that is constant.
+    /// Encodes the default action; None if it is constant.
     pub fn default_entry(&self, action: usize, arguments: &[Value]) -> Option<Entry> {
         let value = self.value(action, arguments);
         Some(Entry { map: self.default_action?, key: Key::index(0), value })
     }
 
-    /// The key of a trie.
+    /// Encodes the key of a trie.
     fn prefix(&self, wanted: &[Match]) -> Vec<u8> {
         let mut bytes = vec![0; self.key_size as usize];
         let mut bits = 0;
@@ -97,7 +97,7 @@ impl TableMaps {
             let ones = mask.map_or(u64::from(width), |mask| {
                 wire(&mask, width).iter().map(|byte| u64::from(byte.count_ones())).sum()
             });
-            // In front of the number there are zeros up to the byte.
+            // Zero padding up to the byte boundary precedes the number.
             bits += ones + u64::from(width.div_ceil(8) * 8 - width);
             let wire = wire(&value, width);
             bytes[offset as usize..offset as usize + wire.len()].copy_from_slice(&wire);
@@ -114,14 +114,14 @@ impl TableMaps {
         all
     }
 
-    /// Whether entries have a priority.
+    /// Returns true if entries have a priority.
     pub fn has_priorities(&self) -> bool {
         self.encoding == Encoding::Words
     }
 }
 
-/// What the words of a part of a ternary key have to be, the lowest first. What means the same is
-/// the same: an entry is known by its words.
+/// Encodes the match of one part of a ternary key, least significant word first. The encoding is
+/// canonical, because entries are identified by their words.
 pub fn words(kind: MatchKind, width: u32, wanted: &Match) -> Vec<WordRange> {
     let modulus = BigInt::one() << width;
     let word = |value: &BigInt, at: u32| {
@@ -152,7 +152,7 @@ pub fn words(kind: MatchKind, width: u32, wanted: &Match) -> Vec<WordRange> {
     (0..super::words_of(width)).map(at).collect()
 }
 
-/// A value, and its mask if it has one.
+/// Returns the value, and the mask if there is one.
 fn known(wanted: &Match) -> (BigInt, Option<BigInt>) {
     match wanted {
         Match::Exact(value) => (number(value), None),
@@ -163,7 +163,7 @@ fn known(wanted: &Match) -> (BigInt, Option<BigInt>) {
 }
 
 impl Maps {
-    /// What a program may tell the control plane, by the ids that code has for it.
+    /// Returns the digests of a program, indexed by the ids that its code uses.
     pub fn digests(&self, made: &Elaborated) -> Vec<Digest> {
         let all = self.digests.iter().zip(&made.objects);
         let digest = |(data, object): (&Option<DigestData>, &PlacedObject)| {
@@ -173,7 +173,7 @@ impl Maps {
         all.filter_map(digest).collect()
     }
 
-    /// What maps hold when a program is loaded: the entries that it gives, and default actions.
+    /// Returns the initial contents of the maps: constant entries and default actions.
     pub fn initial(&self, program: &Program, made: &Elaborated) -> Vec<Entry> {
         let mut all = Vec::new();
         for (maps, (id, _)) in self.tables.iter().zip(&made.tables) {

@@ -1,12 +1,13 @@
-//! Where a program keeps what outlives a packet: which maps it has, and how keys and values lie in
-//! them. The conventions are those of p4c's uBPF back end where it has any, so that the control plane
-//! of one can fill the tables of the other.
+//! Layout of state that outlives a packet: the maps of a program, and the encoding of their keys
+//! and values. The conventions are those of p4c's uBPF back end as far as it has any, so that a
+//! control plane for one can fill the tables of the other.
 //!
-//! A number of up to 64 bits is the next larger of 1, 2, 4 or 8 bytes, lowest byte first, at a place
-//! that its size divides; a wider one is its bytes as on the wire. The value of a table is
+//! A number of up to 64 bits occupies the next larger of 1, 2, 4 or 8 bytes, little-endian and
+//! naturally aligned. A wider one is stored as its bytes in network byte order. The value of a
+//! table is
 //!
 //! ```text
-//! u32 action;              // its place in the table's list
+//! u32 action;              // its index in the table's list
 //! union { struct { … } }   // the arguments of that action
 //! u64 packets, bytes;      // if the table has a direct counter
 //! u64 meter[8];            // if it has a direct meter: `cells::MeterCell`
@@ -14,12 +15,12 @@
 //!
 //! Counters and meters are arrays of such cells.
 //!
-//! The key of a table depends on how it is compared:
-//! - all parts exact (a hash): the parts, the widest first, the last first among equals;
-//! - one a prefix (a trie): `u32` bits of the prefix, then all parts as on the wire in whole bytes,
-//!   the prefix behind the others;
-//! - else (ternary): whole words of 64 bits, in the order of the program; a wide part is several, the
-//!   lowest first.
+//! The encoding of a table's key depends on its match kinds:
+//! - all exact (hash): the parts in descending order of width, equal widths in reverse order;
+//! - one LPM (trie): the prefix length as `u32`, then all parts in network byte order and whole
+//!   bytes, the LPM part last;
+//! - otherwise (ternary): 64-bit words, in the order of the program; a wide part is several words,
+//!   least significant first.
 
 mod cells;
 mod decode;
@@ -39,142 +40,143 @@ pub use decode::{put_numbers, read_numbers};
 pub use entries::words;
 pub use shape::NotLaid;
 
-/// Places in the model's metadata (`struct standard_metadata`), in bytes.
+/// Offsets of fields of the model's metadata (`struct standard_metadata`), in bytes.
 pub mod metadata {
-    /// The port by which it came.
+    /// Ingress port.
     pub const INPUT_PORT: i16 = 0;
-    /// Its bytes.
+    /// Packet length in bytes.
     pub const PACKET_LENGTH: i16 = 4;
-    /// What becomes of it: `ubpf_action`.
+    /// Action to take on the packet: `ubpf_action`.
     pub const OUTPUT_ACTION: i16 = 8;
-    /// The port by which it leaves.
+    /// Egress port.
     pub const OUTPUT_PORT: i16 = 12;
-    /// Whether a copy leaves: one byte.
+    /// True if a clone is sent; one byte.
     pub const CLONE: i16 = 16;
-    /// By which port.
+    /// Egress port of the clone.
     pub const CLONE_PORT: i16 = 20;
-    /// All of it.
+    /// Total size.
     pub const SIZE: usize = 24;
 }
 
 /// A number in a key or a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Leaf {
-    /// The first number of the value that it is made of, as the flat form has it.
+    /// First slot of the number in the flat form.
     pub slot: u32,
-    /// Its bits.
+    /// Width in bits.
     pub width: u32,
-    /// Where it lies, in bytes.
+    /// Byte offset.
     pub offset: u32,
 }
 
 impl Leaf {
-    /// A number of this width that has no place yet.
+    /// Returns a number of this width without an offset.
     pub fn new(width: u32) -> Self {
         Self { slot: 0, width, offset: 0 }
     }
 }
 
-/// How a number lies in a key.
+/// Encoding of a table's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// As C has it.
+    /// C layout: natural alignment, little-endian.
     Plain,
-    /// As on the wire.
+    /// Network byte order, in whole bytes.
     Wire,
-    /// Words of 64 bits.
+    /// 64-bit words.
     Words,
 }
 
-/// A part of a table's key.
+/// Part of a table's key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyPart {
-    /// How it is compared.
+    /// Match kind.
     pub matched: MatchKind,
-    /// Where it lies.
+    /// Position in the key.
     pub leaf: Leaf,
 }
 
-/// The maps of a table.
+/// Maps of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableMaps {
-    /// Its entries; none if it has no key.
+    /// Map of the entries; None if the table has no key.
     pub entries: Option<u32>,
-    /// What it does where no entry is found; none if that is constant.
+    /// Map of the default action; None if it is constant.
     pub default_action: Option<u32>,
-    /// How keys lie.
+    /// Encoding of keys.
     pub encoding: Encoding,
-    /// The parts of its key, in the order of the program.
+    /// Parts of the key, in the order of the program.
     pub keys: Vec<KeyPart>,
-    /// Bytes of a key.
+    /// Size of a key in bytes.
     pub key_size: u32,
-    /// Of each action, its arguments: each is numbers.
+    /// Arguments of each action; each argument consists of numbers.
     pub actions: Vec<Vec<Vec<Leaf>>>,
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     pub value_size: u32,
-    /// Where in a value its counter is ([`crate::cells::Count`]); none if entries are not counted.
+    /// Offset of the counter in a value ([`crate::cells::Count`]); None without a direct counter.
     pub counter: Option<u32>,
-    /// Where in a value its meter is ([`crate::cells::MeterCell`]).
+    /// Offset of the meter in a value ([`crate::cells::MeterCell`]); None without a direct meter.
     pub meter: Option<u32>,
 }
 
-/// What tables keep for each entry.
+/// Direct resources of a table: state that is kept for each entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Direct {
-    /// What it has counted.
+    /// Presence of a counter.
     pub counter: bool,
-    /// A meter.
+    /// Presence of a meter.
     pub meter: bool,
 }
 
-/// An object of others that is an array.
+/// An extern object that is stored in an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrayMap {
-    /// Its map.
+    /// Index of the map.
     pub map: u32,
-    /// How an element lies.
+    /// Layout of an element.
     pub leaves: Vec<Leaf>,
 }
 
-/// A digest: what is handed to the helper.
+/// Message of a digest, as passed to the helper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DigestData {
-    /// Its id: its place among all.
+    /// Id: the index among all digests.
     pub id: u32,
-    /// How a value lies.
+    /// Layout of a message.
     pub leaves: Vec<Leaf>,
-    /// Bytes of a value.
+    /// Size of a message in bytes.
     pub size: u32,
 }
 
-/// The maps of a program.
+/// Maps of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Maps {
-    /// All of them.
+    /// All maps.
     pub maps: Vec<Map>,
-    /// Of each table, by its place.
+    /// Maps of each table, by index.
     pub tables: Vec<TableMaps>,
-    /// Of each value set, by its place: ternary, and its values mean nothing.
+    /// Map of each value set, by index. It is ternary, and its values are unused.
     pub value_sets: Vec<u32>,
-    /// Of each object, by its place.
+    /// Array of each object, by index.
     pub objects: Vec<Option<ArrayMap>>,
-    /// Of each object, by its place, what it hands over if it is a digest.
+    /// Message of each object that is a digest, by index.
     pub digests: Vec<Option<DigestData>>,
-    /// Where headers wait while others take their place: one value, of the last map.
+    /// Scratch map, in which headers are buffered while they move; it has one value and is the last
+    /// map.
     pub scratch: Option<u32>,
 }
 
-/// The name of the map of what control planes know by a name; p4c's names.
+/// Returns the name of the map for a control-plane name, as in p4c.
 pub fn map_name(name: &str) -> String {
     name.replace('.', "_")
 }
 
-/// The name of what a table does where no entry is found.
+/// Returns the name of the map of a table's default action.
 pub fn default_action_of(table: &str) -> String {
     map_name(table) + "_defaultAction"
 }
 
-/// Bytes that a number takes, and what its place is a multiple of.
+/// Returns the size and the alignment of a number, in bytes.
 pub(crate) fn storage(width: u32) -> (u32, u32) {
     match width {
         0..=8 => (1, 1),
@@ -185,8 +187,7 @@ pub(crate) fn storage(width: u32) -> (u32, u32) {
     }
 }
 
-/// Lays numbers one behind the other, as C does, from `start` on: the bytes behind them, and what
-/// their places are multiples of.
+/// Lays out numbers as in C, from `start` on. Returns the end offset and the largest alignment.
 fn lay(leaves: &mut [Leaf], start: u32) -> (u32, u32) {
     let (mut at, mut most) = (start, 1);
     for leaf in leaves {
@@ -198,23 +199,23 @@ fn lay(leaves: &mut [Leaf], start: u32) -> (u32, u32) {
     (at, most)
 }
 
-/// Lays the numbers of an array's element; its bytes.
+/// Lays out the numbers of an array element. Returns its size in bytes.
 pub fn lay_element(leaves: &mut [Leaf]) -> u32 {
     let (size, most) = lay(leaves, 0);
     size.next_multiple_of(most).max(1)
 }
 
-/// The words of 64 bits that a number of this width is in a ternary key.
+/// Returns the number of 64-bit words of a number of this width in a ternary key.
 pub fn words_of(width: u32) -> u32 {
     width.div_ceil(64).max(1)
 }
 
 impl Maps {
-    /// The maps of a program.
+    /// Lays out the maps of a program.
     ///
     /// # Errors
     ///
-    /// The first thing that fits into none.
+    /// The first construct that does not fit into a map.
     pub fn of(program: &Program, made: &Elaborated) -> Result<Self, NotCompiled> {
         let mut all = Self::default();
         for (id, name) in &made.tables {
@@ -240,7 +241,7 @@ impl Maps {
         Ok(all)
     }
 
-    /// Maps are found by their names: `a.b_c` and `a_b.c` have the same.
+    /// Maps are looked up by name, and `a.b_c` and `a_b.c` have the same map name.
     fn have_names_of_their_own(
         &self,
         program: &Program,
@@ -267,7 +268,7 @@ impl Maps {
         })
     }
 
-    /// The program needs no map in which things wait.
+    /// Removes the scratch map of a program that does not use it.
     pub(crate) fn leave_out_scratch(&mut self) {
         if self.scratch.take().is_some() {
             self.maps.pop();
@@ -325,7 +326,7 @@ impl Maps {
             let sizes = (laid.key_size, laid.value_size);
             laid.entries = Some(self.add(name, laid.kind(), sizes, table.size.max(1)));
         }
-        // What counts and meters for it needs a place, even if nobody changes what is done.
+        // A counter or meter for the default action needs a place, even if the action is constant.
         if !table.default_is_constant || counter || meter {
             let name = default_action_of(name);
             laid.default_action = Some(self.add(&name, MapKind::Array, (4, laid.value_size), 1));
@@ -404,13 +405,13 @@ impl Maps {
 }
 
 impl Program {
-    /// The numbers that a value is made of, without their places; None if it is not plain data.
+    /// Returns the numbers that a value consists of, without offsets; None if it is not plain data.
     pub(crate) fn leaves(&self, of: &Type) -> Option<Vec<Leaf>> {
         let leaf = |width| Some(vec![Leaf::new(width)]);
         match self.representation(of) {
             Type::Bool => leaf(1),
             Type::Bits { width, .. } if width > 0 => leaf(width),
-            // Members of an enumeration and errors are counted.
+            // Enum members and errors are represented by their index.
             Type::Error | Type::Enum(_) => leaf(32),
             Type::Record(_) | Type::Tuple(_) if !self.is_header(of) && !self.is_union(of) => {
                 let mut all = Vec::new();

@@ -1,37 +1,37 @@
-//! How a table lies in maps, by the widths of its parts alone: what a compiler knows, and who has
-//! nothing but p4info as well.
+//! Layout of a table, computed only from the widths of its parts: both the compiler and a program
+//! that has only the P4Info can compute it.
 
 use super::{Direct, Encoding, KeyPart, Leaf, TableMaps, lay, storage, words_of};
 use crate::cells::{Count, MeterCell};
 use crate::ir::MatchKind;
 use crate::object::{MAX_KEY, MapKind};
 
-/// Why a table lies in no map.
+/// Reason that a table does not fit into a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotLaid {
     /// A range that is too wide.
     #[error("a range of {width} bits: 64 are the most")]
     Range {
-        /// The part of the key, by its place.
+        /// Index of the key part.
         part: usize,
-        /// Its bits.
+        /// Width in bits.
         width: u32,
     },
-    /// Prefixes do not go with each other.
+    /// More than one LPM part.
     #[error("this table has more than one prefix")]
     Prefixes,
-    /// A key or a value that no map has.
+    /// A key or a value that exceeds the size limit of maps.
     #[error("a key or the arguments of an action take more than {MAX_KEY} bytes")]
     Large,
 }
 
 impl TableMaps {
-    /// How a table lies, of parts of keys and of actions' arguments that have their widths and no
-    /// places yet, and of what is kept for each entry. Which maps these are is left open.
+    /// Computes the layout of a table from the parts of its key, the arguments of its actions (both
+    /// with widths but without offsets) and its direct resources. The map indices are left open.
     ///
     /// # Errors
     ///
-    /// If no map does that.
+    /// No map can hold the table.
     pub fn of_shape(
         mut keys: Vec<KeyPart>,
         mut actions: Vec<Vec<Vec<Leaf>>>,
@@ -55,7 +55,7 @@ impl TableMaps {
         if kind == MapKind::LpmTrie && prefixes > 1 {
             return Err(NotLaid::Prefixes);
         }
-        // The arguments stand behind the action, at a place that is right for all.
+        // The arguments follow the action index, at an offset aligned for all of them.
         let most = arguments().map(|leaf| storage(leaf.width).1).fold(4, u32::max);
         let (encoding, key_size) = lay_key(kind, &mut keys);
         let (start, mut behind) = (4_u32.next_multiple_of(most), 4);
@@ -93,7 +93,7 @@ impl TableMaps {
         })
     }
 
-    /// How entries are found.
+    /// Returns the kind of the map.
     pub fn kind(&self) -> MapKind {
         match self.encoding {
             Encoding::Plain => MapKind::Hash,
@@ -103,7 +103,7 @@ impl TableMaps {
     }
 }
 
-/// How a table with this key is looked up.
+/// Returns the map kind for a key.
 fn kind_of(keys: &[KeyPart]) -> MapKind {
     let is = |kind: MatchKind| keys.iter().any(|key| key.matched == kind);
     match () {
@@ -115,7 +115,7 @@ fn kind_of(keys: &[KeyPart]) -> MapKind {
     }
 }
 
-/// Lays the parts of a key; how, and its bytes.
+/// Lays out the parts of a key. Returns the encoding and the size in bytes.
 fn lay_key(kind: MapKind, keys: &mut [KeyPart]) -> (Encoding, u32) {
     match kind {
         MapKind::Ternary => {

@@ -1,21 +1,21 @@
-//! What a program may tell the control plane: a section of its own, `kaido.digests`. Each digest is
+//! Digests that a program may send to the control plane, in section `kaido.digests`. Each digest is
 //!
 //! ```text
-//! u32 size; u32 name   // bytes of a value, of the name; lowest byte first
+//! u32 size; u32 name   // size of a value and length of the name in bytes, little-endian
 //! name
 //! ```
 
 use super::{BadObject, Digest, MAX_DIGEST, MAX_DIGESTS};
 
-/// Bytes in front of a name.
+/// Size of the header before a name, in bytes.
 const HEAD: usize = 8;
 
 impl Digest {
-    /// Whether there can be such a digest.
+    /// Validates the size of the digest.
     ///
     /// # Errors
     ///
-    /// Its size is none.
+    /// If the size is 0 or exceeds the maximum.
     pub fn check(&self) -> Result<(), BadObject> {
         if (1..=MAX_DIGEST).contains(&self.size) {
             return Ok(());
@@ -28,7 +28,7 @@ impl Digest {
     }
 }
 
-/// Digests as bytes.
+/// Encodes digests.
 pub(super) fn encode(digests: &[Digest]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for digest in digests {
@@ -39,7 +39,7 @@ pub(super) fn encode(digests: &[Digest]) -> Vec<u8> {
     bytes
 }
 
-/// Digests of a section.
+/// Decodes the section's digests.
 pub(super) fn decode(mut bytes: &[u8]) -> Result<Vec<Digest>, BadObject> {
     let cut = || BadObject::Elf("its digests are cut off".to_owned());
     let mut all = Vec::new();

@@ -1,39 +1,38 @@
-//! What maps hold when a program is loaded: a section of its own, `kaido.entries`, which others leave
-//! alone. Each entry is
+//! Initial map entries, in section `kaido.entries`, which other tools ignore. Each entry is
 //!
 //! ```text
-//! u32 map; u32 priority; u32 key; u32 value   // lengths in bytes, lowest byte first
+//! u32 map; u32 priority; u32 key; u32 value   // lengths in bytes, little-endian
 //! key, value
 //! ```
 //!
-//! The key of a ternary map is three words of 64 bits for each of its own: mask, from, to.
+//! The key of a ternary map has three 64-bit words for each word of the map's key: mask, from, to.
 
 use super::{BadObject, Map, MapKind};
 
-/// What a word of a ternary key has to be: from `from` to `to` under the mask.
+/// Match for one word of a ternary key: under `mask`, it must be between `from` and `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct WordRange {
-    /// The bits that count.
+    /// Bits to compare.
     pub mask: u64,
-    /// The least.
+    /// Lower bound, inclusive.
     pub from: u64,
-    /// The greatest.
+    /// Upper bound, inclusive.
     pub to: u64,
 }
 
-/// A key as a map has it.
+/// Key of a map entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// Of an array, a hash or a trie.
+    /// Key of an array, a hash or a trie.
     Bytes(Vec<u8>),
-    /// Of a ternary map, and its priority: the highest is taken.
+    /// Key of a ternary map, and its priority. The highest priority wins.
     Words(Vec<WordRange>, u32),
 }
 
-/// An entry as a map has it.
+/// A map entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The map.
+    /// Index of the map.
     pub map: u32,
     /// The key.
     pub key: Key,
@@ -41,18 +40,18 @@ pub struct Entry {
     pub value: Vec<u8>,
 }
 
-/// The most bytes of all entries.
+/// Maximum size of all entries in bytes.
 const MAX_BYTES: usize = 1 << 28;
-/// Bytes in front of a key.
+/// Size of an entry's header in bytes.
 const HEAD: usize = 16;
 
 impl Key {
-    /// The key of an array's element: its place, lowest byte first.
+    /// Returns the key of an array element: its index, in little-endian byte order.
     pub fn index(at: u32) -> Self {
         Self::Bytes(at.to_le_bytes().to_vec())
     }
 
-    /// Its bytes, and its priority.
+    /// Returns the encoded key and its priority.
     fn encode(&self) -> (Vec<u8>, u32) {
         match self {
             Self::Bytes(bytes) => (bytes.clone(), 0),
@@ -63,7 +62,7 @@ impl Key {
         }
     }
 
-    /// A key of this map.
+    /// Decodes a key of this map.
     fn decode(map: &Map, bytes: &[u8], priority: u32) -> Option<Self> {
         let size = map.key_size as usize;
         if map.kind != MapKind::Ternary {
@@ -86,7 +85,7 @@ impl Key {
     }
 }
 
-/// Entries as bytes.
+/// Encodes entries.
 pub(super) fn encode(entries: &[Entry]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in entries {
@@ -100,7 +99,7 @@ pub(super) fn encode(entries: &[Entry]) -> Vec<u8> {
     bytes
 }
 
-/// Entries of these maps.
+/// Decodes entries of these maps.
 pub(super) fn decode(mut bytes: &[u8], maps: &[Map]) -> Result<Vec<Entry>, BadObject> {
     if bytes.len() > MAX_BYTES {
         let (what, count) = ("bytes of entries", bytes.len());

@@ -1,12 +1,13 @@
-//! The hash of the model, which the interpreter and what runs compiled programs share.
+//! The model's hash function, shared by the interpreter and the execution environment of compiled
+//! programs.
 
-/// Bob Jenkins' lookup3 (hashlittle, from 0), which p4c's run time calls `hash`.
+/// Bob Jenkins' lookup3 (hashlittle with initial value 0). p4c's run time calls it `hash`.
 pub fn lookup3(bytes: &[u8]) -> u32 {
     lookup3_of(bytes.len(), |at, part| part.copy_from_slice(&bytes[at..][..part.len()]))
 }
 
-/// The same of bytes that nobody may have a reference to: they are asked for part by part, each by where
-/// it begins.
+/// Same as [`lookup3`], for bytes that cannot be borrowed. `read` copies a part of them, given its
+/// start offset.
 pub fn lookup3_of(length: usize, mut read: impl FnMut(usize, &mut [u8])) -> u32 {
     let mut state = [0xdead_beef_u32.wrapping_add(length as u32); 3];
     if length == 0 {
@@ -51,7 +52,7 @@ mod tests {
 
     #[test]
     fn hashes_are_those_of_lookup3() {
-        // The values of lookup3.c's own driver for hashlittle from 0.
+        // Reference values from the driver in lookup3.c, for hashlittle with initial value 0.
         assert_eq!(lookup3(b""), 0xdead_beef);
         assert_eq!(lookup3(b"Four score and seven years ago"), 0x1777_0551);
     }

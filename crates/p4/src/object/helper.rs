@@ -1,7 +1,7 @@
-//! Helpers: what a program calls of whoever runs it, by numbers. Up to 11 they are those of p4c's uBPF run
-//! time; those from 20 on are ours.
+//! Helpers: functions of the execution environment that a program calls by number. Numbers up to 11
+//! are those of p4c's uBPF run time; numbers from 20 on are Kaido's.
 
-/// `void *map_lookup(map, void *key)`: a value's address, or 0.
+/// `void *map_lookup(map, void *key)`: returns the address of the value, or 0.
 pub const MAP_LOOKUP: i32 = 1;
 /// `int map_update(map, void *key, void *value)`
 pub const MAP_UPDATE: i32 = 2;
@@ -9,31 +9,33 @@ pub const MAP_UPDATE: i32 = 2;
 pub const MAP_DELETE: i32 = 3;
 /// `int map_add(map, void *value)`
 pub const MAP_ADD: i32 = 4;
-/// `uint64_t time_get_ns()`: the time since the machine began.
+/// `uint64_t time_get_ns()`: returns the time since the machine started.
 pub const TIME_GET_NS: i32 = 5;
 /// `uint32_t hash(void *data, uint64_t length, uint32_t seed)`: lookup3.
 pub const HASH: i32 = 6;
 /// `void printf(char *format, ...)`
 pub const PRINTF: i32 = 7;
-/// `void *adjust_head(void *context, int32_t by)`: puts `by` zeros in front of the packet, or takes `-by`
-/// bytes off its front. Where it begins then; too little room is a fault.
+/// `void *adjust_head(void *context, int32_t by)`: inserts `by` zero bytes at the front of the
+/// packet, or removes `-by` bytes from it. Returns the new start of the packet. It faults if there
+/// is not enough room.
 pub const ADJUST_HEAD: i32 = 8;
-/// `void *packet_data(void *context)`: where the packet begins.
+/// `void *packet_data(void *context)`: returns the start of the packet.
 pub const PACKET_DATA: i32 = 9;
-/// `uint32_t truncate(void *context, int32_t length)`: cuts the packet to so many bytes, and says how many
-/// that are less. A negative length cuts nothing.
+/// `uint32_t truncate(void *context, int32_t length)`: truncates the packet to `length` bytes and
+/// returns the number of bytes removed. A negative length removes nothing.
 pub const TRUNCATE: i32 = 11;
-/// `uint64_t get_vm_info(uint64_t key, uint64_t part)`: a part of a value that the tenant's VM publishes
-/// ([`crate::vm::part`]). The key is a place in [`Object::keys`](super::Object::keys).
+/// `uint64_t get_vm_info(uint64_t key, uint64_t part)`: returns a part of a value that the tenant's
+/// VM publishes ([`crate::vm::part`]). The key is an index into
+/// [`Object::keys`](super::Object::keys).
 pub const GET_VM_INFO: i32 = 20;
-/// `uint32_t meter(void *cell, uint64_t units, uint32_t colour)`: the colour of a packet, by a cell of
-/// [`crate::cells::MeterCell`].
+/// `uint32_t meter(void *cell, uint64_t units, uint32_t colour)`: meters a packet with a cell of
+/// [`crate::cells::MeterCell`] and returns its colour.
 pub const METER: i32 = 30;
-/// `void digest(uint32_t id, void *data, uint32_t length)`: a value for the control plane, of one of the
-/// object's digests.
+/// `void digest(uint32_t id, void *data, uint32_t length)`: sends one of the object's digests to
+/// the control plane.
 pub const DIGEST: i32 = 31;
 
-/// What a program may call: numbers and names.
+/// Helpers that a program may call: numbers and names.
 pub const HELPERS: [(i32, &str); 13] = [
     (MAP_LOOKUP, "map_lookup"),
     (MAP_UPDATE, "map_update"),

@@ -4,45 +4,45 @@ use std::fmt;
 
 use super::opcode::{self, class, size};
 
-/// One instruction of 8 bytes. `lddw` takes two.
+/// An instruction of 8 bytes. `lddw` takes two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Instruction {
-    /// What it does (section 3).
+    /// The opcode (section 3).
     pub opcode: u8,
-    /// The register that it writes, or stores to.
+    /// Register to write, or base register of a store.
     pub destination: u8,
-    /// The register that it reads.
+    /// Register to read.
     pub source: u8,
-    /// Where it loads, stores or jumps.
+    /// Offset of a load, a store or a jump.
     pub offset: i16,
-    /// A number.
+    /// Immediate operand.
     pub immediate: i32,
 }
 
-/// What a `lddw` loads, by its source register (section 5.4).
+/// Operand kind of `lddw`, in its source register (section 5.4).
 pub mod wide {
-    /// The number itself.
+    /// A 64-bit immediate.
     pub const NUMBER: u8 = 0;
-    /// A map, by its place.
+    /// A map, by index.
     pub const MAP: u8 = 1;
 }
 
-/// What a call calls, by its source register (section 4.3.1).
+/// Callee kind of a call, in its source register (section 4.3.1).
 pub mod callee {
-    /// A helper, by its number.
+    /// A helper, by number.
     pub const HELPER: u8 = 0;
-    /// A function of the object, behind the next instruction.
+    /// A function of the object, at an offset from the next instruction.
     pub const LOCAL: u8 = 1;
 }
 
-/// The frame pointer, which nothing writes.
+/// The frame pointer, which is read-only.
 pub const FRAME: u8 = 10;
 
 impl Instruction {
-    /// Bytes of an instruction.
+    /// Size of an instruction in bytes.
     pub const SIZE: usize = 8;
 
-    /// Reads one, as it is in an ELF file of a little-endian machine.
+    /// Decodes an instruction in little-endian encoding.
     pub fn decode(bytes: [u8; Self::SIZE]) -> Self {
         let [opcode, registers, o0, o1, i0, i1, i2, i3] = bytes;
         Self {
@@ -54,29 +54,29 @@ impl Instruction {
         }
     }
 
-    /// The same, back again.
+    /// Encodes the instruction in little-endian encoding.
     pub fn encode(self) -> [u8; Self::SIZE] {
         let [o0, o1] = self.offset.to_le_bytes();
         let [i0, i1, i2, i3] = self.immediate.to_le_bytes();
         [self.opcode, self.source << 4 | self.destination, o0, o1, i0, i1, i2, i3]
     }
 
-    /// Its class, one of [`class`].
+    /// Returns the class, one of [`class`].
     pub fn class(self) -> u8 {
         self.opcode & class::MASK
     }
 
-    /// What arithmetic does ([`opcode::alu`]), or what a jump compares ([`opcode::test`]).
+    /// Returns the arithmetic operation ([`opcode::alu`]) or the jump condition ([`opcode::test`]).
     pub fn operation(self) -> u8 {
         self.opcode & 0xf0
     }
 
-    /// Whether its second operand is a register; otherwise it is the number.
+    /// Returns true if the second operand is a register, false if it is the immediate.
     pub fn has_register(self) -> bool {
         self.opcode & opcode::REGISTER != 0
     }
 
-    /// Bytes that a load or a store moves.
+    /// Returns the number of bytes that a load or a store transfers.
     pub fn bytes(self) -> u8 {
         match self.opcode & size::MASK {
             size::BYTE => 1,
@@ -86,12 +86,12 @@ impl Instruction {
         }
     }
 
-    /// Whether it takes the place of two.
+    /// Returns true if the instruction occupies two slots.
     pub fn is_wide(self) -> bool {
         self.opcode == opcode::LOAD_WIDE
     }
 
-    /// How far it jumps, from the next instruction on; None if it does not.
+    /// Returns the jump distance, relative to the next instruction; None if it is not a jump.
     pub fn jump(self) -> Option<i64> {
         match (self.opcode, self.class()) {
             (opcode::CALL | opcode::EXIT, _) => None,

@@ -1,4 +1,4 @@
-//! The names of what a program reads of its tenant's VM: a section of its own, `kaido.vm`. In C it is
+//! Names of the values that a program reads from its tenant's VM, in section `kaido.vm`. In C it is
 //!
 //! ```text
 //! __attribute__((section("kaido.vm"))) const char keys[] = "net.utilisation\0app.queue";
@@ -7,12 +7,12 @@
 use super::BadObject;
 use crate::vm::{MAX_KEYS, is_name};
 
-/// Names as bytes.
+/// Encodes names.
 pub(super) fn encode(keys: &[String]) -> Vec<u8> {
     keys.join("\0").into_bytes()
 }
 
-/// Names of bytes; zeros at the end are none.
+/// Decodes names. Trailing zero bytes are ignored.
 pub(super) fn decode(bytes: &[u8]) -> Result<Vec<String>, BadObject> {
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
     if end == 0 {

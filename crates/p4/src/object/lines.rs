@@ -1,4 +1,5 @@
-//! Line tables (DWARF 5, section 6.2): where instructions come from, as `llvm-objdump -S` reads it.
+//! Line tables (DWARF 5, section 6.2), which map instructions to source lines. `llvm-objdump -S`
+//! reads them too.
 
 use std::collections::HashMap;
 
@@ -9,12 +10,12 @@ use gimli::{Encoding, EndianSlice, Format, LineEncoding, LittleEndian};
 
 use super::{BadObject, Instruction, LineRow, Lines, MAX_NAME};
 
-/// The most rows that are read.
+/// Maximum number of rows to read.
 const MAX_ROWS: usize = 1 << 20;
-/// The most files.
+/// Maximum number of files.
 const MAX_FILES: usize = 4096;
 
-/// The sections of a line table: names and contents; none without lines.
+/// Returns the sections of a line table, by name; none if there are no lines.
 pub(super) fn write(lines: &Lines, count: usize) -> Result<Vec<(String, Vec<u8>)>, BadObject> {
     let Some(first) = lines.files.first() else { return Ok(Vec::new()) };
     let wrong = |why: gimli::write::Error| BadObject::Elf(why.to_string());
@@ -55,7 +56,7 @@ pub(super) fn write(lines: &Lines, count: usize) -> Result<Vec<(String, Vec<u8>)
     Ok(all)
 }
 
-/// The lines of a table for so many instructions; none if there is none, or nobody can read it.
+/// Reads a line table for this number of instructions. A missing or malformed table gives no lines.
 pub(super) fn read(count: usize, table: &[u8], line_strings: &[u8], strings: &[u8]) -> Lines {
     read_all(count, table, line_strings, strings).unwrap_or_default()
 }
@@ -83,7 +84,7 @@ fn read_all(
         let end = some.iter().position(|byte| *byte == 0).unwrap_or(some.len());
         Some(String::from_utf8_lossy(&some[..end]).into_owned())
     };
-    // A file has its name once, however many rows are of it.
+    // Store a file name once, regardless of the number of its rows.
     let mut places = HashMap::new();
     let mut rows = program.rows();
     while let Some((header, row)) = rows.next_row()? {
@@ -101,7 +102,7 @@ fn read_all(
             }
         };
         let at = row.address() as usize / Instruction::SIZE;
-        // Addresses only go on within a sequence (DWARF 5, section 6.2.5).
+        // Addresses must not decrease within a sequence (DWARF 5, section 6.2.5).
         if at >= count || lines.rows.last().is_some_and(|before| at < before.at) {
             continue;
         }
@@ -121,7 +122,7 @@ fn read_all(
 }
 
 impl Lines {
-    /// Where an instruction comes from.
+    /// Returns the source location of an instruction.
     pub fn of(&self, at: usize) -> Option<&LineRow> {
         let behind = self.rows.partition_point(|row| row.at <= at);
         self.rows[..behind].last()

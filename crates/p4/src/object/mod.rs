@@ -1,11 +1,12 @@
-//! Programs as objects: eBPF in ELF files, with the conventions of p4c's uBPF back end, so that its
-//! objects run here and ours elsewhere.
+//! Compiled programs: eBPF in ELF object files. They follow the conventions of p4c's uBPF back end,
+//! so p4c's objects run here and ours run in p4c's run time.
 //!
-//! `.text` has the function `entry(packet, struct standard_metadata *)`, and what it calls; `maps` has
-//! one definition of five 32-bit numbers for each map, which code refers to by relocations. Beside
-//! them, for who knows them: `kaido.entries` (what maps hold at first), `kaido.digests` (what code tells
-//! the control plane), `kaido.p4info` (P4Runtime's p4info), `kaido.vm` (the names of what it reads of the
-//! tenant's VM) and DWARF's line table.
+//! Section `.text` has the function `entry(packet, struct standard_metadata *)` and its callees.
+//! Section `maps` has one definition of five 32-bit words for each map; code refers to maps by
+//! relocations. There are also sections that only Kaido reads: `kaido.entries` (initial map
+//! entries), `kaido.digests` (digests that the code sends to the control plane), `kaido.p4info`
+//! (P4Runtime's P4Info) and `kaido.vm` (names of the values that the program reads from the
+//! tenant's VM). DWARF's line table maps instructions to source lines.
 
 mod digests;
 mod entries;
@@ -31,80 +32,79 @@ pub use read::read;
 pub use verify::verify;
 pub use write::write;
 
-/// The most instructions of a program.
+/// Maximum number of instructions in a program.
 pub const MAX_INSTRUCTIONS: usize = 65_536;
-/// The most maps of a program.
+/// Maximum number of maps in a program.
 pub const MAX_MAPS: usize = 1024;
-/// The most bytes of a map's, a function's or a source file's name.
+/// Maximum length in bytes of the name of a map, a function or a source file.
 pub const MAX_NAME: usize = 1024;
-/// The most bytes of a map's key, and of a value.
+/// Maximum size in bytes of a map's key, and of a value.
 pub const MAX_KEY: u32 = 4096;
-/// The most bytes that all values of a map take.
+/// Maximum size in bytes of all entries of a map.
 pub const MAX_MAP_BYTES: u64 = 1 << 30;
-/// The function in which a program begins.
+/// Name of the entry function.
 pub const ENTRY: &str = "entry";
-/// The section of what maps hold at first.
+/// Section of the initial map entries.
 const ENTRIES: &str = "kaido.entries";
-/// The most digests of a program, and the most bytes of one.
+/// Maximum number of digests in a program. A digest has at most [`MAX_DIGEST`] bytes.
 pub const MAX_DIGESTS: usize = 64;
-/// See [`MAX_DIGESTS`].
+/// Maximum size in bytes of a digest. See [`MAX_DIGESTS`].
 pub const MAX_DIGEST: u32 = 256;
-/// The section of digests.
+/// Section of the digests.
 const DIGESTS: &str = "kaido.digests";
-/// The section of p4info.
+/// Section of the P4Info.
 const INFO: &str = "kaido.p4info";
-/// The section of keys: names, each behind the other with a zero byte between them.
+/// Section of the VM keys: names, separated by zero bytes.
 const KEYS: &str = "kaido.vm";
 
-/// A program.
+/// A compiled program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Object {
-    /// Its instructions. A `lddw` of a map has the map's place in `maps`.
+    /// Its instructions. The immediate of a `lddw` that loads a map is the index into `maps`.
     pub code: Vec<Instruction>,
-    /// The instruction in which it begins.
+    /// Index of the first instruction to execute.
     pub entry: usize,
-    /// Its functions, by the instruction in which they begin.
+    /// Its functions, by index of their first instruction.
     pub functions: BTreeMap<usize, String>,
     /// Its maps.
     pub maps: Vec<Map>,
-    /// What they hold when it is loaded; an entry that is there already stays.
+    /// Initial map entries. Loading does not replace an entry that is already present.
     pub entries: Vec<Entry>,
-    /// What a control plane knows of it: P4Runtime's p4info, as protobuf has it; empty if it does not
-    /// say.
+    /// Serialized P4Info (protobuf) for the control plane; empty if there is none.
     pub info: Vec<u8>,
-    /// What it reads of its tenant's VM: names, by the numbers that its calls of `get_vm_info` have.
+    /// Keys of the values read from the tenant's VM. Their indices are the arguments of
+    /// `get_vm_info` calls.
     pub keys: Vec<String>,
-    /// What it may tell the control plane, by the ids that code has for it.
+    /// Digests that the program may send to the control plane, by the id that the code uses.
     pub digests: Vec<Digest>,
-    /// Where its instructions come from.
+    /// Line table.
     pub lines: Lines,
 }
 
-/// Values that a program has for the control plane.
+/// A digest: a message from the program to the control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digest {
     /// Its name.
     pub name: String,
-    /// Bytes of each.
+    /// Size of a message in bytes.
     pub size: u32,
 }
 
-/// Where instructions come from.
+/// Line table: source locations of instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lines {
-    /// The names of files.
+    /// Names of the source files.
     pub files: Vec<String>,
-    /// From which instruction on what comes from which line of which file; both from 1, and columns
-    /// too.
+    /// Rows, each valid from its instruction on. Lines and columns count from 1.
     pub rows: Vec<LineRow>,
 }
 
-/// Where an instruction comes from, and those behind it up to the next.
+/// Source location of an instruction and of those after it, up to the next row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineRow {
-    /// The instruction.
+    /// Index of the instruction.
     pub at: usize,
-    /// A place in the names of files.
+    /// Index into `files`.
     pub file: usize,
     /// The line.
     pub line: u32,
@@ -112,27 +112,27 @@ pub struct LineRow {
     pub column: u32,
 }
 
-/// A map: what code keeps between packets, or the control plane tells it.
+/// A map: state that code keeps between packets, or data from the control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
     /// Its name.
     pub name: String,
-    /// How keys are found.
+    /// The lookup method.
     pub kind: MapKind,
-    /// Bytes of a key.
+    /// Size of a key in bytes.
     pub key_size: u32,
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     pub value_size: u32,
-    /// The most entries.
+    /// Maximum number of entries.
     pub max_entries: u32,
 }
 
 impl Map {
-    /// Whether there can be such a map.
+    /// Validates the definition of the map.
     ///
     /// # Errors
     ///
-    /// What is wrong with its name or its sizes.
+    /// If its name or its sizes are invalid.
     pub fn check(&self) -> Result<(), BadObject> {
         let Self { kind, key_size, value_size, max_entries, .. } = *self;
         let wrong = |why: String| Err(BadObject::Map { map: self.name.clone(), why });
@@ -156,23 +156,22 @@ impl Map {
     }
 }
 
-/// How keys are found in a map. But for the last, the numbers are those of p4c's uBPF
-/// run time.
+/// Type of a map. All numbers but the last are those of p4c's uBPF run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapKind {
-    /// A key is a place: 1.
+    /// The key is an index (type 1).
     Array,
-    /// A key is a value: 4.
+    /// Exact match on the key (type 4).
     Hash,
-    /// A key is a prefix's length in 32 bits, and its bytes: 5.
+    /// Longest prefix match (type 5). The key is a 32-bit prefix length, then the prefix's bytes.
     LpmTrie,
-    /// A key is whole words, each within a range under a mask; the entry with the highest priority
-    /// is found: 100, which p4c does not have.
+    /// Ternary and range match. The key consists of 64-bit words, each matched by a range under a
+    /// mask; the matching entry with the highest priority wins. Type 100 does not exist in p4c.
     Ternary,
 }
 
 impl MapKind {
-    /// The kind that a number means.
+    /// Returns the type with this number.
     pub fn from_number(number: u32) -> Option<Self> {
         match number {
             1 => Some(Self::Array),
@@ -183,7 +182,7 @@ impl MapKind {
         }
     }
 
-    /// The number that means it.
+    /// Returns the number of the type.
     pub fn number(self) -> u32 {
         match self {
             Self::Array => 1,
@@ -194,57 +193,57 @@ impl MapKind {
     }
 }
 
-/// Why a file is no program that can be run.
+/// The reason why a file is not a valid program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadObject {
-    /// It is no ELF file, or a damaged one.
+    /// The file is not an ELF file, or it is damaged.
     #[error("it is no ELF file that can be read: {0}")]
     Elf(String),
-    /// It is for another machine.
+    /// The file is for another machine.
     #[error(
         "it is for {0}, not for eBPF: compile it with `kaido p4 compile`, or p4c-ubpf and clang -target bpf"
     )]
     Machine(String),
-    /// A part of it is missing.
+    /// A required part is missing.
     #[error("it has no {0}")]
     Missing(&'static str),
-    /// There is too much of something.
+    /// A limit is exceeded.
     #[error("it has {count} {what}, and {most} are the most")]
     TooMuch {
-        /// Of what.
+        /// The kind of thing that is limited.
         what: &'static str,
-        /// How much.
+        /// The number found.
         count: usize,
-        /// How much there may be.
+        /// The maximum.
         most: usize,
     },
-    /// A map that cannot be made.
+    /// An invalid map.
     #[error("map `{map}`: {why}")]
     Map {
-        /// Its name.
+        /// Name of the map.
         map: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// A name of what it reads of its tenant's VM that is none.
+    /// An invalid name of a value from the tenant's VM.
     #[error("`{0}` is no name of what a VM publishes")]
     Key(String),
-    /// Code that refers to something that it has not.
+    /// An instruction with an unresolved reference.
     #[error("instruction {at} refers to {to}")]
     Reference {
-        /// The instruction.
+        /// Index of the instruction.
         at: usize,
-        /// What it refers to.
+        /// Target of the reference.
         to: String,
     },
-    /// Code that cannot be run.
+    /// An invalid instruction.
     #[error("instruction {at}, `{instruction}`: {why}")]
     Instruction {
-        /// The instruction.
+        /// Index of the instruction.
         at: usize,
-        /// It, as people read it.
+        /// Its disassembly.
         instruction: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
 }

@@ -1,48 +1,48 @@
-//! Opcodes (RFC 9669): the class in the lowest three bits; above them what a load or a store moves, or an
-//! operation of arithmetic or a comparison, and where its second operand comes from.
+//! Opcodes (RFC 9669). The lowest three bits are the class. The upper bits select the size of a
+//! load or store, the arithmetic operation or the comparison, and the source of the second operand.
 
-/// `destination = immediate ll`: the next instruction has the upper half (section 5.4).
+/// `destination = immediate ll`. The next instruction holds the upper 32 bits (section 5.4).
 pub const LOAD_WIDE: u8 = size::DOUBLE | class::LD;
-/// A jump to `offset`.
+/// Jump to `offset`.
 pub const JUMP: u8 = test::ALWAYS | class::JMP;
-/// A jump to `immediate`.
+/// Jump to `immediate`.
 pub const JUMP_LONG: u8 = test::ALWAYS | class::JMP32;
-/// A call.
+/// Function or helper call.
 pub const CALL: u8 = 0x80 | class::JMP;
-/// The end of a function.
+/// Return from a function.
 pub const EXIT: u8 = 0x90 | class::JMP;
 
-/// Set if the second operand is the source register; otherwise it is the number. Of `alu::END` it is what
-/// asks for the big order.
+/// Set if the second operand is the source register, clear if it is the immediate. In `alu::END` it
+/// selects big-endian byte order.
 pub const REGISTER: u8 = 0x08;
-/// Set in loads and stores of plain memory (section 5.1), beside their size.
+/// Mode of regular loads and stores (section 5.1), combined with their size.
 pub const MEMORY: u8 = 0x60;
 
-/// Classes (section 3).
+/// Instruction classes (section 3).
 pub mod class {
-    /// Where they stand in an opcode.
+    /// Mask of the class in an opcode.
     pub const MASK: u8 = 0x07;
-    /// Loads of what is in the code.
+    /// Wide immediate loads.
     pub const LD: u8 = 0;
     /// Loads from memory.
     pub const LDX: u8 = 1;
-    /// Stores of numbers.
+    /// Stores of an immediate.
     pub const ST: u8 = 2;
-    /// Stores of registers.
+    /// Stores of a register.
     pub const STX: u8 = 3;
-    /// Arithmetic of 32 bits.
+    /// 32-bit arithmetic.
     pub const ALU: u8 = 4;
-    /// Jumps, with comparisons of 64 bits.
+    /// Jumps with 64-bit comparisons.
     pub const JMP: u8 = 5;
-    /// Jumps, with comparisons of 32 bits.
+    /// Jumps with 32-bit comparisons.
     pub const JMP32: u8 = 6;
-    /// Arithmetic of 64 bits.
+    /// 64-bit arithmetic.
     pub const ALU64: u8 = 7;
 }
 
-/// What a load or a store moves (section 5).
+/// Size of a load or a store (section 5).
 pub mod size {
-    /// Where it stands in an opcode.
+    /// Mask of the size in an opcode.
     pub const MASK: u8 = 0x18;
     /// 4 bytes.
     pub const WORD: u8 = 0x00;
@@ -54,7 +54,7 @@ pub mod size {
     pub const DOUBLE: u8 = 0x18;
 }
 
-/// Operations of arithmetic (section 4.1).
+/// Arithmetic operations (section 4.1).
 pub mod alu {
     /// `+`
     pub const ADD: u8 = 0x00;
@@ -62,7 +62,7 @@ pub mod alu {
     pub const SUB: u8 = 0x10;
     /// `*`
     pub const MUL: u8 = 0x20;
-    /// `/`, without signs
+    /// `/`, unsigned
     pub const DIV: u8 = 0x30;
     /// `|`
     pub const OR: u8 = 0x40;
@@ -70,25 +70,25 @@ pub mod alu {
     pub const AND: u8 = 0x50;
     /// `<<`
     pub const LSH: u8 = 0x60;
-    /// `>>` with zeros
+    /// `>>`, logical
     pub const RSH: u8 = 0x70;
-    /// `-`, of one operand
+    /// `-`, unary
     pub const NEG: u8 = 0x80;
-    /// `%`, without signs
+    /// `%`, unsigned
     pub const MOD: u8 = 0x90;
     /// `^`
     pub const XOR: u8 = 0xa0;
     /// `=`
     pub const MOV: u8 = 0xb0;
-    /// `>>` with the sign
+    /// `>>`, arithmetic
     pub const ARSH: u8 = 0xc0;
-    /// The order of bytes (section 4.2).
+    /// Byte swap (section 4.2).
     pub const END: u8 = 0xd0;
 }
 
-/// Comparisons of jumps (section 4.3).
+/// Jump conditions (section 4.3).
 pub mod test {
-    /// None.
+    /// Unconditional.
     pub const ALWAYS: u8 = 0x00;
     /// `==`
     pub const JEQ: u8 = 0x10;
@@ -96,20 +96,20 @@ pub mod test {
     pub const JGT: u8 = 0x20;
     /// `>=`
     pub const JGE: u8 = 0x30;
-    /// `&`: they have bits in common
+    /// `&`: the operands have set bits in common
     pub const JSET: u8 = 0x40;
     /// `!=`
     pub const JNE: u8 = 0x50;
-    /// `>`, with signs
+    /// `>`, signed
     pub const JSGT: u8 = 0x60;
-    /// `>=`, with signs
+    /// `>=`, signed
     pub const JSGE: u8 = 0x70;
     /// `<`
     pub const JLT: u8 = 0xa0;
     /// `<=`
     pub const JLE: u8 = 0xb0;
-    /// `<`, with signs
+    /// `<`, signed
     pub const JSLT: u8 = 0xc0;
-    /// `<=`, with signs
+    /// `<=`, signed
     pub const JSLE: u8 = 0xd0;
 }

@@ -1,4 +1,4 @@
-//! Reads objects, whoever wrote them.
+//! Reads objects from untrusted sources.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use super::{
     MAX_NAME, Map, MapKind, Object, callee, digests, entries, keys, lines, opcode, wide,
 };
 
-/// Bytes of a map's definition.
+/// Size of a map definition in bytes.
 const DEFINITION: usize = 20;
 
 type File<'f> = ElfFile64<'f, LittleEndian>;
 
-/// Reads an object. What it refers to is there; whether its code makes sense, [`super::verify`] says.
+/// Reads an object. All references are resolved; [`super::verify`] checks the code.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// If the object is invalid.
 pub fn read(bytes: &[u8]) -> Result<Object, BadObject> {
     let file = File::parse(bytes).map_err(|why| BadObject::Elf(why.to_string()))?;
     if file.architecture() != Architecture::Bpf {
@@ -65,7 +65,8 @@ pub fn read(bytes: &[u8]) -> Result<Object, BadObject> {
     Ok(Object { code, entry, functions, maps, entries, info, keys, digests, lines })
 }
 
-/// A symbol's name. Any number of symbols may have one name: without a bound, each copies it.
+/// Returns the name of a symbol. The length is bounded, because any number of symbols may share one
+/// name, and each would copy it.
 fn name<'f>(symbol: &impl ::object::ObjectSymbol<'f>) -> Result<String, BadObject> {
     let name = symbol.name().unwrap_or("?");
     if name.len() > MAX_NAME {
@@ -75,7 +76,7 @@ fn name<'f>(symbol: &impl ::object::ObjectSymbol<'f>) -> Result<String, BadObjec
     Ok(name.to_owned())
 }
 
-/// The maps, and which one is at which byte of their section.
+/// Returns the maps, and their indices by offset in the section.
 fn maps(file: &File<'_>) -> Result<(Vec<Map>, BTreeMap<u64, usize>), BadObject> {
     let Some(section) = file.section_by_name("maps") else {
         return Ok((Vec::new(), BTreeMap::new()));
@@ -122,7 +123,7 @@ fn map(name: String, definition: &[u8]) -> Result<Map, BadObject> {
     Ok(map)
 }
 
-/// Puts the places of maps and functions where code refers to them.
+/// Resolves the code's references to maps and functions.
 fn relocate<'f>(
     file: &File<'f>,
     text: &impl ::object::ObjectSection<'f>,
@@ -153,7 +154,7 @@ fn relocate<'f>(
                 code[at].immediate = *place as i32;
             }
             opcode::CALL if to_text => {
-                // Of the section itself the instruction has the way from its beginning (the kernel's
+                // For a section symbol, the immediate holds the offset in the section (the kernel's
                 // llvm_reloc.rst: R_BPF_64_32 is (S + A) / 8 - 1).
                 let start = symbol.address() as i64 / Instruction::SIZE as i64;
                 let to = match symbol.kind() {

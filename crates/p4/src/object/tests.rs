@@ -1,15 +1,15 @@
-//! Objects as clang and we write them, and what is no object.
+//! Objects written by clang and by us, and invalid objects.
 
 use super::*;
 
-/// What p4c's uBPF back end writes is like this; `by_clang.c` says how it is compiled.
+/// An object like those of p4c's uBPF back end; `by_clang.c` has the compiler command.
 const BY_CLANG: &[u8] = include_bytes!("../../tests/objects/by_clang.o");
 
 fn one(opcode: u8, destination: u8, source: u8, offset: i16, immediate: i32) -> Instruction {
     Instruction { opcode, destination, source, offset, immediate }
 }
 
-/// A program of these instructions, with one map.
+/// Returns a program of these instructions, with one map.
 fn program(code: &[Instruction]) -> Object {
     let map = Map {
         name: "table".to_owned(),
@@ -43,7 +43,7 @@ fn what_clang_writes_is_read() {
     assert!(loaded.iter().all(|one| one.source == wide::MAP), "{loaded:?}");
     let places: Vec<_> = loaded.iter().map(|one| one.immediate).collect();
     assert_eq!(places, [1, 0, 2]);
-    // The function that it calls is found, and helpers are.
+    // Calls of local functions and of helpers are resolved.
     let text: Vec<String> = object.code.iter().map(ToString::to_string).collect();
     for wanted in ["call helper 1", "call helper 9", "r1 = map 1", "exit"] {
         assert!(text.iter().any(|line| line == wanted), "{wanted}: {text:#?}");
@@ -135,7 +135,7 @@ fn files_that_are_no_objects_are_refused() {
     let mut other = BY_CLANG.to_vec();
     other[18] = 62;
     assert!(said(&other).contains("X86_64, not for eBPF"));
-    // The first map's kind, and its key's size.
+    // The kind and the key size of the first map.
     let at =
         BY_CLANG.windows(20).position(|window| window[..8] == [4, 0, 0, 0, 4, 0, 0, 0]).unwrap();
     let mut other = BY_CLANG.to_vec();
@@ -146,7 +146,7 @@ fn files_that_are_no_objects_are_refused() {
     assert!(said(&other).contains("map `exact`: a key of"));
 }
 
-/// Any number of symbols and rows may refer to one long text.
+/// Any number of symbols and rows may refer to the same long string.
 #[test]
 fn names_do_not_multiply() {
     let long = "x".repeat(MAX_NAME + 1);
@@ -159,7 +159,7 @@ fn names_do_not_multiply() {
     let why = write(&object).unwrap_err().to_string();
     assert!(why.contains("its name has 1025 bytes"), "{why}");
     object.maps.clear();
-    // A file's name is only shown.
+    // A file name is only displayed, so it is cut instead of refused.
     let row = |at| LineRow { at, file: at, line: 1, column: 1 };
     object.lines = Lines { files: vec![long.clone(), "b.p4".into()], rows: vec![row(0), row(1)] };
     let lines = read(&write(&object).unwrap()).unwrap().lines;
@@ -172,7 +172,7 @@ mod any_bytes {
 
     use super::*;
 
-    /// An object with a line table, and where that is.
+    /// Returns an object with a line table, and the table's range in the file.
     fn with_lines() -> (Vec<u8>, std::ops::Range<usize>) {
         let mut object = program(&[one(0xb7, 0, 0, 0, 7), one(0xb7, 1, 0, 0, 7), EXIT]);
         let row = |at| LineRow { at, file: 0, line: 7 * at as u32 + 1, column: 1 };
@@ -185,7 +185,7 @@ mod any_bytes {
     }
 
     proptest! {
-        /// What is read of a damaged table can be written again.
+        /// The result of reading a damaged table can be written again.
         #[test]
         fn are_lines_or_none(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6)) {
             let (mut bytes, table) = with_lines();
@@ -197,7 +197,7 @@ mod any_bytes {
             }
         }
 
-        /// A damaged object is refused, or is an object.
+        /// A damaged object is either refused or yields a valid object.
         #[test]
         fn are_read_or_refused(changes in prop::collection::vec((0..BY_CLANG.len(), any::<u8>()), 1..20)) {
             let mut bytes = BY_CLANG.to_vec();

@@ -1,6 +1,6 @@
-//! Whether maps can be made, and code is made of what a machine knows: each instruction is one, each jump leads to one,
-//! each call to a helper that is there or a function. Not whether it comes to an end, or keeps to its
-//! memory: that is enforced while it runs.
+//! Static verification. Maps must be valid, instructions must be supported, each jump must lead to
+//! an instruction, and each call must lead to a known helper or a function. Termination and memory
+//! safety are not verified: they are enforced at run time.
 
 use std::collections::HashSet;
 
@@ -10,11 +10,11 @@ use super::{
     Object, callee, opcode, wide,
 };
 
-/// Checks an object.
+/// Verifies an object.
 ///
 /// # Errors
 ///
-/// The first instruction that cannot be run.
+/// If the object is invalid. An error in the code names the first invalid instruction.
 pub fn verify(object: &Object) -> Result<(), BadObject> {
     let code = &object.code;
     if code.is_empty() {
@@ -56,7 +56,8 @@ pub fn verify(object: &Object) -> Result<(), BadObject> {
     Ok(())
 }
 
-/// Which of the instructions are no second halves.
+/// Returns a flag for each slot: true if an instruction starts there, false for the second half of
+/// a `lddw`.
 fn starts(code: &[Instruction]) -> Vec<bool> {
     let mut starts = vec![true; code.len()];
     let mut at = 0;
@@ -141,7 +142,7 @@ fn check_arithmetic(instruction: Instruction) -> Result<(), String> {
         return Err(format!("it shifts by {immediate}, of {width} bits"));
     }
     if offset != 0 {
-        // Signed division and moves that extend the sign: others than those that are run.
+        // An offset means signed division or a sign-extending move. Neither is supported.
         return Err("arithmetic has no offset".to_owned());
     }
     if operation == alu::END && !matches!(immediate, 16 | 32 | 64) {
@@ -150,7 +151,7 @@ fn check_arithmetic(instruction: Instruction) -> Result<(), String> {
     Ok(())
 }
 
-/// The instruction that a way leads to.
+/// Returns the target of a jump.
 fn target(at: usize, way: i64, starts: &[bool]) -> Result<usize, String> {
     let to = usize::try_from(at as i64 + 1 + way).ok();
     match to.filter(|to| starts.get(*to) == Some(&true)) {
@@ -159,7 +160,7 @@ fn target(at: usize, way: i64, starts: &[bool]) -> Result<usize, String> {
     }
 }
 
-/// Where an instruction comes from, if that is known.
+/// Returns the source location of an instruction, if it is known.
 fn place(object: &Object, at: usize) -> String {
     let place = object.lines.of(at).and_then(|row| {
         Some(format!("{}:{}:{}: ", object.lines.files.get(row.file)?, row.line, row.column))
@@ -176,14 +177,14 @@ fn helpers() -> String {
     format!("there are {}", all.join(", "))
 }
 
-/// Loads, stores, arithmetic and jumps (RFC 9669, section 3); no atomic operations, and no loads of
-/// the kernel's packets.
+/// Returns true for supported instructions: loads, stores, arithmetic and jumps (RFC 9669, section
+/// 3). Atomic operations and the legacy packet loads are not supported.
 fn is_known(one: Instruction) -> bool {
     let is_test = matches!(one.operation(), test::JEQ..=test::JSGE | test::JLT..=test::JSLE);
     match (one.class(), one.opcode) {
         (class::LD, code) => code == opcode::LOAD_WIDE,
         (class::LDX..=class::STX, code) => code & !(class::MASK | size::MASK) == opcode::MEMORY,
-        // `neg` has no register to read; the order of bytes is an operation of 32 bits.
+        // `neg` reads no register; byte swaps belong to class ALU only.
         (class::ALU | class::ALU64, _) if one.operation() == alu::NEG => !one.has_register(),
         (class::ALU, _) => one.operation() <= alu::END,
         (class::ALU64, _) => one.operation() <= alu::ARSH,

@@ -1,4 +1,4 @@
-//! Writes objects.
+//! Writes object files.
 
 use ::object::elf::R_BPF_64_64;
 use ::object::write::{
@@ -14,11 +14,11 @@ use super::{
     lines, wide,
 };
 
-/// The object as an ELF file.
+/// Returns the object as an ELF file.
 ///
 /// # Errors
 ///
-/// If it has more than fits into one.
+/// If the object exceeds a limit of the file format, or refers to a missing map.
 pub fn write(program: &Object) -> Result<Vec<u8>, BadObject> {
     let mut file = File::new(BinaryFormat::Elf, Architecture::Bpf, Endianness::Little);
     let maps = add_maps(&mut file, &program.maps)?;
@@ -45,7 +45,7 @@ pub fn write(program: &Object) -> Result<Vec<u8>, BadObject> {
     file.write().map_err(|why| BadObject::Elf(why.to_string()))
 }
 
-/// The definitions of maps: their symbols.
+/// Writes the map definitions and returns their symbols.
 fn add_maps(file: &mut File<'_>, maps: &[Map]) -> Result<Vec<SymbolId>, BadObject> {
     if maps.is_empty() {
         return Ok(Vec::new());
@@ -63,7 +63,7 @@ fn add_maps(file: &mut File<'_>, maps: &[Map]) -> Result<Vec<SymbolId>, BadObjec
     Ok(symbols)
 }
 
-/// Instructions; which map is meant is said by relocations.
+/// Writes the instructions. Relocations identify the maps.
 fn add_code(file: &mut File<'_>, text: SectionId, program: &Object) {
     let mut bytes = Vec::with_capacity(program.code.len() * Instruction::SIZE);
     for instruction in &program.code {
@@ -76,7 +76,7 @@ fn add_code(file: &mut File<'_>, text: SectionId, program: &Object) {
     file.append_section_data(text, &bytes, 8);
 }
 
-/// The symbols of functions.
+/// Adds the function symbols.
 fn add_functions(file: &mut File<'_>, text: SectionId, program: &Object) {
     let ends = program.functions.keys().skip(1).copied().chain([program.code.len()]);
     for ((at, name), end) in program.functions.iter().zip(ends) {
@@ -86,7 +86,7 @@ fn add_functions(file: &mut File<'_>, text: SectionId, program: &Object) {
     }
 }
 
-/// Which instructions mean which maps, by their symbols.
+/// Adds the relocations of instructions that refer to maps.
 fn relocate(
     file: &mut File<'_>,
     text: SectionId,

@@ -1,14 +1,14 @@
-//! What stands behind `#if`.
+//! Conditions of `#if`.
 
 use super::Preprocessor;
 use crate::lexer::{Kind, Token};
 use crate::number;
 use crate::source::Span;
 
-/// How deep a condition may be nested.
+/// Maximum nesting depth of a condition.
 const MAX_DEPTH: usize = 100;
 
-/// Operators, from what binds loosest.
+/// Binary operators, from lowest to highest precedence.
 const LEVELS: [&[&str]; 10] = [
     &["||"],
     &["&&"],
@@ -23,8 +23,8 @@ const LEVELS: [&[&str]; 10] = [
 ];
 
 impl Preprocessor<'_> {
-    /// Whether what stands behind `#if`, `#ifdef` or `#ifndef` holds. What cannot be understood
-    /// does not, and is told.
+    /// Evaluates the condition of `#if`, `#ifdef` or `#ifndef`. Reports an invalid condition and
+    /// returns false.
     pub(super) fn condition(&mut self, word: &str, span: Span, line: &[Token]) -> bool {
         self.flush();
         if word != "if" {
@@ -54,7 +54,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The condition with 1 or 0 for each `defined`: what it asks for is not expanded.
+    /// Replaces each `defined` by 1 or 0. Its operand is not expanded.
     fn without_defined(&mut self, line: &[Token]) -> Option<Vec<Token>> {
         let mut out = Vec::new();
         let mut rest = line;
@@ -88,22 +88,23 @@ impl Preprocessor<'_> {
 
 type Value = Result<i64, (Span, String)>;
 
-/// A condition while it is computed, in 64 bits.
+/// Evaluation of a condition, in 64 bits.
 struct Condition<'t> {
     tokens: &'t [Token],
     at: usize,
     depth: usize,
-    /// What is read does not matter: only its grammar may be wrong, not its value, as that of a
-    /// division by what is not defined.
+    /// The value of the current part is unused. Only its syntax matters, so a division by an
+    /// undefined name, for example, is not an error.
     idle: bool,
 }
 
 impl Condition<'_> {
-    /// The operator that comes next, its level and its tokens, if it binds at least so tightly.
+    /// Returns the next operator, its precedence level and its number of tokens, if its precedence
+    /// is at least `loosest`.
     fn operator(&self, loosest: usize) -> Option<(&'static str, usize, usize)> {
         let next = self.tokens.get(self.at)?;
         let behind = self.tokens.get(self.at + 1);
-        // `>>` are two tokens.
+        // The lexer splits `>>` into two tokens.
         let shift = next.is(">") && behind.is_some_and(|b| b.is(">") && !b.spaced);
         let text = if shift { ">>" } else { &*next.text };
         LEVELS.iter().enumerate().skip(loosest).find_map(|(level, operators)| {
@@ -135,7 +136,7 @@ impl Condition<'_> {
         Ok(left)
     }
 
-    /// A part whose value does not matter if `idle`.
+    /// Evaluates a part whose value is unused if `idle`.
     fn unless(&mut self, idle: bool, part: impl FnOnce(&mut Self) -> Value) -> Value {
         let around = self.idle;
         self.idle |= idle;
@@ -144,7 +145,7 @@ impl Condition<'_> {
         value
     }
 
-    /// A part that may hold itself, behind its first token.
+    /// Evaluates a recursive part, after its first token.
     fn nested(&mut self, part: impl FnOnce(&mut Self) -> Value) -> Value {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -167,7 +168,7 @@ impl Condition<'_> {
         self.nested(|condition| condition.operand(token))
     }
 
-    /// What begins with `token`, which is taken already.
+    /// Evaluates an operand that starts with `token`, which is already consumed.
     fn operand(&mut self, token: &Token) -> Value {
         match (token.kind, &*token.text) {
             (Kind::Integer, text) => {
@@ -178,7 +179,7 @@ impl Condition<'_> {
                     _ => Err((token.span, format!("`{text}` is no number of 64 bits"))),
                 }
             }
-            // What is not defined is 0, but `true` is what it says.
+            // Undefined names are 0, except `true`.
             (Kind::Word, word) => Ok((word == "true").into()),
             (_, "!") => self.unary().map(|value| i64::from(value == 0)),
             (_, "-") => self.unary().map(i64::wrapping_neg),

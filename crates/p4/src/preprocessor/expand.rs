@@ -1,5 +1,5 @@
-//! Macros are replaced by their bodies, as ISO C says (C17, section 6.10.3): arguments are expanded
-//! first, what a macro leaves is looked at again, and no macro is expanded within itself.
+//! Macro expansion according to ISO C (C17, section 6.10.3): arguments are expanded first, the
+//! result is rescanned, and a macro is not expanded recursively.
 
 use std::sync::Arc;
 
@@ -9,13 +9,14 @@ use crate::diagnostic::Diagnostic;
 use crate::lexer::{Kind, Token, tokens};
 use crate::source::Span;
 
-/// As many tokens as macros may make: bodies that double each other are soon without end.
+/// Maximum number of tokens that macros may produce. Macros that double each other grow
+/// exponentially.
 pub(super) const MAX_TOKENS: usize = 1 << 18;
 
-/// How deep arguments may hold macros with arguments.
+/// Maximum nesting depth of function-like macros in arguments.
 const MAX_DEPTH: usize = 64;
 
-/// The macros that a token comes from, and is not expanded as.
+/// Hide set of a token: the macros that it comes from, which are not expanded again.
 type Hidden = Option<Arc<Vec<Arc<str>>>>;
 
 #[derive(Clone)]
@@ -25,7 +26,7 @@ struct Marked {
 }
 
 impl Preprocessor<'_> {
-    /// What is left of `tokens` when no macro is.
+    /// Expands all macros in `tokens`.
     pub(super) fn expand_all(&mut self, tokens: Vec<Token>) -> Vec<Token> {
         if self.macros.is_empty() && !tokens.iter().any(|token| token.text.starts_with("__")) {
             return tokens;
@@ -88,7 +89,7 @@ impl Preprocessor<'_> {
         out
     }
 
-    /// Takes so many tokens from what macros may make; false once they have made more.
+    /// Charges the token budget. Returns false if it is exhausted.
     fn spend(&mut self, tokens: usize, used: Span) -> bool {
         let Some(budget) = self.budget else { return false };
         self.budget = budget.checked_sub(tokens);
@@ -99,7 +100,7 @@ impl Preprocessor<'_> {
     }
 
     fn predefined(&self, token: &Token) -> Option<Token> {
-        // To look for a line takes time: not for each word.
+        // Locating a token is slow, so do it only for these names.
         let place = || self.sources.locate(token.span);
         let (kind, text) = match &*token.text {
             "__LINE__" => (Kind::Integer, place().map_or(0, |place| place.line).to_string()),
@@ -109,7 +110,8 @@ impl Preprocessor<'_> {
         Some(Token { kind, text: text.into(), ..token.clone() })
     }
 
-    /// Takes a macro's arguments and their brackets off `rest`; also gives the closing one.
+    /// Removes a macro's arguments and parentheses from `rest`. Also returns the closing
+    /// parenthesis.
     fn arguments(
         &mut self,
         rest: &mut Vec<Marked>,
@@ -119,7 +121,7 @@ impl Preprocessor<'_> {
         let wanted = found.parameters.as_ref().map_or(0, Vec::len);
         let mut all = vec![Vec::new()];
         let mut depth = 0;
-        // The opening bracket.
+        // Remove the opening parenthesis.
         rest.pop();
         while let Some(next) = rest.pop() {
             let rest_is_one = found.variadic && all.len() == wanted;
@@ -128,7 +130,7 @@ impl Preprocessor<'_> {
                 if none {
                     all.clear();
                 }
-                // The arguments that are left may be none.
+                // The variadic arguments may be empty.
                 if found.variadic && all.len() + 1 == wanted {
                     all.push(Vec::new());
                 }
@@ -157,8 +159,8 @@ impl Preprocessor<'_> {
         None
     }
 
-    /// A macro's body with its arguments; None if macros make too much. What comes from the body
-    /// stands where it is used.
+    /// Substitutes the arguments in a macro's body. Returns None if the token budget is exhausted.
+    /// Tokens of the body get the span of the macro's use.
     fn substitute(
         &mut self,
         found: &Macro,
@@ -170,7 +172,8 @@ impl Preprocessor<'_> {
         let argument = |token: &Token| {
             parameters.iter().position(|name| token.kind == Kind::Word && *name == token.text)
         };
-        // Each argument is expanded once, however often it is used: arguments hold macros again.
+        // Expand each argument once, regardless of the number of its uses, because arguments may
+        // contain macros again.
         let mut expanded: Vec<Option<Vec<Marked>>> = vec![None; arguments.len()];
         let mut out: Vec<Marked> = Vec::new();
         let mut paste = false;
@@ -184,7 +187,7 @@ impl Preprocessor<'_> {
             let at = argument(token);
             let mut part = match at {
                 _ if token.is("#") && found.parameters.is_some() => {
-                    // A definition that says otherwise is refused.
+                    // `define` has rejected a `#` without a parameter.
                     let named = body.next().and_then(argument).map_or(&[][..], |at| &arguments[at]);
                     if !self.spend(1 + named.len(), used) || !self.spend(bulk(named), used) {
                         return None;
@@ -198,7 +201,8 @@ impl Preprocessor<'_> {
                         expanded[at]
                             .get_or_insert_with(|| self.expand(arguments[at].clone(), depth + 1))
                     };
-                    // Before it is made: the same long argument may be wanted any number of times.
+                    // Charge the budget before copying: a long argument may be used any number of
+                    // times.
                     if !self.spend(whole.len().max(1), used) {
                         return None;
                     }
@@ -228,7 +232,7 @@ impl Preprocessor<'_> {
         Some(out)
     }
 
-    /// Two tokens as one.
+    /// Pastes two tokens into one.
     fn paste(&mut self, left: &Token, right: &Token, used: Span) -> Option<Token> {
         let text = format!("{}{}", left.text, right.text);
         let known = self.problems.mark();
@@ -260,13 +264,13 @@ fn union(hidden: Hidden, more: &Arc<Vec<Arc<str>>>) -> Arc<Vec<Arc<str>>> {
     }
 }
 
-/// As how many tokens the text of these counts when one is made of it: what is joined or quoted
-/// again and again is soon without end as well.
+/// Number of tokens to charge for the text of pasted or quoted tokens. Repeated pasting or quoting
+/// grows exponentially too.
 fn bulk<'m>(tokens: impl IntoIterator<Item = &'m Marked>) -> usize {
     tokens.into_iter().map(|marked| marked.token.text.len()).sum::<usize>() / 16
 }
 
-/// An argument as a string.
+/// Converts an argument to a string literal.
 fn quoted(argument: &[Marked], used: Span) -> Token {
     let mut text = String::from("\"");
     for (at, Marked { token, .. }) in argument.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What a macro is.
+//! Macro definitions.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::source::Span;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Macro {
     pub(super) span: Span,
-    /// The names of its arguments; None for one that takes none, and no brackets.
+    /// Names of the parameters; None for an object-like macro.
     pub(super) parameters: Option<Vec<Arc<str>>>,
-    /// The last parameter takes all arguments that are left.
+    /// True if the last parameter takes all remaining arguments.
     pub(super) variadic: bool,
     pub(super) body: Vec<Token>,
 }
 
 impl Macro {
-    /// Whether a second definition says the same.
+    /// Returns true if a second definition is the same.
     fn is_same(&self, other: &Self) -> bool {
         let texts = |one: &Self| one.body.iter().map(|t| t.text.clone()).collect::<Vec<_>>();
         (&self.parameters, self.variadic) == (&other.parameters, other.variadic)
@@ -28,7 +28,7 @@ impl Macro {
 }
 
 impl Preprocessor<'_> {
-    /// `#define NAME BODY` or `#define NAME(PARAMETERS) BODY`.
+    /// Processes `#define NAME BODY` or `#define NAME(PARAMETERS) BODY`.
     pub(super) fn define(&mut self, span: Span, line: &[Token]) {
         let Some(name) = line.first().filter(|name| name.kind == Kind::Word) else {
             return self.error(span, "`#define` needs a name");
@@ -39,7 +39,7 @@ impl Preprocessor<'_> {
         let mut rest = &line[1..];
         let mut made =
             Macro { span: name.span, parameters: None, variadic: false, body: Vec::new() };
-        // A bracket behind a blank belongs to the body.
+        // A parenthesis after whitespace belongs to the body.
         if rest.first().is_some_and(|next| next.is("(") && !next.spaced) {
             let Some(end) = rest.iter().position(|token| token.is(")")) else {
                 return self.error(rest[0].span, "this list of parameters has no end");

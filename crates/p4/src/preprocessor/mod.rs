@@ -1,4 +1,4 @@
-//! The C preprocessor's part of the language (P4_16 specification, section 6.2): files to tokens.
+//! The C preprocessor (P4_16 specification, section 6.2): from files to tokens.
 
 mod condition;
 mod expand;
@@ -13,20 +13,20 @@ use crate::source::{MAX_BYTES, Sources, Span};
 use crate::words::closest_word;
 use macros::Macro;
 
-/// Where included files come from.
+/// Source of included files.
 pub trait Includes {
-    /// The name and the text of the file that `name` means in the file `from`, or why there is
-    /// none. `system`: it stands in angle brackets. `<core.p4>` and `<ubpf_model.p4>` are there
-    /// already.
+    /// Returns the name and the text of the file `name` that the file `from` includes, or the
+    /// reason why there is none. `system` is true for a name in angle brackets. `<core.p4>` and
+    /// `<ubpf_model.p4>` are built in.
     fn read(&self, name: &str, from: &str, system: bool) -> Result<(String, String), String>;
 
-    /// Macros that are there before the program begins: names, and what stands for them.
+    /// Predefined macros: names and bodies.
     fn defines(&self) -> &[(String, String)] {
         &[]
     }
 }
 
-/// No files but those of the language and the model.
+/// No files except those of the core library and the model.
 #[derive(Debug, Clone, Copy)]
 pub struct NoIncludes;
 
@@ -36,7 +36,7 @@ impl Includes for NoIncludes {
     }
 }
 
-/// What diagnostics call the file of [`Includes::defines`].
+/// Name in diagnostics for the macros from [`Includes::defines`].
 const DEFINES: &str = "<defines>";
 
 const DIRECTIVES: [&str; 13] = [
@@ -44,10 +44,10 @@ const DIRECTIVES: [&str; 13] = [
     "warning", "line", "pragma",
 ];
 
-/// How deep files may include each other.
+/// Maximum nesting depth of includes.
 const MAX_DEPTH: usize = 64;
 
-/// The tokens of `text` and of all that it includes; the last one is [`Kind::End`].
+/// Preprocesses `text` and all files that it includes. The last token is [`Kind::End`].
 pub(crate) fn preprocess(
     name: &str,
     text: &str,
@@ -90,23 +90,23 @@ struct Preprocessor<'p> {
     problems: &'p mut Diagnostics,
     macros: HashMap<Arc<str>, Arc<Macro>>,
     out: Vec<Token>,
-    /// Text that is not yet expanded: a macro's arguments may go over several lines.
+    /// Tokens not yet expanded: the arguments of a macro may span several lines.
     pending: Vec<Token>,
     depth: usize,
-    /// How many tokens macros may still make; None once they have made more.
+    /// Number of tokens that macros may still produce; None after the limit has been exceeded.
     budget: Option<usize>,
 }
 
-/// An `#if` that is open.
+/// An open `#if`.
 struct Conditional {
     span: Span,
-    /// Whether the text around it counts.
+    /// True if the enclosing text is active.
     around: bool,
-    /// Whether this branch counts.
+    /// True if this branch is active.
     active: bool,
-    /// Whether a branch has counted.
+    /// True if a branch has been active.
     taken: bool,
-    /// Where its `#else` is.
+    /// Source span of its `#else`.
     other: Option<Span>,
 }
 
@@ -142,7 +142,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Expands what is pending.
+    /// Expands the pending tokens.
     fn flush(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         let expanded = self.expand_all(pending);
@@ -150,7 +150,7 @@ impl Preprocessor<'_> {
     }
 
     fn directive(&mut self, line: &[Token], file: &str, open: &mut Vec<Conditional>, active: bool) {
-        // A `#` alone does nothing.
+        // A `#` alone has no effect.
         let Some(word) = line.get(1) else { return };
         let span = line[0].span.to(word.span);
         let rest = &line[2..];
@@ -187,7 +187,7 @@ impl Preprocessor<'_> {
                 let message = format!("#warning: {}", self.rest_of(rest));
                 self.problems.add(Diagnostic::warning(span, message));
             }
-            // Places are those of the files as they were read.
+            // Source locations are those of the files as read, so `#line` is ignored.
             "line" | "pragma" => {}
             other => {
                 let unknown =
@@ -203,7 +203,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// Another branch of an `#if`.
+    /// Processes `#elif` or `#else`.
     fn branch(&mut self, word: &str, span: Span, rest: &[Token], open: &mut [Conditional]) {
         let Some(last) = open.last_mut() else {
             return self.error(span, format!("`#{word}` without `#if`"));
@@ -223,7 +223,7 @@ impl Preprocessor<'_> {
 
     fn include(&mut self, span: Span, rest: &[Token], from: &str) {
         let rest = match rest.first() {
-            // The name may come from a macro.
+            // The name may be the result of a macro.
             Some(token) if token.kind == Kind::Word => self.expand_all(rest.to_vec()),
             _ => rest.to_vec(),
         };
@@ -250,7 +250,7 @@ impl Preprocessor<'_> {
         }
         self.flush();
         let of_model = || Some((format!("<{name}>"), crate::model::text(&name)?.to_owned()));
-        // A file in quotes is looked for beside this one first.
+        // A file in quotes is first searched relative to the including file.
         let found = match of_model().filter(|_| system) {
             Some(found) => Ok(found),
             None => self.includes.read(&name, from, system).or_else(|why| of_model().ok_or(why)),
@@ -271,7 +271,7 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// The text of the rest of a line.
+    /// Returns the text of the rest of a line.
     fn rest_of(&self, rest: &[Token]) -> String {
         match (rest.first(), rest.last()) {
             (Some(first), Some(last)) => self.sources.text(first.span.to(last.span)).to_owned(),

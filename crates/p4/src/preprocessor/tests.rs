@@ -12,7 +12,7 @@ impl Includes for Files {
     }
 }
 
-/// The program's text after preprocessing, a blank between tokens, and what was said of it.
+/// Returns the preprocessed text, with a space between tokens, and the diagnostics.
 fn run(text: &str, files: &[(&'static str, &'static str)]) -> (String, Vec<String>) {
     let (mut sources, mut problems) = (Sources::default(), Diagnostics::default());
     let files = Files(files.iter().copied().collect());
@@ -51,7 +51,7 @@ fn macros_are_replaced() {
 fn the_models_files_are_there_in_quotes_too() {
     let all = run("#include \"vm.p4\"", &[]);
     assert!(all.0.contains("vm_info") && all.1.is_empty(), "{all:?}");
-    // A file of the program's own goes before.
+    // A file of the program takes precedence.
     let own = run("#include \"vm.p4\"", &[("vm.p4", "own")]);
     assert_eq!(own, ("own".to_owned(), Vec::new()));
     says("#include <v1model.p4>", "1: cannot include v1model.p4: there is no such file");
@@ -61,7 +61,7 @@ fn the_models_files_are_there_in_quotes_too() {
 fn no_macro_is_replaced_within_itself() {
     gives("#define A A B\nA", "A B");
     gives("#define A B\n#define B A\nA B", "A B");
-    // The standard's own example of rescanning (C17, 6.10.3.4).
+    // The standard's example of rescanning (C17, 6.10.3.4).
     gives("#define f(a) a*g\n#define g(a) f(a)\nf(2)(9)", "2 * 9 * g");
     gives("#define F(x) x F\nF(F)(1)", "F F ( 1 )");
 }
@@ -138,10 +138,10 @@ fn macros_without_end_are_stopped() {
     let nested = format!("#define F(x) x\n{}1{}", "F(".repeat(500), ")".repeat(500));
     assert_eq!(run(&nested, &[]).1[0], "2: macros' arguments are nested too deeply");
     let wide = "2: macros make more than 262144 tokens";
-    // An argument that is used twice holds one that is, and nothing is left of them.
+    // Nested arguments that are each used twice, with an empty result.
     let empty = format!("#define F(x) x x\n{}{}", "F(".repeat(60), ")".repeat(60));
     assert_eq!(run(&empty, &[]), (String::new(), Vec::new()));
-    // What is refused is refused before it is made.
+    // Excessive output is rejected before it is produced.
     let long = "a ".repeat(20_000);
     for body in ["x ", "x##x ", "#x "] {
         let many = format!("#define F(x) {}\nF({long})", body.repeat(20_000));
@@ -152,10 +152,10 @@ fn macros_without_end_are_stopped() {
         let grown = format!("#define G(x) {body}\n#define F(x) G(x)\n{open}{first}{close}");
         assert_eq!(run(&grown, &[]).1, ["3: macros make more than 262144 tokens"], "{body}");
     }
-    // A macro's name alone is not looked into.
+    // The name of a function-like macro without parentheses is not expanded.
     let names = format!("#define F() {}\n{}", "a ".repeat(20_000), "F ".repeat(20_000));
     assert_eq!(run(&names, &[]).1, [""; 0]);
-    // Nor is a word's place looked for, if it is no `__LINE__`.
+    // Words other than `__LINE__` are not located.
     let lines = format!("#define A\n{}", "word\n".repeat(100_000));
     assert_eq!(run(&lines, &[]).1, [""; 0]);
     let deep = format!("#if {}1\n#endif", "(".repeat(5000));

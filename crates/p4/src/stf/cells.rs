@@ -1,4 +1,4 @@
-//! Counters, meters and digests in tests.
+//! STF commands for counters, meters and digests.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use crate::interpret::tables::Entry;
 use crate::ir::Program;
 use crate::model::{Object, Unit};
 
-/// Entries that lines have named: the table, and the entry.
+/// Named entries: table index and entry.
 pub(super) type Names = HashMap<String, (usize, Entry)>;
 
-/// The object of this name: whole, or its last parts; `_` may stand for dots.
+/// Finds an object by its full name or by a suffix of it. `_` may replace dots.
 fn find(
     program: &Program,
     machine: &impl Runs,
@@ -35,7 +35,7 @@ fn what(kinds: &[Object]) -> &'static str {
     }
 }
 
-/// The cell that is meant, of an object by its place.
+/// Resolves a cell reference, for the object at this index.
 fn cell<'n>(
     machine: &impl Runs,
     names: &'n Names,
@@ -83,7 +83,7 @@ pub(super) fn check_counter(
         (Unit::Bytes, Counted::Packets) => Some("bytes"),
         _ => None,
     };
-    // That it has none of them is true.
+    // A check for zero is valid: the counter has none of them.
     if let Some(only) = only.filter(|_| (how, wanted) != (Comparison::Equal, 0)) {
         return Err(format!(
             "`{counter}` counts {only} and no {what}: PSA_CounterType_t.PACKETS_AND_BYTES counts both"
@@ -108,7 +108,7 @@ pub(super) fn set_meter(
     machine.set_meter(object, cell, rates)
 }
 
-/// Digests that nobody has looked at yet, by their objects, oldest first.
+/// Digests not yet expected by a line, by object, oldest first.
 pub(super) type Waiting = Vec<(usize, Vec<u8>)>;
 
 pub(super) fn expect_digest(

@@ -1,4 +1,4 @@
-//! Entries of tables, as lines write them.
+//! Table entries in STF syntax.
 
 use num_bigint::BigInt;
 
@@ -10,13 +10,13 @@ use crate::ir::{
 };
 use crate::syntax::ast::Direction;
 
-/// The table of this name.
+/// Finds a table by name.
 pub(super) fn find_table(made: &Elaborated, name: &str) -> Result<usize, String> {
     let all: Vec<_> = (0..).zip(&made.tables).map(|(at, (_, whole))| (at, &**whole)).collect();
     find_named(&all, name, "table")
 }
 
-/// The place of what has this name: whole, or its last parts; `_` may stand for dots.
+/// Finds an index by full name or by a suffix of it. `_` may replace dots.
 pub(super) fn find_named(all: &[(usize, &str)], name: &str, what: &str) -> Result<usize, String> {
     let is = |whole: &str| {
         whole == name
@@ -37,7 +37,7 @@ pub(super) fn find_named(all: &[(usize, &str)], name: &str, what: &str) -> Resul
     }
 }
 
-/// The entry that a line adds, and its table by its place.
+/// Returns the entry that a line adds, and the index of its table.
 pub(crate) fn added(
     program: &Program,
     made: &Elaborated,
@@ -137,7 +137,7 @@ fn key_match(
     })
 }
 
-/// What a part of a key is written as.
+/// Returns the expected syntax of a key field.
 fn form(kind: MatchKind) -> &'static str {
     match kind {
         MatchKind::Exact => "VALUE: it is compared exactly",
@@ -148,7 +148,7 @@ fn form(kind: MatchKind) -> &'static str {
     }
 }
 
-/// A number as a value of this type.
+/// Converts a number to a value of this type.
 fn typed(program: &Program, of: &Type, number: &BigInt) -> Result<Value, String> {
     let small = || usize::try_from(number).map_err(|_| format!("{number} is too large"));
     Ok(match of {
@@ -168,7 +168,8 @@ fn typed(program: &Program, of: &Type, number: &BigInt) -> Result<Value, String>
     })
 }
 
-/// An action of the table at this place, by its own place there, and its arguments.
+/// Resolves an action of the table at this index. Returns the index of the action in the table, and
+/// its arguments.
 pub(super) fn table_action(
     program: &Program,
     made: &Elaborated,

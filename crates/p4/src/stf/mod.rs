@@ -1,30 +1,30 @@
-//! p4c's test format, STF: packets that go in, packets that have to come out, and what the control
-//! plane does in between. A line is
+//! STF, p4c's test format: input packets, expected output packets, and control plane operations in
+//! between. The commands are
 //!
 //! ```text
 //! packet PORT HEX
-//! expect PORT HEX        # `*` is any digit, `$` at the end: nothing behind it
-//! add TABLE [PRIORITY] KEY:VALUE … ACTION(NAME:VALUE, …)   # in place of one with this key
-//! add … ACTION(…) = NAME                     # the entry has a name for lines below
+//! expect PORT HEX        # `*` matches any digit, `$` at the end: no bytes may follow
+//! add TABLE [PRIORITY] KEY:VALUE … ACTION(NAME:VALUE, …)   # replaces an entry with the same key
+//! add … ACTION(…) = NAME                     # names the entry for later lines
 //! setdefault TABLE ACTION(VALUE, …)
 //! check_counter COUNTER(INDEX) packets == 5  # or bytes; or !=, <, <=, >, >=
-//! check_counter COUNTER($NAME) …             # of an entry; $default: of what its table does by default
-//! wait                                       # for packets on their way: there are none
+//! check_counter COUNTER($NAME) …             # cell of an entry; $default: of the default action
+//! wait                                       # for packets in flight: there are none
 //! ```
 //!
-//! and, which p4c's does not have,
+//! and, as extensions to p4c's format,
 //!
 //! ```text
 //! set_meter METER(INDEX) CIR CBURST PIR PBURST   # in units a second, units; or of ($NAME)
-//! wait NANOSECONDS                           # the clock goes on, which stands still else
-//! publish KEY VALUE [age NANOSECONDS] [stale]     # what the tenant's VM says of itself
+//! wait NANOSECONDS                           # advances the clock, which otherwise stands still
+//! publish KEY VALUE [age NANOSECONDS] [stale]     # a value that the tenant's VM publishes
 //! withdraw KEY
-//! expect_digest DIGEST HEX                   # the next one; as on the wire, in whole bytes
+//! expect_digest DIGEST HEX                   # the next digest; as on the wire, in whole bytes
 //! ```
 //!
-//! Numbers are decimal, `0x…` or `0b…`, `true`, `false`, or 10.0.0.1. A key's value may be `VALUE/BITS`
-//! (a prefix), `VALUE&&&MASK`, `FROM..TO`, or have `*` for digits that do not matter. What goes in and
-//! passes comes out where it came in.
+//! Numbers are decimal, `0x…` or `0b…`, `true`, `false`, or 10.0.0.1. A key's value may be
+//! `VALUE/BITS` (a prefix), `VALUE&&&MASK`, `FROM..TO`, or have `*` for digits that do not matter.
+//! A packet that passes leaves by its input port.
 
 mod cells;
 mod entries;
@@ -46,66 +46,67 @@ pub use run::{Cell, Failure, Runs, run, unread};
 /// A line of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Its number, from 1.
+    /// Line number, from 1.
     pub number: usize,
-    /// What it says.
+    /// The command.
     pub command: Command,
 }
 
-/// What a line says.
+/// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A packet comes by a port.
+    /// Sends a packet on an input port.
     Packet(u32, Vec<u8>),
-    /// A packet has to leave by a port.
+    /// Expects a packet on an output port.
     Expect(u32, Pattern),
-    /// An entry is put in.
+    /// Adds a table entry.
     Add {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// Its priority.
+        /// Priority of the entry.
         priority: Option<u32>,
-        /// The parts of its key: their names, or nothing for one behind the other.
+        /// The key fields, each with its name, or by position without one.
         keys: Vec<(Option<String>, KeyText)>,
-        /// What it does.
+        /// The action.
         action: ActionText,
-        /// What lines below call it.
+        /// Name of the entry for later lines.
         name: Option<String>,
     },
-    /// What a counter has to have counted.
+    /// Checks a counter.
     CheckCounter {
-        /// The counter.
+        /// Name of the counter.
         counter: String,
-        /// Which of its cells.
+        /// The cell to check.
         cell: CellText,
-        /// What is looked at, how it is compared, and with what; nothing: only whether it is there.
+        /// The quantity, the comparison and the expected value. None only checks that the cell
+        /// exists.
         is: Option<(Counted, Comparison, u64)>,
     },
-    /// A meter gets its rates.
+    /// Sets the rates of a meter.
     SetMeter(String, CellText, Rates),
-    /// The clock goes on by so many nanoseconds.
+    /// Advances the clock by this number of nanoseconds.
     Wait(u64),
-    /// The next digest of this name has to be this.
+    /// Expects the next digest with this name to match the pattern.
     ExpectDigest(String, Pattern),
-    /// What a table does where no entry is found.
+    /// Sets the default action of a table.
     SetDefault(String, ActionText),
-    /// What the tenant's VM says under a name; None: nothing any more.
+    /// Publishes a value of the tenant's VM under a key; None withdraws it.
     Publish(String, Option<Said>),
 }
 
-/// What a tenant's VM says under a name.
+/// A value that a tenant's VM publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Said {
     /// The value.
     pub value: u64,
-    /// How long ago it was counted, in nanoseconds.
+    /// Age of the value in nanoseconds.
     pub age_ns: u64,
-    /// Whether it is older than it may be.
+    /// True if the value is older than its maximum age.
     pub is_stale: bool,
 }
 
 impl Said {
-    /// It, said at this time.
+    /// Returns the value as a reading at this time.
     pub fn at(self, now_ns: u64) -> Reading {
         let fresh = Reading::fresh(self.value, self.age_ns, now_ns);
         if self.is_stale { fresh.stale() } else { fresh }
@@ -115,15 +116,15 @@ impl Said {
 /// A cell of a counter or a meter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellText {
-    /// By its index.
+    /// The cell with this index.
     Index(u64),
-    /// Of the entry of this name.
+    /// The cell of the entry with this name.
     Entry(String),
-    /// Of what a table does by default.
+    /// The cell of the default action.
     Default,
 }
 
-/// What of a counter is looked at.
+/// The quantity of a counter to check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
     /// Packets.
@@ -132,7 +133,7 @@ pub enum Counted {
     Bytes,
 }
 
-/// How a counter is compared.
+/// A comparison of a counter with an expected value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each says what it is")]
 pub enum Comparison {
@@ -145,7 +146,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Those that there are, as they are written.
+    /// All comparisons with their spelling.
     pub(crate) const ALL: [(&'static str, Self); 6] = [
         ("==", Self::Equal),
         ("!=", Self::NotEqual),
@@ -155,7 +156,7 @@ impl Comparison {
         (">", Self::Greater),
     ];
 
-    /// Whether it holds.
+    /// Returns true if the comparison holds.
     pub fn holds(self, one: u64, other: u64) -> bool {
         match self {
             Self::Equal => one == other,
@@ -168,7 +169,7 @@ impl Comparison {
     }
 }
 
-/// An action with its arguments, by name or one behind the other.
+/// An action with its arguments, each by name or by position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionText {
     /// Its name.
@@ -177,30 +178,30 @@ pub struct ActionText {
     pub arguments: Vec<(Option<String>, BigInt)>,
 }
 
-/// What a part of a key is to be.
+/// The match for a key field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyText {
-    /// This.
+    /// An exact value.
     Exact(BigInt),
-    /// Its first bits.
+    /// A value and a prefix length.
     Prefix(BigInt, u32),
-    /// Under a mask.
+    /// A value and a mask.
     Mask(BigInt, BigInt),
-    /// From and to.
+    /// A lower and an upper bound.
     Range(BigInt, BigInt),
 }
 
-/// What a packet has to be.
+/// The expected contents of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
-    /// Half a byte each; None for any.
+    /// Hexadecimal digits; None matches any digit.
     pub digits: Vec<Option<u8>>,
-    /// Whether nothing may be behind them.
+    /// True if no bytes may follow.
     pub whole: bool,
 }
 
 impl Pattern {
-    /// Whether a packet is like that.
+    /// Returns true if the packet matches.
     pub fn fits(&self, packet: &[u8]) -> bool {
         let digit = |at: usize| packet.get(at / 2).map(|byte| (byte >> (4 * (1 - at % 2))) & 0xf);
         let digits = self.digits.iter().enumerate();
@@ -222,12 +223,12 @@ impl std::fmt::Display for Pattern {
     }
 }
 
-/// A line that says nothing.
+/// An invalid line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct BadLine {
-    /// Its number, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The reason.
     pub why: String,
 }

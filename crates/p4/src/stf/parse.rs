@@ -1,4 +1,4 @@
-//! Reads tests.
+//! The STF parser.
 
 use std::net::Ipv4Addr;
 
@@ -11,11 +11,11 @@ use super::{
 use crate::cells::Rates;
 use crate::vm::is_name;
 
-/// Reads a test.
+/// Parses a test.
 ///
 /// # Errors
 ///
-/// The first line that says nothing.
+/// If a line is invalid. The error is that of the first one.
 pub fn parse(text: &str) -> Result<Vec<Line>, BadLine> {
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -123,7 +123,7 @@ fn pattern(hex: &str) -> Result<Pattern, String> {
 }
 
 fn add(text: &str) -> Result<Command, String> {
-    // Arguments may have spaces between them; keys have none.
+    // Arguments may contain spaces; keys cannot.
     let text = text.replace(".isValid():", ".$valid$:");
     let (head, rest) = text.split_once('(').ok_or("expected an action: name(…)")?;
     let mut words: Vec<&str> = head.split_whitespace().collect();
@@ -155,7 +155,7 @@ fn add(text: &str) -> Result<Command, String> {
     Ok(Command::Add { table, priority, keys, action, name: entry })
 }
 
-/// `NAME(CELL)`, and what is behind.
+/// Parses `NAME(CELL)`. Returns the rest of the line too.
 fn cell(text: &str) -> Result<(String, CellText, &str), String> {
     let (name, rest) = text.split_once('(').ok_or("expected a name and a cell: name(5)")?;
     let (cell, rest) = rest.split_once(')').ok_or("`)` is missing")?;
@@ -231,7 +231,7 @@ fn key(text: &str) -> Result<KeyText, String> {
     Ok(KeyText::Exact(number(text)?))
 }
 
-/// `0x1*`: the digits that matter, as a mask.
+/// Parses digits with wildcards, such as `0x1*`, to a value and a mask.
 fn wildcards(text: &str) -> Result<KeyText, String> {
     let (base, digits) = based(text)?;
     let (value, mask) = (digits.replace('*', "0"), digits.chars());
@@ -276,7 +276,7 @@ fn number(text: &str) -> Result<BigInt, String> {
     }
 }
 
-/// A mask of the first bits of so many.
+/// Returns the mask of a prefix of this length.
 pub(super) fn prefix_mask(bits: u32, width: u32) -> BigInt {
     let all = (BigInt::one() << width) - 1;
     let low: BigInt = (BigInt::one() << width.saturating_sub(bits)) - 1;

@@ -1,4 +1,4 @@
-//! Runs tests.
+//! Executes tests.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,39 +13,39 @@ use crate::interpret::{Machine, Outcome, Verdict};
 use crate::ir::{Elaborated, Program, Value};
 use crate::words::closest;
 
-/// A line of a test that is not met.
+/// An unsuccessful line of a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Its number; 0 for the end of the test.
+    /// Line number; 0 for the end of the test.
     pub line: usize,
-    /// What is wrong, over several lines where packets differ.
+    /// The reason. It has several lines if packets differ.
     pub why: String,
 }
 
-/// What runs a program.
+/// An executor of a program.
 pub trait Runs {
-    /// What the program is made of.
+    /// Returns the elaborated program.
     fn made(&self) -> &Elaborated;
 
-    /// Runs it on a packet that came by a port.
+    /// Runs the program on a packet from an input port.
     ///
     /// # Errors
     ///
-    /// Why it does not come to an end.
+    /// If the run does not complete.
     fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String>;
 
-    /// Adds an entry to the table at this place.
+    /// Adds an entry to the table at this index.
     ///
     /// # Errors
     ///
-    /// Why it has no room there.
+    /// If the entry does not fit.
     fn add(&mut self, at: usize, entry: Entry) -> Result<(), String>;
 
-    /// Sets what the table at this place does where no entry is found.
+    /// Sets the default action of the table at this index.
     ///
     /// # Errors
     ///
-    /// Why it cannot be set.
+    /// If the default action cannot be set.
     fn set_default(
         &mut self,
         at: usize,
@@ -53,34 +53,34 @@ pub trait Runs {
         arguments: Vec<Value>,
     ) -> Result<(), String>;
 
-    /// Sets what the tenant's VM says under a name; None: nothing any more.
+    /// Publishes a value of the tenant's VM under a key; None withdraws it.
     ///
     /// # Errors
     ///
-    /// Why it cannot be said.
+    /// If the value cannot be published.
     fn publish(&mut self, key: &str, said: Option<Said>) -> Result<(), String> {
         let _ = said;
         Err(format!("nothing here reads `{key}` of a VM"))
     }
 
-    /// What a counter, an object by its place, has counted.
+    /// Returns the value of a counter cell. The counter is given by its object index.
     ///
     /// # Errors
     ///
-    /// It has no such cell.
+    /// If the cell does not exist.
     fn count(&mut self, at: usize, cell: Cell<'_>) -> Result<Count, String>;
 
-    /// Sets a meter, an object by its place.
+    /// Sets the rates of a meter cell. The meter is given by its object index.
     ///
     /// # Errors
     ///
-    /// It has no such cell.
+    /// If the cell does not exist.
     fn set_meter(&mut self, at: usize, cell: Cell<'_>, rates: Rates) -> Result<(), String>;
 
-    /// The clock goes on by so many nanoseconds.
+    /// Advances the clock by this number of nanoseconds.
     fn wait(&mut self, time: u64);
 
-    /// Takes what digests were made of, oldest first: the object, and the value as on the wire.
+    /// Takes the pending digests, oldest first: the object index, and the value in wire format.
     fn digests(&mut self) -> Vec<(usize, Vec<u8>)>;
 }
 
@@ -133,7 +133,8 @@ impl Runs for Machine<'_> {
     }
 }
 
-/// Lines that publish what the program never reads: it has these keys.
+/// Returns a failure for each line that publishes a value that the program never reads. `keys` are
+/// the values that it reads.
 pub fn unread(lines: &[Line], keys: &[String]) -> Vec<Failure> {
     let known = || keys.iter().map(|key| Arc::from(key.as_str()));
     let why = |key: &str| {
@@ -157,7 +158,7 @@ fn no_cell() -> String {
     "there is no such cell".to_owned()
 }
 
-/// Runs a test on a program as it is in the machine. All that is wrong with it.
+/// Runs a test on a program in its current state. Returns all failures.
 pub fn run(program: &Program, machine: &mut impl Runs, lines: &[Line]) -> Vec<Failure> {
     let mut failures = Vec::new();
     let mut out: HashMap<u32, VecDeque<Vec<u8>>> = HashMap::new();
@@ -248,7 +249,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Both packets, and marks where they differ.
+/// Shows both packets, with marks below the digits that differ.
 pub(super) fn difference(what: &str, wanted: &super::Pattern, packet: &[u8]) -> String {
     let (wanted, found) = (wanted.to_string(), hex(packet));
     let mut others = found.chars();

@@ -1,10 +1,10 @@
-//! Tests of the language: each program in `tests/programs` with its `.stf`.
+//! Language tests: each program in `tests/programs` with its `.stf` file.
 
 use super::*;
 use crate::interpret::Machine;
 use crate::test_programs::{Nothing, programs};
 
-/// Runs a test; what is wrong, line by line.
+/// Runs a test and returns its failures.
 fn result(name: &str, program: &str, test: &str) -> Vec<String> {
     let checked = crate::check(name, program, &Nothing);
     let said = checked.diagnostics.render(&checked.sources, false);
@@ -33,7 +33,7 @@ fn programs_do_what_their_tests_say() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-/// The packets of a test, and what the control plane does.
+/// Splits a test into its packets and its control plane commands.
 pub(crate) fn parts(test: Vec<Line>) -> (Vec<Vec<u8>>, Vec<Line>) {
     let (mut packets, mut lines) = (Vec::new(), Vec::new());
     for line in test {
@@ -46,12 +46,12 @@ pub(crate) fn parts(test: Vec<Line>) -> (Vec<Vec<u8>>, Vec<Line>) {
     (packets, lines)
 }
 
-/// Damaged packets find an end, too, and so do those behind them.
+/// Every run terminates on damaged packets, and on the packets after them.
 #[test]
 fn each_packet_comes_to_a_verdict() {
     let mut random: u64 = 1;
     let mut below = |bound: usize| {
-        // Knuth's linear congruential generator: the same packets in every run.
+        // Knuth's linear congruential generator produces the same packets in every run.
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (random >> 33) as usize % bound.max(1)
     };
@@ -219,7 +219,7 @@ ubpf(prs(), c(), dprs()) main;"
     }
 }
 
-/// Lines that cannot hold, or never matter.
+/// Lines that can never succeed, or that have no effect.
 #[test]
 fn what_says_nothing_is_told() {
     const LPM: &str = include_str!("../../tests/programs/table_lpm.p4");
@@ -253,7 +253,7 @@ fn what_says_nothing_is_told() {
     assert!(unread(&[])[0].ends_with("it reads nothing of its VM"));
 }
 
-/// A program that comes to no end is stopped, however much it copies on its way.
+/// An endless program is stopped, regardless of the amount of data it copies.
 #[test]
 fn what_has_no_end_is_stopped() {
     let begin = "#include <ubpf_model.p4>
@@ -273,7 +273,7 @@ fn what_has_no_end_is_stopped() {
             control c(inout {parameters}) {{ apply {{ {apply} }} }} {end}"
         )
     };
-    // Copies are no steps: code has none of these.
+    // Copies do not count as steps: compiled code has none of them.
     let copies = "meta.copy = hdr; hdr = meta.copy; ".repeat(600);
     let text = program("p.extract(hdr.h); transition accept;", &copies);
     let checked = crate::check("test.p4", &text, &Nothing);

@@ -1,49 +1,51 @@
-//! Programs as they are written (P4_16 specification, appendix G), each part with its place.
+//! Abstract syntax tree of a program (P4_16 specification, appendix G). Every node has its source
+//! span.
 
 use std::sync::Arc;
 
 use crate::number::Integer;
 use crate::source::Span;
 
-/// A name, and where it stands.
+/// A name and its source span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     /// The name.
     pub text: Arc<str>,
-    /// Where it stands.
+    /// Its source span.
     pub span: Span,
 }
 
-/// `@name`, `@name(…)` or `@name[…]`, which say something beside the program.
+/// An annotation: `@name`, `@name(…)` or `@name[…]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Annotation {
-    /// Its name.
+    /// Name of the annotation.
     pub name: Name,
-    /// What its brackets hold, word by word: each annotation has a grammar of its own.
+    /// Tokens of its body. They stay unparsed, because each annotation defines its own grammar.
     pub body: Vec<Arc<str>>,
 }
 
 /// A whole program.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Program {
-    /// What it declares, in its order.
+    /// Its declarations, in source order.
     pub declarations: Vec<Declaration>,
 }
 
-/// A declaration, at the top or within another.
+/// A declaration, at top level or nested in another one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
-    /// What is said beside it.
+    /// Annotations of the declaration.
     pub annotations: Vec<Annotation>,
-    /// Its name; errors and match kinds, which add to one enumeration, have that one's.
+    /// The declared name. For `error` and `match_kind`, which extend one enumeration, the name of
+    /// that enumeration.
     pub name: Name,
-    /// The types that it is generic over.
+    /// Its type parameters.
     pub type_parameters: Vec<Name>,
-    /// What it declares.
+    /// The kind of declaration, with its content.
     pub kind: DeclarationKind,
 }
 
-/// What a declaration declares.
+/// The kinds of declarations.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeclarationKind {
     /// `const TYPE name = value;`
@@ -54,7 +56,7 @@ pub enum DeclarationKind {
     Instance(Type, Vec<Argument>),
     /// `typedef TYPE name;`
     Typedef(Type),
-    /// `type TYPE name;`: like no other.
+    /// `type TYPE name;`: a new type, distinct from every other.
     NewType(Type),
     /// `header name { … }`
     Header(Vec<Field>),
@@ -68,7 +70,7 @@ pub enum DeclarationKind {
     Error(Vec<Name>),
     /// `match_kind { … }`
     MatchKind(Vec<Name>),
-    /// `extern name { … }`: its methods; a constructor has the name of the extern.
+    /// `extern name { … }` with its methods. A constructor has the name of the extern.
     ExternObject(Vec<Method>),
     /// `extern TYPE name(…);`
     ExternFunction(Type, Vec<Parameter>),
@@ -92,98 +94,98 @@ pub enum DeclarationKind {
     Control(Control),
 }
 
-/// A field of a header or a struct.
+/// A field of a header, a header union or a struct.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
-    /// What is said beside it.
+    /// Annotations of the field.
     pub annotations: Vec<Annotation>,
-    /// Its type.
+    /// Type of the field.
     pub of: Type,
-    /// Its name.
+    /// Name of the field.
     pub name: Name,
 }
 
-/// A method of an extern.
+/// A method of an extern object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Method {
-    /// What is said beside it.
+    /// Annotations of the method.
     pub annotations: Vec<Annotation>,
-    /// What it gives; None for a constructor.
+    /// Return type; None for a constructor.
     pub returns: Option<Type>,
-    /// Its name.
+    /// Name of the method.
     pub name: Name,
-    /// The types that it is generic over.
+    /// Its type parameters.
     pub type_parameters: Vec<Name>,
-    /// What it takes.
+    /// Its parameters.
     pub parameters: Vec<Parameter>,
 }
 
-/// Which way a parameter's value goes.
+/// Direction of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Known when the program is compiled, or set by the control plane.
+    /// No direction: the argument is known at compile time, or the control plane supplies it.
     None,
-    /// To what is called.
+    /// `in`: from the caller to the callee.
     In,
-    /// From what is called.
+    /// `out`: from the callee to the caller.
     Out,
-    /// Both.
+    /// `inout`: in both directions.
     InOut,
 }
 
 /// A parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameter {
-    /// What is said beside it.
+    /// Annotations of the parameter.
     pub annotations: Vec<Annotation>,
-    /// Which way its value goes.
+    /// Its direction.
     pub direction: Direction,
-    /// Its type.
+    /// Type of the parameter.
     pub of: Type,
-    /// Its name.
+    /// Name of the parameter.
     pub name: Name,
-    /// Its value where a call gives none.
+    /// Default value, for calls without an argument.
     pub default: Option<Expression>,
 }
 
 /// A parser.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parser {
-    /// What it takes.
+    /// Parameters of `apply`.
     pub parameters: Vec<Parameter>,
-    /// What its constructor takes.
+    /// Constructor parameters.
     pub constructor: Vec<Parameter>,
-    /// What it declares in front of its states.
+    /// Local declarations before the states.
     pub locals: Vec<Declaration>,
-    /// Its states.
+    /// Parser states.
     pub states: Vec<State>,
 }
 
-/// A state of a parser.
+/// A parser state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
-    /// What is said beside it.
+    /// Annotations of the state.
     pub annotations: Vec<Annotation>,
-    /// Its name.
+    /// Name of the state.
     pub name: Name,
-    /// What it does.
+    /// Statements of the state.
     pub body: Vec<Statement>,
-    /// Where it goes then; None for `reject`, which nobody wrote.
+    /// The transition statement; None for an implicit transition to `reject`.
     pub transition: Option<Transition>,
 }
 
-/// Where a parser goes.
+/// The transition out of a parser state.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Transition {
-    /// To a state.
+    /// An unconditional transition to this state.
     To(Name),
-    /// To the state whose keys are met first.
+    /// A transition to the state of the first matching case.
     Select {
-        /// `select(…)`.
+        /// Source span of `select(…)`.
         span: Span,
-        /// What is looked at.
+        /// The selector expressions.
         values: Vec<Expression>,
-        /// What it is to be, and the state.
+        /// The cases: a keyset for each selector, and the target state.
         cases: Vec<(Vec<Expression>, Name)>,
     },
 }
@@ -191,37 +193,38 @@ pub enum Transition {
 /// A control.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Control {
-    /// What it takes.
+    /// Parameters of `apply`.
     pub parameters: Vec<Parameter>,
-    /// What its constructor takes.
+    /// Constructor parameters.
     pub constructor: Vec<Parameter>,
-    /// What it declares in front of `apply`.
+    /// Local declarations before `apply`.
     pub locals: Vec<Declaration>,
-    /// `apply { … }`.
+    /// The body, `apply { … }`.
     pub apply: Block,
 }
 
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Its properties, in their order.
+    /// Its properties, in source order.
     pub properties: Vec<Property>,
 }
 
 /// A property of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Property {
-    /// What is said beside it.
+    /// Annotations of the property.
     pub annotations: Vec<Annotation>,
-    /// Whether the control plane may not change it.
+    /// True if the control plane may not change the property.
     pub constant: bool,
-    /// Its name: `key`, `actions`, `entries`, `default_action`, `size` or another's.
+    /// Name of the property: `key`, `actions`, `entries`, `default_action`, `size` or an extension
+    /// of the architecture.
     pub name: Name,
-    /// Its value.
+    /// Value of the property.
     pub value: PropertyValue,
 }
 
-/// What a property of a table says.
+/// Value of a table property.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PropertyValue {
     /// `key = { expression: match_kind; … }`
@@ -230,60 +233,60 @@ pub enum PropertyValue {
     Actions(Vec<(Vec<Annotation>, Expression)>),
     /// `entries = { (…): action(…); … }`
     Entries(Vec<Entry>),
-    /// Any other.
+    /// Value of any other property.
     Expression(Expression),
 }
 
-/// A part of a table's key.
+/// One field of a table key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyElement {
-    /// What is said beside it.
+    /// Annotations of the key field.
     pub annotations: Vec<Annotation>,
-    /// What is looked up.
+    /// The expression to look up.
     pub expression: Expression,
-    /// How: `exact`, `lpm` and so on.
+    /// The match kind: `exact`, `lpm` and so on.
     pub matched: Name,
 }
 
-/// An entry of a table that the program gives.
+/// A table entry from the program's `entries` property.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// What is said beside it.
+    /// Annotations of the entry.
     pub annotations: Vec<Annotation>,
-    /// Whether the control plane may not change it.
+    /// True if the control plane may not change the entry.
     pub constant: bool,
     /// `priority = …`.
     pub priority: Option<Expression>,
-    /// What the key is to be.
+    /// The keysets, one for each key field.
     pub keys: Vec<Expression>,
-    /// The action, with its arguments.
+    /// The action with its arguments.
     pub action: Expression,
 }
 
 /// Statements in braces.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Block {
-    /// From brace to brace.
+    /// Source span, including both braces.
     pub span: Span,
-    /// What is in it.
+    /// The statements.
     pub statements: Vec<Statement>,
 }
 
 /// A statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
-    /// Where it stands.
+    /// Source span of the statement.
     pub span: Span,
-    /// What it does.
+    /// The kind of statement.
     pub kind: StatementKind,
 }
 
-/// What a statement does.
+/// The kinds of statements.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatementKind {
     /// `;`
     Empty,
-    /// `left = right;`, or `left += right;` with its operator.
+    /// `left = right;`, or a compound assignment such as `left += right;` with its operator.
     Assign(Expression, Option<Binary>, Expression),
     /// `f(…);`
     Call(Expression),
@@ -305,42 +308,42 @@ pub enum StatementKind {
     Exit,
     /// `{ … }`
     Block(Block),
-    /// A variable, a constant or an instance.
+    /// Declaration of a variable, a constant or an instance.
     Declare(Box<Declaration>),
 }
 
 /// A case of a `switch`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SwitchCase {
-    /// What it is for; None for `default`.
+    /// The label; None for `default`.
     pub label: Option<Expression>,
-    /// Where the label stands.
+    /// Source span of the label.
     pub span: Span,
-    /// What it does; None for what the next case does.
+    /// The body; None if the case falls through to the next one.
     pub body: Option<Block>,
 }
 
 /// A type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Type {
-    /// Where it stands.
+    /// Source span of the type.
     pub span: Span,
-    /// Which.
+    /// The kind of type.
     pub kind: TypeKind,
 }
 
-/// What a type is.
+/// The kinds of types.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TypeKind {
     /// `bool`
     Bool,
-    /// `int`, of any precision
+    /// `int`, of arbitrary precision
     Int,
     /// `bit<W>`, or `int<W>` if signed
     Bits {
-        /// Its bits.
+        /// Width in bits.
         width: Box<Expression>,
-        /// Whether one of them is a sign.
+        /// True for a signed type, in two's complement.
         signed: bool,
     },
     /// `varbit<W>`
@@ -353,9 +356,9 @@ pub enum TypeKind {
     MatchKind,
     /// `void`
     Void,
-    /// `_`: any
+    /// `_`: don't care
     Any,
-    /// A name, and types for what it is generic over
+    /// A type name and its type arguments
     Named(Name, Vec<Type>),
     /// `TYPE[size]`
     Stack(Box<Type>, Box<Expression>),
@@ -368,43 +371,43 @@ pub enum TypeKind {
 /// An argument of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Argument {
-    /// The parameter's name, where it is said.
+    /// Name of the parameter, for a named argument.
     pub name: Option<Name>,
-    /// Its value; None for `_`.
+    /// The value; None for `_`.
     pub value: Option<Expression>,
 }
 
 /// An expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
-    /// Where it stands.
+    /// Source span of the expression.
     pub span: Span,
-    /// What it is.
+    /// The kind of expression.
     pub kind: ExpressionKind,
 }
 
-/// What an expression is.
+/// The kinds of expressions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExpressionKind {
-    /// A literal.
+    /// An integer literal.
     Integer(Integer),
     /// `true` or `false`.
     Bool(bool),
-    /// A string.
+    /// A string literal.
     String(Arc<str>),
     /// A name.
     Name(Arc<str>),
-    /// `.name`: one at the top.
+    /// `.name`: a name at top level.
     TopName(Name),
     /// `this`.
     This,
-    /// `default`, in a set.
+    /// `default`, in a keyset.
     Default,
-    /// `_`, in a set.
+    /// `_`, in a keyset.
     DontCare,
-    /// `...`: all that is left, by default.
+    /// `...`: default values for all remaining fields.
     Rest,
-    /// `{#}`: a header that is not valid.
+    /// `{#}`: an invalid header.
     Invalid,
     /// `left.name`.
     Member(Box<Expression>, Name),
@@ -414,25 +417,25 @@ pub enum ExpressionKind {
     Index(Box<Expression>, Box<Expression>),
     /// `left[high:low]`.
     Slice(Box<Expression>, Box<Expression>, Box<Expression>),
-    /// `f<types>(arguments)`; also a constructor's.
+    /// `f<types>(arguments)`, or a constructor call.
     Call(Box<Expression>, Vec<Type>, Vec<Argument>),
     /// `(TYPE) value`.
     Cast(Type, Box<Expression>),
-    /// `-value` and the like.
+    /// A unary operation such as `-value`.
     Unary(Unary, Box<Expression>),
-    /// `left + right` and the like.
+    /// A binary operation such as `left + right`.
     Binary(Binary, Box<Expression>, Box<Expression>),
     /// `condition ? yes : no`.
     Choose(Box<Expression>, Box<Expression>, Box<Expression>),
     /// `{a, b}`.
     List(Vec<Expression>),
-    /// `{name = value, …}`; whether it ends in `...`.
+    /// `{name = value, …}`, and true if the list ends in `...`.
     Struct(Vec<(Name, Expression)>, bool),
-    /// `(a, b)`, in a set.
+    /// `(a, b)`, in a keyset.
     Tuple(Vec<Expression>),
 }
 
-/// An operator of one value.
+/// A unary operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unary {
     /// `!`
@@ -445,7 +448,7 @@ pub enum Unary {
     Plus,
 }
 
-/// An operator of two values.
+/// A binary operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binary {
     /// `*`
@@ -458,9 +461,9 @@ pub enum Binary {
     Add,
     /// `-`
     Subtract,
-    /// `|+|`: stays at the largest value
+    /// `|+|`: addition that saturates at the largest value
     AddSaturating,
-    /// `|-|`: stays at the smallest value
+    /// `|-|`: subtraction that saturates at the smallest value
     SubtractSaturating,
     /// `<<`
     ShiftLeft,
@@ -484,14 +487,14 @@ pub enum Binary {
     Xor,
     /// `|`
     Or,
-    /// `++`: the bits of both, one behind the other
+    /// `++`: concatenation of the bits of both operands
     Concatenate,
     /// `&&`
     LogicalAnd,
     /// `||`
     LogicalOr,
-    /// `&&&`: a set of values, by mask
+    /// `&&&`: a keyset of a value and a mask
     Mask,
-    /// `..`: a set of values, from and to
+    /// `..`: a keyset of a lower and an upper bound
     Range,
 }

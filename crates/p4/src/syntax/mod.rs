@@ -1,4 +1,4 @@
-//! The grammar: tokens to programs as they are written.
+//! The parser: from tokens to the abstract syntax tree.
 
 pub mod ast;
 mod parser;

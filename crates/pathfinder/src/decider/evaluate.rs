@@ -15,15 +15,15 @@ use crate::load::{AppLoad, Managed, Stamps};
 use crate::search::{self, Found, Limits};
 use crate::segments::Lists;
 
-/// A path that was chosen, before it is assigned.
+/// A chosen path, before it is assigned.
 struct Choice {
     path: Path,
     lists: Lists,
-    /// Its narrowest port, and what is free there; nothing when it covers the demand.
+    /// Its narrowest port and the free bandwidth there; None if it covers the demand.
     short: Option<(PortId, u64)>,
 }
 
-/// How often a way crosses ports, where that is more than once.
+/// The number of times a path crosses each port, for ports that it crosses more than once.
 #[derive(Default)]
 struct Crossings(HashMap<PortId, u64>);
 
@@ -36,7 +36,7 @@ impl Crossings {
         self.0.get(&port).copied().unwrap_or(1)
     }
 
-    /// Whether a path crosses a port more often than was known.
+    /// Updates the counts from a path. Returns true if any count increased.
     fn learn(&mut self, path: &Path) -> bool {
         let mut more = false;
         for (port, times) in path.crossings() {
@@ -50,8 +50,7 @@ impl Crossings {
 }
 
 impl Decider {
-    /// Decides. Applications in order of their numbers, each seeing the reservations of those
-    /// before it.
+    /// Evaluates all applications in order of color. Each sees the reservations of those before it.
     pub fn evaluate(&mut self, now: Duration) -> Vec<Action> {
         self.wakeup = None;
         self.settle(now);
@@ -60,7 +59,7 @@ impl Decider {
         let mut actions = Vec::new();
         for color in colors {
             if actions.len() >= self.config.moves_a_round {
-                // The rest next round, when the effect of these has been seen.
+                // Evaluate the rest in the next round, when the effect of these moves is visible.
                 self.wake_at(now + self.config.confirm / 2);
                 return actions;
             }
@@ -71,14 +70,14 @@ impl Decider {
         actions
     }
 
-    /// Places one new application and looks at no other: what would become of it.
+    /// Places one new application without evaluating the others, for a dry run.
     pub fn place_alone(&mut self, color: Color, now: Duration) {
         let managed = self.managed();
         self.evaluate_app(color, &managed, now);
         self.book(color);
     }
 
-    /// Makes the ledger say what the application is promised now.
+    /// Updates the ledger to the application's current reservations.
     fn book(&mut self, color: Color) {
         let app = &self.apps[&color];
         let now = app.path.iter().map(|path| (path, app.reservation()));
@@ -90,7 +89,7 @@ impl Decider {
         self.wakeup = Some(self.wakeup.map_or(at, |known| known.min(at)));
     }
 
-    /// Ends the double counting of applications whose move has been seen in the samples.
+    /// Ends the double counting for moves that the samples now show.
     fn settle(&mut self, now: Duration) {
         for (&color, app) in &mut self.apps {
             let Some(at) = app.settled_at else { continue };
@@ -119,7 +118,7 @@ impl Decider {
             if self.graph_changed || app.state == State::Unreachable {
                 match self.lists(&app.demand, &arcs) {
                     Ok(lists) if lists == app.lists => {}
-                    // The path stays, but after a change of the topology its list is another.
+                    // The path stays, but the topology change requires a different segment list.
                     Ok(lists) => {
                         let (path, state) = (app.path.clone(), app.state);
                         relisted =
@@ -135,7 +134,7 @@ impl Decider {
         }
     }
 
-    /// A low-latency application has the IGP's path and no header, whatever its load.
+    /// A low-latency application follows the IGP's path without an SRH, whatever its load.
     fn follow_igp(&mut self, color: Color, now: Duration) -> Option<Action> {
         let app = &self.apps[&color];
         let path = igp_path(&self.graph, app.demand.from, app.demand.to);
@@ -149,8 +148,8 @@ impl Decider {
         self.tell(action, was_steered, now)
     }
 
-    /// An action for the caller, if there is anything to install. Nobody confirms what nobody has
-    /// to install: the application has moved when its routers have.
+    /// Returns the action if there is anything to install. Otherwise no confirmation will arrive:
+    /// the application has moved as soon as its routers have.
     fn tell(&mut self, action: Action, to_install: bool, now: Duration) -> Option<Action> {
         if !to_install {
             self.installed(action.color, now);
@@ -158,7 +157,7 @@ impl Decider {
         to_install.then_some(action)
     }
 
-    /// Judges the path that an application has: violated, or merely worse than another.
+    /// Evaluates the current path of an application: violated, or merely worse than another.
     fn judge(
         &mut self,
         color: Color,
@@ -182,7 +181,8 @@ impl Decider {
 
         let app = self.apps.get_mut(&color).expect("the caller found it");
         if short.is_some() && app.violated_since.is_none() {
-            // Either may have shown it: a full link stays full when its sharers change.
+            // Either report may have shown it first: a full link stays full while the shares of its
+            // senders change.
             app.evidence = of_port.unwrap_or_default().max(app.load.stamps);
         }
         let violated_at =
@@ -195,7 +195,7 @@ impl Decider {
             }
             return self.improve(color, arcs.len(), managed, now);
         };
-        // What starves has waited for long enough.
+        // A starved application has already waited long enough.
         if violated_at > now && !starved {
             self.wake_at(violated_at);
             return None;
@@ -203,8 +203,9 @@ impl Decider {
         self.leave(color, managed, Cause::Violated { port, free_bps }, now)
     }
 
-    /// A violated application goes to a path that covers its demand. If there is none, it is
-    /// degraded, and goes to the best path only if that is better by the margin for long enough.
+    /// Moves a violated application to a path that covers its demand. Without such a path the
+    /// application is degraded. It then moves to the best path only if that is better by the
+    /// required margin for long enough.
     fn leave(
         &mut self,
         color: Color,
@@ -244,7 +245,7 @@ impl Decider {
         }
     }
 
-    /// A served application moves to a path with fewer hops, if that lasts.
+    /// Moves a served application to a path with fewer hops, if that path stays better.
     fn improve(
         &mut self,
         color: Color,
@@ -267,8 +268,8 @@ impl Decider {
         })
     }
 
-    /// Whether a better path has been there for long enough, and the application on its own: each
-    /// recent move doubles that time.
+    /// Returns true if a better path has existed for the hold time, and the application has been on
+    /// its path for the dwell time, which doubles with each recent move.
     fn when_ripe(&mut self, color: Color, now: Duration) -> bool {
         let config = self.config;
         let app = self.apps.get_mut(&color).expect("the caller found it");
@@ -282,7 +283,7 @@ impl Decider {
         ripe <= now
     }
 
-    /// Finds a place for an application that has none.
+    /// Finds a path for an application that has none.
     fn place(
         &mut self,
         color: Color,
@@ -298,28 +299,28 @@ impl Decider {
                 });
                 let bare = lists == Lists::default() && self.apps[&color].lists == lists;
                 let action = self.assign(color, Some(path), lists, state, cause, now);
-                // On the IGP's own path there is nothing to install.
+                // The IGP's own path needs nothing installed.
                 self.tell(action, !bare, now)
             }
             None => {
                 let app = self.apps.get_mut(&color).expect("the caller found it");
                 app.state = State::Unreachable;
                 app.leaving = None;
-                // Nobody measures it any more: what it still sends is background to the others.
+                // Its load is no longer measured. Other applications see its traffic as background.
                 app.load = AppLoad::default();
                 if app.demand.functions.is_empty() || app.lists == Lists::default() {
-                    // What is installed stays: when the path comes back, packets flow at once.
+                    // Keep the installed lists: packets flow at once when the path comes back.
                     return None;
                 }
-                // It leads to functions that are withdrawn, whose rules may be gone: nowhere rather.
+                // The lists lead to withdrawn functions, whose rules may be gone, so remove them.
                 let (lists, state) = (Lists::default(), State::Unreachable);
                 Some(self.assign(color, None, lists, state, Cause::Broken, now))
             }
         }
     }
 
-    /// The fewest hops that cover the demand; else the widest path; nothing if there is no path
-    /// that a segment list can describe.
+    /// Chooses the path with the fewest hops that covers the demand, or else the widest path; None
+    /// if no path can be encoded as a segment list.
     fn choose(&self, color: Color, managed: &Managed) -> Option<Choice> {
         let app = &self.apps[&color];
         let view = View::new(self, managed, app);
@@ -338,7 +339,7 @@ impl Decider {
             let short = view.limit(&arcs, current).filter(|&(_, free)| free < needed);
             Some(Choice { path: Path::over(&self.graph, *from, &arcs), lists, short })
         };
-        // How often a way crosses a port: only what it finds says so.
+        // The number of times a path crosses a port is only known once a search has found it.
         let mut crossings = Crossings::default();
         let free_of = |arc, crossings: &Crossings| {
             let arc = layers.original(arc);
@@ -367,8 +368,9 @@ impl Decider {
         if best.is_some() && crossings.is_empty() {
             return best;
         }
-        // The first choice cannot be written as a segment list: the first that can, then. Or a way
-        // that crosses a link once, where another one crosses it twice, covers the demand after all.
+        // The first choice cannot be encoded as a segment list: take the first that can. Or a path
+        // that crosses a link once may cover the demand where another that crosses it twice does
+        // not.
         let others = search::alternatives(layers.graph(), start, end, self.config.alternatives);
         let mut others: Vec<Choice> =
             best.into_iter().chain(others.iter().filter_map(encode)).collect();
@@ -379,13 +381,13 @@ impl Decider {
         Some(others.swap_remove(at))
     }
 
-    /// Less than this is too little.
+    /// The minimum bandwidth that covers the demand.
     pub(crate) fn needed(&self, app: &App) -> u64 {
         (app.demand.demand_bps as f64 * (1.0 - self.config.tolerance)) as u64
     }
 
-    /// Whether a congested path gives an application clearly less than it asked for, although the
-    /// counters leave room: other senders yield too slowly.
+    /// Returns true if a congested path gives the application clearly less than its demand although
+    /// the counters show free bandwidth, because other senders yield too slowly.
     fn is_starving(&self, app: &App) -> bool {
         let wanted = (app.demand.demand_bps as f64 * self.config.shortfall) as u64;
         app.load.rate_bps > 0
@@ -419,11 +421,11 @@ impl Decider {
             app.recent_moves.push(now);
             let reserved = app.reservation();
             app.leaving = app.path.take().map(|path| (path, reserved));
-            // A headend that never confirms must not keep the application from being judged.
+            // A headend that never confirms must not block further evaluation of the application.
             app.settled_at = Some(now + self.config.unconfirmed);
         }
-        // A new list for the same path restarts no timer: events elsewhere must not keep an
-        // application where it is.
+        // A new list for the same path restarts no timer: events elsewhere must not pin the
+        // application to its path.
         if app.path.is_none() {
             app.assigned_at = now;
             app.violated_since = None;
@@ -440,13 +442,13 @@ impl Decider {
     }
 }
 
-/// Keeps the time since when `holds` has been true.
+/// Tracks the time since which `holds` has been true.
 fn since(start: &mut Option<Duration>, holds: bool, now: Duration) -> Option<Duration> {
     *start = start.or(Some(now)).filter(|_| holds);
     *start
 }
 
-/// One path that the IGP takes; of several equal ones the first.
+/// One path that the IGP uses; the first of several equal ones.
 fn igp_path(graph: &Graph, from: NodeId, to: NodeId) -> Option<Path> {
     if from.index() >= graph.len() || to.index() >= graph.len() {
         return None;

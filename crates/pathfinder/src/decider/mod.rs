@@ -1,7 +1,8 @@
-//! Who moves, and when.
+//! The decisions about which application moves, and when.
 //!
-//! One decider per domain, so that decisions are made one after the other on one ledger: agents
-//! that each choose for themselves on the same stale state run after each other.
+//! There is one decider per domain, so decisions are made one after another on a single ledger.
+//! Independent agents that choose from the same stale state would follow each other from path to
+//! path.
 
 mod evaluate;
 pub(crate) mod view;
@@ -18,102 +19,102 @@ use crate::ledger::Ledger;
 use crate::load::{AppLoad, PortLoad, Stamps};
 use crate::segments::{self, Lists};
 
-/// What an application asks for.
+/// The demand of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demand {
-    /// The application's number.
+    /// The application's color.
     pub color: Color,
-    /// Where its packets enter the network.
+    /// The node at which its packets enter the network.
     pub from: NodeId,
-    /// Where they go.
+    /// The destination node.
     pub to: NodeId,
-    /// Layer-2 bits per second.
+    /// The demand, in layer-2 bits per second.
     pub demand_bps: u64,
-    /// What it asks of its path.
+    /// The class of service that it needs.
     pub class: Class,
-    /// The service functions that its packets pass, in their order.
+    /// The service functions that its packets visit, in this order.
     pub functions: Vec<String>,
 }
 
-/// What became of an application.
+/// The state of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// Nothing decided yet.
+    /// Not decided yet.
     Pending,
-    /// On a path that covers its demand, or on the IGP's if that is what it asked for.
+    /// On a path that covers its demand, or on the IGP's path if it asked for that.
     Admitted,
-    /// No path covers its demand: it is on the best one, which this port limits.
+    /// No path covers its demand. It is on the best path, which this port limits.
     Degraded {
         /// The narrowest port.
         limit: PortId,
-        /// What is free there for this application, bits per second.
+        /// The free bandwidth there for this application, in bits per second.
         free_bps: u64,
     },
-    /// There is no path at all.
+    /// There is no path.
     Unreachable,
 }
 
-/// Why a decision was made.
+/// The reason for a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// The application is new.
     New,
-    /// A port of the path does not cover the demand any more.
+    /// A port of the path no longer covers the demand.
     Violated {
         /// The port.
         port: PortId,
-        /// What was free there, bits per second.
+        /// The free bandwidth there, in bits per second.
         free_bps: u64,
     },
-    /// The path is not there any more.
+    /// The path no longer exists.
     Broken,
     /// Another path has been better for long enough.
     Better,
-    /// The path stays, but the IGP changed around it: its segment list is another.
+    /// The path stays, but the IGP changed around it, so it needs a different segment list.
     Relisted,
 }
 
-/// A decision that changes what is installed.
+/// A decision that changes the installed state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
-    /// Why.
+    /// The reason.
     pub cause: Cause,
-    /// When, on the decider's clock.
+    /// The time, on the decider's clock.
     pub at: Duration,
     /// The path before.
     pub before: Option<Path>,
     /// The path after.
     pub after: Option<Path>,
-    /// The first sample that showed the violation that caused it; zero without one.
+    /// The first sample that showed the violation; zero if the cause was not a violation.
     pub evidence: Stamps,
 }
 
-/// What the caller has to do: install these lists at the application's headend, or remove the
-/// policy when they are empty.
+/// An action for the caller: install these segment lists at the application's headend, or remove
+/// the policy if they are empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
     /// The application.
     pub color: Color,
-    /// Its lists.
+    /// Its segment lists.
     pub lists: Lists,
-    /// Why.
+    /// The decision that caused this action.
     pub decision: Decision,
 }
 
-/// An application as the decider sees it.
+/// The status of an application.
 #[derive(Debug, Clone)]
 pub struct AppStatus {
-    /// What it asked for.
+    /// Its demand.
     pub demand: Demand,
-    /// What became of it.
+    /// Its state.
     pub state: State,
     /// Its path.
     pub path: Option<Path>,
-    /// Its lists.
+    /// Its segment lists.
     pub lists: Lists,
-    /// What it was last measured to send.
+    /// Its last measured load.
     pub load: AppLoad,
-    /// How often it changed paths, the first assignment not counted.
+    /// The number of path changes, not counting the first assignment.
     pub moves: u32,
 }
 
@@ -124,30 +125,30 @@ pub(crate) struct App {
     pub(crate) path: Option<Path>,
     pub(crate) lists: Lists,
     pub(crate) load: AppLoad,
-    /// The path it is leaving and what it was promised there, while it counts on both.
+    /// The path that it leaves and its reservation there, while it counts on both paths.
     pub(crate) leaving: Option<(Path, u64)>,
     pub(crate) settled_at: Option<Duration>,
     pub(crate) assigned_at: Duration,
     pub(crate) installed_at: Option<Duration>,
     pub(crate) violated_since: Option<Duration>,
     pub(crate) starved_since: Option<Duration>,
-    /// It has starved for long enough to be believed.
+    /// True once it has starved for long enough to count as starved.
     pub(crate) starved: bool,
     pub(crate) better_since: Option<Duration>,
-    /// The first sample of the violation that lasts.
+    /// The first sample of the current violation.
     pub(crate) evidence: Stamps,
     pub(crate) recent_moves: Vec<Duration>,
     pub(crate) moves: u32,
     pub(crate) decision: Option<Decision>,
 }
 
-/// Applications, their reservations and their load; see the module's text.
+/// The applications, their reservations and their load; see the module documentation.
 #[derive(Debug, Default)]
 pub struct Decider {
     config: Config,
     graph: Graph,
     graph_changed: bool,
-    /// The network in layers, by functions, as far as an application has asked.
+    /// The layered network per sequence of functions, built when an application needs it.
     layers: HashMap<Vec<String>, Layers>,
     loads: HashMap<PortId, PortLoad>,
     apps: BTreeMap<Color, App>,
@@ -161,7 +162,7 @@ impl Decider {
         Self { config, ..Self::default() }
     }
 
-    /// Takes a new snapshot of the network.
+    /// Replaces the snapshot of the network.
     pub fn set_graph(&mut self, graph: Graph) {
         self.graph = graph;
         self.graph_changed = true;
@@ -173,12 +174,12 @@ impl Decider {
         &self.graph
     }
 
-    /// Takes a port's load.
+    /// Stores a port's load.
     pub fn report_port(&mut self, port: PortId, load: PortLoad) {
         self.loads.insert(port, load);
     }
 
-    /// A port's last load.
+    /// A port's last reported load.
     pub fn load(&self, port: PortId) -> Option<&PortLoad> {
         self.loads.get(&port)
     }
@@ -188,19 +189,19 @@ impl Decider {
         &self.ledger
     }
 
-    /// Takes an application's load.
+    /// Stores an application's load.
     pub fn report_app(&mut self, color: Color, load: AppLoad) {
         if let Some(app) = self.apps.get_mut(&color) {
             app.load = load;
         }
     }
 
-    /// Adds an application, or changes what it asks for. When only the amount changes, its path is
-    /// kept if it still fits.
+    /// Adds an application, or changes its demand. If only the bandwidth changes, the application
+    /// keeps its path as long as the path covers it.
     pub fn add(&mut self, demand: Demand, now: Duration) {
         if let Some(app) = self.apps.get_mut(&demand.color) {
             if (Demand { demand_bps: app.demand.demand_bps, ..demand.clone() }) != app.demand {
-                // What is installed stays until the next round decides anew.
+                // The installed lists stay until the next round decides again.
                 app.path = None;
                 app.leaving = None;
                 app.state = State::Pending;
@@ -230,8 +231,9 @@ impl Decider {
         self.apps.insert(app.demand.color, app);
     }
 
-    /// Takes up where an earlier controller was: the application is on `path`, by `lists`. A path
-    /// between other ends than the application's is dropped, and the lists replaced next round.
+    /// Restores the placement that an earlier controller chose: the application is on `path`, with
+    /// `lists`. A path with other ends than the application's is dropped, and the lists are
+    /// replaced in the next round.
     pub fn restore(&mut self, color: Color, path: Path, lists: Lists, reserved: u64) {
         let Some(app) = self.apps.get_mut(&color) else { return };
         app.lists = lists;
@@ -239,7 +241,7 @@ impl Decider {
             return;
         }
         app.state = match path.ports().next() {
-            // It was degraded. Which port limits it is not kept: the next judgement says.
+            // It was degraded. The limiting port is not stored; the next evaluation determines it.
             Some(limit) if reserved < app.demand.demand_bps => {
                 State::Degraded { limit, free_bps: reserved }
             }
@@ -249,13 +251,13 @@ impl Decider {
         app.path = Some(path);
     }
 
-    /// Forgets an application and its reservations.
+    /// Removes an application and its reservations.
     pub fn remove(&mut self, color: Color) {
         self.ledger.release(color);
         self.apps.remove(&color);
     }
 
-    /// The headend confirmed the application's last lists.
+    /// Records that the headend confirmed the application's last segment lists.
     pub fn installed(&mut self, color: Color, now: Duration) {
         if let Some(app) = self.apps.get_mut(&color) {
             app.installed_at = Some(now);
@@ -265,30 +267,30 @@ impl Decider {
         }
     }
 
-    /// Every application, in order.
+    /// The status of all applications, ordered by color.
     pub fn apps(&self) -> impl Iterator<Item = AppStatus> + '_ {
         self.apps.values().map(App::status)
     }
 
-    /// One application.
+    /// The status of one application.
     pub fn app(&self, color: Color) -> Option<AppStatus> {
         self.apps.get(&color).map(App::status)
     }
 
-    /// When [`Decider::evaluate`] must be called again although nothing was reported.
+    /// The time at which [`Decider::evaluate`] must be called again even without new reports.
     pub fn wakeup(&self) -> Option<Duration> {
         self.wakeup
     }
 
-    /// The lists that lead an application's packets over `arcs`, by its functions.
+    /// The segment lists for an application's packets over `arcs`, through its functions.
     pub(crate) fn lists(&self, demand: &Demand, arcs: &[ArcId]) -> Result<Lists, segments::Error> {
         let served = layers::served(&self.graph, arcs, &demand.functions);
         let served = served.ok_or(segments::Error::NotServed)?;
         segments::through(&self.graph, demand.from, arcs, &served)
     }
 
-    /// Where on its path each of an application's functions is done: the number of the link, counted
-    /// from 1, at whose end it is.
+    /// The points on the path at which an application's functions run: for each, the number of the
+    /// link, counted from 1, after which it runs.
     pub fn served(&self, color: Color) -> Vec<usize> {
         let arcs = |app: &App| app.path.as_ref()?.arcs(&self.graph);
         let app = self.apps.get(&color);
@@ -301,13 +303,13 @@ impl Decider {
         self.apps.get(&color)
     }
 
-    /// The knobs.
+    /// The parameters.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What an application is promised: its demand, or what its degraded path has left; nothing
-    /// while it has no path, or follows the IGP.
+    /// An application's reservation: its demand, or the free bandwidth of its degraded path. Zero
+    /// without a path, or if it follows the IGP.
     pub fn reservation(&self, color: Color) -> u64 {
         self.apps.get(&color).map_or(0, App::reservation)
     }

@@ -1,4 +1,4 @@
-//! How much is free, as one application sees it.
+//! Residual capacity as seen by one application.
 
 use model::{Class, Color};
 
@@ -11,12 +11,12 @@ pub(crate) struct View<'a> {
     decider: &'a Decider,
     managed: &'a Managed,
     color: Color,
-    /// What a congested port of its own path gives the application at most.
+    /// The most that a congested port of its own path gives the application.
     served: u64,
 }
 
 impl Decider {
-    /// What managed applications send over each port now.
+    /// The rate that managed applications currently send over each port.
     pub(crate) fn managed(&self) -> Managed {
         let mut managed = Managed::default();
         for app in self.apps.values().filter(|app| app.demand.class == Class::Bandwidth) {
@@ -37,8 +37,8 @@ impl<'a> View<'a> {
         Self { decider, managed, color: app.demand.color, served }
     }
 
-    /// Free bandwidth on `port` = capacity - background - other applications' reservations, where
-    /// background = measured - what managed applications were measured to send.
+    /// Free bandwidth on `port` = capacity - background - reservations of other applications, where
+    /// background = measured rate - measured rate of managed applications.
     fn free_beside(&self, managed: f64, port: PortId, capacity: u64) -> u64 {
         let measured = self.decider.loads.get(&port).map_or(0, |load| load.rate_bps);
         let background = (measured as f64 - managed).max(0.0) as u64;
@@ -46,15 +46,17 @@ impl<'a> View<'a> {
         capacity.saturating_sub(background).saturating_sub(reserved)
     }
 
-    /// For the application's own path. What queues there counts only once it starves.
+    /// For a port on the application's own path. Congestion there counts only once the application
+    /// starves.
     fn free(&self, port: PortId, capacity: u64) -> u64 {
         let free = self.free_beside(self.managed.on(port), port, capacity);
         if self.decider.is_congested(port) { free.min(self.served) } else { free }
     }
 
-    /// For a port that the application is not on yet. An application that is moving there counts
-    /// by its reservation; none of what is measured is taken for its packets. Where packets queue,
-    /// elastic senders would take what the counters leave: all but the managed part is taken.
+    /// For a port that the application does not use yet. An application that is moving there counts
+    /// by its reservation; none of the measured rate is attributed to it. On a congested port,
+    /// elastic senders would take the bandwidth that the counters show as free, so only the managed
+    /// part counts as available.
     fn free_for_newcomer(&self, port: PortId, capacity: u64) -> u64 {
         let managed = self.managed.certain_on(port);
         let free = self.free_beside(managed, port, capacity);
@@ -65,7 +67,7 @@ impl<'a> View<'a> {
         free.min((managed as u64).saturating_sub(reserved))
     }
 
-    /// The free bandwidth of an arc for an application that is on `current` now.
+    /// The free bandwidth of an arc for an application that is currently on the path `current`.
     pub(crate) fn free_on_arc(&self, arc: ArcId, current: Option<&Path>) -> u64 {
         let arc = self.decider.graph.arc(arc);
         let Some(capacity) = arc.capacity else { return u64::MAX };
@@ -76,8 +78,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The narrowest port among `arcs`, and its free bandwidth; nothing when none is limited. Of one
-    /// that is crossed several times each time has its part.
+    /// The narrowest port among `arcs`, and its free bandwidth; None if no port is limited. The
+    /// free bandwidth of a port that is crossed several times is divided by that number.
     pub(crate) fn limit(&self, arcs: &[ArcId], current: Option<&Path>) -> Option<(PortId, u64)> {
         let port = |id: ArcId| self.decider.graph.arc(id).port;
         let times = |of: PortId| arcs.iter().filter(|&&id| port(id) == of).count() as u64;

@@ -1,5 +1,5 @@
-//! Networks to test on.
-// Each test binary uses its own part of this.
+//! Test networks.
+// Each test binary uses a different part of this module.
 #![allow(dead_code, unreachable_pub)]
 
 pub mod scenario;
@@ -11,7 +11,7 @@ use model::{Bandwidth, NodeSids, Sid};
 use pathfinder::{ArcId, Graph, GraphArc, GraphNode, NodeId, PortId, igp};
 use proptest::prelude::*;
 
-/// End, or a decapsulating SID, of node `node`: fd00::node:function.
+/// The SID fd00::node:function of node `node`: End, or a decapsulating one.
 pub fn sid(node: usize, function: u16) -> Sid {
     Sid(format!("fd00::{node:x}:{function:x}").parse().unwrap())
 }
@@ -21,7 +21,7 @@ pub const DECAP_IPV4: u16 = 0xd4;
 pub const DECAP_IPV6: u16 = 0xd6;
 pub const FUNCTION: u16 = 0xf000;
 
-/// A network being built. Names in `h…` are hosts, all others routers with SIDs.
+/// A network under construction. Nodes named `h…` are hosts, all others are routers with SIDs.
 #[derive(Default)]
 pub struct Net {
     pub nodes: Vec<GraphNode>,
@@ -35,7 +35,7 @@ impl Net {
         net
     }
 
-    /// One more node.
+    /// Adds a node.
     pub fn add(&mut self, name: &str) {
         let (at, transit) = (self.nodes.len(), !name.starts_with('h'));
         let sids = transit.then(|| NodeSids {
@@ -50,7 +50,8 @@ impl Net {
         NodeId(self.nodes.iter().position(|node| node.name == name).unwrap() as u32)
     }
 
-    /// Both directions of a link; `mbps` of 0 is without limit. The port there of the first.
+    /// Adds both directions of a link; an `mbps` of 0 means unlimited. Returns the port of the
+    /// first direction.
     pub fn link(&mut self, a: &str, b: &str, cost: u32, mbps: u64) -> PortId {
         let (a, b) = (self.id(a), self.id(b));
         self.link_ids(a, b, [cost, cost], mbps)
@@ -73,7 +74,7 @@ impl Net {
         PortId(first as u32)
     }
 
-    /// Lets a node do a function. Its SID.
+    /// Adds a service function to a node and returns its SID.
     pub fn function(&mut self, node: &str, name: &str) -> Sid {
         let id = self.id(node).index();
         let functions = &mut self.nodes[id].functions;
@@ -86,7 +87,7 @@ impl Net {
         Graph::new(self.nodes.clone(), self.arcs.clone())
     }
 
-    /// The network with a node whose daemon is silent: the IGP still routes over it.
+    /// The network with a silent daemon on a node: the IGP still routes through that node.
     pub fn silent(&self, name: &str) -> Graph {
         let silent = self.id(name);
         let mut arcs = self.arcs.clone();
@@ -118,24 +119,24 @@ pub fn demo() -> Net {
     net
 }
 
-/// The arcs along the named nodes; of parallel ones the first.
+/// The arcs along the named nodes; the first of parallel ones.
 pub fn along(graph: &Graph, names: &[&str]) -> Vec<ArcId> {
     let nodes: Vec<NodeId> = names.iter().map(|name| graph.find(name).unwrap()).collect();
     let arc = |pair: &[NodeId]| graph.out(pair[0]).find(|(_, arc)| arc.to == pair[1]).unwrap().0;
     nodes.windows(2).map(arc).collect()
 }
 
-/// What random networks are made of.
+/// Parameters of a random network.
 #[derive(Debug, Clone)]
 pub struct Shape {
     pub routers: usize,
-    /// A spanning tree: where each router but the first hangs, with its costs.
+    /// A spanning tree: the parent of each router except the first, with the costs of the link.
     pub tree: Vec<(usize, [u32; 2])>,
-    /// Further links, parallel ones among them.
+    /// Additional links, including parallel ones.
     pub links: Vec<(usize, usize, [u32; 2])>,
-    /// The routers on which hosts hang.
+    /// The router of each host.
     pub hosts: Vec<usize>,
-    /// Capacities, one a link.
+    /// Link capacities, used in turn.
     pub mbps: Vec<u64>,
 }
 
@@ -180,7 +181,7 @@ pub fn shapes(most: usize) -> impl Strategy<Value = Shape> {
         })
 }
 
-/// Every simple path between two nodes.
+/// All simple paths between two nodes.
 pub fn simple_paths(graph: &Graph, from: NodeId, to: NodeId) -> Vec<Vec<ArcId>> {
     fn walk(
         graph: &Graph,
@@ -211,7 +212,7 @@ pub fn simple_paths(graph: &Graph, from: NodeId, to: NodeId) -> Vec<Vec<ArcId>> 
     all
 }
 
-/// All arcs that packets cross from `from` to `to` by the IGP, over every equal-cost path.
+/// All arcs that packets from `from` to `to` cross by the IGP, over every equal-cost path.
 fn flood(graph: &Graph, from: NodeId, to: NodeId) -> Option<BTreeSet<ArcId>> {
     let costs = igp::costs_to(graph, to);
     costs[from.index()]?;
@@ -227,8 +228,8 @@ fn flood(graph: &Graph, from: NodeId, to: NodeId) -> Option<BTreeSet<ArcId>> {
     Some(crossed)
 }
 
-/// All arcs that packets cross from `from` to `to` with the list `sids`; nothing when they get
-/// lost: a SID that nobody has, or a list that does not end with decapsulation.
+/// All arcs that packets from `from` to `to` cross with the segment list `sids`. None if packets
+/// are lost, because a SID has no owner or the list does not end with a decapsulating SID.
 pub fn forward(graph: &Graph, from: NodeId, to: NodeId, sids: &[Sid]) -> Option<BTreeSet<ArcId>> {
     let mut crossed = BTreeSet::new();
     let mut at = from;

@@ -1,4 +1,4 @@
-//! What scenarios of the decider have in common.
+//! Helpers shared by the decider's scenarios.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub fn world(net: &Net) -> World {
     World::new(net, Config::default())
 }
 
-/// The names on an application's path.
+/// The node names on an application's path.
 pub fn path(net: &Net, decider: &Decider, color: Color) -> String {
     let Some(path) = decider.app(color).unwrap().path else { return String::new() };
     let names: Vec<&str> = path.nodes().map(|node| net.nodes[node.index()].name.as_str()).collect();
@@ -40,7 +40,8 @@ pub fn reserved(net: &Net, decider: &Decider, from: &str, to: &str) -> u64 {
 pub const SHORT: &str = "h3-r1-r3-r5-h2";
 pub const LONG: &str = "h3-r1-r2-r4-r5-h2";
 
-/// The demo's network with its application on the short branch, asking for 50 of 100.
+/// The demo network with its application on the short branch, with a demand of 50 out of 100
+/// Mbit/s.
 pub fn demo_world() -> (Net, World) {
     let net = demo();
     let mut world = world(&net);

@@ -1,5 +1,5 @@
-//! A network with traffic, in steps of 100 ms: what nodes would measure and report, with delays,
-//! and what headends would install.
+//! Simulates a network with traffic in steps of 100 ms: measurements and reports of the nodes, with
+//! delays, and installation by the headends.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -9,23 +9,23 @@ use pathfinder::{Action, AppLoad, Config, Decider, Demand, Graph, Path, PortId, 
 
 use super::Net;
 
-/// One step.
+/// The length of a step.
 pub const STEP: Duration = Duration::from_millis(100);
-/// Nodes average over as many samples.
+/// The number of samples over which nodes average.
 const WINDOW: usize = 3;
 
-/// What one sample saw.
+/// One sample.
 #[derive(Debug, Clone, Default)]
 struct Sample {
     ports: HashMap<PortId, (f64, f64, bool)>,
     apps: BTreeMap<Color, f64>,
 }
 
-/// An application's packets.
+/// The traffic of an application.
 #[derive(Debug, Clone)]
 struct Sender {
     bps: f64,
-    /// Takes what it can get, `bps` at most.
+    /// Sends as much as the path carries, at most `bps`.
     elastic: bool,
     path: Option<Path>,
 }
@@ -33,17 +33,17 @@ struct Sender {
 pub struct World {
     pub decider: Decider,
     pub now: Duration,
-    /// Constant background by port, which yields to nobody.
+    /// Constant background traffic per port, which never yields.
     pub inelastic: HashMap<PortId, f64>,
-    /// Background by port that takes what is left, up to this much.
+    /// The limit of elastic background traffic per port, which takes the remaining bandwidth.
     pub elastic: HashMap<PortId, f64>,
-    /// How many steps late a port's reports are.
+    /// The delay of a port's reports, in steps.
     pub late: HashMap<PortId, usize>,
-    /// How many steps late the applications' reports are.
+    /// The delay of the applications' reports, in steps.
     pub apps_late: usize,
     /// All actions so far, with their times.
     pub actions: Vec<(Duration, Action)>,
-    /// The noise of each sample, as a factor; by step and port.
+    /// The noise factor of each sample, per step and port.
     pub noise: Box<dyn FnMut() -> f64>,
     graph: Graph,
     senders: BTreeMap<Color, Sender>,
@@ -71,20 +71,20 @@ impl World {
         }
     }
 
-    /// Adds an application that sends constantly what it asks for.
+    /// Adds an application that constantly sends at its demand.
     pub fn add(&mut self, demand: Demand) {
         let bps = demand.demand_bps as f64;
         self.senders.insert(demand.color, Sender { bps, elastic: false, path: None });
         self.decider.add(demand, self.now);
     }
 
-    /// Makes an application greedy: it takes what is left, up to `bps`.
+    /// Makes an application elastic: it takes the remaining bandwidth, up to `bps`.
     pub fn make_elastic(&mut self, color: Color, bps: f64) {
         let sender = self.senders.get_mut(&color).unwrap();
         (sender.bps, sender.elastic) = (bps, true);
     }
 
-    /// What the application's packets reach now.
+    /// The application's current rate.
     pub fn rate(&self, color: Color) -> f64 {
         self.samples.back().map_or(0.0, |sample| sample.apps[&color])
     }
@@ -104,8 +104,8 @@ impl World {
         }
     }
 
-    /// Traffic flows, is sampled and reported; decisions are made; the headends install them, which
-    /// takes a step.
+    /// Simulates one step: traffic flows, is sampled and reported; the decider evaluates; the
+    /// headends install its decisions by the next step.
     pub fn step(&mut self) {
         self.now += STEP;
         for color in std::mem::take(&mut self.installing) {
@@ -150,13 +150,13 @@ impl World {
                 left *= 1.0 - before.map_or(0.0, |&(_, loss, _)| loss);
             }
         }
-        // Greedy applications take what is left on their narrowest port.
+        // Elastic applications take the remaining bandwidth of their narrowest port.
         let mut rates = BTreeMap::new();
         for (color, sender) in &self.senders {
             let mut rate = sender.bps;
             if sender.elastic {
                 for port in sender.path.iter().flat_map(Path::ports) {
-                    // Congestion control never gives up altogether.
+                    // Congestion control never stops sending entirely.
                     let all = capacity[&port];
                     rate = rate.min((all - offered[&port]).max(all / 200.0));
                 }
@@ -217,7 +217,7 @@ impl World {
         }
     }
 
-    /// Whether the ledger holds exactly what the applications are promised.
+    /// Checks that the ledger equals the sum of the reservations.
     pub fn check_ledger(&self) {
         let mut expected: HashMap<PortId, u64> = HashMap::new();
         for status in self.decider.apps() {
@@ -250,7 +250,7 @@ pub fn demand(net: &Net, color: u32, from: &str, to: &str, mbps: u64) -> Demand 
     }
 }
 
-/// A small generator of noise, the same every run.
+/// A deterministic noise generator.
 pub fn noise(seed: u64, amplitude: f64) -> Box<dyn FnMut() -> f64> {
     let mut state = seed;
     Box::new(move || {

@@ -1,4 +1,4 @@
-//! `kaido-publish`: `kaido p4 publish` by itself, for VMs.
+//! `kaido-publish`: `kaido p4 publish` as a separate program, for VMs.
 #![forbid(unsafe_code)]
 
 use std::error::Error as _;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use publisher::Options;
 
-/// Publish what this machine knows of itself, to its tenant's P4 programs on the host.
+/// Publish data about this machine to its tenant's P4 programs on the host.
 #[derive(Debug, Parser)]
 #[command(name = "kaido-publish", version, max_term_width = 100)]
 struct Cli {

@@ -1,4 +1,4 @@
-//! Processors: how busy they are.
+//! Processor utilisation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::{Board, Source, per_mille};
 
 pub(super) struct Cpu {
     proc: PathBuf,
-    /// What was counted before: busy, and all.
+    /// Previous counters: busy ticks and all ticks.
     before: Option<(u64, u64)>,
 }
 
@@ -33,7 +33,7 @@ impl Source for Cpu {
             {
                 let [busy, all] = [(now.0, before.0), (now.1, before.1)]
                     .map(|(new, old)| new.saturating_sub(old) as f64);
-                // Ticks are 10 ms: in a shorter time nothing may have been counted.
+                // Ticks are 10 ms: no tick may have been counted in a shorter interval.
                 if all > 0.0 {
                     to.set("cpu.utilisation", Unit::PerMille, per_mille(busy, all));
                 }
@@ -47,10 +47,10 @@ impl Source for Cpu {
     }
 }
 
-/// Busy ticks and all of them, of all processors (proc(5), /proc/stat).
+/// Returns the busy ticks and all ticks of all processors (proc(5), /proc/stat).
 fn times(text: &str) -> Option<(u64, u64)> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    // user, nice, system, idle, iowait, irq, softirq, steal; the rest is counted in these.
+    // user, nice, system, idle, iowait, irq, softirq, steal; guest times are included in these.
     let ticks: Vec<u64> =
         line.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect();
     let all: u64 = ticks.iter().sum();
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(bed.values(&mut cpu, now, &names), [None, Some(2), Some(1250)]);
         write("110 0 60 860 70 0 0 0 7 7");
         assert_eq!(bed.values(&mut cpu, now, &names)[0], Some(200));
-        // No tick since: what was counted last stays, and grows old.
+        // No tick since: the last value is kept and becomes stale.
         assert_eq!(bed.values(&mut cpu, now, &names)[0], Some(200));
     }
 }

@@ -1,4 +1,4 @@
-//! Memory: how much there is, and how much is left.
+//! Memory size and utilisation.
 
 use std::fs;
 use std::path::{Path, PathBuf};

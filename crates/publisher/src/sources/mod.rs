@@ -1,4 +1,4 @@
-//! Where values come from.
+//! Sources of values.
 
 mod cpu;
 mod memory;
@@ -14,20 +14,22 @@ use vminfo::{Key, Unit, WriteError, Writer};
 
 use crate::options::{Group, Options};
 
-/// Where the kernel says what it knows.
+/// Mount point of procfs.
 pub(crate) const PROC: &str = "/proc";
 pub(crate) const SYS_NET: &str = "/sys/class/net";
 
-/// What comes from one place, counted again with each heartbeat.
+/// A source of values, sampled with each heartbeat.
 pub(crate) trait Source {
-    /// Counts, and says what it is. What cannot be counted is left out: then it grows old.
+    /// Samples the source and sets its values. A value that is not available is not set, and
+    /// becomes stale.
     fn count(&mut self, now: Instant, to: &mut Board<'_>);
 }
 
-/// All that is asked for.
+/// Returns all sources that the options request.
 pub(crate) fn all(options: &Options) -> Vec<Box<dyn Source>> {
     let proc = Path::new(PROC);
-    // What the tenant asks for by name has its places before a machine of many interfaces takes them.
+    // Keys requested by name come first, so that a machine with many interfaces does not exhaust
+    // the limit.
     let mut all = own::all(options);
     for name in &options.process {
         all.push(Box::new(processes::Process::new(proc, name)));
@@ -48,7 +50,7 @@ pub(crate) fn all(options: &Options) -> Vec<Box<dyn Source>> {
     all
 }
 
-/// Where values are put: keys are made when they are first said.
+/// Destination of values. Keys are created when they are first set.
 pub(crate) struct Board<'w> {
     pub(crate) writer: &'w mut Writer,
     pub(crate) places: &'w mut HashMap<String, Option<usize>>,
@@ -56,7 +58,7 @@ pub(crate) struct Board<'w> {
 }
 
 impl Board<'_> {
-    /// Sets a value. A name that is none, and a key too many, is said once and left out.
+    /// Sets a value. An invalid name, or a key above the limit, is reported once and then ignored.
     pub(crate) fn set(&mut self, name: &str, unit: Unit, value: u64) {
         if let Some(place) = self.places.get(name) {
             if let Some(place) = place {
@@ -81,12 +83,12 @@ impl Board<'_> {
     }
 }
 
-/// Thousandths of a whole, at most all of it.
+/// Converts a share to per mille, at most 1000.
 fn per_mille(part: f64, whole: f64) -> u64 {
     if whole > 0.0 { (part / whole * 1000.0).round().clamp(0.0, 1000.0) as u64 } else { 0 }
 }
 
-/// The first number of a text.
+/// Returns the first number in a text.
 fn first_number(text: &str) -> Option<u64> {
     text.split_whitespace().next()?.parse().ok()
 }
@@ -97,7 +99,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A writer in a folder, whose publication can be read.
+    /// A writer in a temporary directory, with access to its publication.
     pub(crate) struct Bed {
         folder: tempfile::TempDir,
         writer: Writer,
@@ -123,7 +125,7 @@ pub(crate) mod tests {
             Reader::new(&self.folder.path().join("vm")).read().unwrap()
         }
 
-        /// What it says afterwards under these names.
+        /// Samples the source, and returns the published values of these names.
         pub(crate) fn values(
             &mut self,
             source: &mut dyn Source,

@@ -1,4 +1,4 @@
-//! Interfaces: their rates since the last look, and how much of their speed that is.
+//! Interface rates since the previous sample, and utilisation.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use vminfo::Unit;
 
 use super::{Board, Source, per_mille};
 
-/// An interface's counters (proc(5), /proc/net/dev).
+/// Counters of an interface (proc(5), /proc/net/dev).
 #[derive(Debug, Clone, Copy, Default)]
 struct Counters {
     bytes: [u64; 2],
@@ -21,7 +21,7 @@ const WAYS: [&str; 2] = ["rx", "tx"];
 pub(super) struct Network {
     proc: PathBuf,
     sys: PathBuf,
-    /// Mbit/s of interfaces that say none.
+    /// Speed in Mbit/s to assume for interfaces that report none.
     speed: u64,
     before: Option<(Instant, BTreeMap<String, Counters>)>,
 }
@@ -31,7 +31,7 @@ impl Network {
         Self { proc: proc.to_owned(), sys: sys.to_owned(), speed, before: None }
     }
 
-    /// Bytes in a second that an interface carries each way.
+    /// Returns the capacity of an interface in each direction, in bytes per second.
     fn capacity(&self, name: &str) -> f64 {
         let said = fs::read_to_string(self.sys.join(name).join("speed")).ok();
         let said = said.and_then(|text| text.trim().parse::<i64>().ok());
@@ -53,7 +53,8 @@ impl Source for Network {
         let rate = |new: u64, old: u64| new.saturating_sub(old) as f64 / seconds;
         let (mut bytes, mut packets, mut fullest) = ([0.0; 2], [0.0; 2], 0);
         for (name, new) in &counters {
-            // One that has just come has no rate yet; one that came anew begins at zero.
+            // A new interface has no rate yet. The counters of one that was recreated start at
+            // zero.
             let Some(old) = before.get(name) else { continue };
             let capacity = self.capacity(name);
             let mut used = 0;
@@ -89,7 +90,7 @@ impl Source for Network {
     }
 }
 
-/// The counters of each interface but the loopback.
+/// Parses the counters of each interface except the loopback.
 fn read(text: &str) -> BTreeMap<String, Counters> {
     let line = |line: &str| {
         let (name, rest) = line.split_once(':')?;
@@ -136,7 +137,7 @@ mod tests {
         write([0; 4], [500; 4]);
         let names = ["net.eth0.rx_bytes", "net.eth0.utilisation", "net.utilisation"];
         assert_eq!(bed.values(&mut network, begin, &names), [None; 3], "no rate of one look");
-        // In half a second: 30 % of 1 Gbit/s in, 10 % out.
+        // In half a second: 30 % of 1 Gbit/s received, 10 % sent.
         write([18_750_000, 15_000, 6_250_000, 5_000], [500; 4]);
         let names = [
             "net.eth0.rx_bytes",
@@ -151,7 +152,7 @@ mod tests {
         let found = bed.values(&mut network, begin + Duration::from_millis(500), &names);
         let wanted = [37_500_000, 30_000, 12_500_000, 300, 0, 300, 30_000].map(Some);
         assert_eq!(found, [&wanted[..], &[None]].concat());
-        // An interface that came anew: its counters are smaller than before.
+        // The interface was recreated: its counters are smaller than before.
         write([18_750_000, 15_000, 6_250_000, 5_000], [0; 4]);
         let found = bed.values(&mut network, begin + Duration::from_secs(1), &names);
         assert_eq!((found[0], found[4], found[5]), (Some(0), Some(0), Some(0)));

@@ -1,4 +1,4 @@
-//! What the tenant says: numbers that stay, files, commands, and lines.
+//! The tenant's own values: constants, files, commands, and lines from standard input.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use vminfo::Unit;
 use super::{Board, Source, first_number};
 use crate::options::{Named, Options};
 
-/// The most bytes of a file, of a line and of what a command prints that are looked at.
+/// Maximum number of bytes read from a file, a line or the output of a command.
 const MOST: u64 = 4096;
 
 pub(super) fn all(options: &Options) -> Vec<Box<dyn Source>> {
@@ -28,7 +28,7 @@ pub(super) fn all(options: &Options) -> Vec<Box<dyn Source>> {
     all
 }
 
-/// Numbers that stay.
+/// Constant numbers.
 struct Fixed(Vec<(String, u64)>);
 
 impl Source for Fixed {
@@ -39,7 +39,7 @@ impl Source for Fixed {
     }
 }
 
-/// The first number of a file.
+/// The first number in a file.
 struct OfFile(Named);
 
 impl Source for OfFile {
@@ -53,7 +53,7 @@ impl Source for OfFile {
     }
 }
 
-/// What another thread says; each value once.
+/// Values from another thread; each is set once.
 struct Told(Arc<Mutex<Vec<(String, u64)>>>);
 
 impl Told {
@@ -63,8 +63,8 @@ impl Told {
         told.push((key.to_owned(), value));
     }
 
-    /// What a command prints, which may take its time. One that runs when this process
-    /// ends goes on to its own end.
+    /// Runs a command repeatedly, which may take any time. A run in progress continues when this
+    /// process exits.
     fn by_command(of: &Named, every: Duration) -> Self {
         let told = Arc::new(Mutex::new(Vec::new()));
         let (to, Named { key, from }) = (Arc::clone(&told), of.clone());
@@ -73,7 +73,7 @@ impl Told {
                 let begin = Instant::now();
                 match printed(&from) {
                     Ok(Some(value)) => Self::tell(&to, &key, value),
-                    // It grows old.
+                    // The value becomes stale.
                     Ok(None) => {}
                     Err(why) => {
                         eprintln!("publish: {key}: `{from}` cannot be run: {why}");
@@ -90,7 +90,7 @@ impl Told {
         Self(told)
     }
 
-    /// What lines of the standard input say.
+    /// Reads lines from standard input.
     fn by_lines() -> Self {
         let told = Arc::new(Mutex::new(Vec::new()));
         let to = Arc::clone(&told);
@@ -124,7 +124,8 @@ impl Source for Told {
     }
 }
 
-/// The first number that a command prints; none if it fails, or prints more than anyone reads.
+/// Returns the first number that a command prints; None if it fails or prints more than [`MOST`]
+/// bytes.
 fn printed(command: &str) -> std::io::Result<Option<u64>> {
     let mut command = {
         let mut shell = Command::new("sh");
@@ -133,14 +134,14 @@ fn printed(command: &str) -> std::io::Result<Option<u64>> {
     };
     let mut text = Vec::new();
     let output = command.stdout.take();
-    // Who has more to say ends as its reader goes.
+    // A command that prints more receives SIGPIPE when the pipe is closed.
     let read = output.map_or(Ok(0), |output| output.take(MOST + 1).read_to_end(&mut text));
     let status = command.wait()?;
     let is_whole = status.success() && read? as u64 <= MOST;
     Ok(first_number(&String::from_utf8_lossy(&text)).filter(|_| is_whole))
 }
 
-/// `KEY NUMBER`, or with `=` between them.
+/// Parses `KEY NUMBER`; a `=` may also separate them.
 fn said(line: &str) -> Option<(&str, u64)> {
     let (key, value) = line.trim().split_once(['=', ' ', '\t'])?;
     let value = value.trim().parse().ok()?;

@@ -1,4 +1,4 @@
-//! Processes: how many there are, and what some of them take.
+//! Number of processes, and the resource usage of selected ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ impl Processes {
 
 impl Source for Processes {
     fn count(&mut self, _: Instant, to: &mut Board<'_>) {
-        // "0.20 0.18 0.12 1/80 11206": what runs, of all that can be scheduled.
+        // "0.20 0.18 0.12 1/80 11206": runnable and total scheduling entities.
         let Ok(text) = fs::read_to_string(self.proc.join("loadavg")) else { return };
         let counts = text.split(' ').nth(3).and_then(|counts| counts.split_once('/'));
         let Some((running, all)) = counts else { return };
@@ -33,11 +33,11 @@ impl Source for Processes {
     }
 }
 
-/// The processes of one name.
+/// All processes of one name.
 pub(super) struct Process {
     proc: PathBuf,
     name: String,
-    /// Ticks that they had before, and when.
+    /// Previous sample: its time, and the ticks used.
     before: Option<(Instant, u64)>,
 }
 
@@ -55,7 +55,7 @@ impl Source for Process {
             if !entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit) {
                 continue;
             }
-            // It may have ended meanwhile.
+            // The process may have ended meanwhile.
             let Ok(text) = fs::read_to_string(entry.path().join("stat")) else { continue };
             if let Some((its_ticks, its_pages)) = read(&text, &self.name) {
                 count += 1;
@@ -73,7 +73,7 @@ impl Source for Process {
         if let Some((then, before)) = self.before.replace((now, ticks)) {
             let all = (now - then).as_secs_f64() * system(SysconfVar::CLK_TCK, 100) as f64;
             if all > 0.0 {
-                // Of one processor: several threads may have more than all of it.
+                // Relative to one processor: several threads may use more than 1000 per mille.
                 let used = ticks.saturating_sub(before) as f64 / all * 1000.0;
                 to.set(&format!("process.{name}.cpu"), Unit::PerMille, used.round() as u64);
             }
@@ -85,9 +85,9 @@ fn system(what: SysconfVar, otherwise: u64) -> u64 {
     sysconf(what).ok().flatten().and_then(|value| u64::try_from(value).ok()).unwrap_or(otherwise)
 }
 
-/// Ticks and pages of a process, if it has this name (proc(5), /proc/pid/stat).
+/// Returns the ticks and pages of a process if it has this name (proc(5), /proc/pid/stat).
 fn read(text: &str, name: &str) -> Option<(u64, u64)> {
-    // Names may have brackets.
+    // The name may contain parentheses.
     let (head, rest) = text.rsplit_once(')')?;
     if head.split_once('(')?.1 != name {
         return None;

@@ -1,10 +1,10 @@
-//! Nodes: sessions, telemetry, silence, and what the core learns from them.
+//! Nodes: sessions, telemetry, liveness, and the resulting state of the core.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn results_and_samples_reach_only_their_own_host() {
-    // Regression: a shared channel of results took one host's for another's.
+    // Regression: with a shared result channel, the result of one host was attributed to another.
     let store = FakeStore::default();
     let (mut core, mut nodes) = whole(&store);
     add(&mut core, app("one", "h1", "30mbit"), false).unwrap();
@@ -16,7 +16,7 @@ async fn results_and_samples_reach_only_their_own_host() {
     let view = show(&core, "one");
     assert_eq!((view.rate_bps, view.error), (0, None));
 
-    // The colour goes to another host's application while the first one still counts it.
+    // The color is reused for another host's application while the first host still counts it.
     remove(&mut core, "one").unwrap();
     add(&mut core, app("two", "h3", "30mbit"), false).unwrap();
     assert_eq!(show(&core, "two").color, color);
@@ -50,7 +50,7 @@ async fn a_flood_that_never_ends_leaves_room_for_decisions() {
     headend.commands();
     let (session, node) = (nodes["r1"].id, "r1".to_owned());
     let (handle, task) = core.spawn();
-    // Each message makes room for the next: there is always one waiting.
+    // Each message that is received makes room for the next, so one is always pending.
     let flood = tokio::spawn(async move {
         loop {
             let interfaces = vec![load("r4", 20, 18)];
@@ -64,7 +64,7 @@ async fn a_flood_that_never_ends_leaves_room_for_decisions() {
         }
     });
     let headend = nodes.get_mut("h3").unwrap();
-    // The clock of a paused runtime moves only by hand while tasks are busy.
+    // With a paused runtime, the clock only advances explicitly while tasks are busy.
     let decided = async {
         loop {
             pass(Duration::from_millis(1)).await;
@@ -93,13 +93,13 @@ async fn decisions_wait_until_the_network_is_whole_or_the_time_is_over() {
     for node in ["r2", "h2", "h1"] {
         hello(&mut core, node);
     }
-    // Only r4 is missing; on what is there, there is no path at all.
+    // Only r4 is missing, but without it there is no path at all.
     core.look_around();
     assert_eq!(show(&core, "bulk").standing, Standing::Pending);
     assert_eq!(store.saved("bulk"), Some(saved.clone()));
     hello(&mut core, "r4");
     assert_eq!(show(&core, "bulk").standing, Standing::Pending, "what it sends is not known yet");
-    // What it sends now fills the link; as others' traffic it would drive it away.
+    // Its traffic now fills the link. Counted as other traffic, it would move the application.
     telemetry(&mut core, &router, vec![load("r4", 20, 19)], vec![]);
     telemetry(&mut core, &headend, vec![], vec![(saved.color, 19_000_000)]);
     pass(Duration::from_millis(500)).await;
@@ -109,7 +109,7 @@ async fn decisions_wait_until_the_network_is_whole_or_the_time_is_over() {
     assert_eq!(view.path, SHORT);
     assert_eq!(store.saved("bulk"), Some(saved.clone()));
 
-    // A node that never comes is waited for only so long.
+    // The wait for a node that never connects is bounded.
     let mut core = self::core(&store, false);
     for node in ["h3", "r1", "r2", "h2", "h1"] {
         hello(&mut core, node);
@@ -161,7 +161,7 @@ async fn the_silent_die_and_come_back_but_not_when_the_controller_slept() {
     core.decide();
     assert_eq!(show(&core, "big").path, LONG);
 
-    // Five seconds in which the controller itself did nothing.
+    // The controller itself was stalled for five seconds.
     core.look_around();
     pass(Duration::from_secs(5)).await;
     core.look_around();
@@ -204,7 +204,7 @@ async fn a_lost_store_is_rebuilt_without_what_was_removed() {
     };
     assert!(!told.is_empty() && told.iter().all(same), "{told:?}");
 
-    // The headend was away when its application was removed, and still knows it.
+    // The application was removed while the headend was away, so the headend still has it.
     drop(headend);
     remove(&mut core, "big").unwrap();
     let mut headend = hello_with(&mut core, "h3", vec![big.policy.clone()], known);

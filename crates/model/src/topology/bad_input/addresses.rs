@@ -1,4 +1,4 @@
-//! Addresses, locators and the pools that they are taken from.
+//! Addresses, locators and address pools.
 
 use super::{expect, lab, nodes};
 

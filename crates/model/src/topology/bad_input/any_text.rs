@@ -1,4 +1,4 @@
-//! Texts of any kind.
+//! Arbitrary texts.
 
 use proptest::prelude::*;
 

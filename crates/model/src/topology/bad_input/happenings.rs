@@ -89,7 +89,7 @@ fn events_say_what_happens_to_which_link() {
 #[test]
 fn events_of_one_link_fit_each_other() {
     let lab = |text: &str| lab(&format!("links: [h1-r1, r1-h2: {{delay: 5ms}}]\nevents:\n{text}"));
-    // In the order of time, whatever the file's is; one may begin when the other ends.
+    // Events are checked in order of time, not in file order; one may begin when another ends.
     let good = "  - {at: 9s, link: r1-h2, down: 1s}\n  - {at: 4s, link: h2-r1, down: 5s}";
     assert!(parse("lab.yaml", &lab(good)).is_ok());
     expect(
@@ -131,7 +131,7 @@ fn events_take_back_whatever_they_can_give() {
     }
     expect(&of("delay: 20"), &[("5:40", "`20` has no unit", "")]);
     expect(&of("loss: [none]"), &[("5:33", "what the option becomes, or `none`", "")]);
-    // Without a rate it does not contradict what leaves by a trace.
+    // Without a rate it does not conflict with the trace.
     let trace = of("rate: none").replace("rate: 1mbit", "trace: a.trace");
     assert!(parse("lab.yaml", &trace).is_ok());
 }

@@ -1,4 +1,4 @@
-//! What links do to packets.
+//! Impairments of links.
 
 use super::super::parse;
 use super::{expect, lab};

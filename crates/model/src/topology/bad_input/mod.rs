@@ -1,4 +1,4 @@
-//! Files that are wrong: where, why, and what to do; and that no text makes the reader panic.
+//! Invalid files: locations, messages and fixes of errors. No text makes the parser panic.
 
 mod addresses;
 mod any_text;
@@ -15,7 +15,7 @@ fn lab(rest: &str) -> String {
     )
 }
 
-/// A file whose nodes begin in line 3.
+/// A file with `rest` as its nodes, from line 3 on.
 fn nodes(rest: &str) -> String {
     format!("name: a\nnodes:\n{rest}\n")
 }
@@ -34,7 +34,7 @@ fn found(text: &str) -> Vec<String> {
     problems.collect()
 }
 
-/// The problems of `text`: place, part of the message, part of the fix.
+/// Asserts the errors of `text`: location, part of the message, part of the fix.
 #[track_caller]
 fn expect(text: &str, expected: &[(&str, &str, &str)]) {
     let found = found(text);
@@ -111,7 +111,7 @@ fn everything_wrong_is_found_in_one_run() {
             ("8:19", "`100` has no unit", "write 100bit"),
         ],
     );
-    // What was cut out is not missed a second time.
+    // A pruned part is not reported again as missing.
     expect(&lab("applications: {x: {from: [], to: h2}}"), &[("3:20", "found a list", "")]);
     expect(
         &lab("mtu: 100\nlinks: [r1-r9, h1-h1]"),

@@ -1,4 +1,4 @@
-//! Nodes: their kinds, protocols, functions, attachments.
+//! Nodes: kinds, protocols, functions, attachments.
 
 use super::super::parse;
 use super::{expect, lab, nodes};

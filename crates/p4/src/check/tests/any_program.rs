@@ -1,4 +1,4 @@
-//! A program of everything, and what becomes of it when its words are changed.
+//! Mutations of a program that uses the whole language.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn is_accepted_as_it_is() {
     accepts(&check(WHOLE));
 }
 
-/// The words of the program, some of them in the place of others.
+/// The program, with some words replaced by others.
 fn changed() -> impl Strategy<Value = String> {
     let words: Vec<&str> = WHOLE.split_inclusive([' ', '.', '(', '<', ';', ',']).collect();
     let change = (0..words.len(), 0..words.len());

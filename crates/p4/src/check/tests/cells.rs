@@ -110,7 +110,7 @@ fn who_does_not_include_them_is_told() {
     refuses(&super::check(&text), "`#include <kaido.p4>` at the beginning declares it");
 }
 
-/// An object of another control is no name in this one; and none is made where no table is.
+/// A direct object of another control is not visible, and it is not allowed outside a control.
 #[test]
 fn direct_ones_stand_in_the_control_of_their_table() {
     let text = |outside: &str, inside: &str| {

@@ -1,8 +1,8 @@
-//! What doubles at each level, or goes too deep.
+//! Exponential growth and excessive depth.
 
 use super::*;
 
-/// What doubles at each level is refused before it fills the memory.
+/// Exponential growth is rejected before it exhausts memory.
 #[test]
 fn programs_have_an_end() {
     let doubled = |first: &str, next: &dyn Fn(usize) -> String| {

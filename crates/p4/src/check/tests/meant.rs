@@ -1,6 +1,6 @@
 use super::{MAIN, PRELUDE, REST, check, refuses};
 
-/// Names of other models, and what is nearly right.
+/// Names of other models, and misspelled names.
 #[test]
 fn what_may_be_meant_is_told() {
     for (locals, apply, why) in [
@@ -37,7 +37,7 @@ fn what_may_be_meant_is_told() {
             "it has `default_action`",
         ),
     ] {
-        // The model's own `Counter` is nearly `counter`.
+        // The model's `Counter` is too similar to `counter`.
         let (prelude, extra) = (PRELUDE.replace("kaido.p4", "ubpf_model.p4"), locals);
         let header = "inout headers hdr, inout meta_t meta, inout standard_metadata std";
         let control = format!("control c({header}) {{ {extra} apply {{ {apply} }} }}");
@@ -65,7 +65,7 @@ fn what_may_be_meant_is_told() {
     refuses(&check(&format!("{PRELUDE}{twice}{used}")), "it takes in `a`; or in `a`, in `b`");
 }
 
-/// Names that are declared, but not where they are used.
+/// Names that are declared, but not visible where they are used.
 #[test]
 fn what_is_declared_elsewhere_is_told() {
     let parts = "inout headers hdr, inout meta_t meta, inout standard_metadata std";
@@ -77,18 +77,18 @@ fn what_is_declared_elsewhere_is_told() {
     let uses = parser.replace("p.extract(hdr.eth);", "meta.ok = true;");
     let (below, parameter) = ("known from its declaration on", "hand it over as a parameter");
     for (text, wanted, wrong) in [
-        // Only the control below has it: to move it helps nothing.
+        // Only the later control declares it, so moving the declaration does not help.
         (format!("{uses}{}", control("c", "", "")), parameter, below),
         (format!("{REST}{other}{}", control("c", "", "count = 1;")), parameter, below),
         (format!("{REST}{}{other}", control("c", "", "count = 1;")), parameter, below),
-        // Nobody is given actions and tables.
+        // Actions and tables cannot be passed as arguments.
         (format!("{REST}{other}{}", control("c", "", "hop();")), "belongs to `other`", parameter),
         (
             format!("{REST}{}{other}", control("c", "", "hops.apply();")),
             "belongs to `other`",
             below,
         ),
-        // In reach, and below: it is meant, whatever else is called nearly so.
+        // A later declaration in the same control takes precedence over similar names.
         (
             format!("{REST}{other}{}", control("c", "action a() { hop(); } action hop() { }", "")),
             below,
@@ -107,7 +107,7 @@ fn what_is_declared_elsewhere_is_told() {
             below,
             "help: it",
         ),
-        // What is nearly so called is at hand.
+        // A similar name is visible.
         (
             format!("{REST}{other}{}", control("c", "action hopp() { }", "hop();")),
             "`hopp` is",

@@ -1,4 +1,4 @@
-//! Declarations, and what programs are made of.
+//! Declarations and the parts of programs.
 
 use super::*;
 use crate::ir::{BlockBody, Program};
@@ -57,7 +57,7 @@ fn parts_are_made_of_parts() {
             }
         }
         control dprs(packet_out b, in headers hdr) { apply { b.emit(hdr); b.emit(hdr.tags[0]); } }";
-    // Names are for all arguments or for none.
+    // Either all arguments are named, or none.
     refuses(&check(&format!("{PRELUDE}{text}{MAIN}")), "either all arguments have names");
     let checked = check(&format!("{PRELUDE}{text}{MAIN}").replace("y = 3", "3"));
     accepts(&checked);
@@ -93,7 +93,7 @@ fn programs_are_made_for_their_model() {
     refuses(&with(MAIN, wrong_way), "this is in `headers`, not inout `headers`");
 }
 
-/// A type means what it means where it is declared.
+/// A type is resolved in the scope of its declaration.
 #[test]
 fn generic_types_see_their_own_names() {
     let text = "const int N = 8; struct g<T> { bit<N> a; T b; }

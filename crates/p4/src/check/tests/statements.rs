@@ -81,7 +81,7 @@ fn what_is_wrong_is_told() {
     ]);
 }
 
-/// Values are looked at, and come back, as they are written.
+/// Arguments are evaluated and copied out in source order.
 #[test]
 fn an_order_that_matters_is_that_of_the_declaration() {
     const LOCALS: &str = "Register<bit<8>, bit<32>>(4) r;

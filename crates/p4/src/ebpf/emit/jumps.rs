@@ -1,4 +1,4 @@
-//! What leads from block to block, and comparisons.
+//! Terminators, jumps and comparisons.
 
 use super::super::moves::in_order;
 use super::super::opcodes::{exchanged, instruction, number, small, test, two};
@@ -7,7 +7,7 @@ use crate::flat::{BlockId, Compare, End, ValueId};
 use crate::object::Instruction;
 use crate::object::opcode;
 
-/// The right side of a comparison.
+/// Right operand of a comparison.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
     Number(i32),
@@ -15,7 +15,7 @@ pub(super) enum Side {
 }
 
 impl Emit<'_> {
-    /// The end of a block, in front of the next one.
+    /// Emits the terminator of a block. `next` is the block that follows it in the layout.
     pub(super) fn end(&mut self, id: BlockId, next: Option<BlockId>) {
         match self.graph.blocks[id.index()].end {
             End::Nothing => debug_assert!(false, "a way without an end"),
@@ -53,7 +53,7 @@ impl Emit<'_> {
         self.compare(test, left, right, 0);
     }
 
-    /// Both sides of a comparison, the left in a register; and its opcode.
+    /// Returns the opcode and the operands of a comparison, with the left one in a register.
     pub(super) fn sides(
         &mut self,
         compare: Compare,
@@ -62,7 +62,7 @@ impl Emit<'_> {
     ) -> (u8, u8, Side) {
         let known = |value: ValueId| self.graph.constant(value).and_then(small);
         if let (Some(left), None) = (known(left), known(right)) {
-            // What is known stands on the right.
+            // Only the right operand can be an immediate.
             return (exchanged(compare), self.register(right, WAY), Side::Number(left));
         }
         let right = match known(right) {
@@ -85,7 +85,7 @@ impl Emit<'_> {
         self.push(instruction(opcode::JUMP));
     }
 
-    /// Puts the ways into jumps.
+    /// Links the jumps to their targets.
     pub(super) fn link(&mut self) {
         for (at, to) in &self.jumps {
             let way = self.starts[to] as i64 - *at as i64 - 1;
@@ -96,13 +96,13 @@ impl Emit<'_> {
         }
     }
 
-    /// The first block from this one on that does something.
+    /// Skips blocks that do nothing. Returns the first one that does something.
     pub(super) fn behind(&self, mut id: BlockId) -> BlockId {
         let mut left = self.graph.blocks.len();
         loop {
             let block = &self.graph.blocks[id.index()];
             let End::Jump(to) = block.end else { return id };
-            // Blocks that do nothing but lead to each other are an endless loop.
+            // Blocks that do nothing may form an endless loop.
             if left == 0 || !block.body.is_empty() || !in_order(self.phi_moves(id, to)).is_empty() {
                 return id;
             }

@@ -1,4 +1,4 @@
-//! Writes instructions (RFC 9669).
+//! Instruction selection (RFC 9669).
 
 mod jumps;
 mod moves;
@@ -13,35 +13,35 @@ use crate::flat::{BlockId, Graph, Op, ValueId};
 use crate::object::Instruction;
 use crate::source::Span;
 
-/// Holds what is on its way.
+/// First scratch register.
 const WAY: u8 = 0;
-/// Holds what else is on its way.
+/// Second scratch register.
 const OTHER: u8 = 5;
 
-/// Code, and where in the source its instructions come from.
+/// Generated code, with the source location of each instruction.
 #[derive(Debug, Default)]
 pub(super) struct Code {
     pub instructions: Vec<Instruction>,
     pub spans: Vec<Span>,
-    /// A jump that is farther than an instruction can say.
+    /// Set if a jump offset does not fit into an instruction.
     pub too_far: bool,
 }
 
-/// What is written.
+/// State of code generation.
 pub(super) struct Emit<'g> {
     graph: &'g Graph,
     places: &'g HashMap<ValueId, Place>,
-    /// Words of the stack above those of values: what calls are told.
+    /// Number of stack words above the spilled values: memory that is passed to calls.
     frame: u32,
     code: Code,
     span: Span,
-    /// Where blocks begin.
+    /// Index of the first instruction of each block.
     starts: HashMap<BlockId, usize>,
-    /// Jumps to blocks.
+    /// Jumps to be linked: the index of the instruction, and its target.
     jumps: Vec<(usize, BlockId)>,
 }
 
-/// The code of a graph whose blocks stand in this order.
+/// Generates code for a graph with this block order.
 pub(super) fn emit(graph: &Graph, order: &[BlockId], places: &HashMap<ValueId, Place>) -> Code {
     let mut emit = Emit {
         graph,
@@ -52,7 +52,7 @@ pub(super) fn emit(graph: &Graph, order: &[BlockId], places: &HashMap<ValueId, P
         starts: HashMap::new(),
         jumps: Vec::new(),
     };
-    // What does nothing has no code.
+    // Blocks that do nothing get no code.
     let order: Vec<_> = order.iter().copied().filter(|one| emit.behind(*one) == *one).collect();
     for (at, block) in order.iter().enumerate() {
         emit.starts.insert(*block, emit.code.instructions.len());

@@ -1,4 +1,4 @@
-//! Moves of what meets in a block, or is handed to a call.
+//! Moves of phi operands and call arguments.
 
 use super::super::moves::{Source, in_order};
 use super::super::opcodes::{memory, small};
@@ -9,7 +9,7 @@ use crate::object::opcode::class;
 use crate::object::{FRAME, Instruction};
 
 impl Emit<'_> {
-    /// What meets in a block, and where it is expected.
+    /// Returns the moves of the phi operands on an edge.
     pub(super) fn phi_moves(&self, from: BlockId, to: BlockId) -> Vec<(Place, Source)> {
         let block = &self.graph.blocks[to.index()];
         let Some(way) = block.predecessors.iter().position(|one| *one == from) else {

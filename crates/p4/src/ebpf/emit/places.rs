@@ -1,4 +1,4 @@
-//! Registers and the stack: where values are, and how they get into a register and out of it.
+//! Access to values in registers and on the stack.
 
 use super::super::liveness::is_made_again;
 use super::super::moves::Source;
@@ -17,7 +17,8 @@ impl Emit<'_> {
         }
     }
 
-    /// Where a value is made: its register, or one that it is moved from.
+    /// Returns the register in which a value is computed: its own, or a scratch register if it is
+    /// spilled.
     pub(super) fn target(&self, id: ValueId) -> u8 {
         match self.places.get(&id) {
             Some(Place::Register(register)) => *register,
@@ -25,19 +26,19 @@ impl Emit<'_> {
         }
     }
 
-    /// Whether a value is in a register.
+    /// Returns true if a value is in a register.
     pub(super) fn is_in(&self, value: ValueId, register: u8) -> bool {
         self.places.get(&value) == Some(&Place::Register(register))
     }
 
-    /// A value that was made in a register goes where it belongs.
+    /// Moves a computed value from `register` to its location.
     pub(super) fn keep(&mut self, id: ValueId, register: u8) {
         if let Some(place) = self.places.get(&id) {
             self.put(*place, register);
         }
     }
 
-    /// The register that a value is in; if it is in none, it comes into this one.
+    /// Returns the register that holds a value; if there is none, loads it into `way`.
     pub(super) fn register(&mut self, value: ValueId, way: u8) -> u8 {
         match self.places.get(&value) {
             Some(Place::Register(register)) => *register,
@@ -48,7 +49,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Where memory is: a register and an offset.
+    /// Returns a memory address as a register and an offset.
     pub(super) fn address(&mut self, base: ValueId, offset: i16, way: u8) -> (u8, i16) {
         match self.graph.op(base) {
             Op::Frame => (FRAME, offset - (self.frame * 8) as i16),
@@ -96,7 +97,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Where a word of the stack is, from the frame pointer on.
+    /// Returns the offset of a stack word from the frame pointer.
     pub(super) fn offset(&self, word: u32) -> i16 {
         -((self.frame + word + 1) as i16 * 8)
     }
@@ -104,7 +105,7 @@ impl Emit<'_> {
     pub(super) fn number(&mut self, to: u8, value: u64) {
         match small(value) {
             Some(small) => self.push(number(MOVE, to, small)),
-            // 32 bits, with zeros above.
+            // A 32-bit move clears the upper half.
             None if value <= u64::from(u32::MAX) => {
                 self.push(number(MOVE_32, to, value as u32 as i32));
             }

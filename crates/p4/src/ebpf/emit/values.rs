@@ -1,4 +1,4 @@
-//! Each value by itself.
+//! Code for single values.
 
 use super::super::opcodes::{
     MOVE, MOVE_32, TO_BIG, code, instruction, memory, number, small, stored, test, two,
@@ -36,12 +36,12 @@ impl Emit<'_> {
         }
     }
 
-    /// One or zero.
+    /// Materialises a comparison as 1 or 0.
     fn comparison(&mut self, id: ValueId, test: Compare, left: ValueId, right: ValueId) {
         let to = self.target(id);
         let (test, left, right) = self.sides(test, left, right);
         if to == left || matches!(right, Side::Register(right) if right == to) {
-            // A side would be overwritten before it is compared.
+            // The comparison must precede the write to `to`, which is one of its operands.
             self.compare(test, left, right, 2);
             self.push(number(MOVE, to, 0));
             self.push(Instruction { offset: 1, ..instruction(opcode::JUMP) });
@@ -103,7 +103,7 @@ impl Emit<'_> {
                 self.push(two(code(operator), to, left));
                 return self.keep(id, to);
             }
-            // The right side would be overwritten.
+            // Loading the left operand into `to` would overwrite the right one.
             self.load(WAY, left);
             let right = self.register(right, OTHER);
             self.push(two(code(operator), WAY, right));
@@ -115,12 +115,12 @@ impl Emit<'_> {
         self.keep(id, to);
     }
 
-    /// An operation with a known number.
+    /// Emits an operation with a constant operand.
     fn by(&mut self, operator: Binary, to: u8, by: u64) {
         match (operator, small(by)) {
             (Binary::And, _) if by == u64::from(u32::MAX) => self.push(two(MOVE_32, to, to)),
             (_, Some(by)) => self.push(number(code(operator), to, by)),
-            // A mask of ones below: what is above is moved out and back.
+            // A mask of low-order ones: shift the upper bits out and back.
             (Binary::And, None) if (by & by.wrapping_add(1)) == 0 => {
                 let above = by.leading_zeros() as i32;
                 self.push(number(code(Binary::ShiftLeft), to, above));

@@ -1,4 +1,4 @@
-//! Counters and meters: both have counted the same, and are told the same rates.
+//! Counters and meters: both machines get the same rates and must count the same.
 
 use super::random::Random;
 use super::*;
@@ -9,7 +9,7 @@ use crate::ir::Program;
 use crate::model::Object;
 use crate::stf::{Cell, Command, Line, Runs};
 
-/// A cell of an object, which has its entry.
+/// A cell of an object, with an owned entry.
 enum Owned {
     Index(u64),
     Entry(Entry),
@@ -33,7 +33,7 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// Those of a program, and of the entries that lines add.
+    /// Cells of a program, and of the entries that `lines` add.
     pub(super) fn of(program: &Program, lines: &[Line]) -> Self {
         let made = made(program).unwrap();
         let mut entries = Vec::new();
@@ -63,14 +63,14 @@ impl Cells {
         all
     }
 
-    /// Sets a meter to rates at which some of the packets are too many.
+    /// Sets a meter to rates that some of the packets exceed.
     pub(super) fn set_meter(
         &self,
         random: &mut Random,
         plain: &mut interpret::Machine<'_>,
         machine: &mut Machine<'_>,
     ) {
-        // The first cells are those that packets find.
+        // Packets mostly use the first cells.
         let Some((at, _, cell)) = self.meters.get(random.below(self.meters.len().min(8))) else {
             return;
         };
@@ -82,7 +82,7 @@ impl Cells {
         machine.set_meter(*at, cell.cell(), rates).unwrap();
     }
 
-    /// The first counter that has not counted the same.
+    /// Returns an error for the first counter that differs.
     pub(super) fn compare(
         &self,
         plain: &mut interpret::Machine<'_>,

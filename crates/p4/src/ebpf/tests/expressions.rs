@@ -1,16 +1,16 @@
-//! Random expressions over numbers of any width, with and without signs: compiled code and the
-//! interpreter never differ.
+//! Random expressions over signed and unsigned numbers of any width: compiled code and the
+//! interpreter give the same results.
 
 use super::random::{Random, difference};
 use super::*;
 use crate::interpret;
 
-/// Programs; `KAIDO_EXPRESSIONS` sets another number.
+/// Number of programs; `KAIDO_EXPRESSIONS` overrides it.
 const PROGRAMS: usize = 300;
-/// Packets through each.
+/// Number of packets for each program.
 const PACKETS: usize = 40;
 
-/// An expression of this width and sign, as it is written.
+/// Source text of an expression of this width and sign.
 fn expression(random: &mut Random, width: u32, signed: bool, depth: u32) -> String {
     let of = format!("{}<{width}>", if signed { "int" } else { "bit" });
     if depth == 0 || random.below(6) == 0 {
@@ -67,7 +67,7 @@ fn expression(random: &mut Random, width: u32, signed: bool, depth: u32) -> Stri
             }
         }
         _ => {
-            // By another width and back.
+            // Cast to another width and back.
             let other = 1 + random.below(140) as u32;
             let inner = expression(random, other, signed, depth - 1);
             format!("({of})({inner})")
@@ -75,13 +75,13 @@ fn expression(random: &mut Random, width: u32, signed: bool, depth: u32) -> Stri
     }
 }
 
-/// A program that writes an expression of what it reads.
+/// A program that writes an expression of the fields it reads.
 fn program(random: &mut Random) -> String {
     let mut width = || 1 + random.below(140) as u32;
     let (a, b, result) = (width(), width(), width());
     let mut random = Random::of(u64::from(a * 1000 + b));
     let signed = random.below(2) == 0;
-    // Casts between signs keep the width: what is read has the result's sign, by way of its own.
+    // A cast must not change sign and width at once: all fields have the result's signedness.
     let of = |width: u32| format!("{}<{width}>", if signed { "int" } else { "bit" });
     let pad = |width: u32| 8 - width % 8;
     let value = expression(&mut random, result, signed, 3);
@@ -120,7 +120,7 @@ fn random_expressions_make_no_difference() {
         assert!(!checked.diagnostics.has_errors(), "{said}");
         let compiled = match compile(&checked.program, &checked.sources) {
             Ok(compiled) => compiled,
-            // A stack of 512 bytes is not enough for all.
+            // The stack of 512 bytes is too small for some programs.
             Err(why) => {
                 let why = why.render(&checked.sources, false);
                 assert!(why.contains("for what it remembers at once"), "{why}");

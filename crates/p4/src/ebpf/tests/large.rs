@@ -1,4 +1,4 @@
-//! Programs of many labels, cases and calls have code, and not more of it than they have to.
+//! Programs with many labels, cases and calls compile to code of moderate size.
 
 use super::*;
 
@@ -23,14 +23,14 @@ fn program(states: &str, declarations: &str, apply: &str) -> String {
 
 const START: &str = "state start { p.extract(hdr.h); transition accept; }";
 
-/// `switch` with so many labels.
+/// A `switch` with `count` labels.
 fn labels(count: usize) -> String {
     let case = |at| format!("{}: {{ hdr.h.b = {at}; }}", at * 7);
     let cases: String = (0..count).map(case).collect();
     program(START, "", &format!("switch (hdr.h.a) {{ {cases} }}"))
 }
 
-/// `select` with so many cases.
+/// A `select` with `count` cases.
 fn cases(count: usize) -> String {
     let case = |at| format!("{}: s{};", at * 7, at % 2);
     let cases: String = (0..count).map(case).collect();
@@ -42,7 +42,7 @@ fn cases(count: usize) -> String {
     program(&states, "", "hdr.h.b = m.m;")
 }
 
-/// Actions that call each other twice at so many levels, the last of which may `exit`.
+/// Actions at `levels` levels, each of which calls the one below twice; the lowest may `exit`.
 fn calls(levels: usize) -> String {
     let action = |at| {
         let below = at - 1;

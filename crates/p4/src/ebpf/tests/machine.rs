@@ -1,4 +1,4 @@
-//! A plain machine for compiled programs: slow, and every access is looked at.
+//! A simple machine for compiled programs: slow, with a check of every memory access.
 
 use std::collections::HashMap;
 
@@ -13,19 +13,19 @@ use crate::object::{Entry, Instruction, Key, MapKind, WordRange, callee, helper,
 use crate::stf::{Cell, Runs, Said};
 use crate::vm::Reading;
 
-/// Addresses: each kind of memory has its own range.
+/// Base addresses: each kind of memory has its own range.
 const CONTEXT: u64 = 0x1000;
 const METADATA: u64 = 0x10_0000;
 const STACK: u64 = 0x20_0000;
 const PACKET: u64 = 0x30_0000;
 const VALUES: u64 = 0x1_0000_0000;
-/// Addresses of one map's values.
+/// Size of the address range of one map's values.
 const MAP: u64 = 0x1_0000_0000;
 const MAPS: u64 = 0x7000_0000_0000;
 const STACK_BYTES: usize = 512;
 const MAX_STEPS: usize = 1_000_000;
 
-/// A map: keys with the places of their values.
+/// Contents of a map: keys, with the indices of their values.
 #[derive(Default)]
 struct Held {
     bytes: HashMap<Vec<u8>, usize>,
@@ -38,16 +38,16 @@ pub(super) struct Machine<'c> {
     compiled: &'c Compiled,
     made: Elaborated,
     held: Vec<Held>,
-    /// The time, in nanoseconds.
+    /// Time in nanoseconds.
     pub now: u64,
-    /// What the tenant's VM publishes.
+    /// Values published by the tenant's VM.
     pub vm: HashMap<String, Reading>,
-    /// What the control plane was told: ids, and bytes.
+    /// Digests sent to the control plane: ids and bytes.
     told: Vec<(u32, Vec<u8>)>,
     packet: Vec<u8>,
     metadata: Vec<u8>,
     stack: Vec<u8>,
-    /// Instructions that were run.
+    /// Number of executed instructions.
     pub steps: usize,
 }
 
@@ -81,7 +81,8 @@ impl<'c> Machine<'c> {
         machine
     }
 
-    /// Puts an entry into its map; over one with the same key if told so.
+    /// Inserts an entry into its map. An existing entry with the same key is replaced only if
+    /// `over`.
     fn put(&mut self, entry: &Entry, over: bool) {
         let held = &mut self.held[entry.map as usize];
         let is_array = self.compiled.object.maps[entry.map as usize].kind == MapKind::Array;
@@ -104,7 +105,7 @@ impl<'c> Machine<'c> {
         }
     }
 
-    /// A cell's value, and where in it the cell is.
+    /// Returns the value that contains a cell, and the offset of the cell.
     fn cell(
         &mut self,
         of: (usize, Object),
@@ -336,7 +337,7 @@ impl<'c> Machine<'c> {
                 }
             }
         }
-        // What comes to no end is stopped.
+        // An endless loop is aborted.
         self.metadata[metadata::OUTPUT_ACTION as usize] = 0;
         0
     }
@@ -390,7 +391,7 @@ impl Runs for Machine<'_> {
     ) -> Result<(), String> {
         let table = &self.compiled.maps.tables[at];
         let mut entry = table.default_entry(action, &arguments).ok_or("constant")?;
-        // What is kept for it stays.
+        // The counter and the meter of the entry are preserved.
         let kept = table.action_size() as usize;
         let before = &self.held[entry.map as usize].values[0];
         entry.value[kept..].copy_from_slice(&before[kept..]);

@@ -1,4 +1,4 @@
-//! Compiled programs do what the interpreter does.
+//! Compiled programs behave like the interpreter.
 
 mod cells;
 mod expressions;
@@ -64,7 +64,7 @@ fn the_same_program_has_the_same_code() {
     }
 }
 
-/// What of this program has no code.
+/// Returns the message with which a program is rejected.
 fn refused(declarations: &str, fields: &str, apply: &str) -> String {
     let text = format!(
         "#include <ubpf_model.p4>
@@ -99,7 +99,7 @@ fn a_helper_that_the_machine_lacks_is_told_with_its_place() {
     let why = crate::object::verify(&compiled.object).unwrap_err().to_string();
     let told = "mine.p4:32:21: there is no helper 77; there are 1 (map_lookup), ";
     assert!(why.contains(told), "{why}");
-    // Others' machines may have it.
+    // Other machines may have the helper.
     assert_eq!(compiled.object.keys, ["connections", "app.queue/depth"]);
 }
 

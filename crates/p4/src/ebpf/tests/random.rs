@@ -1,14 +1,14 @@
-//! Random packets: compiled code and the interpreter never differ.
+//! Random packets: compiled code and the interpreter give the same results.
 
 use super::cells::Cells;
 use super::*;
 use crate::interpret::{self, Outcome};
 use crate::stf::{Runs, Said};
 
-/// Packets in all, over all programs; `KAIDO_PACKETS` sets another number.
+/// Total number of packets for all programs; `KAIDO_PACKETS` overrides it.
 const PACKETS: usize = 100_000;
 
-/// Knuth's linear congruential generator: the same packets in every run.
+/// Knuth's linear congruential generator: every run has the same packets.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -22,7 +22,7 @@ impl Random {
         (self.0 >> 33) as usize % bound.max(1)
     }
 
-    /// A packet like one of these, with a few changes; now and then one of nothing but chance.
+    /// A packet like one of these with a few changes, or sometimes an entirely random one.
     fn packet(&mut self, like: &[Vec<u8>]) -> Vec<u8> {
         if self.below(16) == 0 {
             let length = self.below(120);
@@ -35,7 +35,7 @@ impl Random {
                 0 => packet.truncate(at),
                 1 => packet.insert(at.min(packet.len()), self.below(256) as u8),
                 2 => packet.extend((0..self.below(40)).map(|byte| byte as u8)),
-                // Small numbers are lengths and counts.
+                // Small numbers are plausible lengths and counts.
                 3 => {
                     packet.iter_mut().skip(at).take(1).for_each(|byte| *byte = self.below(8) as u8)
                 }
@@ -60,7 +60,7 @@ impl Random {
 }
 
 impl Random {
-    /// The VM says something else under one of these keys, or nothing any more.
+    /// Publishes a new value for one of the keys, or withdraws it.
     fn publish(
         &mut self,
         keys: &[String],
@@ -80,7 +80,7 @@ impl Random {
     }
 }
 
-/// Both are fed a program's test and random packets; the first packet that they do not agree on.
+/// Runs a program's test and random packets on both machines. Returns the first difference.
 fn compare(name: &str, program: &str, test: &str, count: usize) -> Result<(), String> {
     let checked = crate::check(name, program, &Nothing);
     let compiled = compile(&checked.program, &checked.sources)
@@ -114,7 +114,7 @@ fn compare(name: &str, program: &str, test: &str, count: usize) -> Result<(), St
     cells.compare(&mut plain, &mut machine)
 }
 
-/// What both make of a packet, if it is not the same.
+/// Runs a packet on both machines. Returns a description of the difference, if any.
 pub(super) fn difference(
     plain: &mut interpret::Machine<'_>,
     machine: &mut Machine<'_>,
@@ -122,7 +122,7 @@ pub(super) fn difference(
     packet: &[u8],
 ) -> Option<String> {
     let came = Outcome { verdict: interpret::Verdict::Abort, clone: None, packet: packet.to_vec() };
-    // What comes to no end in a control is stopped as well.
+    // A packet that exceeds the limits in a control aborts as well.
     let expected = Runs::run(plain, port, packet).unwrap_or(came);
     let running = std::panic::AssertUnwindSafe(|| machine.run(port, packet));
     let found = std::panic::catch_unwind(running)

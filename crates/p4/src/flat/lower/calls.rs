@@ -1,4 +1,4 @@
-//! Calls: their code is written out where they stand.
+//! Calls, all of which are inlined.
 
 use super::places::Place;
 use super::{Call, Lower, Lowered};
@@ -8,7 +8,7 @@ use crate::ir::{ActionId, BlockBody, Expression, FunctionId, InstanceId, Type, V
 use crate::syntax::ast::Direction;
 
 impl Lower<'_> {
-    /// A parser or a control, whose parameters have their values.
+    /// Lowers a parser or a control. Its parameters must have been assigned.
     pub(super) fn block(&mut self, at: usize) -> Lowered {
         let after = self.build.new_block();
         for end in self.ends(at, after)? {
@@ -19,7 +19,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The same, which goes on in `after` if it returns: where it ends else.
+    /// Lowers a parser or a control in which `return` jumps to `after`. Returns the blocks where it
+    /// ends otherwise.
     pub(super) fn ends(&mut self, at: usize, after: BlockId) -> Lowered<Vec<BlockId>> {
         let program = self.program;
         let block = &program.blocks[self.made.blocks[at].block.index()];
@@ -38,7 +39,7 @@ impl Lower<'_> {
         Ok(ends)
     }
 
-    /// Hands arguments in; the places that values come back to, with what they come from.
+    /// Copies arguments in. Returns the places to copy out to, each with its parameter.
     fn hand_in(
         &mut self,
         parameters: &[VariableId],
@@ -65,7 +66,7 @@ impl Lower<'_> {
             };
             values.push((*id, value));
         }
-        // What is called may be what an argument has called.
+        // Assign the parameters last: evaluating an argument may call the same function.
         for (id, value) in values {
             self.write_all(self.variable(id), &value);
         }
@@ -80,7 +81,8 @@ impl Lower<'_> {
         }
     }
 
-    /// What is called: it goes on behind it when it returns. Functions say where their value goes.
+    /// Lowers the body of a call and continues after it. A function passes the first slot of its
+    /// return value.
     fn called(
         &mut self,
         back: &[(Place, VariableId)],
@@ -118,7 +120,7 @@ impl Lower<'_> {
         self.run_action(id, arguments, &[])
     }
 
-    /// Runs an action with the arguments that the program gives, and those of an entry.
+    /// Runs an action with the arguments from the program, followed by those of a table entry.
     pub(super) fn run_action(
         &mut self,
         id: ActionId,

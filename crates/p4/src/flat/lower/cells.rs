@@ -9,7 +9,7 @@ use crate::layout::storage;
 use crate::model::Unit;
 use crate::object::helper;
 
-/// A cell: its address, where in it something is, and the blocks where it is and where it is not.
+/// A cell: its base address and offset, and the blocks to continue in if it exists or does not.
 struct CellAt {
     base: ValueId,
     offset: u32,
@@ -18,7 +18,7 @@ struct CellAt {
 }
 
 impl Lower<'_> {
-    /// The cell of an index, or, where none is given, of the entry whose action is written.
+    /// Returns the cell at an index or, without an index, that of the current table entry.
     fn cell(&mut self, at: usize, index: Option<&[ValueId]>, meters: bool) -> Lowered<CellAt> {
         let maps = self.maps;
         if let (Some(index), Some(array)) = (index, &maps.objects[at]) {
@@ -38,7 +38,7 @@ impl Lower<'_> {
         Ok(CellAt { base, offset, there, elsewhere })
     }
 
-    /// `counter.count(index)`, and `count()` of one that belongs to a table.
+    /// `counter.count(index)`, or `count()` of a direct counter.
     pub(super) fn count_packet(&mut self, at: usize, index: &[Expression]) -> Lowered {
         let object = &self.made.objects[at];
         let (unit, mask) = (self.program.unit(object), self.program.count_mask(object));
@@ -60,7 +60,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// `meter.execute(index, color)`, and the others: the packet's colour.
+    /// `meter.execute(index, color)` and its variants; returns the packet's colour.
     pub(super) fn execute(&mut self, at: usize, given: &[Expression]) -> Lowered<ValueId> {
         let object = &self.made.objects[at];
         let units = match self.program.unit(object) {

@@ -1,4 +1,4 @@
-//! Expressions, from left to right (P4_16 specification, section 8).
+//! Expressions, evaluated from left to right (P4_16 specification, section 8).
 
 use super::numbers::Number;
 use super::{Lower, Lowered, NotCompiled};
@@ -7,7 +7,7 @@ use crate::flat::{self, Compare, ValueId};
 use crate::ir::{Applied, Binary, Expression, ExpressionKind, Type, Unary};
 
 impl Lower<'_> {
-    /// The value of an expression.
+    /// Lowers an expression.
     pub(super) fn value(&mut self, of: &Expression) -> Lowered<Vec<ValueId>> {
         use ExpressionKind as K;
         self.goes_on(of.span)?;
@@ -106,7 +106,7 @@ impl Lower<'_> {
         Ok(self.read_all(result, count))
     }
 
-    /// A value of a type from its parts.
+    /// Builds a value of a type from its parts.
     fn made_of(&mut self, fields: &[Expression], of: &Type) -> Lowered<Vec<ValueId>> {
         let mut all = Vec::new();
         for field in fields {
@@ -122,7 +122,7 @@ impl Lower<'_> {
         })
     }
 
-    /// 1 or 0, by a condition whose right side may not have to be looked at.
+    /// Evaluates a condition to 1 or 0, with short-circuit evaluation of its right operand.
     fn truth(&mut self, of: &Expression) -> Lowered<ValueId> {
         let (yes, no, after) =
             (self.build.new_block(), self.build.new_block(), self.build.new_block());
@@ -138,7 +138,7 @@ impl Lower<'_> {
         Ok(self.build.read(result))
     }
 
-    /// An element of a stack that is no place: zeros where there is none.
+    /// Reads an element of a stack that is not an l-value; 0 if the index is out of bounds.
     fn element_of(
         &mut self,
         stack: &Expression,
@@ -161,7 +161,7 @@ impl Lower<'_> {
         Ok(values)
     }
 
-    /// Whether a header is valid, or one of a union.
+    /// Returns 1 if the header, or any header of the union, is valid.
     fn is_valid(&mut self, of: &Expression) -> Lowered<ValueId> {
         if of.is_place() && self.program.is_header(&of.of) {
             let place = self.place(of)?;
@@ -245,7 +245,7 @@ impl Lower<'_> {
         Ok(self.build.shifted(left_shift, value, shape, &by))
     }
 
-    /// `(to) value`; represented enumerations are their numbers.
+    /// `(to) value`; a serializable enum is converted as its underlying number.
     fn cast(&mut self, value: Vec<ValueId>, from: &Type, to: &Type) -> Vec<ValueId> {
         let (from_number, to_number) =
             (self.program.representation(from), self.program.representation(to));
@@ -265,8 +265,8 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether two values of a type are the same. Headers that are not valid are, whatever their
-    /// fields hold.
+    /// Returns 1 if two values of a type are equal. Invalid headers are equal regardless of their
+    /// fields.
     pub(super) fn same(&mut self, left: &[ValueId], right: &[ValueId], of: &Type) -> ValueId {
         match of {
             Type::Record(_) | Type::Stack(..) | Type::Tuple(_) => {
@@ -294,7 +294,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether two varbits have the same bits: as many, byte by byte, where they are in the packet.
+    /// Returns 1 if two varbits are equal: same length, and same bytes in the packet.
     fn same_bytes(&mut self, left: &[ValueId], right: &[ValueId]) -> ValueId {
         let result = self.slots(2);
         let at = result + 1;
@@ -304,7 +304,7 @@ impl Lower<'_> {
         let [head, body, next, whole, after] = [(); 5].map(|()| self.build.new_block());
         let as_long = self.build.compare(Compare::Equal, left[0], right[0]);
         self.build.branch(as_long, head, after);
-        // Not sealed: the loop's end leads here too.
+        // Not sealed: the back edge is added later.
         self.build.block = head;
         let now = self.build.read(at);
         let bytes = self.build.by(flat::Binary::ShiftRight, left[0], 3);

@@ -1,5 +1,5 @@
-//! What the model has: functions and objects (crates/p4/model/ubpf_model.p4); what counts and meters is in
-//! [`super::cells`].
+//! Extern functions and objects of the model (crates/p4/model/ubpf_model.p4). Counters and meters
+//! are in [`super::cells`].
 
 use super::{Lower, Lowered, NotCompiled, part};
 use crate::flat::{Binary, Op, ValueId};
@@ -114,7 +114,7 @@ impl Lower<'_> {
         Ok(Vec::new())
     }
 
-    /// Sets what becomes of the packet, wherever the model's metadata is at the moment.
+    /// Sets the output action in all variables that currently hold the model's metadata.
     fn mark(&mut self, action: usize) {
         let action = self.build.constant(action as u64);
         for id in self.metadata.clone() {
@@ -123,7 +123,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The hash of a value as it is on the wire, in whole bytes with zeros in front.
+    /// Hashes a value in network byte order, padded with leading zeros to whole bytes.
     fn hash(&mut self, data: &Expression) -> Lowered<ValueId> {
         let Some(leaves) = self.program.leaves(&data.of) else {
             return self.refuse(data.span, "a hash of this");
@@ -145,7 +145,7 @@ impl Lower<'_> {
         Ok(self.build.low(hash, 32))
     }
 
-    /// A checksum in which `old` has become `new` (RFC 1624, equation 3).
+    /// Updates a checksum for a change from `old` to `new` (RFC 1624, equation 3).
     fn replaced_checksum(
         &mut self,
         sum: ValueId,
@@ -165,7 +165,7 @@ impl Lower<'_> {
             total = self.build.binary(Binary::Add, total, old);
             total = self.build.binary(Binary::Add, total, new);
         }
-        // Five words give at most a carry of 4, which gives at most one more.
+        // The sum of five words has a carry of at most 4; adding it carries at most once more.
         for _ in 0..2 {
             let low = self.build.low(total, 16);
             let carry = self.build.by(Binary::ShiftRight, total, 16);

@@ -1,4 +1,4 @@
-//! Loads and stores: of the stack frame, and of what is in maps.
+//! Loads and stores: the stack frame and map values.
 
 use super::Lower;
 use crate::flat::shape::{chunks, limb_bits, limbs};
@@ -8,7 +8,7 @@ use crate::layout::{Leaf, storage};
 use crate::object::helper;
 
 impl Lower<'_> {
-    /// Words of the stack frame, for what the next call is told.
+    /// Reserves words of the stack frame for the arguments of the next call.
     pub(super) fn frame(&mut self, words: u32) -> ValueId {
         let most = &mut self.build.graph.frame;
         *most = (*most).max(words);
@@ -24,7 +24,7 @@ impl Lower<'_> {
         self.build.op(Op::Store { base, offset: offset as i16, size, value });
     }
 
-    /// Stores zeros between numbers: where nothing covers the bytes of what the next call is told.
+    /// Clears the padding bytes between numbers, before a call reads the memory.
     pub(super) fn store_gaps(&mut self, base: ValueId, covered: &[bool]) {
         let zero = self.build.constant(0);
         for (at, _) in (0..).zip(covered).filter(|(_, covered)| !**covered) {
@@ -32,7 +32,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Stores a number as C has it.
+    /// Stores a number in C layout.
     pub(super) fn store_leaf(
         &mut self,
         base: ValueId,
@@ -47,7 +47,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Stores a number as it is on the wire, in whole bytes.
+    /// Stores a number in network byte order, in whole bytes.
     pub(super) fn store_wire(&mut self, base: ValueId, offset: u32, value: &[ValueId], width: u32) {
         let mut at = offset;
         for limb in (0..limbs(width)).rev() {
@@ -63,7 +63,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A value of this type from memory.
+    /// Loads a value of the type from memory.
     pub(super) fn load(
         &mut self,
         base: ValueId,

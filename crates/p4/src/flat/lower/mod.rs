@@ -1,4 +1,5 @@
-//! Makes the flat form of a program. What each part does is what `interpret` does, word for word.
+//! Lowers a program to the flat form. Each part has the semantics of its counterpart in
+//! `interpret`.
 
 mod calls;
 mod cells;
@@ -27,14 +28,14 @@ use crate::layout::Maps;
 use crate::source::Span;
 use places::Place;
 
-/// Something that cannot be compiled, and where it stands.
+/// Construct that cannot be compiled, with its source location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotCompiled {
-    /// Where.
+    /// Source location.
     pub span: Span,
-    /// What.
+    /// Description of the construct.
     pub what: String,
-    /// What to do about it.
+    /// Advice for a fix.
     pub help: Option<String>,
 }
 
@@ -50,84 +51,86 @@ impl From<NotCompiled> for Diagnostic {
 
 type Lowered<T = ()> = Result<T, NotCompiled>;
 
-/// The most values of a program: more is one that doubles itself at each level.
+/// Upper limit on the nodes of a graph. A program that exceeds it usually doubles at each call
+/// level.
 const MAX_VALUES: usize = 400_000;
-/// The same where what comes behind the parser is written out more than once.
+/// The same limit if the code after the parser is duplicated.
 const MAX_VALUES_APART: usize = 60_000;
 
-/// The slot of a field of the model's metadata, each of which is one number.
+/// Returns the slot of a field of the model's metadata. Each field occupies one slot.
 fn part(std: Slot, field: usize) -> Slot {
     std + field as Slot
 }
 
-/// What is done with the ways through the parser.
+/// Handling of the paths through the parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ways {
-    /// What comes behind the parser is written out once for each way through it: so each header is
-    /// there or not, and at a known place.
+    /// The code after the parser is duplicated for each path through it. The validity and the
+    /// offset of each header are then constants.
     Apart,
-    /// It is written out once for each set of headers, without regard to stacks.
+    /// The code is duplicated for each set of valid headers, without regard to stacks.
     BySet,
-    /// They meet behind the parser.
+    /// The paths join after the parser.
     Together,
 }
 
-/// A program on its way to its flat form.
+/// State of the lowering of a program.
 struct Lower<'p> {
     program: &'p Program,
     made: &'p Elaborated,
     maps: &'p Maps,
     build: Builder,
-    /// The first slot of each variable.
+    /// First slot of each variable.
     variables: Vec<Slot>,
-    /// The next slot that is nobody's.
+    /// Next unused slot.
     free: Slot,
-    /// The parser or control around what is written, by its place.
+    /// Index of the parser or control that is lowered.
     around: usize,
-    /// Calls around what is written.
+    /// Calls that enclose the code that is lowered.
     calls: Vec<Call>,
-    /// Where `break` and `continue` lead.
+    /// Targets of `break` and `continue`.
     loops: Vec<(BlockId, BlockId)>,
-    /// Loops around what is written, also around its calls.
+    /// Number of loops around the code that is lowered, including those around the enclosing calls.
     within_loops: u32,
-    /// Where `exit` leads.
+    /// Target of `exit`.
     exit: BlockId,
-    /// What is done with ways through the parser.
+    /// Handling of the paths through the parser.
     ways: Ways,
-    /// Where a parser leads that refuses the packet.
+    /// Target of a parser that rejects the packet.
     reject: BlockId,
-    /// Variables that are the model's metadata at the moment.
+    /// Variables that currently hold the model's metadata.
     metadata: Vec<VariableId>,
-    /// The byte of the packet that is read next.
+    /// Slot of the byte offset at which the parser reads next.
     at: Slot,
-    /// The most bytes that leave; all, at first.
+    /// Slot of the maximum length of the outgoing packet; initially unlimited.
     truncated: Slot,
-    /// The packet's bytes.
+    /// Packet length in bytes.
     length: ValueId,
-    /// What the deparser writes, in its order.
+    /// Headers that the deparser emits, in order.
     emitted: Vec<deparser::Site>,
-    /// The order of the blocks before the packet is written.
+    /// Position of each block in reverse postorder, as of the time before the packet is written.
     order: HashMap<BlockId, usize>,
-    /// The table whose action is written, and the address of the entry's value.
+    /// Table to which the lowered action belongs, and the address of the entry's value.
     entry: Option<(usize, ValueId)>,
 }
 
-/// A call whose code is being written.
+/// Call that is being lowered.
 struct Call {
-    /// Where `return` leads.
+    /// Target of `return`.
     after: BlockId,
-    /// Where its value is left.
+    /// First slot of the return value.
     returned: Slot,
-    /// What is handed back when it ends: also by `exit`, if it is no function.
+    /// Copy-out: places of `out` and `inout` arguments, with the parameters. `exit` copies out too,
+    /// except from a function.
     back: Vec<(Place, VariableId)>,
     is_function: bool,
 }
 
-/// Makes the flat form of a program, whose tables are in these maps.
+/// Lowers a program with its tables in `maps`.
 ///
 /// # Errors
 ///
-/// The first thing that has no code.
+/// The first construct that cannot be compiled.
 pub(crate) fn lower(
     program: &Program,
     made: &Elaborated,
@@ -156,7 +159,7 @@ pub(crate) fn lower(
         loops: Vec::new(),
         within_loops: 0,
         order: HashMap::new(),
-        // A parser has no `exit`: the pipeline's is known when that begins.
+        // A parser has no `exit`. The pipeline sets its own target.
         exit: reject,
         ways,
         entry: None,
@@ -187,7 +190,7 @@ impl Lower<'_> {
         self.program.variables[id.index()].of.clone()
     }
 
-    /// New slots.
+    /// Allocates slots.
     fn slots(&mut self, count: u32) -> Slot {
         self.free += count;
         self.free - count
@@ -209,20 +212,20 @@ impl Lower<'_> {
         self.write_all(self.variable(to), &values);
     }
 
-    /// A variable begins.
+    /// Writes the initial value of a variable.
     fn declare(&mut self, id: VariableId) {
         let of = self.type_of(id);
         let values = self.initial(&of);
         self.write_all(self.variable(id), &values);
     }
 
-    /// What a variable of this type holds at its beginning.
+    /// Returns the initial value of a variable of the type.
     fn initial(&mut self, of: &Type) -> Vec<ValueId> {
         let value = self.program.initial(of);
         self.constant(&value, of)
     }
 
-    /// A value that is known.
+    /// Lowers a constant value.
     fn constant(&mut self, value: &Value, of: &Type) -> Vec<ValueId> {
         let parts = |lower: &mut Self, values: &[Value]| {
             let all = lower.program.parts(of);
@@ -253,7 +256,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A header that was not extracted.
+    /// Returns the slots of a header that was not extracted.
     fn header(&mut self, valid: bool, fields: Vec<ValueId>) -> Vec<ValueId> {
         debug_assert_eq!((VALID, ORIGIN), (0, 1));
         let mut all = vec![self.build.constant(u64::from(valid)), self.build.constant(NOWHERE)];
@@ -261,17 +264,17 @@ impl Lower<'_> {
         all
     }
 
-    /// The bits of a number of this type.
+    /// Returns the width of a number of the type, in bits.
     fn width(&self, of: &Type) -> u32 {
         match self.program.representation(of) {
             Type::Bits { width, .. } => width,
             Type::Bool => 1,
-            // Known numbers of any precision are amounts and indices.
+            // Constants of arbitrary precision are amounts and indices.
             _ => 64,
         }
     }
 
-    /// Whether numbers of this type have a sign.
+    /// Returns true if numbers of the type are signed.
     fn is_signed(&self, of: &Type) -> bool {
         matches!(self.program.representation(of), Type::Bits { signed: true, .. })
     }
@@ -280,7 +283,7 @@ impl Lower<'_> {
         Err(NotCompiled { span, what: what.into(), help: None })
     }
 
-    /// Says where what follows stands, and that there is not too much of it.
+    /// Sets the current source location, and checks the limits on the size of the graph.
     fn goes_on(&mut self, span: Span) -> Lowered {
         self.build.span = span;
         let most = match self.ways {

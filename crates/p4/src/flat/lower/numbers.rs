@@ -1,5 +1,5 @@
-//! Numbers of any width, made of limbs of 64 bits, the lowest first (P4_16 specification, sections 8.5
-//! to 8.11). Above the width of a number there are zeros, also where it has a sign.
+//! Numbers of any width as 64-bit limbs, least significant first (P4_16 specification, sections 8.5
+//! to 8.11). Bits above the width of a number are 0, also in signed numbers.
 
 use num_bigint::{BigInt, Sign};
 use num_traits::One;
@@ -8,11 +8,11 @@ use crate::flat::build::Builder;
 use crate::flat::shape::{limb_bits, limbs, ones};
 use crate::flat::{Binary, Compare, Op, ValueId};
 
-/// A number: its limbs.
+/// Limbs of a number.
 pub(super) type Number = Vec<ValueId>;
 
 impl Builder {
-    /// A known number, modulo 2 to the power of its width.
+    /// Returns a constant, modulo 2 to the power of `width`.
     pub(super) fn number(&mut self, value: &BigInt, width: u32) -> Number {
         let modulus = BigInt::one() << width;
         let wrapped = ((value % &modulus) + &modulus) % &modulus;
@@ -26,12 +26,12 @@ impl Builder {
         (0..limbs(width)).map(|_| self.constant(0)).collect()
     }
 
-    /// The lowest bits of a value of 64 bits.
+    /// Returns the lowest `width` bits of a 64-bit value.
     pub(super) fn low(&mut self, of: ValueId, width: u32) -> ValueId {
         self.by(Binary::And, of, ones(width))
     }
 
-    /// The number without what is above its width.
+    /// Clears the bits above the width of a number.
     fn trimmed(&mut self, mut of: Number, width: u32) -> Number {
         of.truncate(limbs(width) as usize);
         if let Some(last) = of.last_mut() {
@@ -40,7 +40,7 @@ impl Builder {
         of
     }
 
-    /// A limb as a number of 64 bits in two's complement, where `width` is the number's.
+    /// Sign-extends a limb of `width` bits to 64 bits.
     pub(super) fn sign_extended(&mut self, limb: ValueId, width: u32) -> ValueId {
         if width >= 64 {
             return limb;
@@ -49,7 +49,7 @@ impl Builder {
         self.by(Binary::ShiftRightSigned, up, u64::from(64 - width))
     }
 
-    /// The limb at a place of a number: what is above has its sign.
+    /// Returns limb `at` of a number, with sign or zero extension above its width.
     fn limb(&mut self, of: &Number, width: u32, signed: bool, at: u32) -> ValueId {
         let count = limbs(width);
         match at.cmp(&(count.saturating_sub(1))) {
@@ -68,7 +68,7 @@ impl Builder {
         }
     }
 
-    /// A number with another width.
+    /// Converts a number to another width.
     pub(super) fn resized(&mut self, of: &Number, from: u32, signed: bool, to: u32) -> Number {
         let all = (0..limbs(to)).map(|at| self.limb(of, from, signed, at)).collect();
         self.trimmed(all, to)
@@ -96,7 +96,7 @@ impl Builder {
         self.trimmed(all, width)
     }
 
-    /// A number moved up by known bits, cut to a width.
+    /// Shifts a number left by a constant and truncates it to a width.
     pub(super) fn moved_up(&mut self, of: &Number, by: u32, width: u32) -> Number {
         let (skip, shift) = ((by / 64) as usize, u64::from(by % 64));
         let mut all = Vec::with_capacity(limbs(width) as usize);
@@ -116,7 +116,7 @@ impl Builder {
         self.trimmed(all, width)
     }
 
-    /// The number with `part` at `[low + bits - 1 : low]`.
+    /// Returns the number with the bits `[low + bits - 1 : low]` replaced by `part`.
     pub(super) fn with_slice(
         &mut self,
         of: &Number,
@@ -196,7 +196,7 @@ impl Builder {
             let product = self.binary(Binary::Multiply, *left, *right);
             return self.trimmed(vec![product], width);
         }
-        // By halves of limbs, whose products fit into one.
+        // Multiply half limbs: their products fit into one limb.
         let mut sum = self.zeros(width);
         for (at, left) in self.halves(left).into_iter().enumerate() {
             for (behind, right) in self.halves(right).into_iter().enumerate() {
@@ -233,7 +233,7 @@ impl Builder {
         all
     }
 
-    /// Whether the left is less, or (`or_equal`) not greater.
+    /// Returns 1 if the left number is less than the right one or, with `or_equal`, not greater.
     pub(super) fn less(
         &mut self,
         left: &Number,
@@ -270,7 +270,7 @@ impl Builder {
         yes.iter().zip(no).map(|(yes, no)| self.select(condition, *yes, *no)).collect()
     }
 
-    /// `of << by` or `of >> by`, where `by` is known.
+    /// `of << by` or `of >> by`, where `by` is a constant.
     pub(super) fn shifted_by(
         &mut self,
         left_shift: bool,
@@ -283,7 +283,7 @@ impl Builder {
             true => self.moved_up(of, by, width),
             false if by >= width && !signed => self.zeros(width),
             false => {
-                // As many bits of its sign, or zeros, come in above.
+                // Extend by `by` bits at the top, then take the upper part.
                 let by = by.min(width.saturating_sub(1));
                 let wide = self.resized(of, width, signed, width + by);
                 self.slice(&wide, by, width)
@@ -299,7 +299,7 @@ impl Builder {
         (width, signed): (u32, bool),
         by: &Number,
     ) -> Number {
-        // What is above the lowest limb of `by` moves everything out.
+        // A shift count with any bit set above the lowest limb shifts out all bits.
         let mut far = self.constant(0);
         for upper in by.iter().skip(1) {
             far = self.binary(Binary::Or, far, *upper);
@@ -331,7 +331,7 @@ impl Builder {
         self.choose(out, &gone, &moved)
     }
 
-    /// By 1, 2, 4 and so on, as the bits of `by` say.
+    /// Shifts by 1, 2, 4 and so on, according to the bits of `by`.
     fn shifted_stepwise(
         &mut self,
         left_shift: bool,
@@ -358,7 +358,7 @@ impl Builder {
         right: &Number,
         (width, signed): (u32, bool),
     ) -> Number {
-        // One bit more holds every result of numbers without a sign, two that of those with one.
+        // Two extra bits hold any result of signed numbers; one is enough for unsigned numbers.
         let wide = width + 2;
         let (one, other) =
             (self.resized(left, width, signed, wide), self.resized(right, width, signed, wide));
@@ -378,10 +378,10 @@ impl Builder {
         self.resized(&result, wide, false, width)
     }
 
-    /// A field of what is read: `width` bits from bit `bit` behind the byte `at` on.
+    /// A packet field: `width` bits, starting `bit` bits after byte `at`.
     pub(super) fn field(&mut self, at: ValueId, bit: u32, width: u32, bytes: u32) -> Number {
         let mut all = Vec::with_capacity(limbs(width) as usize);
-        // The last bits are the lowest limb.
+        // The last bits form the least significant limb.
         for limb in 0..limbs(width) {
             let bits = limb_bits(width, limb);
             let first = bit + width - limb * 64 - bits;

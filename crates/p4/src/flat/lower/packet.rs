@@ -1,4 +1,4 @@
-//! What parsers take of packets (P4_16 specification, section 13.8).
+//! Packet extraction in parsers (P4_16 specification, section 13.8).
 
 use super::{Lower, Lowered, NotCompiled};
 use crate::flat::shape::limbs;
@@ -6,8 +6,8 @@ use crate::flat::{Binary, Compare, ValueId};
 use crate::ir::{Expression, ExpressionKind, Type};
 use crate::source::Span;
 
-/// A place in the packet: a bit behind a byte, and how many bytes are known to be there behind that,
-/// besides a varbit.
+/// A position in the packet: a bit offset after a byte, and the number of bytes known to exist
+/// after that byte, not counting varbits.
 #[derive(Clone, Copy)]
 struct Cursor {
     at: ValueId,
@@ -32,7 +32,7 @@ impl Lower<'_> {
             });
         }
         if bits.is_some() {
-            // A whole header has whole bytes (section 13.8.2).
+            // The size of a header must be a multiple of 8 bits (section 13.8.2).
             let room = self.build.constant(u64::from(most - least));
             let fits = self.build.compare(Compare::LessOrEqual, varbits, room);
             self.require(fits);
@@ -50,7 +50,7 @@ impl Lower<'_> {
             self.fields(&header.of, Cursor { at, bit: 0, bytes: least / 8 }, varbits, span)?;
         self.build.write(self.at, behind);
         self.write(&place, &value);
-        // A stack of unions goes on as well, when one of a union's headers is extracted.
+        // Extracting a header of a union also advances a stack of unions.
         let element = match &header.kind {
             ExpressionKind::Field(union, _) => union,
             _ => header,
@@ -62,14 +62,15 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The packet has to have this many bytes.
+    /// Rejects the packet if it is shorter than this number of bytes.
     fn require_bytes(&mut self, behind: ValueId) {
         let length = self.length;
         let fits = self.build.compare(Compare::LessOrEqual, behind, length);
         self.require(fits);
     }
 
-    /// A number of bits: of at most 64, whatever is above counts as very many.
+    /// Returns a number of bits. A value of 2^32 or more becomes 2^32, even if it is wider than 64
+    /// bits.
     fn small(&mut self, of: &Expression) -> Lowered<ValueId> {
         let width = self.width(&of.of);
         let all = self.value(of)?;
@@ -110,7 +111,8 @@ impl Lower<'_> {
         Ok(self.fields(of, Cursor { at, bit: 0, bytes: bits.div_ceil(8) }, none, span)?.0)
     }
 
-    /// A value of this type from a place on, and the place behind it. A varbit has as many bits.
+    /// Reads a value of the type. Returns it and the position after it. A varbit has `varbits`
+    /// bits.
     fn fields(
         &mut self,
         of: &Type,
@@ -129,7 +131,7 @@ impl Lower<'_> {
                 }
                 let first = self.build.by(Binary::Add, at, u64::from(bit / 8));
                 let size = self.build.by(Binary::ShiftRight, varbits, 3);
-                // What stands behind is counted from where this ends.
+                // The offsets of later fields are relative to the end of the varbit.
                 let at = self.build.binary(Binary::Add, first, size);
                 (vec![varbits, first], Cursor { at, bit: 0, bytes: bytes - bit / 8 })
             }

@@ -1,8 +1,8 @@
 //! Parsers (P4_16 specification, section 13).
 //!
-//! A state is written out once for each way in which it can be reached with other stacks filled: so a
-//! stack that is extracted in a loop has its elements at known places. If ways are kept apart
-//! (`Ways`), each header is at a known place.
+//! A state is lowered once for each combination of stack indices with which it can be reached, so a
+//! stack that is extracted in a loop has its elements at constant offsets. If paths stay
+//! separate (`Ways`), every header is at a constant offset.
 
 use std::collections::HashMap;
 
@@ -12,33 +12,34 @@ use crate::flat::shape::{ORIGIN, VALID};
 use crate::flat::{Binary, BlockId, ValueId};
 use crate::ir::{Block, Expression, Set, State, StateId, Target, Transition, Type};
 
-/// The most states of a parser when its loops over stacks are written out.
+/// Upper limit on the states of a parser after its loops over stacks are unrolled.
 const MAX_STATES: usize = 2048;
 
-/// The most ends of a parser for which what is behind is written out.
+/// Upper limit on the accepting blocks of a parser for which the code after it is duplicated.
 const MAX_ENDS: usize = 32;
 
-/// What the slots hold that tell ways apart, where that is known.
+/// Values of the slots that distinguish paths, where they are constants.
 type Known = Vec<Option<u64>>;
-/// A state, and what is known there.
+/// A state with the slot values known at its entry.
 type Way = (StateId, Known);
 
-/// What there is to write of a parser.
+/// State of the lowering of a parser.
 struct Open {
     blocks: HashMap<Way, BlockId>,
     open: Vec<Way>,
-    /// What tells ways apart: which element is next in stacks, and perhaps which headers there are.
+    /// Slots that distinguish paths: the next index of each stack, and optionally the validity and
+    /// offset of each header.
     slots: Vec<Slot>,
-    /// Where packets are accepted, and what the slots hold there.
+    /// Accepting blocks, with the slot values known there.
     ends: Vec<(Known, BlockId)>,
-    /// Whether ways that tell themselves apart do so to the end.
+    /// True if paths with different slot values stay separate up to the end.
     apart: bool,
 }
 
 impl Lower<'_> {
-    /// From the first state to where packets are accepted.
+    /// Lowers a parser, beginning with its first state. Returns the accepting blocks.
     pub(super) fn parse(&mut self, states: &[State], block: &Block) -> Lowered<Vec<BlockId>> {
-        // Only of the whole program's parser: what comes behind it is written for each way.
+        // Only for the top-level parser: the code after it is duplicated for each path.
         let apart = self.ways != Ways::Together && self.calls.len() == 1;
         let mut slots = Vec::new();
         for id in &block.parameters {
@@ -50,7 +51,7 @@ impl Lower<'_> {
         while let Some(way) = ways.open.pop() {
             let state = &states[way.0.index()];
             self.goes_on(state.declared.span)?;
-            // Not sealed: others may lead here later.
+            // Not sealed: other states may jump here later.
             self.build.block = ways.blocks[&way];
             for (slot, known) in ways.slots.clone().iter().zip(&way.1) {
                 if let Some(known) = known {
@@ -64,7 +65,7 @@ impl Lower<'_> {
                 Transition::Select(values, cases) => self.select(values, cases, &mut ways)?,
             }
         }
-        // In the order in which they came up: the same program has the same code.
+        // In order of creation, so that compilation is deterministic.
         let mut blocks: Vec<_> = ways.blocks.drain().map(|(_, block)| block).collect();
         blocks.sort_unstable();
         for block in blocks {
@@ -75,14 +76,14 @@ impl Lower<'_> {
         }
         let before = ways.ends.len();
         let ends = self.meet(block, ways);
-        // Without stacks it would be what was tried before.
+        // If ignoring stacks merges nothing, the result is the one that was rejected before.
         if ends.len() > MAX_ENDS || ends.len() == before && self.ways == Ways::BySet {
             return self.refuse(block.declared.span, "packets have very many sets of headers");
         }
         Ok(ends)
     }
 
-    /// Has ends meet that have the same headers, besides those in stacks.
+    /// Joins accepting blocks with the same set of valid headers, ignoring headers in stacks.
     fn meet(&mut self, block: &Block, ways: Open) -> Vec<BlockId> {
         let mut valid = Vec::new();
         for id in &block.parameters {
@@ -103,7 +104,7 @@ impl Lower<'_> {
         met.into_iter().map(|(_, block)| block).collect()
     }
 
-    /// The slots within a type that say whether a header is there, besides those in stacks.
+    /// Collects the validity slots of a type, except those of headers in stacks.
     fn single_headers(&self, of: &Type, at: Slot, found: &mut Vec<Slot>) {
         match of {
             Type::Record(_) if self.program.is_header(of) => found.push(at + VALID),
@@ -116,8 +117,8 @@ impl Lower<'_> {
         }
     }
 
-    /// The slots within a type that tell ways apart: which element is next in stacks, and, if asked for,
-    /// which headers there are and where.
+    /// Collects the slots of a type that distinguish paths: the next index of each stack and, with
+    /// `headers`, the validity and offset of each header.
     pub(super) fn telling(&self, of: &Type, at: Slot, headers: bool, found: &mut Vec<Slot>) {
         match of {
             Type::Record(_) if headers && self.program.is_header(of) => {
@@ -135,7 +136,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Leads from here to a target.
+    /// Jumps to a target.
     fn go_to(&mut self, target: Target, ways: &mut Open) -> Lowered {
         let to = match target {
             Target::Accept => {
@@ -179,7 +180,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// What slots hold, where that is known.
+    /// Returns the values of slots, where they are constants.
     fn known(&mut self, slots: &[Slot]) -> Vec<Option<u64>> {
         let known = |slot: &Slot| {
             let value = self.build.read(*slot);
@@ -199,7 +200,7 @@ impl Lower<'_> {
             known.push((self.value(value)?, value.of.clone()));
         }
         for (sets, target) in cases {
-            // One after the other: the first that is not met decides.
+            // Test the sets in order; the first mismatch continues with the next case.
             let next = self.build.new_block();
             for (set, (value, of)) in sets.iter().zip(&known) {
                 let is = self.is_in(value, of, set)?;
@@ -215,7 +216,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Whether a value is in a set.
+    /// Returns 1 if the value is in the set, otherwise 0.
     fn is_in(&mut self, value: &[ValueId], of: &Type, set: &Set) -> Lowered<ValueId> {
         let shape = (self.width(of), self.is_signed(of));
         let value = value.to_vec();

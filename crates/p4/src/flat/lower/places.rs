@@ -1,5 +1,5 @@
-//! Places that values are put in: slots, and where an index decides, which of several (P4_16
-//! specification, section 6.8).
+//! L-values: slots or, with a variable index, one of several slots (P4_16 specification, section
+//! 6.8).
 
 use super::numbers::Number;
 use super::{Lower, Lowered, NotCompiled};
@@ -8,26 +8,27 @@ use crate::flat::shape::VALID;
 use crate::flat::{Binary, Compare, Op, ValueId};
 use crate::ir::{Expression, ExpressionKind, Type};
 
-/// The most elements that an index chooses among, of stacks within stacks together.
+/// Upper limit on the elements that an index selects from, over nested stacks.
 const MAX_CHOICES: usize = 256;
 
-/// A place.
+/// An l-value.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
-    /// What is there.
+    /// Type of the value.
     pub(crate) of: Type,
-    /// Where it may be: its first slot, and what has to hold for it.
+    /// Possible first slots, each with the condition under which it applies.
     choices: Vec<(Option<ValueId>, Slot)>,
-    /// If an index decides alone: it, and the choices are the elements in their order.
+    /// The index, if it alone selects among the choices, which are then the elements in order.
     index: Option<ValueId>,
-    /// If it is a header of a union: the others, and where they are from its own slot.
+    /// For a header of a union: the types of the other members, and their offsets from its own
+    /// slot.
     others: Vec<(i64, Type)>,
-    /// Bits of a number: the lowest, how many, and the type of the number.
+    /// A bit slice: the lowest bit, the width, and the type of the whole number.
     slice: Option<(u32, u32, Type)>,
 }
 
 impl Place {
-    /// A part of what is there.
+    /// Returns the place of a part of the value.
     fn part(mut self, of: Type, offset: Slot) -> Self {
         for (_, slot) in &mut self.choices {
             *slot += offset;
@@ -38,7 +39,7 @@ impl Place {
 }
 
 impl Lower<'_> {
-    /// The place that an expression means.
+    /// Lowers an l-value.
     pub(super) fn place(&mut self, of: &Expression) -> Lowered<Place> {
         use ExpressionKind as K;
         Ok(match &of.kind {
@@ -66,7 +67,7 @@ impl Lower<'_> {
             K::Slice(inner, high, low) => {
                 let place = self.place(inner)?;
                 let slice = match place.slice {
-                    // Bits of bits.
+                    // A slice of a slice.
                     Some((below, _, whole)) => (below + low, high - low + 1, whole),
                     None => (*low, high - low + 1, inner.of.clone()),
                 };
@@ -99,13 +100,13 @@ impl Lower<'_> {
         })
     }
 
-    /// The element that is extracted next, of the stack there.
+    /// Returns the next index of a stack.
     pub(super) fn next(&mut self, stack: &Place) -> ValueId {
         let next = stack.clone().part(Type::bit(32), 0);
         self.read(&next)[0]
     }
 
-    /// An element of the stack there.
+    /// Returns the place of an element of a stack.
     fn element(
         &mut self,
         of: &Expression,
@@ -152,7 +153,7 @@ impl Lower<'_> {
         Ok(Place { of: of.of.clone(), choices, index, others: Vec::new(), slice: None })
     }
 
-    /// What is there: zeros where an index leads nowhere.
+    /// Reads the value; 0 if an index is out of bounds.
     pub(super) fn read(&mut self, place: &Place) -> Vec<ValueId> {
         let of = match &place.slice {
             Some((_, _, whole)) => whole.clone(),
@@ -183,13 +184,13 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether the header there is valid.
+    /// Reads the validity of a header.
     pub(super) fn read_valid(&mut self, header: &Place) -> ValueId {
         let valid = header.clone().part(Type::Bool, VALID);
         self.read(&valid)[0]
     }
 
-    /// Puts a value there.
+    /// Writes a value.
     pub(super) fn write(&mut self, place: &Place, value: &[ValueId]) {
         for (holds, slot) in &place.choices {
             let new = match &place.slice {
@@ -201,8 +202,8 @@ impl Lower<'_> {
                 None => value.to_vec(),
             };
             self.put(*holds, *slot, &new);
-            // At most one header of a union is valid; one that becomes invalid takes the whole union
-            // along (section 8.20).
+            // At most one header of a union is valid. Invalidating one invalidates the whole union
+            // (section 8.20).
             for (other, of) in &place.others {
                 let blank = self.initial(of);
                 self.put(*holds, (i64::from(*slot) + other) as Slot, &blank);
@@ -210,7 +211,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Makes the header there valid, or not: then there are zeros in it.
+    /// Sets a header valid, or sets it invalid and clears its fields.
     pub(super) fn write_valid(&mut self, header: &Place, valid: bool) {
         if !valid {
             let blank = self.initial(&header.of);
@@ -223,7 +224,7 @@ impl Lower<'_> {
         self.write(&place, &[valid]);
     }
 
-    /// Puts values into slots, if it holds.
+    /// Writes slots if the condition holds.
     fn put(&mut self, holds: Option<ValueId>, slot: Slot, values: &[ValueId]) {
         let Some(holds) = holds else { return self.write_all(slot, values) };
         let old = self.read_all(slot, values.len() as u32);
@@ -231,7 +232,7 @@ impl Lower<'_> {
         self.write_all(slot, &new);
     }
 
-    /// Counts one element more of the stack there.
+    /// Increments the next index of a stack.
     pub(super) fn advance_next(&mut self, stack: &Place) {
         let place = stack.clone().part(Type::bit(32), 0);
         let next = self.read(&place)[0];
@@ -239,7 +240,7 @@ impl Lower<'_> {
         self.write(&place, &[next]);
     }
 
-    /// Goes on if it holds; else the parser refuses the packet.
+    /// Continues if the condition holds; otherwise the parser rejects the packet.
     pub(super) fn require(&mut self, holds: ValueId) {
         let (next, reject) = (self.build.new_block(), self.reject);
         self.build.branch(holds, next, reject);
@@ -248,8 +249,8 @@ impl Lower<'_> {
 }
 
 impl Builder {
-    /// The field that an index chooses among such as stand one behind the other in the packet; `beyond`
-    /// where it leads to none of them. None if they do not.
+    /// Reads an array element with a single load if the elements are packet fields at a constant
+    /// distance; yields `beyond` if the index is out of bounds. Returns None if they are not.
     fn indexed(&mut self, index: ValueId, all: &[ValueId], beyond: ValueId) -> Option<ValueId> {
         let behind = all.iter().position(|one| *one == beyond).unwrap_or(all.len());
         let (there, rest) = all.split_at(behind);
@@ -273,7 +274,7 @@ impl Builder {
         }
         let count = self.constant(there.len() as u64);
         let fits = self.compare(Compare::Less, index, count);
-        // What is loaded is there, whatever the index.
+        // Clamp the index, so that the load stays within the packet.
         let zero = self.constant(0);
         let index = self.select(fits, index, zero);
         let behind = self.by(Binary::Multiply, index, step);

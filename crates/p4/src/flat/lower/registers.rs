@@ -1,4 +1,4 @@
-//! Registers: arrays of maps whose elements may not be there.
+//! Registers, stored in array maps. An index may be out of bounds.
 
 use super::Lower;
 use crate::flat::shape::limbs;
@@ -6,7 +6,8 @@ use crate::flat::{Binary, BlockId, ValueId};
 use crate::ir::Type;
 
 impl Lower<'_> {
-    /// The address of an element in a slot, and the blocks where it is and where it is not.
+    /// Looks up an element. Returns its address, and the blocks to continue in if it exists or does
+    /// not.
     pub(super) fn element_address(
         &mut self,
         map: u32,
@@ -17,7 +18,7 @@ impl Lower<'_> {
             self.build.jump(elsewhere);
             return (self.build.constant(0), there, elsewhere);
         };
-        // An index of more than 32 bits may lead beyond all elements.
+        // An index of more than 32 bits may be out of bounds.
         let mut far = self.build.by(Binary::ShiftRight, lowest, 32);
         for upper in &index[1..] {
             far = self.build.binary(Binary::Or, far, *upper);

@@ -8,7 +8,7 @@ use crate::flat::{Binary, BlockId, Compare};
 use crate::ir::{Expression, Statement, StatementKind, Type, VariableId};
 
 impl Lower<'_> {
-    /// One statement behind the other.
+    /// Lowers statements in order.
     pub(super) fn all(&mut self, statements: &[Statement]) -> Lowered {
         statements.iter().try_for_each(|one| self.statement(one))
     }
@@ -103,7 +103,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Goes on elsewhere: nothing leads to what stands behind.
+    /// Jumps to a block and continues in an unreachable one.
     fn leave(&mut self, to: Option<BlockId>) {
         if let Some(to) = to {
             self.build.jump(to);
@@ -122,7 +122,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// `exit`: what actions and controls hand back is handed back all the same (section 12.6).
+    /// `exit`: arguments of actions and controls are copied out all the same (section 12.6).
     fn lower_exit(&mut self) {
         for at in (0..self.calls.len()).rev() {
             if !self.calls[at].is_function {
@@ -153,7 +153,7 @@ impl Lower<'_> {
         let (head, inside) = (self.build.new_block(), self.build.new_block());
         let (next, after) = (self.build.new_block(), self.build.new_block());
         self.build.jump(head);
-        // Not sealed: the loop's end leads here too.
+        // Not sealed: the back edge is added later.
         self.build.block = head;
         self.decide(condition, inside, after)?;
         self.build.continue_in(inside);
@@ -171,7 +171,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// `for (id in from .. to)`: the last turn ends it, so that the greatest number is no trap.
+    /// `for (id in from .. to)`: compares before it increments, so that the counter cannot
+    /// overflow.
     fn count(
         &mut self,
         id: VariableId,
@@ -208,7 +209,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Leads to one of two blocks by a condition, whose right side may not have to be looked at.
+    /// Branches on a condition, with short-circuit evaluation of its right operand.
     pub(super) fn decide(&mut self, condition: &Expression, yes: BlockId, no: BlockId) -> Lowered {
         use crate::ir::{Binary as B, ExpressionKind as K, Unary};
         match &condition.kind {

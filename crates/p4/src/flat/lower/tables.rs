@@ -1,4 +1,4 @@
-//! Tables and value sets: what is looked up in maps (P4_16 specification, section 14.2).
+//! Tables and value sets: map lookups (P4_16 specification, section 14.2).
 
 use super::{Lower, Lowered, Ways};
 use crate::flat::build::Slot;
@@ -8,8 +8,8 @@ use crate::ir::{ActionId, Statement, TableId, Type, ValueSetId};
 use crate::layout::{Encoding, Leaf, TableMaps, storage};
 
 impl Lower<'_> {
-    /// Applies a table: whether an entry was found. Where that is `asked` for, ways with an entry and
-    /// without one are kept apart.
+    /// Applies a table. Returns 1 on a hit. If the result is `asked` for, the paths of hit and miss
+    /// may stay separate.
     pub(super) fn apply_table(&mut self, id: TableId, asked: bool) -> Lowered<ValueId> {
         let hit = self.slots(1);
         let after = self.build.new_block();
@@ -47,8 +47,9 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Looks a table's key up and runs the action that is found; behind each it goes on in a block. An
-    /// entry's action and the default one may be kept apart: so it is known behind which one it was.
+    /// Looks up a key and runs the action of the entry, or the default action. After the action
+    /// with index n, execution continues in `behind[n]`. With `apart`, the two actions are lowered
+    /// separately, so the code after them knows whether there was a hit.
     fn look_up(&mut self, id: TableId, hit: Slot, behind: &[BlockId], apart: bool) -> Lowered {
         let table = &self.program.tables[id.index()];
         let Some(&at) = self.made.blocks[self.around].tables.get(&id) else {
@@ -108,7 +109,7 @@ impl Lower<'_> {
         self.run_entry(id, at, entry, behind)
     }
 
-    /// Runs the action of the entry whose address is in a slot.
+    /// Runs the action of an entry, the address of which is in a slot.
     fn run_entry(&mut self, id: TableId, place: usize, entry: Slot, behind: &[BlockId]) -> Lowered {
         let table = &self.program.tables[id.index()];
         let maps = &self.maps.tables[place];
@@ -116,7 +117,7 @@ impl Lower<'_> {
         let action = self.build.op(Op::Load { base, offset: 0, size: 4, constant: true });
         for (at, one) in table.actions.iter().enumerate() {
             let (this, next) = (self.build.new_block(), self.build.new_block());
-            // Nobody puts in another action than these.
+            // A table contains no other actions, so the last one needs no test.
             if at + 1 == table.actions.len() {
                 self.build.jump(this);
             } else {
@@ -141,7 +142,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The address of a key in the frame.
+    /// Builds a key in the frame and returns its address.
     fn key(&mut self, maps: &TableMaps, values: &[Vec<ValueId>]) -> ValueId {
         let words = maps.key_size.div_ceil(8);
         let key = self.frame(words);

@@ -1,4 +1,4 @@
-//! What programs read of their tenant's VM, and helpers that they name by number.
+//! Values published by the tenant's VM, and helpers that are called by number.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::source::Span;
 use crate::vm;
 
 impl Lower<'_> {
-    /// A key that is written out.
+    /// Returns a key, which must be a string literal.
     pub(super) fn vm_key(&self, of: &Expression) -> Lowered<Arc<str>> {
         match of.constant() {
             Some(Value::String(name)) => Ok(name.clone()),
@@ -18,7 +18,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The number of a key: the place of its name among those that the program reads.
+    /// Returns the number of a key: its index in the list of keys that the program reads.
     pub(super) fn key_number(&mut self, name: &Arc<str>, span: Span) -> Lowered<u64> {
         let keys = &mut self.build.graph.keys;
         if let Some(at) = keys.iter().position(|key| key == name) {
@@ -39,12 +39,13 @@ impl Lower<'_> {
         self.build.op(Op::Call(helper::GET_VM_INFO, arguments))
     }
 
-    /// Puts the value of a key into a place, or the greatest one that fits there; whether it is fresh.
+    /// Writes the value of a key to a place, saturating at its maximum. Returns 1 if the value is
+    /// fresh.
     pub(super) fn vm_info(&mut self, key: &Arc<str>, value: &Expression) -> Lowered<Vec<ValueId>> {
         let place = self.place(value)?;
         let key = self.key_number(key, value.span)?;
         let mut found = self.get_vm_info(key, vm::part::VALUE);
-        // Values have no sign.
+        // Published values are unsigned.
         let bits = self.width(&value.of) - u32::from(self.is_signed(&value.of));
         if bits < 64 {
             let most = self.build.constant((1 << bits) - 1);
@@ -58,8 +59,8 @@ impl Lower<'_> {
         Ok(vec![self.get_vm_info(key, vm::part::FRESH)])
     }
 
-    /// A helper of the machine that runs it: whether it has one of this number is known when the program
-    /// is loaded.
+    /// Calls a helper of the executing machine. The loader checks that the machine has a helper of
+    /// this number.
     pub(super) fn helper(
         &mut self,
         number: i32,

@@ -1,4 +1,4 @@
-//! Parser, pipeline and deparser, one behind the other.
+//! Parser, pipeline and deparser in sequence.
 
 use std::ops::Range;
 
@@ -53,7 +53,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Has it known what headers hold behind the parser.
+    /// Simplifies the graph at the ends of the parser, so that constants in slots become known.
     fn settle_parser(&mut self, ends: &[BlockId], parsed: &[VariableId]) {
         let mut slots = vec![self.at, self.truncated];
         for id in &parsed[1..] {
@@ -66,7 +66,7 @@ impl Lower<'_> {
         self.build.settle(&ends, Some(&[self.reject]));
     }
 
-    /// From an end of the parser to the end of the pipeline.
+    /// Lowers the pipeline after one end of the parser. Returns the block where the pipeline ends.
     fn run_pipeline(&mut self, end: BlockId, parser: usize, pipeline: usize) -> Lowered<BlockId> {
         self.build.block = end;
         let (parsed, piped) = (self.parameters(parser), self.parameters(pipeline));
@@ -82,7 +82,8 @@ impl Lower<'_> {
         Ok(exit)
     }
 
-    /// Parts ends of the pipeline by what leaves there.
+    /// Splits the ends of the pipeline by the headers and the packet state with which packets
+    /// leave.
     fn keep_apart(&mut self, ends: Vec<BlockId>, piped: &[VariableId]) -> Vec<BlockId> {
         if self.ways == Ways::Together {
             return ends;
@@ -101,21 +102,21 @@ impl Lower<'_> {
         parts
     }
 
-    /// The slots of a variable.
+    /// Returns the slots of a variable.
     fn slots_of(&self, id: VariableId) -> Range<Slot> {
         let first = self.variable(id);
         first..first + self.program.slots(&self.type_of(id))
     }
 
-    /// The slots of what is known of a packet beside its headers: how far it was read, how short it is to
-    /// be, and the model's metadata.
+    /// Returns the slots of the packet state besides its headers: the read offset, the length to
+    /// truncate to, and the model's metadata.
     pub(super) fn packet_slots(&self, std: Slot) -> Vec<Slot> {
         let mut slots = vec![self.at, self.truncated];
         slots.extend(std..part(std, field::NAMES.len()));
         slots
     }
 
-    /// Ends the run: the packet stays as it came.
+    /// Aborts the program: the packet is not changed.
     fn abort(&mut self) {
         let base = self.build.op(Op::Argument(1));
         let value = self.build.constant(action::ABORT as u64);

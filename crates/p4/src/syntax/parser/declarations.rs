@@ -1,4 +1,4 @@
-//! What is declared at the top.
+//! Top-level declarations.
 
 use super::super::ast::{
     Annotation, Declaration, DeclarationKind as Kind, Direction, Field, Method, Name, Parameter,
@@ -8,7 +8,7 @@ use super::{Parsed, Parser, Told};
 use crate::lexer::Kind as TokenKind;
 
 impl Parser<'_> {
-    /// None for a semicolon alone.
+    /// Parses a top-level declaration. Returns None for an empty declaration, `;`.
     pub(super) fn top_declaration(&mut self) -> Parsed<Option<Declaration>> {
         if self.take(";") {
             return Ok(None);
@@ -33,7 +33,7 @@ impl Parser<'_> {
         Ok(Some(declared))
     }
 
-    /// `type` is a word only in front of a type.
+    /// Returns true if `type` is a keyword here: it is one only before a type.
     fn is_type_declaration(&self) -> bool {
         !self.look(1).is("(") && !self.look(1).is("<")
     }
@@ -42,7 +42,7 @@ impl Parser<'_> {
         let mut found = Vec::new();
         while self.take("@") {
             let next = self.next();
-            // Their names are not the program's.
+            // Annotation names are not identifiers of the program, so keywords are allowed.
             if next.kind != TokenKind::Word {
                 return Err(self.unexpected("an annotation's name"));
             }
@@ -118,7 +118,7 @@ impl Parser<'_> {
         Ok(Method { annotations, returns, name, type_parameters, parameters })
     }
 
-    /// `(in TYPE name, …)`
+    /// Parses `(in TYPE name, …)`.
     pub(super) fn parameters(&mut self) -> Parsed<Vec<Parameter>> {
         self.expect("(")?;
         self.list(")", |parser| {
@@ -189,7 +189,7 @@ impl Parser<'_> {
         Ok(plain(annotations, name, Kind::Enum(of, members)))
     }
 
-    /// `error { … }` and `match_kind { … }`, which add to what there is.
+    /// Parses `error { … }` or `match_kind { … }`, which extend an existing enumeration.
     fn more_members(&mut self, annotations: Vec<Annotation>) -> Parsed<Declaration> {
         let what = self.advance();
         self.expect("{")?;
@@ -248,7 +248,7 @@ impl Parser<'_> {
         Ok(Declaration { annotations, name, type_parameters, kind })
     }
 
-    /// Whether a type may come next.
+    /// Returns true if the next token can start a type.
     fn begins_type(&self) -> bool {
         const TYPES: [&str; 11] = [
             "bool",

@@ -1,4 +1,4 @@
-//! Expressions. Operators of bits bind tighter than comparisons, unlike in C.
+//! Expressions. Unlike in C, bitwise operators have higher precedence than comparisons.
 
 use super::super::ast::{Binary, Expression, ExpressionKind as Kind, Type, TypeKind, Unary};
 use super::{MAX_HEIGHT, Parsed, Parser, Told};
@@ -7,7 +7,7 @@ use crate::lexer::{Kind as TokenKind, Token};
 use crate::number::{self, BadInteger, MAX_WIDTH};
 use crate::source::Span;
 
-/// Operators, from what binds loosest.
+/// Binary operators, from lowest to highest precedence.
 const LEVELS: [&[(&str, Binary)]; 10] = [
     &[("||", Binary::LogicalOr)],
     &[("&&", Binary::LogicalAnd)],
@@ -53,8 +53,8 @@ impl Parser<'_> {
         })
     }
 
-    /// A set of values, as `select` and entries have it: `value`, `value &&& mask`, `from .. to`,
-    /// `_` or `default`.
+    /// Parses a keyset of a `select` case or a table entry: `_`, `default`, `value`, `from .. to`
+    /// or `value &&& mask`.
     pub(super) fn set(&mut self) -> Parsed<Expression> {
         let span = self.next().span;
         for (word, kind) in [("_", Kind::DontCare), ("default", Kind::Default), ("...", Kind::Rest)]
@@ -73,7 +73,8 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// One set for each value: `(a, b)`, or one without brackets. `:` comes next.
+    /// Parses one keyset for each value: `(a, b)`, or a single one without parentheses. `:`
+    /// follows.
     pub(super) fn sets(&mut self) -> Parsed<Vec<Expression>> {
         let several = |parser: &mut Self| {
             parser.expect("(")?;
@@ -86,12 +87,13 @@ impl Parser<'_> {
         }
     }
 
-    /// The operator that comes next, its level and its tokens, if it binds at least so tightly.
+    /// Returns the next operator, its precedence level and its number of tokens, if its precedence
+    /// is at least `loosest`.
     fn operator(&self, loosest: usize) -> Option<(Binary, usize, usize)> {
         let (next, behind) = (self.next(), self.look(1));
         let adjacent = next.is(">") && !behind.spaced;
         let (text, tokens) = match () {
-            // As one token it would end two lists of type arguments.
+            // The lexer does not join `>>`, because it may also close two lists of type arguments.
             () if adjacent && behind.is(">") => (">>", 2),
             // `>>=`.
             () if adjacent && behind.is(">=") => return None,
@@ -116,7 +118,8 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// The tree is one higher than what is below: whoever walks over it has a stack that ends.
+    /// Adds a level to the expression tree. The height is bounded, because recursive passes over
+    /// the tree use the stack.
     fn grow(&mut self, below: usize) -> Parsed<()> {
         self.height = below + 1;
         if self.height > MAX_HEIGHT {
@@ -128,7 +131,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A part of the grammar that holds expressions side by side; the height of the tallest.
+    /// Parses sibling expressions. Returns the height of the tallest one too.
     fn beside<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<(T, usize)> {
         let outside = std::mem::take(&mut self.tallest);
         let found = part(self)?;
@@ -156,7 +159,7 @@ impl Parser<'_> {
         self.postfix()
     }
 
-    /// `(TYPE)` in front of a value, if that is what comes next.
+    /// Parses `(TYPE)` of a cast, if it is next.
     fn cast(&mut self) -> Option<Type> {
         if !self.at("(") || self.no_casts.contains(&self.at) {
             return None;
@@ -183,7 +186,7 @@ impl Parser<'_> {
         if is_type { Ok(to) } else { Err(Told) }
     }
 
-    /// Whether what comes next can be a value, and nothing else.
+    /// Returns true if the next token must start a value.
     fn begins_value(&self) -> bool {
         let next = self.next();
         match next.kind {
@@ -227,7 +230,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `index]` or `high:low]`
+    /// Parses `index]` or `high:low]`.
     fn index(&mut self) -> Parsed<(Expression, Option<Expression>)> {
         let high = self.expression()?;
         let low = if self.take(":") { Some(self.expression()?) } else { None };
@@ -235,7 +238,7 @@ impl Parser<'_> {
         Ok((high, low))
     }
 
-    /// Type arguments, if a call's bracket is behind them.
+    /// Parses type arguments, if the parenthesis of a call follows them.
     fn called_with_types(&mut self) -> Option<Vec<Type>> {
         if self.no_types.contains(&self.at) {
             return None;
@@ -251,7 +254,7 @@ impl Parser<'_> {
         found
     }
 
-    /// A member's name, which may be a keyword's: `table.apply`.
+    /// Parses a member name, which may be a keyword: `table.apply`.
     fn member(&mut self) -> Parsed<super::super::ast::Name> {
         self.name("a member's name")
     }
@@ -304,7 +307,7 @@ impl Parser<'_> {
         Ok(Expression { span: self.since(start), kind })
     }
 
-    /// What stands in braces.
+    /// Parses the contents of braces.
     fn braces(&mut self) -> Parsed<Kind> {
         if self.take("#") {
             self.expect("}")?;
@@ -372,7 +375,7 @@ impl Parser<'_> {
         Err(Told)
     }
 
-    /// The place of what is about to be read.
+    /// Returns the source span of the next token.
     pub(super) fn here(&self) -> Span {
         self.next().span
     }

@@ -1,11 +1,11 @@
-//! What is said of words and marks that other languages have, and of brackets that are left open.
+//! Hints for words and operators of other languages, and for unclosed braces.
 
 use super::{KEYWORDS, Parsed, Parser, Told};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Kind, Token};
 use crate::words;
 
-/// What statements and declarations of other languages begin with.
+/// First words of statements and declarations of other languages.
 const FOREIGN_WORDS: [(&[&str], &str); 8] = [
     (&["elif", "elseif", "elsif"], "write `else if`"),
     (&["while", "do"], "a loop has an end: `for (bit<8> i = 0; i < 4; i += 1) { … }`"),
@@ -20,7 +20,7 @@ const FOREIGN_WORDS: [(&[&str], &str); 8] = [
     (&["select"], "write `transition select(…) { … }`"),
 ];
 
-/// What begins at the top only.
+/// First words of declarations that are allowed only at top level.
 const AT_TOP: [&str; 9] = [
     "control",
     "enum",
@@ -33,7 +33,7 @@ const AT_TOP: [&str; 9] = [
     "typedef",
 ];
 
-/// What begins a declaration.
+/// First words of declarations.
 const DECLARATIONS: [&str; 14] = [
     "action",
     "apply",
@@ -51,14 +51,14 @@ const DECLARATIONS: [&str; 14] = [
     "typedef",
 ];
 
-/// What begins a declaration that has parameters and a body.
+/// First words of declarations with parameters and a body.
 const WITH_PARAMETERS: [&str; 3] = ["action", "control", "parser"];
 
-/// What begins a statement, and nothing else.
+/// First words of statements, which cannot start anything else.
 const STATEMENTS: [&str; 6] = ["if", "switch", "for", "return", "exit", "{"];
 
 impl Parser<'_> {
-    /// What to do about what was not expected.
+    /// Returns a hint for an unexpected token.
     pub(super) fn hint(&self, wanted: &str) -> Option<String> {
         let back = |count| self.at.checked_sub(count).map_or("", |at| &*self.tokens[at].text);
         let is_number = |count: usize| {
@@ -100,8 +100,8 @@ impl Parser<'_> {
         Some(mark.to_owned())
     }
 
-    /// Whether nothing but a place stands between the beginning of a statement and this token, as
-    /// in `x++;`, which is no concatenation of two values.
+    /// Returns true if only an l-value is between the start of the statement and this token. In
+    /// `x++;`, the operator is then not a concatenation.
     fn stands_alone(&self, token: usize) -> bool {
         let mut depth = 0_usize;
         for at in (0..token).rev() {
@@ -121,15 +121,14 @@ impl Parser<'_> {
         false
     }
 
-    /// What to do about the word that what is being read begins with.
+    /// Returns a hint for the first word of the current statement or declaration.
     fn other_word(&self) -> Option<String> {
         let first = self.tokens.get(self.begun)?;
         let found = FOREIGN_WORDS.iter().find(|(words, _)| words.iter().any(|word| first.is(word)));
         found.map(|(_, help)| (*help).to_owned())
     }
 
-    /// Tells of a word in front of a declaration, or of a type's name, that is nearly one of the
-    /// language.
+    /// Reports a misspelled keyword before a declaration, or a misspelled type name.
     pub(super) fn check_word(&mut self) -> Parsed<()> {
         let (next, second) = (self.next(), self.look(1));
         let is_known = DECLARATIONS.contains(&&*next.text) || self.types.contains(&next.text);
@@ -147,7 +146,7 @@ impl Parser<'_> {
         Err(Told)
     }
 
-    /// The type that is meant by `bits<8>` and the like.
+    /// Returns a hint for a misspelled type with a width, such as `bits<8>`.
     fn meant_width(&self) -> Option<String> {
         let width = self.look(2);
         let meant = words::meant_type(&self.next().text)?;
@@ -155,7 +154,7 @@ impl Parser<'_> {
         (width.kind == Kind::Integer).then(|| format!("write `{of}<{}>`", width.text))
     }
 
-    /// The word that is meant in front of a declaration with a body.
+    /// Returns a hint for a misspelled keyword before a declaration with a body.
     fn meant_declaration(&self) -> Option<String> {
         let near = |known| {
             let near = words::closest_word(&self.next().text, known)?;
@@ -170,7 +169,7 @@ impl Parser<'_> {
         let generic = self.at + 2;
         let parameters = self.behind(generic, "<", ">")?;
         let body = self.behind(self.behind(parameters, "(", ")")?, "(", ")")?;
-        // `Header first<Header>(…) { … }` is a function that returns what it is generic over.
+        // `Header first<Header>(…) { … }` is a function that returns its type parameter.
         let is_type =
             self.tokens[generic..parameters].iter().any(|one| one.text == self.next().text);
         if is_type || !self.tokens[body].is("{") {
@@ -180,7 +179,8 @@ impl Parser<'_> {
         near(known).or_else(|| self.other_word())
     }
 
-    /// The place behind brackets, if they begin there; None if they do not end.
+    /// Returns the index after a pair of brackets, or `from` if there is none; None if they are
+    /// unclosed.
     fn behind(&self, from: usize, open: &str, close: &str) -> Option<usize> {
         if !self.tokens.get(from)?.is(open) {
             return Some(from);
@@ -201,7 +201,7 @@ impl Parser<'_> {
         None
     }
 
-    /// Reads statements that stand in a control beside its `apply`, and says where they belong.
+    /// Parses statements in a control outside its `apply`, and reports them.
     pub(super) fn statements_outside(&mut self) -> Parsed<bool> {
         if !STATEMENTS.iter().any(|word| self.at(word)) {
             return Ok(false);
@@ -216,8 +216,9 @@ impl Parser<'_> {
 
     // ---- braces ----
 
-    /// Whether what is in braces goes on: the brace that ends it is missing where something begins
-    /// that cannot stand there. `holds_more`: tables, actions and states may stand there.
+    /// Returns true if the braces contain more. If the next token starts a construct that is not
+    /// allowed there, it reports the missing closing brace. `holds_more`: tables, actions and
+    /// states are allowed.
     pub(super) fn goes_on(&mut self, open: usize, holds_more: bool) -> bool {
         if self.at("}") {
             return false;
@@ -234,7 +235,7 @@ impl Parser<'_> {
             _ => false,
         };
         if is_other && self.unclosed != Some(self.at) {
-            // One brace that is missing is missed by all that is around it.
+            // All enclosing braces see the same missing brace. Report it once.
             self.unclosed = Some(self.at);
             let brace = self.tokens[self.left_open(open)].span;
             let why = if next.kind == Kind::End {
@@ -248,21 +249,22 @@ impl Parser<'_> {
         !is_other
     }
 
-    /// Whether a body begins here whose brace is missing: on a line of its own, set farther in.
+    /// Returns true if a body without its opening brace starts here: on a new line, with deeper
+    /// indentation.
     pub(super) fn begins_body(&self) -> bool {
         let next = self.next();
         let is_word = next.kind == Kind::Word && !AT_TOP.contains(&&*next.text);
         is_word && next.begins_line && self.at > 0 && self.is_deeper(self.at - 1)
     }
 
-    /// Whether the next line is set farther in than the one that opens the brace.
+    /// Returns true if the next token has deeper indentation than the line of the opening brace.
     fn is_deeper(&self, open: usize) -> bool {
         let line = self.tokens[..=open].iter().rfind(|token| token.begins_line);
         line.is_some_and(|line| self.column(self.next()) > self.column(line))
     }
 
-    /// The brace that is probably the one without its end: the first one within that another line's
-    /// end closes, by how far lines are set in.
+    /// Returns the brace that is probably unclosed: the first inner one with a closing brace on a
+    /// line of less indentation.
     fn left_open(&self, open: usize) -> usize {
         let first = self.tokens[..=open].iter().rposition(|token| token.begins_line).unwrap_or(0);
         let mut column = 0;
@@ -284,7 +286,7 @@ impl Parser<'_> {
         open
     }
 
-    /// How far a token is from the beginning of its line.
+    /// Returns the column of a token, from 0.
     fn column(&self, token: &Token) -> usize {
         let Some(file) = self.sources.file_of(token.span) else { return 0 };
         let start = (token.span.start - file.start) as usize;
@@ -292,7 +294,7 @@ impl Parser<'_> {
         before.iter().rev().take_while(|&&byte| byte != b'\n').count()
     }
 
-    /// What to call a thing whose name is a word of the language.
+    /// Suggests an identifier instead of a keyword.
     pub(super) fn other_name(word: &str, wanted: &str) -> Option<String> {
         (KEYWORDS.contains(&word) && wanted.ends_with("name")).then(|| format!("call it `{word}_`"))
     }

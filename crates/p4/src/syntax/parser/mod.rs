@@ -1,8 +1,8 @@
-//! Recursive descent over the tokens (P4_16 specification, appendix G).
+//! A recursive descent parser (P4_16 specification, appendix G).
 //!
-//! What is wrong is told where it is met, and the parser goes on behind the statement or the
-//! declaration: one run tells of many mistakes. Where the grammar needs more than the next token (a
-//! declaration or a call, a type argument or a comparison) the parser tries, and comes back.
+//! After a syntax error, the parser reports it and recovers after the statement or declaration, so
+//! one run reports many errors. Where the grammar needs more lookahead than one token (declaration
+//! or call, type argument or comparison), the parser backtracks.
 
 mod declarations;
 mod expressions;
@@ -22,12 +22,12 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lexer::{Kind, Token};
 use crate::source::{Sources, Span};
 
-/// How deep anything may be nested: the compiler's stack has an end.
+/// Maximum nesting depth, which bounds the compiler's stack use.
 const MAX_NESTING: usize = 100;
-/// How high the tree of an expression may be: `a + b + c` is nested in nothing, and two operators high.
+/// Maximum height of an expression tree. `a + b + c` has no nesting, but a height of two operators.
 const MAX_HEIGHT: usize = 500;
 
-/// Words that are no names.
+/// Keywords, which cannot be identifiers.
 const KEYWORDS: [&str; 41] = [
     "action",
     "bit",
@@ -72,12 +72,12 @@ const KEYWORDS: [&str; 41] = [
     "abstract",
 ];
 
-/// What is wrong is told already.
+/// The error has already been reported.
 pub(super) struct Told;
 
 type Parsed<T> = Result<T, Told>;
 
-/// Makes a program of tokens, of which the last one is [`Kind::End`].
+/// Parses tokens to a program. The last token is [`Kind::End`].
 pub(crate) fn parse(tokens: &[Token], sources: &Sources, problems: &mut Diagnostics) -> Program {
     let mut parser = Parser {
         tokens,
@@ -110,21 +110,21 @@ struct Parser<'p> {
     tokens: &'p [Token],
     sources: &'p Sources,
     at: usize,
-    /// Where the statement or the declaration begins that is being read.
+    /// Start of the current statement or declaration.
     begun: usize,
-    /// The token in front of which a brace is missing, as was told.
+    /// Token before which a missing brace has been reported.
     unclosed: Option<usize>,
     problems: &'p mut Diagnostics,
     nesting: usize,
-    /// How high the tree of the last expression is, and the highest of those beside it.
+    /// Height of the last expression's tree, and the maximum height among its siblings.
     height: usize,
     tallest: usize,
-    /// The names that are known to be types, wherever they were declared.
+    /// Names of declared types, regardless of their scope.
     types: HashSet<Arc<str>>,
-    /// Tokens at which type arguments were tried in vain: trying again within another trial takes
+    /// Tokens where type arguments did not parse. Retrying them in nested attempts would take
     /// exponential time.
     no_types: HashSet<usize>,
-    /// The same of casts: what is in the brackets is read again as a value.
+    /// The same for casts: the contents of the parentheses are parsed again as a value.
     no_casts: HashSet<usize>,
 }
 
@@ -136,7 +136,7 @@ impl<'p> Parser<'p> {
     }
 
     fn look(&self, ahead: usize) -> &'p Token {
-        // The end is behind all others.
+        // The last token is `End`. Lookahead stops there.
         &self.tokens[(self.at + ahead).min(self.tokens.len() - 1)]
     }
 
@@ -160,12 +160,12 @@ impl<'p> Parser<'p> {
         is
     }
 
-    /// The place of the token that was taken last.
+    /// Returns the source span of the last consumed token.
     fn last_span(&self) -> Span {
         self.tokens[self.at.saturating_sub(1)].span
     }
 
-    /// From a place to the token that was taken last.
+    /// Returns the source span from `start` to the last consumed token.
     fn since(&self, start: Span) -> Span {
         start.to(self.last_span())
     }
@@ -174,7 +174,7 @@ impl<'p> Parser<'p> {
         if self.at(text) {
             return Ok(self.advance().span);
         }
-        // What ends something is missed behind it, not at what comes next.
+        // Report a missing terminator after the previous token, not at the next one.
         let is_behind = self.next().begins_line || text == ";" && self.at("}");
         if matches!(text, ";" | ")" | "]" | "{" | "}" | ">") && self.at > 0 && is_behind {
             let end = self.last_span().end;
@@ -190,7 +190,7 @@ impl<'p> Parser<'p> {
         Err(self.unexpected(&format!("`{text}`")))
     }
 
-    /// Tells that something else was expected at the next token.
+    /// Reports an unexpected token.
     fn unexpected(&mut self, wanted: &str) -> Told {
         let next = self.next();
         let found = match next.kind {
@@ -228,9 +228,9 @@ impl<'p> Parser<'p> {
         Err(self.unexpected(what))
     }
 
-    // ---- trying, nesting, going on ----
+    // ---- backtracking, nesting, recovery ----
 
-    /// Tries a part of the grammar; if it does not fit, nothing has happened.
+    /// Tries to parse a part. On failure, restores the position and discards the errors.
     fn attempt<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Option<T> {
         let (at, told) = (self.at, self.problems.mark());
         match part(self) {
@@ -243,7 +243,7 @@ impl<'p> Parser<'p> {
         }
     }
 
-    /// A part of the grammar that may hold itself.
+    /// Parses a recursive part of the grammar.
     fn nested<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting == MAX_NESTING {
             return self.too_deep();
@@ -260,10 +260,10 @@ impl<'p> Parser<'p> {
         Err(Told)
     }
 
-    /// Goes behind the statement or declaration that began at `from` and is wrong.
+    /// Recovers from an error: skips the statement or declaration that starts at `from`.
     fn skip(&mut self, from: usize) {
         let mut depth = 0_usize;
-        // Brackets that were open where the mistake is.
+        // Count the braces that are open at the error.
         for token in &self.tokens[from..self.at] {
             if token.is("{") {
                 depth += 1;
@@ -274,7 +274,7 @@ impl<'p> Parser<'p> {
         loop {
             let next = self.next();
             if next.kind == Kind::End || (depth == 0 && next.is("}") && self.at > from) {
-                // The end of what is around it; at the top there is nothing around.
+                // End of the enclosing block; at top level there is none.
                 if next.is("}") && self.nesting == 0 {
                     self.advance();
                 }
@@ -296,7 +296,7 @@ impl<'p> Parser<'p> {
 
     // ---- lists ----
 
-    /// Parts with commas between them, up to `close`, which is taken.
+    /// Parses a comma-separated list up to and including `close`.
     fn list<T>(
         &mut self,
         close: &str,
@@ -315,12 +315,12 @@ impl<'p> Parser<'p> {
         }
     }
 
-    /// Parts in braces. One that is wrong is told, and left out.
+    /// Parses a list in braces. Malformed members are reported and omitted.
     fn members<T>(&mut self, part: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         self.braced(false, part)
     }
 
-    /// The same; `holds_more`: tables, actions and states may stand there.
+    /// Parses a list in braces. `holds_more`: tables, actions and states are allowed.
     fn braced<T>(
         &mut self,
         holds_more: bool,
@@ -333,7 +333,7 @@ impl<'p> Parser<'p> {
             }
             open = open.saturating_sub(1);
         }
-        // What goes on behind the braces began in front of them.
+        // The construct that continues after the braces also started before them.
         let begun = self.begun;
         let found = self.nested(|parser| {
             let mut found = Vec::new();
@@ -352,7 +352,7 @@ impl<'p> Parser<'p> {
         found
     }
 
-    /// `(a, name = b, _)`
+    /// Parses `(a, name = b, _)`.
     fn arguments(&mut self) -> Parsed<Vec<Argument>> {
         self.expect("(")?;
         self.list(")", |parser| {

@@ -57,7 +57,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `value_set<TYPE>(size) name;`
+    /// Parses `value_set<TYPE>(size) name;`.
     fn value_set(&mut self, annotations: Vec<Annotation>) -> Parsed<Declaration> {
         self.expect("value_set")?;
         self.expect("<")?;
@@ -155,7 +155,7 @@ impl Parser<'_> {
             }
             Ok(())
         })?;
-        // What is wrong within may be the `apply` itself.
+        // An error in the body may have been in `apply` itself.
         if apply.is_none() && self.problems.mark() == told {
             let missing = Diagnostic::error(name.span, format!("`{}` has no `apply`", name.text));
             self.problems.add(missing.help("write `apply { }` at its end"));

@@ -7,7 +7,7 @@ use super::super::ast::{
 use super::{Parsed, Parser, Told};
 use crate::diagnostic::Diagnostic;
 
-/// Assignments that compute.
+/// Compound assignment operators.
 const ASSIGNMENTS: [(&str, Binary); 10] = [
     ("+=", Binary::Add),
     ("-=", Binary::Subtract),
@@ -44,7 +44,7 @@ impl Parser<'_> {
                 Ok(Kind::Empty)
             }
             "{" | "@" => {
-                // What is said beside a block changes nothing.
+                // Annotations of a block are ignored.
                 let annotations = self.annotations()?;
                 if self.at("{") {
                     Ok(Kind::Block(self.block()?))
@@ -78,7 +78,8 @@ impl Parser<'_> {
                 {
                     return Ok(Kind::Declare(Box::new(declared)));
                 }
-                // What looks like a variable is told of as one.
+                // Parse everything that looks like a declaration as one, for a better error
+                // message.
                 if self.is_declaration() {
                     return self.declaration_within(Vec::new());
                 }
@@ -101,7 +102,7 @@ impl Parser<'_> {
         Ok(Kind::Declare(Box::new(declared)))
     }
 
-    /// Whether a type and a name come next.
+    /// Returns true if a type and a name follow.
     fn is_declaration(&mut self) -> bool {
         let at = self.at;
         let is = self.attempt(|parser| {
@@ -112,7 +113,7 @@ impl Parser<'_> {
         is.is_some()
     }
 
-    /// `TYPE name;`, `TYPE name = value;` or `TYPE(arguments) name;`
+    /// Parses `TYPE name;`, `TYPE name = value;` or `TYPE(arguments) name;`.
     pub(super) fn variable_or_instance(
         &mut self,
         annotations: Vec<super::super::ast::Annotation>,
@@ -137,7 +138,7 @@ impl Parser<'_> {
         Ok(Declaration { annotations, name, type_parameters: Vec::new(), kind })
     }
 
-    /// Without the semicolon: `for` has them without.
+    /// Parses an assignment or a call without a semicolon, as in the header of a `for`.
     fn assignment_or_call(&mut self) -> Parsed<Kind> {
         let left = self.expression()?;
         if self.take("=") {

@@ -47,7 +47,7 @@ impl Parser<'_> {
         Ok(KeyElement { annotations, expression, matched })
     }
 
-    /// `name` or `name(arguments)`
+    /// Parses `name` or `name(arguments)`.
     fn action_reference(&mut self) -> Parsed<Expression> {
         let start = self.here();
         let kind = if self.take(".") {

@@ -7,7 +7,7 @@ use crate::syntax::ast::{
 use crate::test_programs::Nothing;
 use crate::{Parsed, parse};
 
-/// What was said of a program, each with its line and column, and what was expected.
+/// Returns the diagnostics of a program: line, column, message and label.
 fn said(parsed: &Parsed) -> Vec<String> {
     let each = parsed.diagnostics.iter().map(|one| {
         let at = parsed.sources.locate(one.span).unwrap();
@@ -30,7 +30,7 @@ fn says(text: &str, wanted: &[&str]) -> Program {
     parsed.program
 }
 
-/// An expression with all its brackets.
+/// Formats an expression with all its parentheses.
 fn shown(value: &Expression) -> String {
     match &value.kind {
         ExpressionKind::Integer(integer) => integer.value.to_string(),
@@ -242,14 +242,14 @@ fn what_is_nested_without_end_is_refused() {
     assert!(parse("test.p4", &index, &Nothing).diagnostics.has_errors());
     let long = format!("const int X = a{};", " + a".repeat(5000));
     assert!(said(&parse("test.p4", &long, &Nothing))[0].contains("more than 500 operators"));
-    // In brackets as well, of which each holds fewer.
+    // Parentheses divide the operators, but the total height is bounded too.
     let both =
         format!("const int X = {}a{};", "(".repeat(80), " + a + a + a + a + a + a)".repeat(80));
     assert_eq!(said(&parse("test.p4", &both, &Nothing)), [""; 0]);
     let both =
         format!("const int X = {}a{};", "(".repeat(80), (" + a".repeat(400) + ")").repeat(80));
     assert!(said(&parse("test.p4", &both, &Nothing))[0].contains("more than 500 operators"));
-    // Side by side there may be as many as anybody writes.
+    // The number of siblings is unlimited.
     let wide = format!("const T X = {{ {} }};", "a.b.c + d.e[f.g:0], ".repeat(5000));
     assert_eq!(said(&parse("test.p4", &wide, &Nothing)), [""; 0]);
     let calls = format!("const int X = f{};", "()".repeat(5000));
@@ -258,21 +258,21 @@ fn what_is_nested_without_end_is_refused() {
 
 #[test]
 fn what_is_tried_twice_takes_no_exponential_time() {
-    // As a stack's type in front of a value, and as a value.
+    // Parsed as a stack type before a value, and as a value.
     let indices = format!("const int X = {}0{};", "(a[".repeat(40), "])".repeat(40));
     assert_eq!(said(&parse("test.p4", &indices, &Nothing)), [""; 0]);
-    // As a type with arguments in front of a value, and as a call.
+    // Parsed as a type with arguments before a value, and as a call.
     let calls = format!("const int X = {}0{};", "(a<bit<(".repeat(30), ")>>(0))".repeat(30));
     assert_eq!(said(&parse("test.p4", &calls, &Nothing)), [""; 0]);
 }
 
-/// No text makes the front end panic or go on without end.
+/// Arbitrary input neither makes the front end panic nor hangs it.
 mod any_text {
     use proptest::prelude::*;
 
     use super::*;
 
-    /// Pieces of programs, in any order.
+    /// Tokens in arbitrary order.
     fn pieces() -> impl Strategy<Value = String> {
         let words: Vec<String> =
             format!("{PARSER} {CONTROL} #define #if #endif \\ \" /* */ \n < > 8w é")
@@ -282,7 +282,7 @@ mod any_text {
         prop::collection::vec(prop::sample::select(words), 0..60).prop_map(|some| some.join(" "))
     }
 
-    /// A program with some characters less.
+    /// A program without some of its characters.
     fn cut() -> impl Strategy<Value = String> {
         let whole = format!("{PARSER}\n{CONTROL}");
         prop::collection::vec(0..whole.len(), 1..8).prop_map(move |gone| {

@@ -1,11 +1,11 @@
-//! Types, and what is generic.
+//! Types, type arguments and type parameters.
 
 use super::super::ast::{Expression, ExpressionKind, Name, Type, TypeKind};
 use super::{MAX_NESTING, Parsed, Parser};
 use crate::lexer::Kind;
 
 impl Parser<'_> {
-    /// A type, with the sizes of stacks.
+    /// Parses a type, including the sizes of header stacks.
     pub(super) fn parse_type(&mut self) -> Parsed<Type> {
         self.nested(|parser| {
             let start = parser.next().span;
@@ -47,7 +47,7 @@ impl Parser<'_> {
                 match self.width()? {
                     Some(width) => TypeKind::Bits { width: Box::new(width), signed },
                     None if signed => TypeKind::Int,
-                    // The specification's shorthand.
+                    // The specification's shorthand for `bit<1>`.
                     None => {
                         let one = crate::number::Integer { value: 1.into(), width: None };
                         let kind = ExpressionKind::Integer(one);
@@ -85,12 +85,12 @@ impl Parser<'_> {
         Ok(Type { span: self.since(start), kind })
     }
 
-    /// `<8>` or `<(expression)>`.
+    /// Parses `<8>` or `<(expression)>`.
     fn width(&mut self) -> Parsed<Option<Expression>> {
         if !self.take("<") {
             return Ok(None);
         }
-        // A comparison would end at the wrong `>`.
+        // A comparison would consume the closing `>`.
         let width =
             if self.at("(") || self.next().kind == Kind::Integer || Self::is_name(self.next()) {
                 self.primary()?
@@ -101,13 +101,13 @@ impl Parser<'_> {
         Ok(Some(width))
     }
 
-    /// `<TYPE, TYPE>`
+    /// Parses `<TYPE, TYPE>`.
     pub(super) fn type_arguments(&mut self) -> Parsed<Vec<Type>> {
         self.expect("<")?;
         self.list(">", Self::parse_type)
     }
 
-    /// `<T, U>` behind the name of what is generic, or nothing.
+    /// Parses the optional type parameters `<T, U>` after a name.
     pub(super) fn type_parameters(&mut self) -> Parsed<Vec<Name>> {
         if !self.take("<") {
             return Ok(Vec::new());

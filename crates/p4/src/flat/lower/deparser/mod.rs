@@ -1,8 +1,8 @@
-//! Deparsers (P4_16 specification, section 16), and what becomes of the packet.
+//! Deparsers (P4_16 specification, section 16), and the output of the packet.
 //!
-//! The packet grows or shrinks at its head, so that what nobody read stays where it is. A header
-//! leaves in the place where it came more often than not: there, only fields that may have changed are
-//! stored. One that moves is taken along, word by word, before anything is stored.
+//! The packet grows or shrinks at its head, so the payload stays in place. Most headers leave at
+//! the offset at which they were extracted: only fields that may have changed are stored. A header
+//! that moves is read word by word before anything is stored.
 
 mod moves;
 mod parts;
@@ -17,28 +17,28 @@ use crate::model::{action, field};
 use crate::object::helper;
 use crate::source::Span;
 
-/// A packet that is to be written.
+/// A packet to be written.
 pub(super) struct Writing {
-    /// The block in which that begins.
+    /// Block in which writing begins.
     block: BlockId,
-    /// What is written, in its order.
+    /// Emitted headers, in order.
     sites: Vec<Site>,
-    /// The model's metadata.
+    /// First slot of the model's metadata.
     std: Slot,
-    /// Where dropped packets are told from those that leave a copy.
+    /// Block that separates dropped packets with a clone from those without.
     dropped: BlockId,
 }
 
-/// A place where a header is written.
+/// An `emit` of one header.
 pub(super) struct Site {
     of: Type,
-    /// The header as it is there; not valid if the place is not reached.
+    /// Copy of the header; invalid if the `emit` is not reached.
     slots: Slot,
     span: Span,
 }
 
 impl Lower<'_> {
-    /// `packet.emit(value)`: notes what is there for each header of it.
+    /// `packet.emit(value)`: records a copy of each header of the value.
     pub(super) fn emit(&mut self, value: &Expression) -> Lowered {
         if self.within_loops > 0 {
             return self.refuse(value.span, "`emit` in a loop");
@@ -61,7 +61,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Finds what is written of a packet, unless it goes nowhere.
+    /// Lowers the deparser. A packet that is neither sent nor cloned skips it.
     pub(super) fn deparse(
         &mut self,
         headers: VariableId,
@@ -69,7 +69,7 @@ impl Lower<'_> {
         deparser: usize,
     ) -> Lowered<Writing> {
         let becomes = self.build.read(part(std, field::OUTPUT_ACTION));
-        // Neither who could not go on nor who goes nowhere is written.
+        // An aborted packet is not written, nor a dropped one without a clone.
         let wrong = self.build.constant(action::ABORT as u64);
         let goes_on = self.build.compare(Compare::NotEqual, becomes, wrong);
         self.require(goes_on);
@@ -99,16 +99,16 @@ impl Lower<'_> {
         Ok(Writing { block: end, sites: std::mem::take(&mut self.emitted), std, dropped })
     }
 
-    /// Writes packets as the deparser says, and ends the run.
+    /// Writes the packets as the deparser emitted them, and ends the program.
     pub(super) fn write_packets(&mut self, writings: Vec<Writing>) -> Lowered {
-        // What is known by now decides what has to be stored.
+        // The constants known at this point decide which fields have to be stored.
         let ends: Vec<_> = writings.iter().map(|one| (one.block, self.needed(one))).collect();
         let mut leads = vec![self.reject];
         leads.extend(writings.iter().map(|one| one.dropped));
         self.build.settle(&ends, Some(&leads));
         self.order = (0..).zip(self.build.graph.order()).map(|(at, block)| (block, at)).collect();
         for one in writings {
-            // Some are always dropped.
+            // A block is unreachable if its packets are always dropped.
             if self.order.contains_key(&one.block) {
                 self.build.block = one.block;
                 self.write_packet(one.sites)?;
@@ -118,7 +118,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The slots that are needed to write a packet.
+    /// Returns the slots needed to write a packet.
     fn needed(&self, writing: &Writing) -> Vec<Slot> {
         let mut slots = self.packet_slots(writing.std);
         for site in &writing.sites {
@@ -127,7 +127,7 @@ impl Lower<'_> {
         slots
     }
 
-    /// Tells what becomes of the packet, and by which ports it leaves.
+    /// Stores the output action and the output ports, and returns.
     fn finish(&mut self, std: Slot, leaves: bool) {
         let base = self.build.op(Op::Argument(1));
         let becomes = self.build.read(part(std, field::OUTPUT_ACTION));
@@ -139,7 +139,7 @@ impl Lower<'_> {
         ];
         for (offset, size, field) in ports.into_iter().filter(|_| leaves) {
             let value = self.build.read(part(std, field));
-            // The metadata begins as zeros.
+            // The metadata is initially zero.
             if self.build.graph.constant(value) != Some(0) {
                 self.build.op(Op::Store { base, offset, size, value });
             }
@@ -182,7 +182,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Grows or shrinks the packet: where it begins then.
+    /// Grows or shrinks the packet at its head. Returns the address of its first byte.
     fn adjust_head(&mut self, more: ValueId) -> ValueId {
         let packet = self.build.op(Op::Packet);
         if self.build.graph.constant(more) == Some(0) {

@@ -1,5 +1,6 @@
-//! Headers that leave in another place than they came: what is in them is read before the packet changes.
-//! A few bytes are held in registers and on the stack; more wait in a map, as varbits do.
+//! Headers that leave at another offset than they were extracted at: they are read before the
+//! packet is modified. A few bytes are held in registers and on the stack; more bytes, and all
+//! varbits, are buffered in a scratch map.
 
 use super::parts::{Part, Varying};
 use super::{Lower, Lowered};
@@ -8,46 +9,47 @@ use crate::flat::shape::chunks;
 use crate::flat::{Binary, Compare, Op, ValueId};
 use crate::source::Span;
 
-/// The most bytes of headers that move by way of registers and the stack; more wait in a map.
+/// Upper limit on the header bytes held in registers and on the stack; more are buffered in a map.
 const MAX_HELD: u32 = 48;
 
-/// What was read of a part that moves: where in it, how many bytes, and where it is held.
+/// Words read from a part that moves: offset within the part, size in bytes, and buffer.
 pub(super) type Taken = Vec<(u32, u8, Held)>;
 
-/// Where a word is held until it is stored.
+/// Buffer of a word until it is stored.
 #[derive(Clone, Copy)]
 pub(super) enum Held {
-    /// In a slot.
+    /// A slot.
     Slot(Slot),
-    /// In the map where things wait, so many bytes behind its beginning.
+    /// The scratch map, at this byte offset.
     Map(u32),
 }
 
-/// What waits in a map.
+/// Contents of the scratch map.
 #[derive(Default)]
 pub(super) struct Waits {
     pub(crate) varying: Vec<Waiting>,
-    /// Bytes of all that waits.
+    /// Total size in bytes.
     pub(crate) bytes: u32,
-    /// The slot that has the address.
+    /// Slot with the address of the map value.
     pub(crate) base: Option<Slot>,
 }
 
-/// A varbit that waits.
+/// A buffered varbit.
 pub(super) struct Waiting {
-    /// Which.
+    /// Index of the varbit.
     pub(crate) at: usize,
-    /// Whether it does.
+    /// True if the varbit moves.
     pub(crate) is: ValueId,
-    /// Where it was.
+    /// Address in the packet.
     pub(crate) from: ValueId,
     pub(crate) count: ValueId,
-    /// Where it waits.
+    /// Offset in the scratch map.
     pub(crate) offset: u32,
 }
 
 impl Lower<'_> {
-    /// Reads what moves before the packet changes: into registers, or to where varbits wait as well.
+    /// Reads the parts that move, before the packet is modified, into slots or into the scratch
+    /// map.
     pub(super) fn take_all(&mut self, parts: &[Part], waiting: &mut Waits) -> Lowered<Vec<Taken>> {
         let moves = |lower: &Self, part: &Part| lower.build.graph.constant(part.moved) != Some(0);
         let bytes: u32 = parts.iter().filter(|part| moves(self, part)).map(|part| part.bytes).sum();
@@ -79,7 +81,7 @@ impl Lower<'_> {
         Ok(all)
     }
 
-    /// Where things wait, if any do.
+    /// Looks up the scratch map, if anything is buffered in it.
     fn look_up_scratch(&mut self, parts: &[Part], waiting: &mut Waits) -> Lowered {
         if waiting.bytes == 0 {
             return Ok(());
@@ -116,7 +118,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Where something waits.
+    /// Returns the address of an offset in the scratch map.
     pub(super) fn place_of_waiting(&mut self, base: Option<Slot>, offset: u32) -> ValueId {
         let base = match base {
             Some(base) => self.build.read(base),
@@ -125,7 +127,7 @@ impl Lower<'_> {
         self.build.by(Binary::Add, base, u64::from(offset))
     }
 
-    /// Reads what moves, word by word.
+    /// Reads a part that moves, word by word.
     fn take(&mut self, part: &Part, taken: &Taken, scratch: Option<Slot>) {
         if taken.is_empty() {
             return;
@@ -156,7 +158,7 @@ impl Lower<'_> {
         self.build.continue_in(after);
     }
 
-    /// Which varbits move, and where they wait.
+    /// Finds the varbits that move, and assigns their offsets in the scratch map.
     pub(super) fn take_varying(&mut self, all: &[Varying], more: ValueId) -> Waits {
         let mut waits = Waits::default();
         for (at, one) in all.iter().enumerate() {
@@ -171,7 +173,7 @@ impl Lower<'_> {
         waits
     }
 
-    /// Has varbits wait.
+    /// Copies varbits to the scratch map.
     fn move_out(&mut self, waits: &Waits) {
         for one in &waits.varying {
             let to = self.place_of_waiting(waits.base, one.offset);
@@ -179,7 +181,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Puts varbits where they go.
+    /// Copies varbits from the scratch map to the packet.
     pub(super) fn put_varying(&mut self, all: &[Varying], waits: &Waits, begin: ValueId) {
         for one in &waits.varying {
             let to = self.build.binary(Binary::Add, begin, all[one.at].to);
@@ -188,7 +190,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Copies bytes, one by one, if it holds.
+    /// Copies bytes one by one if the condition holds.
     fn copy_bytes(&mut self, holds: ValueId, from: ValueId, to: ValueId, count: ValueId) {
         let (head, body, after) =
             (self.build.new_block(), self.build.new_block(), self.build.new_block());
@@ -196,7 +198,7 @@ impl Lower<'_> {
         let zero = self.build.constant(0);
         self.build.write(at, zero);
         self.build.branch(holds, head, after);
-        // Not sealed: the loop's end leads here too.
+        // Not sealed: the back edge is added later.
         self.build.block = head;
         let now = self.build.read(at);
         let more = self.build.compare(Compare::Less, now, count);

@@ -1,4 +1,4 @@
-//! What a header is made of as it leaves: which of it may be another than in the packet.
+//! Parts of outgoing headers, and detection of fields that have not changed.
 
 use std::collections::HashMap;
 
@@ -9,46 +9,46 @@ use crate::flat::{Binary, BlockId, Compare, Op, ValueId};
 use crate::ir::Type;
 use crate::source::Span;
 
-/// A number of up to 64 bits within a header.
+/// A number of up to 64 bits in a header.
 #[derive(Clone, Copy)]
 pub(super) struct Piece {
     pub(crate) value: ValueId,
-    /// From the part's first byte on.
+    /// Bit offset from the start of the part.
     pub(crate) bit: u32,
     pub(crate) width: u32,
-    /// Whether it is what the packet has where the header was extracted.
+    /// True if the packet has the same value where the header was extracted.
     pub(crate) clean: bool,
 }
 
-/// Bytes of a header, all of whose numbers have known places in it.
+/// Consecutive bytes of a header, all fields of which are at constant offsets.
 pub(super) struct Part {
-    /// Whether the header is valid.
+    /// Validity of the header.
     pub(crate) valid: ValueId,
-    /// The byte of the packet, as it came, where the header was extracted.
+    /// Byte offset in the received packet where the header was extracted.
     pub(crate) from: ValueId,
-    /// The byte of the packet, as it leaves, where it goes.
+    /// Byte offset in the outgoing packet.
     pub(crate) to: ValueId,
     pub(crate) bytes: u32,
     pub(crate) pieces: Vec<Piece>,
-    /// Whether it has to be taken along from where it came.
+    /// True if the part has to be copied from its old position.
     pub(crate) moved: ValueId,
     pub(crate) span: Span,
 }
 
-/// A varbit that is written.
+/// An outgoing varbit.
 pub(super) struct Varying {
     pub(crate) valid: ValueId,
-    /// The byte of the packet, as it came, where it begins.
+    /// Byte offset in the received packet.
     pub(crate) from: ValueId,
-    /// The byte of the packet, as it leaves, where it goes.
+    /// Byte offset in the outgoing packet.
     pub(crate) to: ValueId,
     pub(crate) bytes: ValueId,
-    /// The most that there may be.
+    /// Maximum size in bytes.
     pub(crate) most: u32,
 }
 
 impl Lower<'_> {
-    /// Whether something valid has to be moved.
+    /// Returns 1 if a valid header has to be moved.
     pub(super) fn is_moved(
         &mut self,
         valid: ValueId,
@@ -61,7 +61,8 @@ impl Lower<'_> {
         self.build.binary(Binary::And, valid, moved)
     }
 
-    /// Adds the parts of a header that goes to `to`; where the next one goes.
+    /// Splits a header that leaves at offset `to` into parts. Returns the offset of the next
+    /// header.
     pub(super) fn part(
         &mut self,
         site: &Site,
@@ -89,7 +90,7 @@ impl Lower<'_> {
                 let target = self.build.by(Binary::Add, part.to, u64::from(bit / 8));
                 let most = of_bits.div_ceil(8);
                 varying.push(Varying { valid, from: first, to: target, bytes, most });
-                // What stands behind begins anew.
+                // A varbit ends the part: the offsets after it are variable.
                 let (from, to) = (
                     self.build.binary(Binary::Add, first, bytes),
                     self.build.binary(Binary::Add, target, bytes),
@@ -122,11 +123,11 @@ impl Lower<'_> {
         part.pieces.sort_by_key(|piece| piece.bit);
         let behind = self.build.by(Binary::Add, part.to, u64::from(part.bytes));
         parts.push(part);
-        // Of what is not valid, nothing is written.
+        // An invalid header is not written.
         self.build.select(valid, behind, to)
     }
 
-    /// The numbers of a header in their order on the wire, with their slots.
+    /// Returns the numbers of a header in wire order, with their slots.
     fn wire_leaves(&self, of: &Type) -> Vec<(Type, Slot)> {
         match of {
             Type::Record(_) | Type::Stack(..) | Type::Tuple(_) => {
@@ -144,8 +145,8 @@ impl Lower<'_> {
 }
 
 impl Builder {
-    /// Whether a value is what the packet has in its bits from `bit` behind the byte `from` on,
-    /// wherever the header is valid.
+    /// Returns true if a value equals the packet's bits, starting `bit` bits after byte `from`,
+    /// whenever the header is valid.
     fn is_clean(
         &self,
         value: ValueId,
@@ -176,8 +177,8 @@ impl Builder {
         if assumed.len() > 64 {
             return false;
         }
-        // Where blocks meet, by each way that leads there.
-        // The last of them first: what was decided before depends on it.
+        // At a join, check each incoming edge. Begin with the phis of the last block: their
+        // operands may be phis of earlier blocks.
         let homes = [value, from, valid].into_iter().filter_map(|one| self.home_of_phi(one));
         let Some(block) = homes.max_by_key(|block| order.get(block)) else { return false };
         assumed.push(of);

@@ -1,4 +1,4 @@
-//! Puts headers where they leave: what was taken along, and what may have changed.
+//! Stores of outgoing headers: buffered words, then fields that may have changed.
 
 use super::Lower;
 use super::moves::{Held, Taken};
@@ -49,12 +49,12 @@ impl Lower<'_> {
         }
     }
 
-    /// Stores the pieces that may be others than in the packet.
+    /// Stores the fields that may differ from the packet.
     fn store_changed(&mut self, base: ValueId, part: &Part) {
         let dirty: Vec<_> = part.pieces.iter().filter(|piece| !piece.clean).collect();
         let mut at = 0;
         while at < dirty.len() {
-            // As many as stand one behind the other.
+            // Take fields with adjacent bytes together.
             let start = at;
             let mut end = dirty[at].bit + dirty[at].width;
             while at + 1 < dirty.len() && dirty[at + 1].bit.div_ceil(8) <= end.div_ceil(8) {
@@ -69,7 +69,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Stores what pieces have of some bytes; the other bits stay.
+    /// Stores the bits of fields within a range of bytes; other bits are preserved.
     fn store_chunk(&mut self, base: ValueId, (byte, size): (u32, u8), dirty: &[&Piece]) {
         let (first, bits) = (byte * 8, u32::from(size) * 8);
         let mut whole = self.build.constant(0);

@@ -1,10 +1,10 @@
-//! What is said of words and marks that other languages have, and of brackets that are left open.
+//! Hints for words and operators of other languages, and for unclosed braces.
 
 use super::said;
 use crate::parse;
 use crate::test_programs::Nothing;
 
-/// The one error of a program, with its place, and what to do about it.
+/// Checks the only error of a program, its position and its hint.
 #[track_caller]
 fn helps(text: &str, at: &str, wanted: &str) {
     let parsed = parse("test.p4", text, &Nothing);
@@ -24,21 +24,21 @@ fn helps(text: &str, at: &str, wanted: &str) {
 fn a_brace_without_its_end_is_shown() {
     let open = "this `{` has no `}`";
     for (text, at) in [
-        // The place, then the line in front of which the other is missing.
+        // Position of the open brace, and the line before which its closing brace is missing.
         ("header h {\n  bit<8> a;\nstruct s { }", "1:10 3"),
         ("control c() {\n  action a() {\n  table t { }\n  apply { }\n}", "2:14 3"),
         ("parser p() {\n  state start {\n  state next { }\n}\nstruct s { }", "2:15 3"),
         ("control c() {\n  table t {\n  apply { }\n}", "2:11 3"),
         ("control c() {\n  apply {\n    x();\n}\n", "2:9 4"),
-        // As far as its lines are set in.
+        // Located by indentation.
         ("control c() {\n  apply {\n    if (x) {\n      y();\n  }\n}\nstruct s { }", "3:12 7"),
         ("control c() {\n  apply {\n    if (x) {\n      y();\n  }\n}\n", "3:12 6"),
-        // Lines that say nothing.
+        // Lines without indentation.
         ("control c() {\napply {\nif (x) {\ny();\n}\n}\nstruct s { }", "1:13 7"),
     ] {
         helps(text, at, open);
     }
-    // One that is missing is read all the same, if the lines behind it are set in.
+    // A missing opening brace does not stop the parser if the lines after it are indented.
     for (text, at) in [
         ("header h\n  bit<8> a;\n  bit<8> b;\n}\nstruct s { }", "1:8"),
         ("control c() {\n  action a()\n    x();\n    y();\n  }\n  apply { }\n}", "2:12"),
@@ -114,7 +114,7 @@ fn what_other_languages_have_is_known() {
     }
 }
 
-/// What is said of these is said without a reason that would be wrong.
+/// Errors for which a hint would be wrong.
 #[test]
 fn what_is_meant_otherwise_has_no_hint() {
     let in_apply = |statement: &str| format!("control c() {{ apply {{\n{statement}\n}} }}");
@@ -133,14 +133,14 @@ fn what_is_meant_otherwise_has_no_hint() {
         ("bit<16> f() { return x ++ ; }".to_owned(), "adds one"),
         ("Header first<Header>(in Header a);".to_owned(), "is one"),
         ("Parser first(in bit<8> a);".to_owned(), "is one"),
-        // The word that an inner statement begins with.
+        // The first word of a nested statement.
         (in_apply("if (x) { fn(); } else = 1;"), "TYPE NAME"),
     ] {
         let checked = crate::check("test.p4", &text, &Nothing);
         let all = checked.diagnostics.render(&checked.sources, false);
         assert!(checked.diagnostics.has_errors() && !all.contains(wrong), "{text}\n{all}");
     }
-    // A function that returns what it is generic over, whatever that is called.
+    // A function may return its type parameter, regardless of the parameter's name.
     super::program("Header first<Header>(in Header a) { return a; }");
     super::program("Header first(in bit<8> a) { return a; } struct Header { }");
 }
