@@ -6,7 +6,7 @@ KAIDO := $(or $(CARGO_TARGET_DIR),target)/release/kaido
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
-deps: ## install the packages and tools that are missing
+deps: ## install missing packages and tools
 	@scripts/deps.sh --lint
 
 build: ## build target/release/kaido
@@ -16,38 +16,38 @@ build: ## build target/release/kaido
 demo: build ## run the path-control experiment; FULL=1 for the full rates, DATAPLANE=xdp for XDP
 	@scripts/as-root $(KAIDO) demo $(if $(FULL),--full) $(if $(DATAPLANE),--dataplane $(DATAPLANE))
 
-test: ## lint, then run every test, as root, and those of the guest
+test: ## lint, then run all tests as root, including those in the guest
 	@scripts/test.sh
 
-publisher: ## build kaido-publish, static and small, for VMs
+publisher: ## build kaido-publish, a small static binary for VMs
 	@scripts/publisher.sh
 
-test-publisher: ## run it in a virtual machine with an ivshmem device, and read it from outside
+test-publisher: ## test kaido-publish in a virtual machine with an ivshmem device
 	@scripts/deps.sh --lint
 	@scripts/guest/publish.sh
 
-test-guest: ## run the tests of what touches the kernel on Linux 6.1, in a virtual machine
+test-guest: ## run the kernel tests on Linux 6.1 in a virtual machine
 	@scripts/deps.sh --lint
 	@scripts/guest/test.sh
 
-fuzz: ## fuzz what reads packets and files, a minute each
+fuzz: ## fuzz the packet and file parsers, one minute each
 	@scripts/fuzz.sh
 
-soak: ## run the proofs that take long (four hours), as root
+soak: ## run the long tests (four hours) as root
 	@scripts/soak.sh
 
-bench: build ## measure, as root
+bench: build ## run all benchmarks as root
 	@scripts/as-root $(KAIDO) bench
 
-bench-guest: ## count what SRv6 takes of instructions, in the virtual machine
+bench-guest: ## count the instructions of SRv6 in the virtual machine
 	@scripts/deps.sh --lint
 	@scripts/guest/bench.sh
 
-lint: ## check format, lints, floors, schema and licences
+lint: ## check formatting, lints, layers, schemas and licences
 	@scripts/deps.sh --lint
 	@scripts/lint.sh
 
-audit: ## look the crates that are used up in RustSec's advisories (needs a network)
+audit: ## check the dependencies against RustSec's advisories (needs a network)
 	@scripts/deps.sh --lint
 	@scripts/audit.sh
 

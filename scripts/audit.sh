@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Looks each crate of Cargo.lock up in RustSec's advisories, which are fetched with git: outside of `make test`, which
-# works without a network. KAIDO_ADVISORY_DB names a clone of the advisories for machines that cannot fetch.
+# Checks the crates of Cargo.lock against RustSec's advisories, which are fetched with git. Not part
+# of `make test`, which works without a network. KAIDO_ADVISORY_DB is the path of a clone of the
+# advisories, for machines that cannot fetch them.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 PATH="$PATH:$PWD/$TARGET/tools/bin"

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Installs what is missing, and says so before it does. With --lint, what only `make lint` and
-# `make test` need as well.
+# Installs missing packages and tools, after reporting them.
+# With --lint, also those that only `make lint` and `make test` need.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 
 PACKAGES="frr iperf3 tcpdump clang libelf-dev zlib1g-dev pkg-config gcc make iproute2 iputils-ping ethtool nftables"
-# For the guest of `make test-guest`, whose kernel is Debian's, and for what service functions are
-# tested with.
+# For the guest of `make test-guest`, which runs Debian's kernel, and for the tests of service
+# functions.
 if [ "${1:-}" = --lint ] && command -v apt-get >/dev/null; then
     PACKAGES="$PACKAGES qemu-system-x86 busybox-static cpio curl iptables libnetfilter-queue-dev"
     PACKAGES="$PACKAGES python3-venv"
 fi
-# What stands for them on a distribution without apt.
+# Commands to look for instead, on a distribution without apt.
 COMMANDS="iperf3 tcpdump clang pkg-config gcc make ip ping ethtool nft"
 
 missing_packages() {
@@ -77,7 +77,7 @@ install_cargo_deny() {
     as_user cargo install --quiet --locked "cargo-deny@$CARGO_DENY" --root "$TARGET/tools"
 }
 
-# A client of P4Runtime that others wrote, which its service is tested with; its versions are pinned.
+# A third-party P4Runtime client for testing the P4Runtime service, with pinned versions.
 install_p4runtime_shell() {
     local wanted=crates/p4runtime/tests/shell/requirements.txt
     local folder=$TARGET/tools/p4runtime-shell

@@ -1,7 +1,7 @@
-# Sourced by the other scripts: where cargo is, and how to run a command as whom.
+# Sourced by the other scripts: finds cargo, and runs commands as the right user.
 #
-# Building is the user's, running labs is root's. Works as root, as a user with sudo, and under
-# sudo, where PATH has lost the user's cargo and files made as root would get in the user's way.
+# The user builds, and root runs labs. Works as root, as a user with sudo, and under sudo, where
+# PATH lacks the user's cargo, and root-owned files would obstruct the user.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -17,7 +17,8 @@ rust_is_new_enough() {
 
 home_of() { getent passwd "${1:?}" | cut -d: -f6; }
 
-# Rust from rustup, which installs into a home, where PATH has none or the distribution's old one.
+# Finds Rust installed by rustup in a home directory, if PATH has none or only an old one of the
+# distribution.
 find_rust() {
     local home
     rust_is_new_enough && return
@@ -29,7 +30,7 @@ find_rust() {
     done
 }
 
-# The user behind sudo, if the sources are his.
+# Prints the user who called sudo, if that user owns the sources.
 builder() {
     if [ "$EUID" = 0 ] && [ "${SUDO_USER:-root}" != root ] &&
         [ "$(stat -c %U .)" = "$SUDO_USER" ]; then
@@ -58,19 +59,19 @@ as_root() {
     fi
 }
 
-# `cargo test`, whose test programs run as root.
+# Runs `cargo test`, with the test programs running as root.
 cargo_test_as_root() {
     local host user
     user=$(builder)
     as_user cargo test --locked --no-run "$@" || return
     if [ -n "$user" ]; then
-        # What the user has built is only run: nothing in his folders becomes root's.
+        # Root only runs the user's build, so no file in the user's directories becomes root's.
         CARGO_HOME="$(home_of "$user")/.cargo" cargo test --locked "$@"
     elif [ "$EUID" = 0 ]; then
         cargo test --locked "$@"
     else
         host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
-        # Asks for a password before the first test does.
+        # Ask for a password before the first test does.
         as_root true && env "CARGO_TARGET_${host}_RUNNER=sudo -E" cargo test --locked "$@"
     fi
 }

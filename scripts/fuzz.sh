@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fuzzes each target for KAIDO_SECONDS (60), guided by coverage. The flags are those of cargo-fuzz
-# without a sanitizer, so that the stable compiler does. What is found is kept in fuzz/artifacts/.
+# without a sanitizer, so that the stable compiler suffices. Findings are kept in fuzz/artifacts/.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 exec </dev/null

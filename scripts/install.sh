@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install.sh BINARY PREFIX [DESTDIR]: the command, its manual pages, its completions and a unit for
-# systemd.
+# install.sh BINARY PREFIX [DESTDIR]: installs the command, its manual pages, completions and a
+# systemd unit.
 set -euo pipefail
 binary=$(realpath "$1") prefix=${3:-}$2
 . "$(dirname "$0")/env.sh"
@@ -17,6 +17,6 @@ completions zsh zsh/site-functions/_kaido
 completions fish fish/vendor_completions.d/kaido.fish
 mkdir -p "$prefix/lib/systemd/system"
 unit=$(<contrib/systemd/kaido-dataplane.service)
-# In quotes, `&` in the prefix is itself.
+# In quotes, `&` in the prefix is literal.
 printf '%s\n' "${unit//\/usr\/local/"$2"}" >"$prefix/lib/systemd/system/kaido-dataplane.service"
 echo "installed under $prefix"

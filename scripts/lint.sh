@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Format, lints, floors, schema, licences. The exit code is the number of steps that failed.
+# Checks formatting, lints, layers, schemas, language page and licences. The exit status is the
+# number of failed steps.
 set -uo pipefail
 . "$(dirname "$0")/env.sh"
 PATH="$PATH:$PWD/$TARGET/tools/bin"
@@ -16,7 +17,7 @@ step cargo clippy --quiet --workspace --all-targets -- -D warnings
 step cargo xtask layers
 step cargo xtask schema --check
 step cargo xtask language --check
-# cargo-deny looks at the crates of every platform, and fetches none itself.
+# cargo-deny checks the crates of all platforms, but does not fetch them.
 step cargo fetch --quiet --locked
 step cargo deny --offline --log-level error check --hide-inclusion-graph licenses bans sources
 exit "$failed"

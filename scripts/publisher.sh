@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds kaido-publish: `kaido p4 publish` by itself, static and small, for VMs. It needs
-# nothing of the VM but a Linux kernel. The last line says where it is.
+# Builds kaido-publish: `kaido p4 publish` as a separate small static binary for VMs. It depends
+# only on a Linux kernel. The last line of output is its path.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 

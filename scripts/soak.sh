@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The proofs that take long: 500 kills of `up` and of `down`, ten million packets through kernel and
-# XDP, as many programs of tenants, two thousand million packets through XDP while everything changes,
-# 100 GB through three service functions, 72 simulated hours of an emulated network, a wide area of BGP,
-# the moves ten times, five minutes without one. A summary goes to docs/soak/, the raw figures to
-# bench/results/.
+# Long-running tests: 500 kills each of `up` and `down`, ten million packets through kernel and XDP,
+# ten million tenant programs, two billion packets through XDP during changes, 100 GB through three
+# service functions, 72 simulated hours of an emulated network, a wide area of BGP, ten repetitions
+# of the moves, and five minutes without a move. A summary is written to docs/soak/, the raw figures
+# to bench/results/.
 set -uo pipefail
 . "$(dirname "$0")/env.sh"
 exec </dev/null
@@ -14,7 +14,7 @@ summary=docs/soak/$(date -u +%Y-%m-%d).md
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-section() { # TITLE COMMAND...: runs it, and keeps its last lines
+section() { # TITLE COMMAND...: runs it and keeps its last lines
     local started=$SECONDS result=passed
     echo "== $1" >&2
     "${@:2}" >"$log" 2>&1 || result=FAILED
@@ -24,7 +24,7 @@ section() { # TITLE COMMAND...: runs it, and keeps its last lines
     printf '```\n'
 }
 
-bench() { # NAME: prints the table, keeps the JSON
+bench() { # NAME: prints the table and keeps the JSON
     scripts/as-root "$TARGET/release/kaido" --json bench "$1" >"bench/results/$1.json" &&
         cat "bench/results/$1.json"
 }
@@ -38,25 +38,25 @@ random_packets() {
         --nocapture differential
 }
 
-# Programs of tenants: native code and the interpreter, within guarded memory.
+# Tenant programs: native code and the interpreter, with guarded memory.
 random_programs() {
     KAIDO_PROGRAMS=10000000 as_user cargo test --release --package kaido-sandbox -- --nocapture \
         random_programs
 }
 
-# What processes of tenants say by chance, in the rings and on the control socket.
+# Random messages of tenant processes, in the rings and on the control socket.
 random_liars() {
     KAIDO_LIARS=10000 as_user cargo test --release --package kaido-sandbox -- --nocapture \
         lies_by_chance
 }
 
-# Compiled P4 and the interpreter of its language, packet by packet.
+# Compiled P4 compared with the P4 interpreter, packet by packet.
 random_p4() {
     KAIDO_PACKETS=10000000 as_user cargo test --release --package kaido-p4 --lib -- --nocapture \
         random_packets
 }
 
-# A stream on each processor, a million frames a second each if nothing else is at work.
+# One stream per processor, each with a million frames per second on an idle machine.
 changing_stream() {
     local all=${KAIDO_FRAMES:-2000000000} streams=() failed=0 one processors
     processors=$(nproc)
@@ -76,7 +76,7 @@ emulated_days() {
     KAIDO_HOURS=72 as_user cargo test --release --package kaido-emulator --test soak -- --nocapture
 }
 
-# Half of it there, and half of it back, for an hour at least.
+# Half of the bytes in each direction, for at least one hour.
 function_chain() {
     KAIDO_BYTES=${KAIDO_BYTES:-50000000000} KAIDO_SECONDS=${KAIDO_SECONDS:-3600} cargo_test_as_root --package kaido --test dataplane -- \
         --nocapture function_chain::root_streams

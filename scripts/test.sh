@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Everything that CI checks. The last line sums up: N passed, N failed, N skipped; a step of the
-# linting that fails counts as one.
+# Runs all checks of CI. The last line is a summary: N passed, N failed, N skipped. Each failed lint
+# step counts as one failure.
 set -uo pipefail
 . "$(dirname "$0")/env.sh"
 exec </dev/null
@@ -31,7 +31,7 @@ read -r passed failed skipped < <(
         END { print p + 0, f + 0, s + 0 }' "$log"
 )
 if [ "$((status + guest_status))" != 0 ] && [ "$failed" = 0 ]; then
-    failed=1 # It did not even build, or a test program died.
+    failed=1 # the build failed, or a test program died
 fi
 failed=$((failed + lint_failed))
 echo "$passed passed, $failed failed, $skipped skipped"

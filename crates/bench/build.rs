@@ -1,4 +1,4 @@
-//! Compiles the hand-written programs that P4's are compared with.
+//! Compiles the hand-written C programs that serve as baselines for P4.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# `make bench-guest`: what SRv6 takes of a processor's instructions, kernel and XDP, with VRF and VLAN
-# devices. The guest's clock goes a nanosecond for each instruction; the kernel is as Debian sets it.
-# Writes bench/results/guest.json.
+# `make bench-guest`: counts the instructions that SRv6 executes, in the kernel and in XDP, with VRF
+# and VLAN devices. The guest's clock advances one nanosecond per instruction; the kernel has
+# Debian's configuration. Writes bench/results/guest.json.
 set -euo pipefail
 . "$(dirname "$0")/../env.sh"
 
@@ -9,7 +9,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 kaido=$(realpath "$TARGET")/debug/kaido
 as_user scripts/guest/kernel.sh >/dev/null
-# What is measured is the kernel's and the programs', so that a build for tests does.
+# Only the kernel and the BPF programs are measured, so a debug build suffices.
 as_user cargo build --quiet --package kaido
 cat >"$work/job" <<JOB
 #!/bin/sh

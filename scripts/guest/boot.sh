@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# boot.sh IMAGE SECONDS [QEMU OPTION...]: boots the guest and prints what it says. Ends as its job
-# ended; with 1 when the guest panics, hangs or dies instead. KERNEL_OPTIONS goes to its kernel.
+# boot.sh IMAGE SECONDS [QEMU OPTION...]: boots the guest and prints its output. Exits with the
+# status of its job, or with 1 if the guest panics, hangs or dies. KERNEL_OPTIONS is passed to its
+# kernel.
 set -euo pipefail
 image=$(realpath "$1") seconds=$2
 shift 2
@@ -9,9 +10,9 @@ shift 2
 kernel=$(scripts/guest/kernel.sh)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# Without KVM, which few machines for CI have: instructions are translated. Without SMAP and SMEP,
-# whose every switch would end a translated block. No network but the guest's own.
-# A processor that hangs in the kernel ends the guest, which then says where all of them are.
+# TCG instead of KVM, which few CI machines have: instructions are translated. Without SMAP and
+# SMEP, because every switch of them would end a translated block. No network except within the
+# guest. A soft lockup panics the guest, which then prints the backtraces of all processors.
 timeout --foreground "$seconds" qemu-system-x86_64 -accel tcg -cpu max,-smap,-smep -m 3072 "$@" \
     -nodefaults -no-user-config -display none -serial stdio -monitor none -nic none -no-reboot \
     -kernel "$kernel/vmlinuz" -initrd "$image" \

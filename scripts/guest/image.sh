@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# image.sh OUT JOB [PROGRAM...]: packs the guest's file system, which is all in memory: busybox, the
-# tools that tests call, the kernel's network modules, and the programs, at the paths that they have
-# here. The guest runs JOB and powers off.
+# image.sh OUT JOB [PROGRAM...]: packs the guest's initramfs: busybox, the tools that tests call,
+# the kernel's network modules, and the programs at the same paths as on the host. The guest runs
+# JOB and powers off.
 set -euo pipefail
 out=$(realpath "$1") job=$(realpath "$2")
 shift 2
@@ -12,7 +12,7 @@ kernel=$(scripts/guest/kernel.sh)
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
-add() { # FILE: with what it is linked to
+add() { # FILE: adds it with its shared libraries
     local file
     for file in "$1" $(ldd "$1" 2>/dev/null | grep -o '/[^ ]*' || true); do
         [ -e "$root$file" ] || install -D "$file" "$root$file"
@@ -35,16 +35,16 @@ for tool in $TOOLS; do
 done
 for program in "$@"; do
     add "$program"
-    # What is left says where a panic was; the rest is most of the file.
+    # The remaining symbols suffice for a panic's backtrace; debug information is most of the file.
     strip --strip-debug "$root$program"
 done
-# `ip` says protocols by name.
+# `ip` prints protocols by name.
 [ ! -e /etc/protocols ] || add /etc/protocols
 modules=lib/modules/$(ls "$kernel/lib/modules")
 mkdir -p "$root/$modules"
 (cd "$kernel/$modules" && cp --parents -r modules.dep modules.alias modules.builtin kernel/net \
     kernel/lib kernel/crypto kernel/drivers/net/*.ko "$root/$modules")
-# The kernel itself asks for what a link, a discipline or a cipher needs, by this path.
+# The kernel calls this path to load modules for a link, a queue discipline or a cipher.
 ln -sf /bin/busybox "$root/sbin/modprobe"
 install scripts/guest/init "$root/init"
 install "$job" "$root/job"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints the folder of the guest's kernel: Debian's own for clouds, unpacked and not installed.
-# It has `vmlinuz` and `lib/modules`. Fetched once, and kept beside what cargo builds.
+# Prints the directory of the guest's kernel, with `vmlinuz` and `lib/modules`: Debian's cloud
+# kernel, unpacked but not installed. Downloaded once, and kept next to cargo's build output.
 set -euo pipefail
 . "$(dirname "$0")/../env.sh"
 
@@ -32,12 +32,12 @@ fetch() {
     dpkg-deb -x "$new"/deb/*.deb "$new"
     mv "$new"/boot/vmlinuz-* "$new/vmlinuz"
     rm -r "$new/deb" "$new/boot"
-    # A package has no list of dependencies among modules: that is made where it is installed.
+    # A package has no module dependency list; it is created on installation.
     /bin/busybox depmod -b "$new" "$(ls "$new/lib/modules")"
     mv "$new" "$folder"
 }
 
-# The tests are of the oldest kernel that Kaido runs on: another one would pass them unnoticed.
+# The guest must run the oldest kernel that Kaido supports: tests would also pass on a newer one.
 check() {
     local release
     release=$(ls "$folder/lib/modules")

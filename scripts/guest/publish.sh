@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `make test-publisher`: kaido-publish in a virtual machine, which has nothing else of Kaido's, publishes in
-# the memory of its ivshmem device, and the host reads it: values, signs of life, and the end.
+# `make test-publisher`: kaido-publish runs in a virtual machine without any other part of Kaido and
+# publishes in its ivshmem device's memory. The host reads the values, the heartbeats and the end.
 set -euo pipefail
 . "$(dirname "$0")/../env.sh"
 
@@ -19,7 +19,7 @@ finish() {
 }
 trap finish EXIT
 
-# The guest finds its device by itself. Twenty seconds are enough for the host to see it.
+# The guest finds its device itself. Twenty seconds suffice for the host to read it.
 cat >"$work/job" <<JOB
 #!/bin/sh
 $publisher --every 100 --valid 60000 --set app.queue=17 &
@@ -34,7 +34,7 @@ scripts/guest/boot.sh "$work/image" 180 -smp 1 \
     -device ivshmem-plain,memdev=vm >"$work/log" 2>&1 &
 guest=$!
 
-seen() { # STATE: whether the host sees the guest's values, and its writer so
+seen() { # STATE: checks that the host reads the guest's values, and this state of the writer
     "$kaido" p4 published --json "$work/vm" >"$work/seen" 2>"$work/why" &&
         grep -q "\"state\": \"$1\"" "$work/seen" &&
         tr -d ' \n' <"$work/seen" | grep -q '"key":"app.queue",[^}]*"value":17' &&

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The tests of what touches the kernel, on Linux 6.1 in a guest, where VRF and VLAN devices are real.
-# There nothing is skipped but what 6.1 cannot have (crates/testkit/src/feature.rs). With --short, as
-# `make test` has it, the daemon's tests are those that between them load every program, since under
-# translation the verifier takes ten seconds for each start of a daemon.
+# Runs the tests of kernel features on Linux 6.1 in a guest, which has VRF and VLAN devices. Only
+# features that 6.1 cannot have are skipped (crates/testkit/src/feature.rs). With --short, as in
+# `make test`, only those tests of the daemon run that together load every program: under
+# translation, the verifier takes ten seconds per start of a daemon.
 set -euo pipefail
 . "$(dirname "$0")/../env.sh"
 
@@ -10,19 +10,19 @@ TESTS=(
     --package kaido-bpf --package kaido-netlink --package kaido-dataplane --package kaido
     --lib --test srv6 --test xdp --test kernel --test dataplane --test lab
 )
-# What sends streams, and waits for them, takes too long under translation.
+# Tests that send streams and wait for them take too long under translation.
 SKIP="--skip soak:: --skip flapping:: --skip attaching:: --skip jumbo:: --skip modes::"
-# What needs a compiler, FRR, or user space's queues, which the guest has not.
+# Tests that need a compiler, FRR or user-space queues, which the guest lacks.
 SKIP="$SKIP --skip bgp:: --skip held:: --skip function_chain::"
-# What a tag's 4.3 seconds are too short for there.
+# Tests for which a tag's lifetime of 4.3 seconds is too short in the guest.
 SKIP="$SKIP --skip root_a_tag_is_lost --skip root_only_a_tag_of_its_own"
 SECONDS_AT_MOST=3000
 DAEMONS=root_
-# Of labs, what netem does as the emulator and the kernel do.
+# Lab tests: conformance of netem, the emulator and the kernel.
 LABS="conformance:: root_netem"
 if [ "${1:-}" = --short ]; then
     SECONDS_AT_MOST=1500
-    # Counting is the same there, and under translation it takes minutes.
+    # Counting works the same in the guest, but takes minutes under translation.
     SKIP="$SKIP --skip sids_push_each_other_out"
     LABS="root_conformance_of_delays root_conformance_of_loss"
     DAEMONS="alone::root_endpoints alone::root_a_headend answers::root_answers_of_the_node_go"
@@ -31,7 +31,7 @@ if [ "${1:-}" = --short ]; then
     DAEMONS="$DAEMONS proxies::bump::root_each proxies::bump::root_vlans proxies::statics::root_every"
     DAEMONS="$DAEMONS slow_path::root_the_kernel tenants::root_tenants_with trace::root_a_trace_shows"
 fi
-# Under translation everything takes some fifty times as long.
+# Under translation everything takes about fifty times longer.
 PACKETS=${KAIDO_PACKETS:-2000}
 SLOWER=10
 
@@ -43,7 +43,7 @@ echo "Building the guest's tests"
 as_user cargo build --quiet --package kaido
 as_user cargo test --no-run --quiet --message-format=json "${TESTS[@]}" >"$work/built"
 mapfile -t programs < <(sed -n 's|.*"executable":"\([^"]*/deps/[^"]*\)".*|\1|p' "$work/built" | sort)
-of_kaido() { # NAME: the program of one of its test files
+of_kaido() { # NAME: prints the program of one of kaido's test files
     sed -n "s|.*/crates/kaido#.*\"executable\":\"\([^\"]*/deps/$1-[^\"]*\)\".*|\1|p" "$work/built"
 }
 daemons=$(of_kaido dataplane)
@@ -61,7 +61,7 @@ labs=$(of_kaido lab)
         esac
         echo "echo 'guest: $(basename "${program%-*}")'; $program $wanted $SKIP || failed=1"
     done
-    # Last, since it is the whole machine's: without its compiler the kernel refuses callbacks.
+    # Last, because it affects the whole machine: without the JIT the kernel rejects callbacks.
     echo "echo 0 >/proc/sys/net/core/bpf_jit_enable"
     echo "$kaido --json doctor 2>/dev/null | grep -q net.core.bpf_jit_enable=1 || { echo no word of the compiler; failed=1; }"
     echo 'exit $failed'

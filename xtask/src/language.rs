@@ -1,4 +1,4 @@
-//! `docs/p4-language.md`: what of P4_16 is there, from the programs that test it.
+//! `docs/p4-language.md`: supported features of P4_16, generated from the programs that test them.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn page(root: &Path) -> anyhow::Result<String> {
     let mut names = Vec::new();
     for file in std::fs::read_dir(root.join(PROGRAMS)).context(PROGRAMS)? {
         let path = file?.path();
-        // What has no test beside it shows nothing.
+        // A program without a test proves nothing.
         if path.extension().is_some_and(|extension| extension == "stf") {
             names.push(path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
         }

@@ -1,4 +1,4 @@
-//! Crates depend downward only (ARCHITECTURE.md): checked from `cargo metadata`.
+//! Layering: crates depend downward only (ARCHITECTURE.md). Checked with `cargo metadata`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-/// The floors, lowest first. A crate depends on crates of lower floors.
+/// Layers, lowest first. A crate depends only on crates of lower layers.
 const FLOORS: [&[&str]; 7] = [
     &["wire"],
     &["model"],
@@ -17,13 +17,13 @@ const FLOORS: [&[&str]; 7] = [
     &["kaido"],
 ];
 
-/// The floors of pure values and logic: no `unsafe` there.
+/// Layers of pure values and logic, without `unsafe`.
 const SAFE_FLOORS: [usize; 3] = [0, 1, 3];
 
-/// Crates beside the floors: what ships never depends on them.
+/// Crates outside the layers. Shipped crates never depend on them.
 const OUTSIDE: [&str; 2] = ["testkit", "xtask"];
 
-/// The part of `cargo metadata` that matters here.
+/// The relevant part of `cargo metadata`.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -39,9 +39,9 @@ struct Package {
 #[derive(Deserialize)]
 struct Dependency {
     name: String,
-    /// `dev` or `build`; absent for an ordinary one.
+    /// `dev` or `build`; absent for a normal dependency.
     kind: Option<String>,
-    /// Only a dependency within the workspace has one.
+    /// Present only for dependencies within the workspace.
     path: Option<PathBuf>,
 }
 
@@ -75,8 +75,8 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every dependency within the workspace that does not go to a lower floor, and every crate that
-/// is on none.
+/// Returns all dependencies within the workspace that do not point to a lower layer, and all crates
+/// without a layer.
 fn upward_edges(metadata: &Metadata) -> Vec<String> {
     let mut problems = Vec::new();
     for package in &metadata.packages {
@@ -96,7 +96,7 @@ fn upward_edges(metadata: &Metadata) -> Vec<String> {
                 }
                 continue;
             }
-            // An unknown crate is reported as a package.
+            // A crate without a layer is reported as a package.
             if let Some(to) = floor(other).filter(|&to| to >= from) {
                 problems.push(format!(
                     "{name} (floor {from}) -> {other} (floor {to}): only lower floors"
@@ -111,7 +111,7 @@ fn floor(name: &str) -> Option<usize> {
     FLOORS.iter().position(|crates| crates.contains(&name))
 }
 
-/// The folder's name: packages carry a prefix.
+/// Returns the directory name: package names have a prefix.
 fn short(package: &str) -> &str {
     package.strip_prefix("kaido-").unwrap_or(package)
 }
@@ -124,10 +124,10 @@ fn forbids_unsafe(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A dependency's name and kind.
+    /// Name and kind of a dependency.
     type Edge = (&'static str, Option<&'static str>);
 
-    /// What is wrong with packages of these names and dependencies.
+    /// Returns the problems of packages with these names and dependencies.
     fn problems(packages: &[(&str, &[Edge])]) -> Vec<String> {
         let packages = packages.iter().map(|(name, dependencies)| Package {
             name: (*name).into(),

@@ -1,4 +1,4 @@
-//! The workspace's own checks: `cargo xtask layers`, `cargo xtask schema [--check]`,
+//! Checks of the workspace: `cargo xtask layers`, `cargo xtask schema [--check]`,
 //! `cargo xtask language [--check]`.
 #![forbid(unsafe_code)]
 

@@ -1,14 +1,14 @@
-//! The JSON Schemas of topology and data plane files: generated from the types that read them.
+//! JSON Schemas of topology and data plane files, generated from the types that parse them.
 
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-/// Makes a schema.
+/// Generates a schema.
 type Schema = fn() -> Value;
 
-/// What is generated, where editors find it, and the files that are to fit it.
+/// Generators, output paths for editors, and example files to validate.
 const SCHEMAS: [(Schema, &str, &str); 2] = [
     (model::topology::json_schema, "docs/topology.schema.json", "labs"),
     (model::dataplane::json_schema, "docs/dataplane.schema.json", "labs/dataplane"),
@@ -34,7 +34,7 @@ pub(crate) fn run(root: &Path, check: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks every file of a folder; how many there are.
+/// Validates every file of a directory. Returns their number.
 fn check_examples(schema: &Value, folder: &Path) -> anyhow::Result<usize> {
     let validator = jsonschema::validator_for(schema).context("the schema itself is wrong")?;
     let mut problems = Vec::new();
@@ -61,7 +61,7 @@ fn check_examples(schema: &Value, folder: &Path) -> anyhow::Result<usize> {
     Ok(count)
 }
 
-/// What does not fit, with its place in the file.
+/// Returns the violations with their positions in the file.
 fn misfits(validator: &jsonschema::Validator, text: &str) -> Vec<String> {
     match serde_saphyr::from_str::<Value>(text) {
         Ok(value) => validator

@@ -1,10 +1,10 @@
-//! `make audit`, with advisories of the test's own.
+//! Test of `make audit` with a local advisory database.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The audit with the advisories of a folder.
+/// Runs the audit with the advisories in a directory.
 fn audit(advisories: &Path) -> Output {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/audit.sh");
     Command::new(script).env("KAIDO_ADVISORY_DB", advisories).output().unwrap()

@@ -1,7 +1,7 @@
-/* crates/p4/tests/programs/dns_filter.p4, by hand. */
+/* Hand-written counterpart of crates/p4/tests/programs/dns_filter.p4. */
 #include "ubpf.h"
 
-/* The last three labels of a name, of each the last 15 letters, and the type of the question. */
+/* The last 15 letters of each of the last three labels of a name, and the type of the question. */
 struct key {
 	u64 top[2], second[2], third[2], type;
 };
@@ -16,7 +16,7 @@ enum { ALLOW, REFUSE, LOSE };
 
 MAP(c_names, TERNARY, sizeof(struct key), sizeof(struct value), 1024);
 
-/* The question goes back as its own answer. */
+/* Turns the question into a response with the code REFUSED and sends it back. */
 static always_inline u64 refuse(struct standard_metadata *std, u8 *packet)
 {
 	struct ipv4 *ipv4 = (void *)(packet + 14);
@@ -32,7 +32,7 @@ static always_inline u64 refuse(struct standard_metadata *std, u8 *packet)
 
 		udp->checksum = be16(sum ? sum : 0xffff);
 	}
-	/* Both addresses change places, six bytes each. */
+	/* Swap the two MAC addresses of six bytes each. */
 	*(u64 *)packet = first >> 48 | (u64)second << 16 | first << 48;
 	*(u32 *)(packet + 8) = first >> 16;
 	ipv4->src = ipv4->dst;
@@ -74,7 +74,7 @@ u64 entry(void *context, struct standard_metadata *std)
 		left = packet[at];
 		if (left == 0)
 			break;
-		/* A pointer has no place in a question (RFC 1035 section 4.1.4). */
+		/* Compression pointers are not accepted in a question (RFC 1035 section 4.1.4). */
 		if (left > 63 || read + 1 + left > LONGEST || at + 1 + left > length)
 			return give_up(std);
 		read += 1 + left;

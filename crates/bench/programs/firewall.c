@@ -1,4 +1,4 @@
-/* crates/p4/tests/programs/firewall.p4, by hand. */
+/* Hand-written counterpart of crates/p4/tests/programs/firewall.p4. */
 #include "ubpf.h"
 
 struct key {
@@ -52,7 +52,7 @@ u64 entry(void *context, struct standard_metadata *std)
 			return give_up(std);
 		key.sport = be16(ports[0]);
 		key.dport = be16(ports[1]);
-		/* SYN and FIN at once is nobody's honest packet. */
+		/* Reject packets with both SYN and FIN, which are never legitimate. */
 		if (ipv4->protocol == 6 && (packet[47] & 3) == 3)
 			return deny(std);
 	}

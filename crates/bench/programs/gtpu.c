@@ -1,4 +1,4 @@
-/* crates/p4/tests/programs/gtpu.p4, by hand. */
+/* Hand-written counterpart of crates/p4/tests/programs/gtpu.p4. */
 #include "ubpf.h"
 
 struct uplink_key {
@@ -36,7 +36,7 @@ static always_inline u64 from_station(void *context, struct standard_metadata *s
 	flags = packet[42];
 	if (flags >> 4 != 3)
 		return give_up(std);
-	/* Echo requests and the like are for somebody else. */
+	/* Echo requests and other control messages are for the stack. */
 	if (packet[43] != 255)
 		return pass(std);
 	key.teid = be32(*(u32 *)(packet + 46));

@@ -1,4 +1,4 @@
-/* crates/p4/tests/programs/heavy_hitter.p4, by hand. */
+/* Hand-written counterpart of crates/p4/tests/programs/heavy_hitter.p4. */
 #include "ubpf.h"
 
 #define MOST 4

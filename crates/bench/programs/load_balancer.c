@@ -1,4 +1,4 @@
-/* crates/p4/tests/programs/load_balancer.p4, by hand. */
+/* Hand-written counterpart of crates/p4/tests/programs/load_balancer.p4. */
 #include "ubpf.h"
 
 struct service_key {
@@ -71,7 +71,7 @@ u64 entry(void *context, struct standard_metadata *std)
 	ipv4->checksum = be16(replaced4(be16(ipv4->checksum), old, new));
 	*sum = be16(replaced4(be16(*sum), old, new));
 	ipv4->dst = be32(new);
-	/* Both addresses in two words: the destination, and 02:00:00:00:00:fe. */
+	/* Write both MAC addresses in two words: destination, and source 02:00:00:00:00:fe. */
 	*(u64 *)packet = be64(backend->mac << 16 | 0x0200);
 	*(u32 *)(packet + 8) = be32(0xfe);
 	index = key.bucket;

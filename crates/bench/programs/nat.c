@@ -1,4 +1,4 @@
-/* crates/p4/tests/programs/nat.p4, by hand. */
+/* Hand-written counterpart of crates/p4/tests/programs/nat.p4. */
 #include "ubpf.h"
 
 struct key {
@@ -62,7 +62,7 @@ u64 entry(void *context, struct standard_metadata *std)
 		u16 new = replaced4(be16(*sum), address, value->new);
 
 		new = replaced2(new, port, value->to);
-		/* Zero means that there is none (RFC 768). */
+		/* In UDP, zero means that there is no checksum (RFC 768). */
 		if (key.protocol == 17 && new == 0)
 			new = 0xffff;
 		*sum = be16(new);

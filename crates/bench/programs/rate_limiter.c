@@ -1,4 +1,4 @@
-/* crates/p4/tests/programs/rate_limiter.p4, by hand. */
+/* Hand-written counterpart of crates/p4/tests/programs/rate_limiter.p4. */
 #include "ubpf.h"
 
 struct class_value {
@@ -35,7 +35,7 @@ static always_inline u32 saturated(u32 one, u32 other)
 	return one + other < one ? ~0u : one + other;
 }
 
-/* Whether a packet of a class finds tokens. */
+/* Returns nonzero if the token bucket of a class has enough tokens for a packet. */
 static always_inline int take(struct class_value *class, u32 bytes)
 {
 	u64 now = time_get_ns() & 0xffffffffffff, ms;

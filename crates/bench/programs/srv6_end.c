@@ -1,4 +1,4 @@
-/* crates/p4/tests/programs/srv6_end.p4, by hand. */
+/* Hand-written counterpart of crates/p4/tests/programs/srv6_end.p4. */
 #include "ubpf.h"
 
 struct sid {
@@ -29,7 +29,7 @@ struct srh {
 MAP(c_sids, HASH, 16, sizeof(struct sid), 1024);
 MAP(c_policies, LPM_TRIE, sizeof(struct prefix), sizeof(struct policy), 1024);
 
-/* 16 bytes, in whole words: nothing here has an alignment. */
+/* Copies 16 bytes in whole words: the target permits unaligned access. */
 static always_inline void copy16(void *to, const void *from)
 {
 	u64 first = ((const u64 *)from)[0], second = ((const u64 *)from)[1];
@@ -38,7 +38,7 @@ static always_inline void copy16(void *to, const void *from)
 	((u64 *)to)[1] = second;
 }
 
-/* Takes `less` bytes out behind the Ethernet header, or behind the IPv6 header too. */
+/* Removes `less` bytes after the Ethernet header, or after the IPv6 header with `behind_ipv6`. */
 static always_inline int shrink(void *context, u8 *packet, u32 less, int behind_ipv6)
 {
 	if (behind_ipv6) {
@@ -70,7 +70,8 @@ static always_inline u64 encapsulate(void *context, struct standard_metadata *st
 	copy16(outer->src, policy->from);
 	copy16(outer->dst, policy->first);
 	if (policy->action == ENCAP_TWO) {
-		/* Reduced: the first segment is the destination only (RFC 8986 section 5.2). */
+		/* Reduced encapsulation: the first segment is only in the destination (RFC 8986
+		 * section 5.2). */
 		*(u64 *)(packet + 54) = be64(0x2902040100000000ull);
 		copy16(packet + 62, policy->second);
 	}
@@ -99,7 +100,7 @@ u64 entry(void *context, struct standard_metadata *std)
 		if (length < 62)
 			return give_up(std);
 		entries = srh->last_entry + 1;
-		/* No TLVs (RFC 8754 section 2.1); four segments at most. */
+		/* No TLVs (RFC 8754 section 2.1), and at most four segments. */
 		if (srh->type != 4 || srh->length != (u8)(entries << 1) || srh->left > srh->last_entry ||
 		    entries > 4 || length < 62 + entries * 16)
 			return give_up(std);
@@ -113,7 +114,7 @@ u64 entry(void *context, struct standard_metadata *std)
 	if (ipv6->hops <= 1)
 		return drop(std);
 	ipv6->hops -= 1;
-	/* Keys of a hash are as on the wire where they are that wide. */
+	/* Hash keys of this width are in network byte order. */
 	copy16(key, ipv6->dst);
 	sid = map_lookup(&c_sids, key);
 	if (sid && sid->action == END) {

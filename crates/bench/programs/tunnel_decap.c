@@ -1,4 +1,4 @@
-/* crates/p4/tests/programs/tunnel_decap.p4, by hand. */
+/* Hand-written counterpart of crates/p4/tests/programs/tunnel_decap.p4. */
 #include "ubpf.h"
 
 struct key {
@@ -37,7 +37,7 @@ u64 entry(void *context, struct standard_metadata *std)
 		if (length < 38)
 			return give_up(std);
 		gre = be32(*(u32 *)(packet + 34));
-		/* Neither checksums nor sequence numbers, version 0, IPv4 inside. */
+		/* Neither checksum nor sequence number, version 0, IPv4 payload. */
 		if ((gre & 0x9007ffff) != 0x0800)
 			return give_up(std);
 		less = 24;
@@ -59,7 +59,7 @@ u64 entry(void *context, struct standard_metadata *std)
 	value = map_lookup(&c_ends, &key);
 	if (!value || value->action == REFUSE)
 		return drop(std);
-	/* Congestion that the tunnel has met is told to the inside (RFC 6040 section 4.2). */
+	/* Copy a congestion mark of the outer header to the inner one (RFC 6040 section 4.2). */
 	if ((outer->dscp & 3) == 3 && (ipv4->dscp & 3)) {
 		u16 old = be16(*(u16 *)ipv4);
 

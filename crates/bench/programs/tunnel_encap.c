@@ -1,4 +1,4 @@
-/* crates/p4/tests/programs/tunnel_encap.p4, by hand. */
+/* Hand-written counterpart of crates/p4/tests/programs/tunnel_encap.p4. */
 #include "ubpf.h"
 
 struct prefix {
@@ -15,7 +15,7 @@ enum { IP_IN_IP, GRE, NO_ACTION };
 MAP(c_tunnels, LPM_TRIE, sizeof(struct prefix), sizeof(struct tunnel), 1024);
 MAP(c_ids, ARRAY, 4, 2, 1);
 
-/* The sum of a header's words, in one's complement; in the order of the wire, as sums may be. */
+/* Returns the one's complement sum of a header's words, in network byte order (RFC 1071). */
 static always_inline u16 checksum_of(const struct ipv4 *ipv4)
 {
 	const u16 *words = (const void *)ipv4;

@@ -1,6 +1,6 @@
-/* What a program for the uBPF model is written against (crates/p4/src/layout, and p4c's uBPF run
- * time): called as entry(packet, metadata), 0 drops the packet, 1 lets it pass. Numbers in keys and
- * values are in the order of the machine. */
+/* Environment of a program for the uBPF model (crates/p4/src/layout, and p4c's uBPF runtime). The
+ * program is called as entry(packet, metadata), and returns 0 to drop the packet or 1 to pass it.
+ * Numbers in keys and values are in host byte order. */
 #pragma once
 
 typedef unsigned char u8;
@@ -32,10 +32,10 @@ static void *(*const map_lookup)(const struct map *, const void *) = (void *)1;
 static long (*const map_update)(const struct map *, const void *, const void *) = (void *)2;
 static u64 (*const time_get_ns)(void) = (void *)5;
 static u32 (*const hash)(const void *, u64) = (void *)6;
-/* Grows the packet in front, or shrinks it: where it begins then. Too little room is a fault. */
+/* Grows or shrinks the packet at the front. Returns its new start; lack of headroom is a fault. */
 static void *(*const adjust_head)(void *, int) = (void *)8;
 static void *(*const packet_data)(void *) = (void *)9;
-/* Cuts the packet to a length: how many bytes that are less. */
+/* Truncates the packet to a length. Returns the number of bytes removed. */
 static u32 (*const truncate)(void *, int) = (void *)11;
 
 #define always_inline inline __attribute__((always_inline))
@@ -55,7 +55,7 @@ static always_inline u64 be64(u64 value)
 	return __builtin_bswap64(value);
 }
 
-/* The program could not go on. */
+/* Reports that the program could not continue. */
 static always_inline u64 give_up(struct standard_metadata *std)
 {
 	std->output_action = ABORT;
@@ -74,7 +74,7 @@ static always_inline u64 pass(struct standard_metadata *std)
 	return 1;
 }
 
-/* Memory of a packet has no alignment. */
+/* Packets may be unaligned in memory. */
 struct ethernet {
 	u8 dst[6], src[6];
 	u16 type;
@@ -99,7 +99,7 @@ struct udp {
 	u16 src, dst, length, checksum;
 } __attribute__((packed));
 
-/* A checksum in which 16 bits have changed (RFC 1624, equation 3); all in the order of the machine. */
+/* Updates a checksum after a change of 16 bits (RFC 1624, equation 3), in host byte order. */
 static always_inline u16 replaced2(u16 sum, u16 old, u16 new)
 {
 	u32 total = (u16)~sum + (u16)~old + new;
@@ -108,7 +108,7 @@ static always_inline u16 replaced2(u16 sum, u16 old, u16 new)
 	return ~((total & 0xffff) + (total >> 16));
 }
 
-/* The same of 32 bits. */
+/* Updates a checksum after a change of 32 bits. */
 static always_inline u16 replaced4(u16 sum, u32 old, u32 new)
 {
 	u32 total = (u16)~sum + (u16)~old + (u16)~(old >> 16) + (u16)new + (new >> 16);
@@ -124,7 +124,7 @@ static always_inline u64 redirect(struct standard_metadata *std, u32 port)
 	return 1;
 }
 
-/* Ethernet headers are moved in whole words. */
+/* Moves an Ethernet header in whole words. */
 static always_inline void move_ethernet(u8 *to, const u8 *from)
 {
 	u64 first = *(const u64 *)from;

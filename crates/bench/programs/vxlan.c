@@ -1,4 +1,4 @@
-/* crates/p4/tests/programs/vxlan.p4, by hand. */
+/* Hand-written counterpart of crates/p4/tests/programs/vxlan.p4. */
 #include "ubpf.h"
 
 struct address {
@@ -35,7 +35,7 @@ static always_inline u64 wrap(void *context, struct standard_metadata *std, stru
 	ethernet = (void *)packet;
 	ipv4 = (void *)(packet + 14);
 	udp = (void *)(packet + 34);
-	/* The gateway, 02:00:00:00:00:fe, IPv4. */
+	/* MAC addresses: destination gateway, source 02:00:00:00:00:fe. EtherType IPv4. */
 	*(u64 *)packet = be64(address->gateway << 16 | 0x0200);
 	*(u32 *)(packet + 8) = be32(0xfe);
 	ethernet->type = be16(0x0800);
@@ -48,7 +48,7 @@ static always_inline u64 wrap(void *context, struct standard_metadata *std, stru
 	ipv4->protocol = 17;
 	ipv4->src = be32(address->from);
 	ipv4->dst = be32(address->to);
-	/* What does not change is added up beforehand. */
+	/* The constant part of the header is summed up in advance. */
 	u16 sum = replaced2((u16)~(0x4500 + 0x4000 + 0x4011), 0, inside + 36);
 
 	sum = replaced4(sum, 0, address->from);
@@ -76,7 +76,7 @@ u64 entry(void *context, struct standard_metadata *std)
 		struct network *network;
 		u64 vxlan;
 
-		/* What is no VXLAN is nobody's. */
+		/* Give up on packets that are not VXLAN. */
 		if (length < 64 || ethernet->type != be16(0x0800) || (ipv4->version_ihl & 15) != 5 ||
 		    ipv4->offset & be16(0x1fff) || ipv4->protocol != 17 || udp->dst != be16(4789))
 			return give_up(std);

@@ -1,4 +1,4 @@
-//! The network that the experiments run on, up once for all of them.
+//! The test network of the experiments, which is brought up once for all of them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,45 +13,45 @@ use tonic::transport::Channel;
 
 use crate::Context;
 
-/// The two hosts that send, and the one that receives.
+/// The sending hosts (load and application) and the receiver.
 pub(crate) const LOAD: &str = "h1";
 pub(crate) const APP: &str = "h3";
 pub(crate) const SINK: &str = "h2";
-/// The application's name in the topology file.
+/// Name of the application in the topology file.
 pub(crate) const APPLICATION: &str = "bulk";
 
-/// The rates of the experiment.
+/// Link rates of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// A tenth, which two processors carry.
+    /// A tenth of the published rates, which two processors can sustain.
     Tenth,
-    /// As published: 5 and 1 Gbit/s.
+    /// The published rates: 5 and 1 Gbit/s.
     Full,
 }
 
 impl Scale {
-    /// What the short branch carries, in Mbit/s.
+    /// Capacity of the short branch in Mbit/s.
     pub(crate) fn short_branch(self) -> f64 {
         if self == Self::Full { 1000.0 } else { 100.0 }
     }
 
-    /// What the long branch carries, in Mbit/s.
+    /// Capacity of the long branch in Mbit/s.
     pub(crate) fn long_branch(self) -> f64 {
         5.0 * self.short_branch()
     }
 
-    /// What the application asks for, in Mbit/s.
+    /// Demand of the application in Mbit/s.
     pub(crate) fn demand(self) -> f64 {
         self.short_branch() / 2.0
     }
 }
 
-/// What the network of the experiment is like.
+/// Variant of the experiment's network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
-    /// Its rates.
+    /// Link rates.
     pub scale: Scale,
-    /// What runs its routers' SRv6.
+    /// Data plane of the routers' SRv6.
     pub dataplane: Dataplane,
 }
 
@@ -60,7 +60,7 @@ impl Kind {
         let tenth = include_str!("../../../labs/paper-path.yaml").to_owned();
         let text = match self.scale {
             Scale::Tenth => tenth,
-            // In this order: what was replaced is not replaced again.
+            // In this order, so that replaced text is not replaced again.
             Scale::Full => tenth
                 .replace("rate: 500mbit", "rate: 5gbit")
                 .replace("rate: 100mbit", "rate: 1gbit")
@@ -73,7 +73,7 @@ impl Kind {
     }
 }
 
-/// The lab, its controller, and the receiver's addresses.
+/// The lab, its controller, and the receiver's address.
 pub(crate) struct Bed<'c> {
     pub(crate) context: &'c Context<'c>,
     pub(crate) scale: Scale,
@@ -83,7 +83,7 @@ pub(crate) struct Bed<'c> {
 }
 
 impl<'c> Bed<'c> {
-    /// Brings the network up. It goes down when the value goes.
+    /// Brings the network up. Dropping the value brings it down.
     pub(crate) fn up(context: &'c Context<'c>, kind: Kind, name: &str) -> Result<Self> {
         let text = kind.topology();
         let topology = topology::parse("labs/paper-path.yaml", &text)?;
@@ -117,8 +117,8 @@ impl<'c> Bed<'c> {
         Ok(api::connect(&self.lab.controller_socket()).await?)
     }
 
-    /// Puts the application under Kaido's control, on the path that it has on an idle network; or
-    /// takes it out, so that the IGP alone decides.
+    /// Puts the application under Kaido's control, on the path that it has on an idle network, or
+    /// removes it, so that only the IGP decides.
     pub(crate) fn manage(&self, managed: bool) -> Result<()> {
         self.runtime.block_on(async {
             let mut client = self.client().await?;
@@ -144,8 +144,8 @@ impl<'c> Bed<'c> {
         })
     }
 
-    /// Waits until the controller sees no load: what the last run left in its averages would be
-    /// the next run's background.
+    /// Waits until the controller measures no load. The averages of the previous run would
+    /// otherwise be background load in the next one.
     async fn wait_until_idle(&self, client: &mut ControllerClient<Channel>) -> Result<()> {
         for _ in 0..500 {
             self.context.cancel.check()?;
@@ -162,7 +162,7 @@ impl<'c> Bed<'c> {
         Err(anyhow!("the network does not become idle"))
     }
 
-    /// How often the application has moved, and the nodes that it is on.
+    /// Returns the status of the application: its number of moves and its present path.
     pub(crate) fn application(&self) -> Result<v1::ApplicationStatus> {
         self.runtime.block_on(async {
             let request = v1::ExplainApplicationRequest { name: APPLICATION.into() };
@@ -171,7 +171,7 @@ impl<'c> Bed<'c> {
         })
     }
 
-    /// The packets that all queues of the network have dropped so far.
+    /// Returns the number of packets dropped so far by all queues of the network.
     pub(crate) fn queue_drops(&self) -> Result<u64> {
         let mut drops = 0;
         for node in &self.lab.topology().nodes {

@@ -1,4 +1,4 @@
-//! The path-control experiment, as it was published, beside what it gives here.
+//! The path-control experiment: published results compared with those measured here.
 
 use std::path::Path;
 
@@ -14,30 +14,30 @@ use crate::scenario::{LEAD, Load, Measured, Run, run};
 /// A line of the comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// What was measured, under which load.
+    /// Measured quantity and load.
     pub what: String,
-    /// As published.
+    /// The published result.
     pub published: String,
-    /// Here, without Kaido.
+    /// The result here without Kaido.
     pub without: String,
-    /// Here, with Kaido.
+    /// The result here with Kaido.
     pub with: String,
 }
 
-/// What the demo found.
+/// Result of the demo.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
     /// The comparison.
     pub lines: Vec<Line>,
-    /// Where the result differs from the published one, and why.
+    /// Differences from the published setup, with reasons.
     pub differences: Vec<String>,
-    /// The report's file.
+    /// File name of the report.
     pub report: String,
-    /// Whether everything that must hold does.
+    /// True if all required properties hold.
     pub holds: bool,
 }
 
-/// The runs, in order: what, load, with Kaido.
+/// The runs in order: load, measured quantity, with Kaido.
 const PLAN: [(Load, Measured, bool); 10] = [
     (Load::Half, Measured::Latency, false),
     (Load::Half, Measured::Latency, true),
@@ -51,7 +51,7 @@ const PLAN: [(Load, Measured, bool); 10] = [
     (Load::Tcp, Measured::Throughput, true),
 ];
 
-/// Runs the experiment on one lab, each run `seconds` long, and writes `out/report.html`.
+/// Runs the experiment on one lab, each run for `seconds`, and writes `out/report.html`.
 pub fn run_demo(
     context: &Context<'_>,
     kind: Kind,
@@ -59,7 +59,7 @@ pub fn run_demo(
     out: &Path,
     progress: &mut dyn FnMut(usize, usize, &str),
 ) -> Result<Outcome> {
-    // The last seconds are what counts, and a move has to fit in before them.
+    // Only the last seconds are evaluated, and a move must complete before them.
     let seconds = seconds.max(LEAD + 5);
     let scale = kind.scale;
     let bed = Bed::up(context, kind, "demo")?;
@@ -91,8 +91,8 @@ fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Nothing moves under half the load; under all of it the application moves once, latency and
-/// throughput alike.
+/// Returns true if the application does not move under half load, and moves exactly once under full
+/// load, for latency and throughput alike.
 fn holds(runs: &[Run]) -> bool {
     runs.iter().filter(|run| run.managed).all(|run| match run.load {
         Load::Half => run.moves == 0,
@@ -101,7 +101,7 @@ fn holds(runs: &[Run]) -> bool {
     })
 }
 
-/// The runs of one kind: without Kaido, and with it.
+/// Returns the runs of one kind without and with Kaido.
 pub(crate) fn pair(runs: &[Run], load: Load, measured: Measured) -> Option<(&Run, &Run)> {
     let find = |managed: bool| {
         runs.iter().find(|r| r.load == load && r.measured == measured && r.managed == managed)
@@ -111,7 +111,7 @@ pub(crate) fn pair(runs: &[Run], load: Load, measured: Measured) -> Option<(&Run
 
 fn compare(runs: &[Run], scale: Scale, seconds: u64) -> Vec<Line> {
     let mut lines = Vec::new();
-    // The second half of the time under load: whatever moves has moved.
+    // Evaluate the second half of the time under load, after any move.
     let (from, to) = ((seconds + LEAD) as f64 / 2.0, seconds as f64 + 1.0);
     for (load, measured, published_app, published_load) in [
         (Load::Half, Measured::Latency, "about 1 ms, no change", "about 1 ms, no change"),
@@ -148,7 +148,7 @@ fn compare(runs: &[Run], scale: Scale, seconds: u64) -> Vec<Line> {
     lines
 }
 
-/// In plain words, what is not as published.
+/// Describes the differences from the published setup.
 fn differences(runs: &[Run], kind: Kind) -> Vec<String> {
     let mut found = Vec::new();
     if kind.dataplane == Dataplane::Xdp {

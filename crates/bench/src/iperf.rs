@@ -1,4 +1,4 @@
-//! iperf3 between the lab's hosts.
+//! iperf3 between the hosts of a lab.
 
 use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
@@ -11,18 +11,18 @@ use serde::Deserialize;
 use crate::bed::Bed;
 use crate::series::Series;
 
-/// How often iperf3 reports, in seconds.
+/// Report interval of iperf3, in seconds.
 const INTERVAL: f64 = 0.5;
-/// A datagram that fills a 1500-byte packet, and its frame.
+/// Payload of a datagram that fills a 1500-byte packet, and the length of its frame.
 const UDP_PAYLOAD: f64 = 1472.0;
 pub(crate) const UDP_FRAME: f64 = UDP_PAYLOAD + 8.0 + 20.0 + 14.0;
 
-/// What is sent.
+/// Kind of traffic.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Traffic {
-    /// As much TCP as fits.
+    /// Greedy TCP.
     GreedyTcp,
-    /// UDP at so many layer-2 Mbit/s on the wire.
+    /// UDP at this layer-2 rate in Mbit/s.
     Udp(f64),
 }
 
@@ -80,13 +80,13 @@ impl Transfer {
         Ok(Self { server, client: spawn(&bed.lab, from, client)? })
     }
 
-    /// Waits for the end; what the receiver got, in Mbit/s of payload.
+    /// Waits for the end. Returns the payload rate at the receiver in Mbit/s.
     pub(crate) fn finish(self) -> Result<Series> {
         let client = self.client.wait_with_output()?;
         let sent: Report = serde_json::from_slice(&client.stdout).context("iperf3's report")?;
         if let Some(error) = sent.error {
             let mut server = self.server;
-            // It waits for a client that will not come.
+            // The server waits for a client that will not connect.
             let _ = server.kill();
             let _ = server.wait();
             bail!("iperf3: {error}");
@@ -95,7 +95,7 @@ impl Transfer {
         let report: Report = serde_json::from_slice(&server.stdout).context("iperf3's report")?;
         let point = |interval: &Interval| {
             let sum = &interval.sum;
-            // The last one may be a splinter, and a rate over it means nothing.
+            // Skip a short last interval: its rate is meaningless.
             (sum.end - sum.start > INTERVAL / 2.0)
                 .then_some(((sum.start + sum.end) / 2.0, sum.bits_per_second / 1e6))
         };
@@ -103,14 +103,14 @@ impl Transfer {
     }
 }
 
-/// What came of a stream between two namespaces.
+/// Result of a stream between two namespaces.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Streamed {
-    /// Mbit/s of payload, at the receiver.
+    /// Payload rate at the receiver in Mbit/s.
     pub(crate) mbit: f64,
 }
 
-/// Sends as much as fits from one namespace to another for so many seconds.
+/// Sends at the maximum rate from one namespace to another for `seconds`.
 pub(crate) fn stream(
     cancel: &Cancel,
     (from, to): (&Namespace, &Namespace),
@@ -126,7 +126,7 @@ pub(crate) fn stream(
     let mut client = Command::new("iperf3");
     client.args(["-J", "-p", PORT, "-t", &seconds.to_string()]);
     if seconds > 1 {
-        // TCP's first second is its slow start.
+        // Omit the first second, which contains TCP's slow start.
         client.args(["-O", "1"]);
     }
     client.args(["-c", &address.to_string(), "--connect-timeout", "5000"]);
@@ -136,7 +136,7 @@ pub(crate) fn stream(
     let done = spawn_in(from, client)?.wait_with_output()?;
     let report: Whole = serde_json::from_slice(&done.stdout).context("iperf3's report")?;
     if let Some(error) = report.error {
-        // It waits for a client that will not come.
+        // The server waits for a client that will not connect.
         let _ = server.kill();
         let _ = server.wait();
         bail!("iperf3: {error}");
@@ -173,7 +173,7 @@ pub(crate) fn spawn_in(namespace: &Namespace, mut command: Command) -> Result<Ch
     started.with_context(|| format!("cannot run {program}: is it installed? See kaido doctor"))
 }
 
-/// A server that has just been started is not listening yet.
+/// Waits until a server that has just been started is listening.
 fn wait_for_port(namespace: &Namespace, cancel: &Cancel, port: &str) -> Result<()> {
     let wanted = format!(":{:04X}", port.parse::<u16>()?);
     for _ in 0..500 {
@@ -183,7 +183,7 @@ fn wait_for_port(namespace: &Namespace, cancel: &Cancel, port: &str) -> Result<(
                 .iter()
                 .filter_map(|path| std::fs::read_to_string(path).ok())
                 .any(|table| {
-                    // Local address in the second column, state 0A: listening.
+                    // The second column is the local address; state 0A is LISTEN.
                     table.lines().any(|line| {
                         let columns: Vec<&str> = line.split_whitespace().collect();
                         columns.get(1).is_some_and(|local| local.ends_with(&wanted))

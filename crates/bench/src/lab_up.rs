@@ -1,5 +1,5 @@
-//! How fast a lab comes up, against a shell script of `ip` commands that does the same; and how
-//! fast a large one does.
+//! Time to bring a lab up, compared with a shell script of equivalent `ip` commands, and the time
+//! for a large lab.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -18,10 +18,10 @@ const NODES: usize = 100;
 const LAB: &str = "bench-lab";
 /// A fabric of 1,000 nodes.
 const FABRIC: &str = include_str!("../../../labs/leaf-spine-1000.yaml");
-/// The kernel destroys a lab's namespaces when it is down already, and others wait for that.
+/// The kernel destroys a lab's namespaces after `down` has returned, which delays other operations.
 const SETTLING: Duration = Duration::from_secs(30);
 
-/// Brings a ring of 100 static routers up and down, in turn with the script, and then a large
+/// Brings a ring of 100 static routers up and down, alternating with the script, and then a large
 /// fabric.
 pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     let mut rows = ring_and_script(context, quick)?;
@@ -29,7 +29,7 @@ pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A leaf-spine fabric of 1,000 nodes: how long, and what the machine has less of meanwhile.
+/// Measures a leaf-spine fabric of 1,000 nodes: time, and memory used meanwhile.
 fn fabric(context: &Context<'_>, runs: usize) -> Result<Vec<Row>> {
     let topology = topology::parse("leaf-spine-1000", FABRIC)?;
     let (mut up, mut down, mut memory) = (Vec::new(), Vec::new(), Vec::new());
@@ -54,7 +54,7 @@ fn fabric(context: &Context<'_>, runs: usize) -> Result<Vec<Row>> {
     ])
 }
 
-/// What the kernel says is left, in MiB.
+/// Returns the kernel's available memory in MiB.
 fn available_memory() -> Result<f64> {
     let text = std::fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo")?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
@@ -77,7 +77,7 @@ fn ring_and_script(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
         let started = Instant::now();
         context.labs.down(LAB)?;
         down.push(started.elapsed().as_secs_f64());
-        // It takes many times as long: fewer runs say enough.
+        // The script takes many times longer, so fewer runs suffice.
         if number <= if quick { 1 } else { 3 } {
             (context.say)(&format!("the same by a script of {} commands", script.commands));
             shell.push(script.run()?);
@@ -111,8 +111,8 @@ fn ring(nodes: usize) -> String {
     text
 }
 
-/// A shell script that makes a topology's namespaces, links, addresses and routes, and one that
-/// removes them.
+/// A shell script that creates a topology's namespaces, links, addresses and routes, and another
+/// one to remove them.
 struct Script {
     up: String,
     down: String,
@@ -121,7 +121,7 @@ struct Script {
 
 impl Script {
     fn of(topology: &Topology) -> Self {
-        // Nobody else's namespaces have these names: the script stops at the first that is taken.
+        // Unique names: the script stops at the first name that already exists.
         let prefix = format!("kaido-bench-{}-", std::process::id());
         let name = |node: usize| format!("{prefix}{}", topology.nodes[node].name);
         let (mut up, mut down) = (String::from("set -e\n"), String::new());
@@ -172,18 +172,18 @@ impl Script {
         Self { up, down, commands }
     }
 
-    /// Runs it, with the time it took, and removes what it made.
+    /// Runs the script, returns the time that it took, and removes its namespaces.
     fn run(&self) -> Result<f64> {
         let started = Instant::now();
         let done = shell(&self.up);
         let elapsed = started.elapsed().as_secs_f64();
-        // Only the namespaces that it made have these names.
+        // Only namespaces created by this script have these names.
         shell(&self.down)?;
         done.map(|()| elapsed)
     }
 }
 
-/// Runs a script in a shell, which reads it as it goes.
+/// Pipes a script to a shell, which executes it as it reads.
 fn shell(script: &str) -> Result<()> {
     let mut shell = Command::new("sh");
     shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());

@@ -1,4 +1,4 @@
-//! Experiments on labs: the demo, and the benchmarks.
+//! Experiments on labs: the demo and the benchmarks.
 #![forbid(unsafe_code)]
 
 mod bed;
@@ -25,20 +25,20 @@ use lab::Cancel;
 pub use bed::{Kind, Scale};
 pub use row::{Better, Row, median};
 
-/// What an experiment needs from outside: where it says what it does, and when it has to stop.
+/// Environment of an experiment: progress output and cancellation.
 pub struct Context<'c> {
-    /// The program to run as the labs' daemons.
+    /// Program to run as the labs' daemons.
     pub program: std::path::PathBuf,
-    /// Where labs live.
+    /// Location of the labs.
     pub labs: lab::Labs,
-    /// Asked between steps.
+    /// Checked between steps.
     pub cancel: Cancel,
-    /// Told what is being done, while it is being done.
+    /// Callback for progress messages.
     pub say: &'c dyn Fn(&str),
 }
 
 impl Context<'_> {
-    /// The labs' daemons.
+    /// Returns the daemons of the labs.
     pub(crate) fn daemons(&self) -> lab::Daemons {
         lab::Daemons {
             program: self.program.clone(),

@@ -1,4 +1,4 @@
-//! Numbered datagrams: what is lost, and what overtakes.
+//! Numbered datagrams, to measure loss and reordering.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use anyhow::{Result, anyhow};
 use crate::bed::{Bed, SINK};
 use crate::tap::pause;
 
-/// What became of the datagrams.
+/// Counts of the datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Count {
     pub(crate) sent: u64,
     pub(crate) received: u64,
-    /// Those that came after one with a higher number.
+    /// Datagrams that arrived after one with a higher number.
     pub(crate) overtaken: u64,
 }
 
-/// A sender and its receiver, each in a thread.
+/// A sender and its receiver, in a thread each.
 pub(crate) struct Numbered {
     stop: Arc<AtomicBool>,
     sender: JoinHandle<std::io::Result<u64>>,
@@ -28,7 +28,7 @@ pub(crate) struct Numbered {
 }
 
 impl Numbered {
-    /// Sends datagrams of `bytes` payload from a host to the sink, `mbit` layer-2 Mbit/s.
+    /// Sends datagrams with `bytes` of payload from a host to the sink, at `mbit` layer-2 Mbit/s.
     pub(crate) fn start(
         bed: &Bed<'_>,
         from: &str,
@@ -39,7 +39,7 @@ impl Numbered {
         let stop = Arc::new(AtomicBool::new(false));
         let socket = |port| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port));
         let receiving = bed.lab.namespace(SINK)?.run(|| socket(port))??;
-        // Where the queue of the socket is too short, the loss would be the measurement's own.
+        // With a short socket buffer, the measurement itself would cause loss.
         nix::sys::socket::setsockopt(
             &receiving,
             nix::sys::socket::sockopt::RcvBufForce,
@@ -58,7 +58,7 @@ impl Numbered {
         })
     }
 
-    /// Stops sending, waits for what is on its way, and counts.
+    /// Stops sending, waits for datagrams in flight, and returns the counts.
     pub(crate) fn finish(self) -> Result<Count> {
         self.stop.store(true, Ordering::Relaxed);
         let sent = self.sender.join().map_err(|_| anyhow!("the sender has panicked"))??;
@@ -78,7 +78,7 @@ fn send(
     let mut number = 0u64;
     let started = Instant::now();
     while !stop.load(Ordering::Relaxed) {
-        // As many as are due by now: a late wake-up changes the rhythm, not the rate.
+        // Send all datagrams that are due: a late wakeup affects the spacing but not the rate.
         let due = (started.elapsed().as_secs_f64() / gap.as_secs_f64()) as u64;
         while number < due {
             datagram[..8].copy_from_slice(&number.to_be_bytes());
@@ -102,7 +102,7 @@ fn receive(socket: &UdpSocket, bytes: usize, stop: &AtomicBool) -> std::io::Resu
                 highest = highest.max(Some(number));
             }
             Ok(_) => {}
-            // Silence for the time-out after the sender has stopped: that was all.
+            // A timeout after the sender has stopped: no more datagrams are in flight.
             Err(error) if is_timeout(&error) => {
                 if stop.load(Ordering::Relaxed) {
                     return Ok((received, overtaken));

@@ -1,4 +1,4 @@
-//! How fast and how cleanly an application moves.
+//! Speed and packet loss of an application's move.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::scenario::{APP_PORT, LOAD_PORT, Load, Measured, run, wait};
 use crate::tap::pause;
 use crate::{Better, Context, Row};
 
-/// What the published system takes, in seconds.
+/// Reaction time of the published system in seconds.
 const PUBLISHED_REACTION: f64 = 24.0;
-/// What it reaches of the long branch.
+/// Share of the long branch that it reaches.
 const PUBLISHED_SHARE: f64 = 0.5;
-/// A move that has not come after this long is none.
+/// Timeout of a move.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Measures everything; `quick` with fewer and shorter runs.
+/// Runs all measurements. `quick` makes fewer and shorter runs.
 pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     let kind = Kind { scale: Scale::Tenth, dataplane: Dataplane::Kernel };
     let bed = Bed::up(context, kind, "bench-path")?;
@@ -32,7 +32,7 @@ pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Packet to packet, and by stages.
+/// Measures reaction times from packet to packet, and by stages.
 fn reactions(bed: &Bed<'_>, runs: usize, rows: &mut Vec<Row>) -> Result<()> {
     let mut all: Vec<Reaction> = Vec::new();
     for number in 1..=runs {
@@ -49,7 +49,7 @@ fn reactions(bed: &Bed<'_>, runs: usize, rows: &mut Vec<Row>) -> Result<()> {
     Ok(())
 }
 
-/// One move: the application is sending, host 1 fills the short branch.
+/// Measures one move: the application is sending, then host 1 saturates the short branch.
 fn reaction(bed: &Bed<'_>) -> Result<Reaction> {
     bed.manage(true)?;
     let watch = Watch::start(bed)?;
@@ -70,12 +70,12 @@ fn reaction(bed: &Bed<'_>) -> Result<Reaction> {
     }
 }
 
-/// What the application reaches after its move, against what the branch carries without SRv6:
-/// goodput against goodput, and on the wire against the branch's rate.
+/// Measures the throughput of the application after its move: goodput compared with goodput on the
+/// branch without SRv6, and the rate on the wire compared with the branch's rate.
 fn throughput(bed: &Bed<'_>, seconds: u64, rows: &mut Vec<Row>) -> Result<()> {
     (bed.context.say)("throughput of the long branch, plain routing");
     bed.manage(false)?;
-    // With the short branch cut, the IGP itself goes the long way.
+    // With the short branch down, the IGP itself uses the long one.
     bed.lab.change_link("r1-r3", lab::Change::Down)?;
     let plain = reroute_and_measure(bed, seconds);
     bed.lab.change_link("r1-r3", lab::Change::Up)?;
@@ -88,8 +88,8 @@ fn throughput(bed: &Bed<'_>, seconds: u64, rows: &mut Vec<Row>) -> Result<()> {
     }
     let late: Vec<f64> = after.of_app.0.iter().filter(|(t, _)| *t > 5.0).map(|(_, v)| *v).collect();
     rows.push(Row::of("throughput/goodput", "Mbit/s", &late, Better::More, Some(plain)));
-    // A segment is 1448 bytes of payload behind 52 of TCP and IPv4, 64 of SRv6 (of two segments the
-    // first is in the destination alone, RFC 8986 section 5.2) and 14 of Ethernet.
+    // A segment has 1448 bytes of payload after 52 bytes of TCP and IPv4, 64 of SRv6 (the first of
+    // two segments is only in the destination address, RFC 8986 section 5.2) and 14 of Ethernet.
     let on_wire = |payload: &f64| payload * (1448.0 + 52.0 + 64.0 + 14.0) / 1448.0;
     let wire: Vec<f64> = late.iter().map(on_wire).collect();
     let branch = bed.scale.long_branch();
@@ -110,7 +110,7 @@ fn wait_for_short_branch(bed: &Bed<'_>) -> Result<()> {
     wait_for_route(bed, "r3")
 }
 
-/// Waits until r1 sends what is for the sink to `neighbour`.
+/// Waits until r1 routes packets for the sink to `neighbour`.
 fn wait_for_route(bed: &Bed<'_>, neighbour: &str) -> Result<()> {
     let mut handle = netlink::Handle::within(&bed.lab.namespace("r1")?)?;
     let index = handle.link(neighbour)?.index;
@@ -125,8 +125,8 @@ fn wait_for_route(bed: &Bed<'_>, neighbour: &str) -> Result<()> {
     bail!("r1 does not route over {neighbour}")
 }
 
-/// Numbered datagrams of both hosts while the application moves: what is neither received nor
-/// counted by a queue was lost by the move.
+/// Sends numbered datagrams from both hosts during a move. Datagrams neither received nor counted
+/// as queue drops were lost by the move.
 fn losses(bed: &Bed<'_>, runs: usize, rows: &mut Vec<Row>) -> Result<()> {
     let (mut lost, mut overtaken) = (Vec::new(), Vec::new());
     for number in 1..=runs {
@@ -145,7 +145,7 @@ fn losses(bed: &Bed<'_>, runs: usize, rows: &mut Vec<Row>) -> Result<()> {
         }
         let dropped = bed.queue_drops()? - drops;
         let missing = |count: Count| count.sent as f64 - count.received as f64;
-        // Below zero by the routers' own packets, where a full queue dropped some of them.
+        // Negative if a full queue dropped packets of the routers themselves.
         lost.push(missing(load) + missing(app) - dropped as f64);
         overtaken.push(app.overtaken as f64);
     }
@@ -154,7 +154,7 @@ fn losses(bed: &Bed<'_>, runs: usize, rows: &mut Vec<Row>) -> Result<()> {
     Ok(())
 }
 
-/// Under half the load nothing may move.
+/// Checks that nothing moves under half load.
 fn quiet(bed: &Bed<'_>, seconds: u64, rows: &mut Vec<Row>) -> Result<()> {
     (bed.context.say)(&format!("no move under half the load, {seconds} s"));
     let quiet = run(bed, Load::Half, Measured::Throughput, true, seconds)?;

@@ -1,4 +1,4 @@
-//! ping from the lab's hosts.
+//! ping between the hosts of a lab.
 
 use std::process::{Child, Command};
 
@@ -19,13 +19,13 @@ impl Ping {
     pub(crate) fn start(bed: &Bed<'_>, from: &str, seconds: u64) -> Result<Self> {
         let mut command = Command::new("ping");
         let count = (seconds * 5).to_string();
-        // -D: with the time of each answer.
+        // -D prints timestamps.
         command.args(["-D", "-n", "-i", "0.2", "-W", "1", "-c", &count, &bed.sink.to_string()]);
         let started_at = api::now_ns() as f64 / 1e9;
         Ok(Self { child: spawn(&bed.lab, from, command)?, started_at })
     }
 
-    /// Waits for the end; the round-trip times in ms, where an answer came.
+    /// Waits for the end. Returns the round-trip times in ms of the answered pings.
     pub(crate) fn finish(self) -> Result<Series> {
         let output = self.child.wait_with_output()?;
         let text = String::from_utf8_lossy(&output.stdout);
@@ -33,7 +33,7 @@ impl Ping {
     }
 }
 
-/// `[1700000000.123456] 64 bytes from 10.0.3.2: icmp_seq=1 ttl=61 time=0.365 ms`
+/// Parses `[1700000000.123456] 64 bytes from 10.0.3.2: icmp_seq=1 ttl=61 time=0.365 ms`.
 fn parse(line: &str, started_at: f64) -> Option<(f64, f64)> {
     let (stamp, rest) = line.strip_prefix('[')?.split_once(']')?;
     let time = rest.split_once("time=")?.1.split(' ').next()?;

@@ -1,11 +1,11 @@
-//! What a process takes.
+//! Resource usage of a process.
 
 use anyhow::{Context as _, Result};
 
-/// Clock ticks in a second (`getconf CLK_TCK`): what Linux tells programs everywhere.
+/// Clock ticks per second (`getconf CLK_TCK`), the same on all Linux systems.
 const TICKS: f64 = 100.0;
 
-/// A process's time on processors so far, its own and the kernel's, in seconds.
+/// Returns the processor time of a process so far in seconds, user and system.
 pub(crate) fn seconds(pid: u32) -> Result<f64> {
     let path = format!("/proc/{pid}/stat");
     let text = std::fs::read_to_string(&path)?;
@@ -13,8 +13,8 @@ pub(crate) fn seconds(pid: u32) -> Result<f64> {
     Ok(ticks as f64 / TICKS)
 }
 
-/// Behind the name, which may hold anything: state is the third field of proc(5), user time the 14th, system
-/// time the 15th.
+/// Parses the fields after the process name, which may contain any character: in proc(5) the state
+/// is the third field, user time the 14th and system time the 15th.
 fn ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit(')').next()?.split_whitespace().skip(11);
     let mut next = || fields.next()?.parse::<u64>().ok();

@@ -1,4 +1,4 @@
-//! How long the application takes to move, stage by stage.
+//! Reaction time of the application by stages.
 
 use std::net::IpAddr;
 
@@ -11,32 +11,32 @@ use crate::tap::{FirstPacket, Wanted};
 
 const UDP: u8 = 17;
 
-/// The times of one move, ns since the Unix epoch.
+/// Timestamps of one move, in ns since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Reaction {
     /// The load's first packet at its router.
     pub(crate) started_ns: u64,
     /// The sample that caused the decision.
     pub(crate) sampled_ns: u64,
-    /// When the controller had it.
+    /// The controller received the sample.
     pub(crate) received_ns: u64,
-    /// When it had decided.
+    /// The controller had decided.
     pub(crate) decided_ns: u64,
-    /// When the headend was told.
+    /// The controller notified the headend.
     pub(crate) sent_ns: u64,
-    /// When the headend's kernel had it.
+    /// The headend's kernel had the new path.
     pub(crate) installed_ns: u64,
     /// The application's first packet on the other branch.
     pub(crate) first_packet_ns: u64,
 }
 
 impl Reaction {
-    /// The whole, in seconds, as it is counted from outside: packet to packet.
+    /// Returns the total reaction time in seconds, as observed from outside: packet to packet.
     pub(crate) fn seconds(&self) -> f64 {
         since(self.started_ns, self.first_packet_ns)
     }
 
-    /// Each stage's name, and its time since the stage before, in seconds.
+    /// Returns the name of each stage and its duration in seconds.
     pub(crate) fn stages(&self) -> [(&'static str, f64); 6] {
         [
             ("sampled", since(self.started_ns, self.sampled_ns)),
@@ -53,7 +53,7 @@ fn since(from: u64, to: u64) -> f64 {
     (to as f64 - from as f64) / 1e9
 }
 
-/// Watches for a move from now on.
+/// A watch for a move.
 pub(crate) struct Watch {
     load: FirstPacket,
     application: FirstPacket,
@@ -81,12 +81,12 @@ impl Watch {
         })
     }
 
-    /// Whether the application's first packet has been seen on the other branch.
+    /// Returns true if the application's first packet was captured on the other branch.
     pub(crate) fn has_moved(&self) -> bool {
         self.application.has_come()
     }
 
-    /// What was seen: the move, if there was one, and how many decisions were made.
+    /// Returns the move, if there was one, and the number of decisions.
     pub(crate) fn finish(self, bed: &Bed<'_>) -> Result<(Option<Reaction>, usize)> {
         // The collector may have ended with the stream.
         let _ = self.stop.send(());

@@ -1,39 +1,39 @@
-//! The rows that every benchmark prints.
+//! Result rows of all benchmarks.
 
 use serde::Serialize;
 
-/// One figure.
+/// One result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// What was measured, and in which variant: `what/variant`.
+    /// Measured quantity and variant: `what/variant`.
     pub name: String,
-    /// The median.
+    /// Median.
     pub value: f64,
-    /// Its unit.
+    /// Unit.
     pub unit: &'static str,
-    /// What it is compared with, in the same unit; absent where there is nothing.
+    /// Baseline in the same unit, if there is one.
     pub baseline: Option<f64>,
-    /// Kaido over the baseline, more is better.
+    /// Ratio to the baseline; more is better.
     pub ratio: Option<f64>,
-    /// The lowest value of all runs.
+    /// Lowest value of all runs.
     pub low: f64,
-    /// The highest value of all runs.
+    /// Highest value of all runs.
     pub high: f64,
 }
 
-/// Which way a figure is good.
+/// Direction in which a result improves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Better {
-    /// A rate.
+    /// A rate: more is better.
     More,
-    /// A time.
+    /// A time: less is better.
     Less,
-    /// What comes nearer to what was asked for.
+    /// Closer to the given value is better.
     Near(f64),
 }
 
 impl Row {
-    /// The row of several runs.
+    /// Creates the row of several runs.
     pub fn of(
         name: &str,
         unit: &'static str,
@@ -53,7 +53,7 @@ impl Row {
             value,
             unit,
             baseline,
-            // A count of zero has no ratio, nor has what is as it should be.
+            // The ratio is undefined for a count of zero, and for a value that matches exactly.
             ratio: ratio.filter(|ratio| ratio.is_finite()),
             low: fold(f64::min),
             high: fold(f64::max),
@@ -61,7 +61,7 @@ impl Row {
     }
 }
 
-/// The median; zero of nothing.
+/// Returns the median, or 0 for an empty slice.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! One run of the experiment: a load, an application, with Kaido or without.
+//! One run of the experiment: a load and an application, with or without Kaido.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use crate::tap::pause;
 
 pub(crate) const APP_PORT: u16 = 5201;
 pub(crate) const LOAD_PORT: u16 = 5202;
-/// How long the application has the network for itself first, in seconds.
+/// Time in seconds in which the application has the network for itself at first.
 pub(crate) const LEAD: u64 = 3;
 
-/// What host 1 sends.
+/// Load from host 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// UDP at half of what the short branch carries: nothing must move.
+    /// UDP at half of the short branch's capacity: the application must not move.
     Half,
-    /// UDP at all of it: the application must move.
+    /// UDP at its full capacity: the application must move.
     Full,
-    /// As much TCP as fits.
+    /// Greedy TCP.
     Tcp,
 }
 
 impl Load {
-    /// In words, with its rate on the wire.
+    /// Returns a description with the rate on the wire.
     pub(crate) fn words(self, scale: Scale) -> String {
         let mbit = scale.short_branch();
         match self {
@@ -47,7 +47,7 @@ impl Load {
     }
 }
 
-/// What is measured; each in runs of its own, as published.
+/// Measured quantity. Each has separate runs, as published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Measured {
     /// The application is greedy TCP.
@@ -56,7 +56,7 @@ pub(crate) enum Measured {
     Latency,
 }
 
-/// What one run gave.
+/// Result of one run.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) load: Load,
@@ -65,14 +65,14 @@ pub(crate) struct Run {
     /// Mbit/s of payload, or ms.
     pub(crate) of_load: Series,
     pub(crate) of_app: Series,
-    /// How often the application moved.
+    /// Number of moves of the application.
     pub(crate) moves: usize,
     pub(crate) reaction: Option<Reaction>,
-    /// The application's nodes at the end; the IGP's without Kaido.
+    /// Nodes of the application's path at the end; the IGP's path without Kaido.
     pub(crate) path: Vec<String>,
 }
 
-/// Runs it once, for `seconds` in all.
+/// Runs the experiment once, for `seconds` in total.
 pub(crate) fn run(
     bed: &Bed<'_>,
     load: Load,
@@ -112,7 +112,7 @@ fn lead(bed: &Bed<'_>) -> Result<()> {
     wait(bed, LEAD)
 }
 
-/// Waits, and stops waiting when the user wants to stop.
+/// Waits for `seconds`, or until the user cancels.
 pub(crate) fn wait(bed: &Bed<'_>, seconds: u64) -> Result<()> {
     for _ in 0..seconds * 10 {
         bed.context.cancel.check()?;

@@ -1,11 +1,11 @@
-//! Something measured over time.
+//! Time series.
 
-/// Points of time in seconds, and values.
+/// Times in seconds, and values.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Series(pub(crate) Vec<(f64, f64)>);
 
 impl Series {
-    /// The median of the values between two times.
+    /// Returns the median of the values between two times.
     pub(crate) fn median_between(&self, from: f64, to: f64) -> f64 {
         let inside: Vec<f64> =
             self.0.iter().filter(|(t, _)| (from..to).contains(t)).map(|(_, v)| *v).collect();

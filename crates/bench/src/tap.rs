@@ -1,4 +1,4 @@
-//! The first packet of a kind that passes somewhere, with the kernel's time.
+//! Detection of the first packet of a kind on an interface, with its kernel timestamp.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use capture::Tap;
 use lab::Lab;
 use wire::Headers;
 
-/// Enough of a frame for Ethernet, IPv6, an SRH, IPv4 and UDP.
+/// Snapshot length: enough for Ethernet, IPv6, an SRH, IPv4 and UDP.
 const SNAP: usize = 320;
-/// How often a tap looks whether it is still wanted.
+/// Interval at which a capture checks for its end.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// Which packets count.
+/// Filter for packets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    /// The innermost packet's source.
+    /// Source address of the innermost packet.
     pub(crate) source: IpAddr,
-    /// The innermost packet's protocol; every one when absent.
+    /// Protocol of the innermost packet; `None` matches all.
     pub(crate) protocol: Option<u8>,
 }
 
@@ -33,15 +33,15 @@ impl Wanted {
     }
 }
 
-/// A tap in a thread of its own.
+/// A capture in a separate thread.
 pub(crate) struct FirstPacket {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<Option<u64>>>,
 }
 
 impl FirstPacket {
-    /// Waits on `node`'s `interface` for the first packet that arrives there and is `wanted`. The
-    /// tap is open when this returns.
+    /// Waits on `node`'s `interface` for the first received packet that matches `wanted`. The
+    /// capture is active when this returns.
     pub(crate) fn watch(lab: &Lab, node: &str, interface: &str, wanted: Wanted) -> Result<Self> {
         let namespace = lab.namespace(node)?;
         let tap = namespace.run(|| Tap::open(interface, SNAP))??;
@@ -61,19 +61,19 @@ impl FirstPacket {
         Ok(Self { stop, thread })
     }
 
-    /// When the packet came, ns since the Unix epoch; nothing if it has not come.
+    /// Returns the packet's timestamp in ns since the Unix epoch, or `None` if it has not arrived.
     pub(crate) fn finish(self) -> Result<Option<u64>> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| anyhow!("a tap has panicked"))?
     }
 
-    /// Whether the packet has come.
+    /// Returns true if the packet has arrived.
     pub(crate) fn has_come(&self) -> bool {
         self.thread.is_finished()
     }
 }
 
-/// Lets time pass: what is measured goes on meanwhile.
+/// Sleeps while a measurement runs.
 #[expect(clippy::disallowed_methods, reason = "an experiment lasts as long as it lasts")]
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);

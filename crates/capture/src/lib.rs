@@ -1,5 +1,5 @@
-//! Taps on interfaces of the calling thread's network namespace: AF_PACKET with the kernel's own
-//! timestamps.
+//! Packet capture on interfaces of the calling thread's network namespace: AF_PACKET sockets with
+//! kernel timestamps.
 
 pub mod pcap;
 pub mod pcapng;
@@ -16,20 +16,20 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 
-/// Why a tap does not work.
+/// Errors of a capture.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such interface in this namespace.
+    /// The interface does not exist in this namespace.
     #[error("there is no interface `{0}` here")]
     NoInterface(String),
-    /// The kernel refused.
+    /// The kernel rejected an operation.
     #[error("cannot capture on {interface} ({doing})")]
     Refused {
-        /// The interface.
+        /// Interface name.
         interface: String,
-        /// What was refused.
+        /// The rejected operation.
         doing: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: Errno,
     },
@@ -38,15 +38,15 @@ pub enum Error {
 /// A captured frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// When the kernel had it, ns since the Unix epoch.
+    /// Kernel timestamp, in ns since the Unix epoch.
     pub at_ns: u64,
-    /// Whether this namespace sent it.
+    /// True if this namespace sent the frame.
     pub outgoing: bool,
-    /// Its first bytes, Ethernet header first.
+    /// The first bytes of the frame, starting with the Ethernet header.
     pub bytes: Vec<u8>,
 }
 
-/// An open tap on one interface.
+/// An open capture socket on one interface.
 #[derive(Debug)]
 pub struct Tap {
     socket: OwnedFd,
@@ -58,27 +58,27 @@ pub struct Tap {
 const OUTGOING: u8 = 4;
 
 impl Tap {
-    /// Taps `interface`, both directions, the first `snap` bytes of each frame.
+    /// Captures the first `snap` bytes of each frame on `interface`, in both directions.
     pub fn open(interface: &str, snap: usize) -> Result<Self, Error> {
         let refused =
             |doing| move |source| Error::Refused { interface: interface.into(), doing, source };
         let index = if_nametoindex(interface).map_err(|_| Error::NoInterface(interface.into()))?;
-        // Protocol 0: nothing arrives before the socket is bound to its interface.
+        // Protocol 0: no frames are received before the socket is bound to its interface.
         let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None)
             .map_err(refused("open"))?;
-        // As much as the system allows is better than an error.
+        // Best effort: a smaller buffer than requested is better than an error.
         let _ = setsockopt(&socket, sockopt::RcvBufForce, &(64 << 20));
         setsockopt(&socket, sockopt::ReceiveTimestampns, &true).map_err(refused("timestamps"))?;
         bind_to(&socket, index).map_err(refused("bind"))?;
         Ok(Self { socket, interface: interface.into(), snap })
     }
 
-    /// The next frame, or nothing when `timeout` passes without one.
+    /// Returns the next frame, or `None` after `timeout`.
     pub fn next(&self, timeout: Duration) -> Result<Option<Frame>, Error> {
         let refused = |doing| {
             move |source| Error::Refused { interface: self.interface.clone(), doing, source }
         };
-        // Zero would mean forever.
+        // Zero would disable the timeout.
         let micros = timeout.as_micros().max(1) as i64;
         setsockopt(&self.socket, sockopt::ReceiveTimeout, &TimeVal::microseconds(micros))
             .map_err(refused("timeout"))?;
@@ -105,7 +105,7 @@ impl Tap {
     }
 }
 
-/// Binds to every protocol on the interface `index`: from now on frames arrive.
+/// Binds to all protocols on the interface `index`. Reception starts here.
 fn bind_to(socket: &OwnedFd, index: u32) -> nix::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
@@ -117,7 +117,7 @@ fn bind_to(socket: &OwnedFd, index: u32) -> nix::Result<()> {
         sll_addr: [0; 8],
     };
     let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: the pointer is to a live sockaddr_ll of that length; its contents are copied.
+    // SAFETY: the pointer refers to a live sockaddr_ll of that length; its contents are copied.
     let address = unsafe { LinkAddr::from_raw((&raw const address).cast(), Some(length)) };
     bind(socket.as_raw_fd(), &address.ok_or(Errno::EINVAL)?)
 }
@@ -148,7 +148,7 @@ mod tests {
             let udp = |tap: &Tap| {
                 let wait = Duration::from_secs(5);
                 loop {
-                    // Neighbour discovery talks as well.
+                    // Skip neighbour discovery packets.
                     let frame = tap.next(wait).unwrap().expect("a frame within 5 s");
                     if frame.bytes[12..14] == [0x08, 0x00] {
                         return frame;
@@ -159,7 +159,7 @@ mod tests {
             assert!(sent.outgoing && !received.outgoing);
             assert_eq!((sent.bytes.len(), received.bytes.len()), (64, 14 + 20 + 8 + 500));
             assert!(sent.at_ns > 1_600_000_000_000_000_000 && received.at_ns >= sent.at_ns);
-            // Once neighbour discovery has said its part there is silence, and it has an end.
+            // Neighbour discovery ends, and the capture then times out.
             while near.next(Duration::from_millis(100)).unwrap().is_some() {}
         };
         std::thread::spawn(inside).join().unwrap();

@@ -1,8 +1,8 @@
-//! pcap files, the format of tcpdump before pcapng: a header, and packets, each with its own.
+//! pcap files, the classic tcpdump format: a file header, then packets with a header each.
 
 use crate::pcapng::{Bad, Captured, Contents, Interface};
 
-/// Whether bytes begin as such a file does; its byte order, and what a unit of its clock is in ns.
+/// Returns the byte order and the clock unit in ns if the bytes start with a pcap magic number.
 fn head(bytes: &[u8]) -> Option<(bool, u64)> {
     match bytes.first_chunk::<4>()? {
         [0xd4, 0xc3, 0xb2, 0xa1] => Some((false, 1000)),
@@ -13,11 +13,11 @@ fn head(bytes: &[u8]) -> Option<(bool, u64)> {
     }
 }
 
-/// Reads a file. All its packets are of one interface without a name.
+/// Parses a file. All packets belong to one interface without a name.
 ///
 /// # Errors
 ///
-/// It begins with something else, or is cut off.
+/// Fails on a different magic number, or if the file is truncated.
 pub fn read(bytes: &[u8]) -> Result<Contents, Bad> {
     const HEAD: usize = 24;
     const EACH: usize = 16;

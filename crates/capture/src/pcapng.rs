@@ -1,5 +1,5 @@
-//! Files of packets, as Wireshark and tcpdump have them (draft-ietf-opsawg-pcapng): Ethernet, times in
-//! nanoseconds, comments.
+//! pcapng files, as written by Wireshark and tcpdump (draft-ietf-opsawg-pcapng): Ethernet frames
+//! with nanosecond timestamps and comments.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ const ETHERNET: u16 = 1;
 mod option {
     pub(super) const END: u16 = 0;
     pub(super) const COMMENT: u16 = 1;
-    /// Of an interface.
+    /// Options of an interface description block.
     pub(super) const NAME: u16 = 2;
     pub(super) const RESOLUTION: u16 = 9;
     pub(super) const OFFSET: u16 = 14;
@@ -20,51 +20,51 @@ mod option {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What packets were seen at.
+/// A capture interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Interface {
-    /// Its name.
+    /// Interface name.
     pub name: String,
-    /// What is said of it; nothing if empty.
+    /// Comment; empty if there is none.
     pub comment: String,
 }
 
-/// A packet of a file.
+/// A captured packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
-    /// The number of its interface.
+    /// Index of the interface.
     pub interface: usize,
-    /// When it was seen, ns since the Unix epoch.
+    /// Timestamp, in ns since the Unix epoch.
     pub at_ns: u64,
-    /// The bytes that are there.
+    /// The captured bytes.
     pub bytes: Vec<u8>,
-    /// How many there were.
+    /// Original length of the packet.
     pub length: u32,
-    /// What is said of it; nothing if empty.
+    /// Comment; empty if there is none.
     pub comment: String,
 }
 
-/// What is in a file.
+/// Contents of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Contents {
-    /// Where packets were seen.
+    /// Interfaces.
     pub interfaces: Vec<Interface>,
-    /// In the file's order.
+    /// Packets, in file order.
     pub packets: Vec<Captured>,
 }
 
-/// Why bytes are no such file.
+/// Errors in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
-    /// It begins with something else.
+    /// Not a capture file: the magic number does not match.
     #[error("it is no pcapng file")]
     Other,
-    /// A block does not fit.
+    /// A block is malformed or truncated.
     #[error("the block at byte {0} is broken, or cut off")]
     Block(usize),
 }
 
-/// Writes a file.
+/// Writer of a pcapng file.
 #[derive(Debug)]
 pub struct Writer<W> {
     output: W,
@@ -72,18 +72,18 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins it. `offset`: seconds that are to be added to the times of its packets.
+    /// Writes the file header. `offset` is the number of seconds to add to the packets' timestamps.
     pub fn begin(output: W, interfaces: &[Interface], offset: i64) -> io::Result<Self> {
         let mut writer = Self { output, block: Vec::new() };
         let mut body = ORDER.to_le_bytes().to_vec();
-        // Version 1.0, of no length that is known.
+        // Version 1.0, section length unspecified.
         body.extend([1, 0, 0, 0]);
         body.extend((-1_i64).to_le_bytes());
         writer.block(SECTION, &body)?;
         for Interface { name, comment } in interfaces {
             body.clear();
             body.extend(ETHERNET.to_le_bytes());
-            // Packets are of any length.
+            // No snapshot length limit.
             body.extend([0; 6]);
             add(&mut body, option::NAME, name.as_bytes());
             if !comment.is_empty() {
@@ -97,7 +97,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Adds a packet that was seen at an interface.
+    /// Appends a packet captured on an interface.
     pub fn packet(
         &mut self,
         interface: u32,
@@ -122,7 +122,7 @@ impl<W: Write> Writer<W> {
         done
     }
 
-    /// What it has written to.
+    /// Flushes and returns the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.output.flush()?;
         Ok(self.output)
@@ -142,7 +142,7 @@ fn pad(body: &mut Vec<u8>) {
 }
 
 fn add(body: &mut Vec<u8>, code: u16, value: &[u8]) {
-    // A comment may be no longer.
+    // An option value is limited to 65,535 bytes.
     let value = &value[..value.len().min(usize::from(u16::MAX))];
     body.extend(code.to_le_bytes());
     body.extend((value.len() as u16).to_le_bytes());
@@ -150,10 +150,10 @@ fn add(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(body);
 }
 
-/// Reads a file.
+/// Parses a file.
 pub fn read(bytes: &[u8]) -> Result<Contents, Bad> {
     let mut contents = Contents::default();
-    // Of the section: its byte order, its interfaces' clocks, and the number of the first of them.
+    // State of the section: byte order, clocks of its interfaces, and index of its first interface.
     let (mut big, mut clocks, mut first) = (false, Vec::new(), 0);
     let mut at = 0;
     while at < bytes.len() {
@@ -176,7 +176,7 @@ pub fn read(bytes: &[u8]) -> Result<Contents, Bad> {
             return Err(bad);
         }
         let body = Words { bytes: block.bytes.get(8..length - 4).ok_or(bad)?, big };
-        // Its end says its length again.
+        // The block ends with a copy of its length.
         if block.u32(length - 4) != Some(length as u32) {
             return Err(bad);
         }
@@ -187,7 +187,7 @@ pub fn read(bytes: &[u8]) -> Result<Contents, Bad> {
                 clocks.push(clock);
             }
             PACKET => contents.packets.push(body.packet(&clocks, first).ok_or(bad)?),
-            // What else there may be is none of ours.
+            // Skip other block types.
             _ => {}
         }
         at += length;
@@ -195,10 +195,10 @@ pub fn read(bytes: &[u8]) -> Result<Contents, Bad> {
     if at == 0 { Err(Bad::Other) } else { Ok(contents) }
 }
 
-/// How an interface's times are to be read.
+/// Timestamp resolution and offset of an interface.
 #[derive(Debug, Clone, Copy)]
 struct Clock {
-    /// Of a second: to the power of 10, or of 2.
+    /// Negative power of 10, or of 2 if the most significant bit is set.
     resolution: u8,
     offset: i64,
 }
@@ -213,7 +213,7 @@ impl Clock {
     }
 }
 
-/// Bytes in an order.
+/// Bytes with a byte order.
 #[derive(Clone, Copy)]
 struct Words<'a> {
     bytes: &'a [u8],
@@ -237,7 +237,7 @@ impl<'a> Words<'a> {
         self.part(at).map(u32::from_le_bytes)
     }
 
-    /// The options from here on.
+    /// Iterates over the options from `at` on.
     fn options(&self, mut at: usize, mut each: impl FnMut(u16, Words<'a>)) -> Option<()> {
         while at < self.bytes.len() {
             let (code, length) = (self.u16(at)?, usize::from(self.u16(at + 2)?));
@@ -257,7 +257,7 @@ impl<'a> Words<'a> {
 
     fn interface(&self) -> Option<(Interface, Clock)> {
         let mut interface = Interface::default();
-        // Microseconds, unless it says otherwise.
+        // The default resolution is microseconds.
         let mut clock = Clock { resolution: 6, offset: 0 };
         self.u32(4)?;
         self.options(8, |code, value| match code {
@@ -323,10 +323,10 @@ mod tests {
         };
         let mut file =
             block(SECTION, &[&ORDER.to_be_bytes()[..], &[0, 1, 0, 0], &[0xff; 8]].concat());
-        // No clock: microseconds. And 2^-1 seconds.
+        // Without a resolution (microseconds), and with 2^-1 seconds.
         file.extend(block(INTERFACE, &[0, 1, 0, 0, 0, 0, 0, 0]));
         file.extend(block(INTERFACE, &[0, 1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0x81, 0, 0, 0]));
-        // Of another kind.
+        // An unknown block type.
         file.extend(block(5, &[0; 8]));
         for number in [0, 1] {
             let words = [number, 0, 3, 1, 9_u32].map(u32::to_be_bytes);
@@ -344,12 +344,13 @@ mod tests {
         assert_eq!(read(b""), Err(Bad::Other));
         assert_eq!(read(b"something else"), Err(Bad::Other));
         let whole = (1..file.len()).filter(|length| read(&file[..*length]).is_ok()).count();
-        // At the ends of the section's block, of two interfaces', and of the first packet's.
+        // Only at the ends of the section block, of the two interface blocks and of the first
+        // packet.
         assert_eq!(whole, 4);
         for at in 0..file.len() {
             let mut other = file.clone();
             other[at] ^= 0xff;
-            // It ends, and does not panic.
+            // Must neither loop nor panic.
             let _ = read(&other);
         }
         let mut other = file.clone();

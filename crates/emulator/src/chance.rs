@@ -1,30 +1,30 @@
-//! How likely something is.
+//! Probabilities.
 
 /// A probability, from 0 to 1 in steps of 2^-64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Chance(u128);
 
-/// Certainty: one more than the largest roll.
+/// Certainty: one more than the largest random number.
 const CERTAIN: u128 = 1 << 64;
 
 impl Chance {
-    /// What never happens.
+    /// Probability 0: never.
     pub const NEVER: Self = Self(0);
-    /// What always happens.
+    /// Probability 1: always.
     pub const ALWAYS: Self = Self(CERTAIN);
 
-    /// A part of one; what is below 0 is 0, what is above 1 is 1, and what is no number is 0.
+    /// Creates a probability from a fraction. Values are clamped to 0..=1, and NaN becomes 0.
     pub fn of(part: f64) -> Self {
         // Two factors, each exact; the conversion saturates.
         Self(((part * 4_294_967_296.0 * 4_294_967_296.0) as u128).min(CERTAIN))
     }
 
-    /// As a part of one.
+    /// Returns the probability as a fraction.
     pub fn part(self) -> f64 {
         self.0 as f64 / CERTAIN as f64
     }
 
-    /// Whether it happens, given a random number.
+    /// Returns true if the event occurs, given a random number.
     pub(crate) fn happens(self, roll: u64) -> bool {
         u128::from(roll) < self.0
     }

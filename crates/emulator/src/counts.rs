@@ -1,25 +1,25 @@
-//! What a link has done, and why packets did not arrive.
+//! Packet counters of a link and its drop reasons.
 
-/// Why a packet did not arrive.
+/// Drop reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// The link is cut.
+    /// The link is down.
     Down,
-    /// It loses packets.
+    /// Random loss.
     Loss,
-    /// Its queue was full.
+    /// The queue is full.
     Full,
-    /// Its queue's discipline dropped it.
+    /// The queue discipline dropped the packet.
     Early,
-    /// There was no room left in the whole network.
+    /// The network as a whole has no memory left for packets.
     Backlog,
 }
 
 impl Cause {
-    /// All of them, in their order.
+    /// All drop reasons, in declaration order.
     pub const ALL: [Self; 5] = [Self::Down, Self::Loss, Self::Full, Self::Early, Self::Backlog];
 
-    /// What it is called.
+    /// Returns the name of the drop reason.
     pub fn name(self) -> &'static str {
         match self {
             Self::Down => "down",
@@ -33,38 +33,38 @@ impl Cause {
 
 const CAUSES: usize = Cause::ALL.len();
 
-/// What a link has done so far. `received + copied` is what arrived, what was dropped and what is
-/// still there.
+/// Packet counters of a link. `received + copied` equals the packets that arrived, were dropped or
+/// are still in the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Packets that came in.
+    /// Packets received.
     pub received: u64,
-    /// Packets that it made of others.
+    /// Packets that the link duplicated.
     pub copied: u64,
-    /// Packets that left its queue, and are on their way or have been.
+    /// Packets dequeued and sent, in flight or already delivered.
     pub sent: u64,
-    /// Bytes of layer 2 of these.
+    /// Layer-2 bytes of the sent packets.
     pub sent_bytes: u64,
-    /// Packets that came out.
+    /// Packets delivered to the far end.
     pub arrived: u64,
-    /// Bytes of layer 2 that came out.
+    /// Layer-2 bytes delivered to the far end.
     pub arrived_bytes: u64,
-    /// Packets of which it changed a bit.
+    /// Packets corrupted by a bit error.
     pub corrupted: u64,
-    /// Packets that overtook others, or would have.
+    /// Packets reordered: sent without delay, whether or not they actually overtook another packet.
     pub overtook: u64,
-    /// How long those that came out were inside, together.
+    /// Total time in nanoseconds that the delivered packets spent in the link.
     pub delayed: u128,
     dropped: [u64; CAUSES],
 }
 
 impl Counts {
-    /// Packets that were dropped for this cause.
+    /// Returns the number of packets dropped for this reason.
     pub fn dropped(&self, cause: Cause) -> u64 {
         self.dropped[cause as usize]
     }
 
-    /// Packets that were dropped.
+    /// Returns the number of all dropped packets.
     pub fn all_dropped(&self) -> u64 {
         self.dropped.iter().sum()
     }

@@ -1,23 +1,23 @@
-//! What a link does over time, as somebody recorded it.
+//! Recorded schedules: link parameters that change over time.
 
 use std::sync::Arc;
 
 use crate::{Loss, Nanos, Rate, Settings};
 
-/// What a link does from a moment on; what is not given is as its settings say.
+/// Link parameters from a point in time on. Absent values are those of the link's settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moment {
-    /// From when on, counted from the course's beginning.
+    /// Start time, relative to the start of the schedule.
     pub at: Nanos,
-    /// How long packets are on their way.
+    /// Propagation delay.
     pub delay: Option<Nanos>,
-    /// Which packets are lost.
+    /// Packet loss.
     pub loss: Option<Loss>,
-    /// Bits of layer 2 per second, perhaps none.
+    /// Layer-2 rate in bits per second, possibly 0.
     pub rate: Option<u64>,
 }
 
-/// Moments in the order of time.
+/// A schedule: entries ordered by time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Course {
     moments: Arc<[Moment]>,
@@ -25,30 +25,31 @@ pub struct Course {
 }
 
 impl Course {
-    /// The moments in their order, and when they begin again: later than the last of them. Without that,
-    /// the last is for ever.
+    /// Creates a schedule from its entries and an optional period after which it repeats. The
+    /// period is at least one nanosecond longer than the start of the last entry. Without a period
+    /// the last entry remains in effect for ever.
     pub fn new(mut moments: Vec<Moment>, period: Option<Nanos>) -> Self {
         moments.sort_by_key(|moment| moment.at);
         let last = moments.last().map_or(0, |last| last.at);
         Self { moments: moments.into(), period: period.map(|period| period.max(last + 1)) }
     }
 
-    /// Whether it says how long packets are on their way.
+    /// Returns true if any entry sets a delay.
     pub fn has_delays(&self) -> bool {
         self.moments.iter().any(|moment| moment.delay.is_some())
     }
 
-    /// Whether it says which packets are lost.
+    /// Returns true if any entry sets a loss.
     pub fn has_losses(&self) -> bool {
         self.moments.iter().any(|moment| moment.loss.is_some())
     }
 
-    /// The fastest of its rates, if it has any.
+    /// Returns the highest rate of all entries, if any entry sets one.
     pub fn most_bps(&self) -> Option<u64> {
         self.moments.iter().filter_map(|moment| moment.rate).max()
     }
 
-    /// What holds at a time since its beginning, and when that changes.
+    /// Returns the entry in effect at a time since the start, and the time of the next change.
     fn look(&self, time: Nanos) -> (Option<&Moment>, Option<Nanos>) {
         let begin = self.period.map_or(0, |period| time / period * period);
         let place = self.moments.partition_point(|moment| moment.at <= time - begin);
@@ -57,7 +58,8 @@ impl Course {
         (now, next.map(|next| begin.saturating_add(next)))
     }
 
-    /// What a link with these settings does at a time since the beginning, and when that changes.
+    /// Returns the effective settings of a link at a time since the start, and the time of the next
+    /// change.
     pub(crate) fn apply(&self, settings: &Settings, time: Nanos) -> (Settings, Option<Nanos>) {
         let (moment, next) = self.look(time);
         let mut now = settings.clone();

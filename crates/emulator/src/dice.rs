@@ -1,6 +1,6 @@
-//! Random numbers of which the n-th is known without those before it.
+//! Counter-based random numbers: the n-th number can be computed without its predecessors.
 
-/// What a random number is used for: two uses of one packet are independent.
+/// Purpose of a random number. Numbers of the same packet for different purposes are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Use {
@@ -17,35 +17,35 @@ pub(crate) enum Use {
     Off,
 }
 
-/// The dice of one direction of a link. The same seed and the same name always give the same numbers,
-/// on every machine: they are made of integers alone.
+/// Random number generator of one direction of a link. The same seed and name yield the same
+/// numbers on every machine, because only integer arithmetic is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dice(u64);
 
-/// 2^64 over the golden ratio, odd: the step of SplitMix64 (Steele, Lea, Flood: Fast Splittable
-/// Pseudorandom Number Generators, 2014).
+/// 2^64 divided by the golden ratio, rounded to an odd number: the increment of SplitMix64 (Steele,
+/// Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Dice {
-    /// Dice of a lab with this seed, for whatever has this name in it.
+    /// Creates the generator for the object of this name in a lab with this seed.
     pub fn new(seed: u64, name: &str) -> Self {
         let each = |state: u64, byte: u8| mix((state ^ u64::from(byte)).wrapping_add(STEP));
         Self(name.bytes().fold(mix(seed.wrapping_add(STEP)), each))
     }
 
-    /// Dice that are independent of these, and as reproducible.
+    /// Returns an independent generator that is equally reproducible.
     pub(crate) fn others(self) -> Self {
         Self(mix(self.0 ^ STEP))
     }
 
-    /// The number of the n-th packet for this use.
+    /// Returns the random number of the n-th packet for this purpose.
     pub(crate) fn roll(self, of: Use, n: u64) -> u64 {
         let stream = mix(self.0 ^ mix((of as u64).wrapping_mul(STEP)));
         mix(stream.wrapping_add(n.wrapping_mul(STEP)))
     }
 }
 
-/// SplitMix64's mixing of a state into a number.
+/// SplitMix64's output function.
 fn mix(state: u64) -> u64 {
     let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -56,7 +56,7 @@ fn mix(state: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Whoever changes these changes the fate of every packet of every lab.
+    /// Changing these numbers changes the outcome of every packet in every lab.
     #[test]
     fn numbers_stay_what_they_are() {
         let dice = Dice::new(42, "r1-r2");

@@ -1,41 +1,41 @@
-//! What becomes of the n-th packet of a link, whenever it comes.
+//! Per-packet impairments, determined by the packet's sequence number and not by its arrival time.
 
 use crate::dice::Use;
 use crate::{Chance, Dice, Jitter, Loss, Nanos};
 
-/// What a link does to packets that depends on their number alone.
+/// Impairments that depend only on a packet's sequence number.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Impairments {
-    /// How long a packet is on its way, once it is sent.
+    /// Propagation delay, after the packet has been sent.
     pub delay: Nanos,
-    /// By how much that varies. It makes no packet overtake another one.
+    /// Variation of the delay. Jitter does not reorder packets.
     pub jitter: Option<Jitter>,
-    /// Which packets are lost.
+    /// Packet loss.
     pub loss: Loss,
-    /// How many packets have no delay, and so overtake those on their way.
+    /// Probability that a packet skips the delay and so overtakes the packets in flight.
     pub reorder: Chance,
-    /// How many packets come twice.
+    /// Probability that a packet is duplicated.
     pub duplicate: Chance,
-    /// How many packets have a wrong bit.
+    /// Probability that a packet is corrupted by a single bit error.
     pub corrupt: Chance,
 }
 
-/// What becomes of a packet.
+/// Outcome of the impairments for one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fate {
-    /// It is lost: nothing else matters.
+    /// The packet is lost. The other fields have no meaning then.
     pub lost: bool,
-    /// It comes twice.
+    /// The packet is duplicated.
     pub twice: bool,
-    /// It has a wrong bit: this one, modulo as many as it has.
+    /// Bit to invert if the packet is corrupted, modulo the packet's length in bits.
     pub wrong_bit: Option<u64>,
-    /// It overtakes those before it.
+    /// The packet is reordered: it may overtake earlier packets.
     pub overtakes: bool,
-    /// How long it is on its way.
+    /// Propagation delay.
     pub delay: Nanos,
 }
 
-/// The fates of a link's packets, one after another.
+/// Outcomes of a link's packets, in sequence.
 #[derive(Debug, Clone)]
 pub struct Fates {
     dice: Dice,
@@ -44,41 +44,42 @@ pub struct Fates {
 }
 
 impl Fates {
-    /// Those of a link with these dice.
+    /// Creates the sequence of a link with this generator.
     pub fn new(dice: Dice) -> Self {
         Self { dice, next: 0, is_bad: false }
     }
 
-    /// Those from a packet on. `is_bad`: whether a burst of losses is on before it.
+    /// Resumes the sequence at a packet. `is_bad` is the state of the loss model before that
+    /// packet.
     pub(crate) fn at(dice: Dice, next: u64, is_bad: bool) -> Self {
         Self { dice, next, is_bad }
     }
 
-    /// Whether a burst of losses is on.
+    /// Returns true while the loss model is in its bad state (a loss burst).
     pub(crate) fn is_bad(&self) -> bool {
         self.is_bad
     }
 
-    /// How many packets have had theirs.
+    /// Returns the number of packets decided so far.
     pub fn count(&self) -> u64 {
         self.next
     }
 
-    /// The number for the queue's discipline of the packet that is next.
+    /// Returns the next packet's random number for the queue discipline.
     pub(crate) fn discipline(&self) -> u64 {
         self.dice.roll(Use::Discipline, self.next)
     }
 
-    /// The next packets', on a link that does nothing to them.
+    /// Skips the next packets, on a link without impairments.
     pub(crate) fn skip(&mut self, count: u64) {
         self.next += count;
     }
 
-    /// The next packet's, on a link that does this now.
+    /// Returns the outcome of the next packet under the link's present impairments.
     pub fn next(&mut self, link: &Impairments) -> Fate {
         let (dice, n) = (self.dice, self.next);
         self.next += 1;
-        // Nobody throws for what never happens: that is most of what most links do.
+        // Skip the random draw for disabled impairments; this is the common case.
         let happens =
             |chance: Chance, of| chance != Chance::NEVER && chance.happens(dice.roll(of, n));
         if link.loss.takes(dice, n, &mut self.is_bad) {

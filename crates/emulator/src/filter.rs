@@ -1,26 +1,26 @@
-//! Packets that do not pass a link.
+//! Filters for packets that a link must not forward.
 
 use std::ops::RangeInclusive;
 
 use ipnet::IpNet;
 use wire::Headers;
 
-/// Those of which all that is given is true.
+/// A filter. A packet matches if it matches all fields that are set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// From here.
+    /// Source prefix.
     pub from: Option<IpNet>,
-    /// To here.
+    /// Destination prefix.
     pub to: Option<IpNet>,
-    /// Of this protocol, by its number.
+    /// IP protocol number.
     pub protocol: Option<u8>,
-    /// To one of these ports.
+    /// Range of destination ports.
     pub ports: Option<RangeInclusive<u16>>,
 }
 
 impl Filter {
-    /// Whether a frame is one of them. Of a tunnel's packet the outermost addresses count, and the
-    /// innermost protocol and ports.
+    /// Returns true if the frame matches. For tunnelled packets, the outermost addresses and the
+    /// innermost protocol and ports are compared.
     pub fn matches(&self, frame: &[u8]) -> bool {
         let Ok(headers) = Headers::dissect(frame) else { return false };
         let Some(outer) = headers.layers.first() else { return false };

@@ -1,43 +1,48 @@
-//! By how much a delay varies.
+//! Delay variation.
 
 use std::sync::Arc;
 
 use crate::Nanos;
 
-/// How delays are spread around their mean.
+/// Delay distribution around the mean.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
-    /// Anything within the spread on either side is as likely.
+    /// Uniform distribution from `-spread` to `+spread`.
     Uniform,
-    /// Gauss's: the spread is the standard deviation. Cut at eight of them.
+    /// Normal distribution with the spread as standard deviation, truncated at eight standard
+    /// deviations.
     Normal,
-    /// Pareto's with exponent 3, mean and standard deviation as of the normal one: a few packets are
-    /// very late. Cut at ten standard deviations.
+    /// Pareto distribution with exponent 3, and with the mean and standard deviation of the normal
+    /// one: a few packets are very late. Truncated at ten standard deviations.
     Pareto,
-    /// The quantiles of a distribution, in spreads, ascending; in between it is straight.
+    /// Quantiles of an arbitrary distribution in units of the spread, ascending, with linear
+    /// interpolation in between.
     Quantiles(Arc<[f64]>),
 }
 
-/// A shape and how wide it is.
+/// A distribution and its width.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Jitter {
-    /// How wide: see [`Shape`].
+    /// Width of the distribution; see [`Shape`].
     pub spread: Nanos,
-    /// How it is spread.
+    /// Shape of the distribution.
     pub shape: Shape,
 }
 
 impl Jitter {
-    /// How much later than its delay a packet arrives, or earlier, given a random number.
+    /// Returns the deviation from the mean delay in nanoseconds, positive or negative, given a
+    /// random number.
     pub(crate) fn sample(&self, roll: u64) -> i64 {
-        // The middle of one of 2^53 parts: neither 0 nor 1, where some quantiles are infinite.
+        // Use the midpoint of one of 2^53 intervals: neither 0 nor 1, because some quantiles are
+        // infinite there.
         let part = ((roll >> 11) as f64 + 0.5) / 9_007_199_254_740_992.0;
         (self.shape.quantile(part) * self.spread as f64).round() as i64
     }
 }
 
 impl Shape {
-    /// Below which delay a part of all packets arrives, in spreads from the mean.
+    /// Returns the quantile for a fraction of all packets, in units of the spread relative to the
+    /// mean.
     pub fn quantile(&self, part: f64) -> f64 {
         match self {
             Self::Uniform => 2.0 * part - 1.0,
@@ -48,15 +53,15 @@ impl Shape {
     }
 }
 
-/// Pareto's distribution with exponent 3 and scale 1, less its mean 3/2, over its standard
-/// deviation, which is the root of 3/4.
+/// Quantile of the Pareto distribution with exponent 3 and scale 1, minus its mean 3/2, divided by
+/// its standard deviation sqrt(3/4).
 fn pareto(part: f64) -> f64 {
     (1.0 / libm::cbrt(1.0 - part) - 1.5) / libm::sqrt(0.75)
 }
 
-/// The quantile of the standard normal distribution: Newton's method on the complementary error
-/// function, from the logistic distribution's quantile. `libm` is the same on every machine, and the
-/// machine's own need not be.
+/// Quantile of the standard normal distribution: Newton's method on the complementary error
+/// function, starting from the quantile of the logistic distribution. Uses `libm` because the
+/// platform's own functions may differ between machines.
 fn normal(part: f64) -> f64 {
     let (tail, sign) = if part < 0.5 { (part, -1.0) } else { (1.0 - part, 1.0) };
     let root = libm::sqrt(2.0);
@@ -64,7 +69,8 @@ fn normal(part: f64) -> f64 {
     for _ in 0..40 {
         let above = 0.5 * libm::erfc(x / root);
         let density = libm::exp(-0.5 * x * x) / libm::sqrt(2.0 * std::f64::consts::PI);
-        // Of the logarithm, whose slope changes little: in the tail the plain step is far too long.
+        // Take the step on the logarithm, because its slope changes little: in the tail the plain
+        // step would overshoot by far.
         let step = above * libm::log(above / tail) / density;
         x += step;
         if step.abs() < 1e-12 {
@@ -74,7 +80,7 @@ fn normal(part: f64) -> f64 {
     sign * x
 }
 
-/// The value at a part of the way along `quantiles`; 0 if there are none.
+/// Interpolates linearly between `quantiles`; returns 0 if there are none.
 fn between(quantiles: &[f64], part: f64) -> f64 {
     let Some(last) = quantiles.len().checked_sub(1) else { return 0.0 };
     let at = part * last as f64;

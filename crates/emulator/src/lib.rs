@@ -1,9 +1,9 @@
-//! Wide-area networks as values: links with delay, loss and queues, without a clock of their own and
+//! Wide-area networks as pure values: links with delay, loss and queues, without a clock and
 //! without I/O.
 //!
-//! Whoever has a link tells it what time it is, and asks when it wants to be told again. So a day
-//! passes in seconds where a test asks, and in a day where packets are real; and what happens to the
-//! n-th packet is the same either way. Times are nanoseconds since whenever the caller began to count.
+//! The caller passes the current time and asks for the time of the next event. A simulated day
+//! therefore takes seconds in a test and a day with real packets, and the outcome of the n-th
+//! packet is the same in both cases. Times are nanoseconds since an epoch chosen by the caller.
 #![forbid(unsafe_code)]
 
 mod chance;
@@ -44,5 +44,5 @@ pub use switch::{Switch, SwitchCounts};
 pub use tap::{Deed, Gap, Position, Seen, Tapped};
 pub use traffic::{CrossCounts, NoTraffic, Pattern, Traffic};
 
-/// A moment, or a span of time, in nanoseconds.
+/// A point in time or a duration, in nanoseconds.
 pub type Nanos = u64;

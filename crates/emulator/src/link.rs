@@ -1,4 +1,4 @@
-//! One direction of a link: a queue, a rate, and the way behind it.
+//! One direction of a link: a queue, a rate and a propagation delay.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -8,43 +8,45 @@ use crate::queue::{Mark, Queue, Refusal, Sender};
 use crate::tap::{Deed, Gap, Position, Tap, Tapped};
 use crate::{Cause, Counts, Dice, Fate, Fates, Nanos, Rate, Settings};
 
-/// What goes over a link.
+/// A packet or frame sent over a link.
 pub trait Frame: Clone {
-    /// Bytes of layer 2.
+    /// Returns the length in layer-2 bytes.
     fn length(&self) -> u32;
 
-    /// Says that it met congestion, if its ends heed that (RFC 3168). Returns whether it does now.
+    /// Sets the ECN congestion mark if the endpoints support ECN (RFC 3168). Returns true if the
+    /// frame is marked now.
     fn mark(&mut self) -> bool {
         false
     }
 
-    /// As how many packets it came.
+    /// Returns the number of packets that this frame represents.
     fn count(&self) -> u64 {
         1
     }
 
-    /// Whether it is cross traffic: its fate is of other dice, so that everybody else's is not changed.
+    /// Returns true for cross traffic. It uses a separate random generator, so that it does not
+    /// change the outcome of other packets.
     fn is_cross(&self) -> bool {
         false
     }
 
-    /// Turns one of its bits over: this one, modulo as many as it has.
+    /// Inverts one bit: this one, modulo the frame's length in bits.
     fn flip(&mut self, bit: u64);
 }
 
-/// A packet that is being sent.
+/// The packet being transmitted.
 #[derive(Debug, Clone)]
 struct Sending<P> {
     packet: Charged<P>,
-    /// When its last bit leaves.
+    /// End of the transmission (the last bit leaves).
     until: Nanos,
-    /// When its sending, or the part of it at the present rate, began.
+    /// Start of the transmission, or of its part at the present rate.
     since: Nanos,
-    /// Bits that were left then.
+    /// Bits left at `since`.
     bits: u64,
 }
 
-/// A packet with how long it will fly.
+/// A packet with its arrival time and its propagation delay.
 #[derive(Debug, Clone)]
 struct Charged<P> {
     packet: P,
@@ -62,36 +64,37 @@ impl<P: Frame> Mark for Charged<P> {
 /// One direction of a link.
 #[derive(Debug, Clone)]
 pub struct Link<P> {
-    /// What it was told to do.
+    /// Configured settings.
     settings: Settings,
-    /// What it does now.
+    /// Effective settings, with the schedule applied.
     now: Settings,
-    /// Whether it does nothing to packets, now and later.
+    /// True if the link forwards packets unchanged and without delay, now and later.
     is_plain: bool,
-    /// When its course and its trace began.
+    /// Start time of the schedule and of the rate trace.
     origin: Nanos,
-    /// When its course goes on.
+    /// Time of the next change in the schedule.
     turn: Option<Nanos>,
     fates: Fates,
-    /// Of cross traffic.
+    /// Outcomes of cross traffic.
     others: Fates,
     queue: Queue<Charged<P>>,
     sending: Option<Sending<P>>,
     place: Place,
-    /// By their arrival, of those that arrive together by when they left; each with when it came.
+    /// In-flight packets as (arrival, time received, packet), ordered by arrival; ties in the order
+    /// in which they were sent.
     flying: VecDeque<(Nanos, Nanos, P)>,
-    /// When the last arrives that nothing overtakes.
+    /// Latest arrival time of a packet that was not reordered.
     last: Nanos,
     counts: Counts,
     refused: Vec<Charged<P>>,
-    /// What is on its way, in memory.
+    /// Memory in bytes of the in-flight packets.
     flying_bytes: u64,
-    /// Who watches it.
+    /// Capture tap.
     tap: Option<Box<Tap<P>>>,
 }
 
 impl<P: Frame> Link<P> {
-    /// An empty one.
+    /// Creates an idle link.
     pub fn new(dice: Dice, settings: Settings) -> Self {
         let mut link = Self {
             queue: Queue::new(settings.limit, &settings.discipline, settings.ecn),
@@ -115,7 +118,7 @@ impl<P: Frame> Link<P> {
         link
     }
 
-    /// One that goes on from where another one was.
+    /// Creates a link that continues at the position of another one.
     pub fn at(dice: Dice, settings: Settings, position: Position) -> Self {
         let mut link = Self::new(dice, settings);
         link.fates = Fates::at(dice, position.number, position.is_bad);
@@ -125,7 +128,7 @@ impl<P: Frame> Link<P> {
         link
     }
 
-    /// Where it is; what waits and flies is not in it.
+    /// Returns the present position, without the queued and in-flight packets.
     fn position(&self) -> Position {
         Position {
             number: self.fates.count(),
@@ -139,20 +142,20 @@ impl<P: Frame> Link<P> {
         }
     }
 
-    /// Lets somebody watch it, with room for so many bytes of packets; one at a time. Returns whether
-    /// nobody did.
+    /// Attaches a capture tap that buffers up to `room` bytes of packets. A link has at most one
+    /// tap. Returns false if there was one already.
     pub fn watch(&mut self, room: u64) -> bool {
         let is_free = self.tap.is_none();
         self.tap.get_or_insert_with(|| Box::new(Tap::new(room)));
         is_free
     }
 
-    /// Nobody watches it any more.
+    /// Removes the capture tap.
     pub fn unwatch(&mut self) {
         self.tap = None;
     }
 
-    /// What has been seen since the last call, if somebody watches.
+    /// Returns the packets captured since the last call, or `None` without a tap.
     pub fn seen(&mut self) -> Option<Tapped<P>> {
         self.tap.as_mut().map(|tap| tap.take())
     }
@@ -175,12 +178,13 @@ impl<P: Frame> Link<P> {
         self.tap = Some(tap);
     }
 
-    /// What it was told to do.
+    /// Returns the configured settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// What it does at a moment that is no earlier than any before: what its course says then.
+    /// Returns the settings in effect at `now`, with the schedule applied. `now` must not decrease
+    /// between calls.
     pub fn current(&self, now: Nanos) -> Cow<'_, Settings> {
         match &self.settings.course {
             Some(course) => {
@@ -190,41 +194,42 @@ impl<P: Frame> Link<P> {
         }
     }
 
-    /// What it has done so far.
+    /// Returns the packet counters.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// What came in or was made here, and what became of it: as much, at every moment.
+    /// Returns (packets received or duplicated, packets accounted for). The two are always equal.
     pub fn account(&self) -> (u64, u64) {
         let Counts { received, copied, arrived, .. } = self.counts;
         (received + copied, arrived + self.counts.all_dropped() + self.inside() as u64)
     }
 
-    /// Packets that its queue's discipline marked instead of dropping them.
+    /// Returns the number of packets that the queue discipline marked instead of dropping them.
     pub fn marked(&self) -> u64 {
         self.queue.marked()
     }
 
-    /// Packets and bytes that wait; the one that is being sent is none of them.
+    /// Returns the backlog in packets and bytes, without the packet being transmitted.
     pub fn waiting(&self) -> (usize, u64) {
         (self.queue.packets(), self.queue.bytes())
     }
 
-    /// Packets that are inside: waiting, being sent, on their way.
+    /// Returns the number of packets in the link: queued, being transmitted and in flight.
     pub fn inside(&self) -> usize {
         self.queue.packets() + usize::from(self.sending.is_some()) + self.flying.len()
     }
 
-    /// Bytes of memory that the packets inside take, about.
+    /// Returns the approximate memory in bytes of the packets in the link.
     pub fn memory(&self) -> u64 {
-        // Small packets take as much as full ones.
+        // A small packet occupies as much memory as a full-sized one.
         let waiting = self.queue.bytes().max(self.queue.packets() as u64 * PACKET);
         let sending = self.sending.as_ref().map_or(0, |sending| memory_of(&sending.packet.packet));
         waiting + sending + self.flying_bytes
     }
 
-    /// A packet for which there is no room left in the network: it has its number, and goes no further.
+    /// Drops a packet because the network has no memory left. The packet still consumes a sequence
+    /// number.
     pub fn refuse(&mut self, now: Nanos, packet: &P) {
         self.see(now, Deed::Refused, packet);
         self.counts.received += 1;
@@ -233,13 +238,13 @@ impl<P: Frame> Link<P> {
         self.drop(1, Cause::Backlog);
     }
 
-    /// Whether it does nothing to packets, and nobody watches.
+    /// Returns true if the link forwards packets unchanged and without delay, and has no tap.
     pub(crate) fn is_clear(&self) -> bool {
         self.is_plain && self.tap.is_none()
     }
 
-    /// Carries a packet to its end at once, if the link does nothing to packets, none is on it, and nobody
-    /// watches. Returns whether it has.
+    /// Delivers a packet at once if the link has no impairments, no rate, no packets and no tap.
+    /// Returns true if it did.
     pub(crate) fn carry(&mut self, packet: &P) -> bool {
         let is_busy = !self.flying.is_empty() || self.sending.is_some();
         if !self.is_plain || is_busy || self.tap.is_some() {
@@ -255,7 +260,7 @@ impl<P: Frame> Link<P> {
         true
     }
 
-    /// Takes a packet. Whoever calls has called [`Link::advance`] for everything before `now`.
+    /// Receives a packet. The caller must have called [`Link::advance`] for all earlier times.
     pub fn receive(&mut self, now: Nanos, mut packet: P) {
         self.follow(now);
         self.see(now, Deed::Came, &packet);
@@ -284,7 +289,7 @@ impl<P: Frame> Link<P> {
         }
     }
 
-    /// Into the queue; without a rate, straight on.
+    /// Enqueues a packet, or sends it at once if the rate is unlimited.
     fn admit(&mut self, now: Nanos, packet: Charged<P>, roll: u64) {
         if self.now.rate == Rate::Unlimited && self.sending.is_none() {
             return self.fly(now, packet);
@@ -298,16 +303,16 @@ impl<P: Frame> Link<P> {
         }
     }
 
-    /// When it wants [`Link::advance`] to be called.
+    /// Returns the time at which [`Link::advance`] must be called next.
     pub fn next(&self) -> Option<Nanos> {
         let sent = self.sending.as_ref().map(|sending| sending.until);
         let arrives = self.flying.front().map(|(at, ..)| *at);
-        // Who is empty finds out where its course is when a packet comes.
+        // An idle link reads its schedule when the next packet arrives.
         let turn = self.turn.filter(|_| self.sending.is_some());
         sent.into_iter().chain(arrives).chain(turn).min()
     }
 
-    /// Lets time pass until `now`: what arrives goes to `arrived`, with the moment when it did.
+    /// Advances time to `now`. Passes each delivered packet to `arrived` with its arrival time.
     pub fn advance(&mut self, now: Nanos, mut arrived: impl FnMut(Nanos, P)) {
         while self.sending.is_some()
             && let Some(turn) = self.turn.filter(|turn| *turn <= now)
@@ -334,7 +339,7 @@ impl<P: Frame> Link<P> {
         }
     }
 
-    /// Does what its course says now.
+    /// Applies the schedule at `now`.
     fn follow(&mut self, now: Nanos) {
         let Some(course) = &self.settings.course else { return };
         if self.turn.is_some_and(|turn| turn > now) {
@@ -345,7 +350,7 @@ impl<P: Frame> Link<P> {
         self.become_now(now, settings);
     }
 
-    /// Says when its course and its trace have begun.
+    /// Sets the start time of the schedule and the rate trace.
     pub fn begin(&mut self, now: Nanos, origin: Nanos) {
         self.say_changed();
         let is_another = std::mem::replace(&mut self.origin, origin) != origin;
@@ -356,8 +361,8 @@ impl<P: Frame> Link<P> {
         }
     }
 
-    /// Changes what it does from `now` on. A packet that is being sent goes on at the new rate; those on
-    /// their way arrive when they would have.
+    /// Changes the settings from `now` on. The packet being transmitted continues at the new rate.
+    /// The arrival times of in-flight packets do not change.
     pub fn change(&mut self, now: Nanos, settings: Settings) {
         self.say_changed();
         self.settings = settings;
@@ -400,8 +405,8 @@ impl<P: Frame> Link<P> {
         self.send_anew(now, sent);
     }
 
-    /// What is left of the packet that is being sent leaves as the rate says from now on; a trace begins to
-    /// count again.
+    /// Reschedules the rest of the packet being transmitted at the present rate. A rate trace
+    /// starts again at its first opportunity.
     fn send_anew(&mut self, now: Nanos, sent: u64) {
         self.place = Place::default();
         if let Some(sending) = self.sending.take() {
@@ -410,7 +415,7 @@ impl<P: Frame> Link<P> {
         }
     }
 
-    /// The next of the queue, if nothing is being sent.
+    /// Dequeues the next packet, unless one is being transmitted.
     fn send_next(&mut self, now: Nanos) {
         if self.sending.is_some() {
             return;
@@ -436,7 +441,7 @@ impl<P: Frame> Link<P> {
         Sending { packet, until, since: now, bits }
     }
 
-    /// Onto the way. What nothing overtakes arrives behind everything before it.
+    /// Puts a packet in flight. A packet that is not reordered arrives after all earlier ones.
     fn fly(&mut self, now: Nanos, packet: Charged<P>) {
         let mut at = now.saturating_add(packet.delay);
         if !packet.overtakes {
@@ -464,7 +469,7 @@ impl<P: Frame> Link<P> {
     }
 }
 
-/// What a small packet's buffer takes.
+/// Buffer size of a small packet.
 const PACKET: u64 = 2048;
 
 pub(crate) fn memory_of(packet: &impl Frame) -> u64 {
@@ -473,12 +478,12 @@ pub(crate) fn memory_of(packet: &impl Frame) -> u64 {
 
 const SECOND: u128 = 1_000_000_000;
 
-/// How long bits take: to the next nanosecond.
+/// Transmission time of `bits`, rounded up to the next nanosecond.
 fn time_of(bits: u64, bps: u64) -> Nanos {
     (u128::from(bits) * SECOND).div_ceil(u128::from(bps.max(1))).try_into().unwrap_or(Nanos::MAX)
 }
 
-/// How many bits leave in a time.
+/// Number of bits transmitted in `time`.
 fn bits_in(time: Nanos, bps: u64) -> u64 {
     (u128::from(time) * u128::from(bps) / SECOND).try_into().unwrap_or(u64::MAX)
 }

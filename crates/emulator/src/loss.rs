@@ -1,22 +1,23 @@
-//! Which packets a link loses.
+//! Packet loss models.
 
 use crate::dice::Use;
 use crate::{Chance, Dice};
 
-/// How packets are lost.
+/// Loss model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
-    /// Each by itself.
+    /// Each packet is lost independently.
     Independent(Chance),
-    /// In bursts: a link is good or bad, and may change with each packet (Gilbert 1960, Elliott 1963).
+    /// Bursty loss: the link is in a good or bad state, and may change state at each packet
+    /// (Gilbert 1960, Elliott 1963).
     GilbertElliott {
-        /// From good to bad.
+        /// Probability of a transition from good to bad.
         p: Chance,
-        /// From bad to good.
+        /// Probability of a transition from bad to good.
         r: Chance,
-        /// How likely a packet is lost while the link is bad.
+        /// Loss probability in the bad state.
         bad: Chance,
-        /// How likely a packet is lost while the link is good.
+        /// Loss probability in the good state.
         good: Chance,
     },
 }
@@ -28,12 +29,12 @@ impl Default for Loss {
 }
 
 impl Loss {
-    /// Bursts in which everything is lost, and nothing between them.
+    /// Creates a model that loses all packets in the bad state and none in the good state.
     pub fn bursts(p: Chance, r: Chance) -> Self {
         Self::GilbertElliott { p, r, bad: Chance::ALWAYS, good: Chance::NEVER }
     }
 
-    /// Whether the n-th packet is lost. `is_bad`: whether the link is bad, before and after.
+    /// Returns true if the n-th packet is lost. Updates `is_bad`, the state of the model.
     pub(crate) fn takes(self, dice: Dice, n: u64, is_bad: &mut bool) -> bool {
         let chance = match self {
             Self::Independent(chance) => chance,
@@ -46,13 +47,13 @@ impl Loss {
         chance != Chance::NEVER && chance.happens(dice.roll(Use::Loss, n))
     }
 
-    /// The part of packets that are lost in the long run.
+    /// Returns the long-term loss rate.
     pub fn rate(self) -> f64 {
         match self {
             Self::Independent(chance) => chance.part(),
             Self::GilbertElliott { p, r, bad, good } => {
                 let (p, r) = (p.part(), r.part());
-                // One that never becomes bad is good: it is at first.
+                // Without transitions to bad, the link remains in its initial good state.
                 let is_bad = if p == 0.0 { 0.0 } else { p / (p + r) };
                 is_bad * bad.part() + (1.0 - is_bad) * good.part()
             }

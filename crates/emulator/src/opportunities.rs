@@ -1,4 +1,4 @@
-//! Rates that were recorded: at which moments a packet could leave.
+//! Recorded rates: a trace of the times at which a packet can be sent.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,31 +7,31 @@ use crate::Nanos;
 
 const MILLISECOND: Nanos = 1_000_000;
 
-/// The moments of a trace in mahimahi's format (Netravali et al.: Mahimahi, 2015), again and again.
-/// At each a link sends so many bytes, or what is there; what is not used then is lost.
+/// A trace in mahimahi's format (Netravali et al.: Mahimahi, 2015), repeated periodically. At each
+/// opportunity the link can send `bytes` bytes. Unused capacity is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opportunities {
-    /// Ascending; the last is the period.
+    /// Times of the opportunities, ascending. The last one is the period.
     times: Arc<[Nanos]>,
-    /// How many bytes leave at each.
+    /// Capacity of each opportunity in bytes.
     bytes: u32,
 }
 
-/// Why a text is no trace.
+/// Error in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BadTrace {
-    /// It has no lines.
+    /// The trace has no lines.
     Empty,
-    /// A line, counted from 1, is no number of milliseconds.
+    /// A line (counted from 1) is not a number of milliseconds.
     NoNumber(usize),
-    /// A line is earlier than the one before it.
+    /// A line (counted from 1) is earlier than its predecessor.
     Backwards(usize),
-    /// It ends at 0, so that no time passes.
+    /// The trace ends at 0, so its period is zero.
     NoTime,
 }
 
 impl BadTrace {
-    /// The line that is wrong, counted from 1; none if it is the end.
+    /// Returns the number of the invalid line, counted from 1, or `None` if the end is wrong.
     pub fn line(&self) -> Option<usize> {
         match self {
             Self::Empty => Some(1),
@@ -56,17 +56,17 @@ impl fmt::Display for BadTrace {
 
 impl std::error::Error for BadTrace {}
 
-/// How far a link has come in its trace.
+/// Position in a trace.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Place {
-    /// The opportunity, counted over all periods.
+    /// Number of the opportunity, counted over all periods.
     pub(crate) number: u64,
-    /// How many of its bytes are used.
+    /// Bytes of this opportunity already used.
     pub(crate) used: u32,
 }
 
 impl Opportunities {
-    /// Reads a trace: a line is the moment, in milliseconds, at which `bytes` may leave.
+    /// Parses a trace. Each line is a time in milliseconds at which `bytes` bytes can be sent.
     pub fn parse(text: &str, bytes: u32) -> Result<Self, BadTrace> {
         let mut times = Vec::new();
         for (line, at) in text.lines().map(str::trim).zip(1..).filter(|(line, _)| !line.is_empty())
@@ -85,23 +85,24 @@ impl Opportunities {
         }
     }
 
-    /// The same moments, at which so many bytes leave.
+    /// Returns the same trace with another capacity per opportunity.
     pub fn with_bytes(&self, bytes: u32) -> Self {
         Self { times: Arc::clone(&self.times), bytes: bytes.max(1) }
     }
 
-    /// After which time it begins again.
+    /// Returns the period.
     pub fn period(&self) -> Nanos {
         self.times[self.times.len() - 1]
     }
 
-    /// What it sends in the long run, in bits per second.
+    /// Returns the mean rate in bits per second.
     pub fn mean_bps(&self) -> u64 {
         let bits = self.times.len() as u128 * u128::from(self.bytes) * 8;
         (bits * 1_000_000_000 / u128::from(self.period())) as u64
     }
 
-    /// When a packet of `length` bytes that is first in line now has left.
+    /// Returns the time at which a packet of `length` bytes, now at the head of the queue, has been
+    /// sent.
     pub(crate) fn send(&self, place: &mut Place, now: Nanos, length: u32) -> Nanos {
         let first = self.first_from(now);
         if place.number < first {
@@ -124,10 +125,10 @@ impl Opportunities {
         (number / count).saturating_mul(self.period()) + self.times[(number % count) as usize]
     }
 
-    /// The first that is not before `now`.
+    /// Returns the first opportunity that is not before `now`.
     fn first_from(&self, now: Nanos) -> u64 {
         let (period, count) = (self.period(), self.times.len() as u64);
-        // Those at the end of one period are at the beginning of the next.
+        // The end of a period is also the start of the next one.
         let round = now.saturating_sub(1) / period;
         let within = now - round * period;
         round * count + self.times.partition_point(|time| *time < within) as u64
@@ -148,11 +149,11 @@ mod tests {
         let mut place = Place::default();
         let mut send =
             |now, length| trace.send(&mut place, now * MILLISECOND, length) / MILLISECOND;
-        // Two at 1 ms, of which the second takes two small packets.
+        // Two opportunities at 1 ms; the second one carries two small packets.
         assert_eq!([send(0, 1500), send(0, 700), send(0, 800), send(0, 100)], [1, 1, 1, 5]);
-        // What is left of one is used by the next packet, as far as it goes.
+        // The next packet uses the rest of an opportunity.
         assert_eq!(send(2, 1500), 6);
-        // Nobody was there at 6 (again) and 10 ms.
+        // No packet was queued at the second opportunity of 6 ms, nor at 10 ms.
         assert_eq!(send(11, 1), 11);
         assert_eq!(trace.mean_bps(), 3 * 1500 * 8 * 200);
     }

@@ -1,79 +1,80 @@
-//! What a link makes of packets that came to it once: again, without a clock, packet by packet.
+//! Replays of captured packets through a link: without a clock, compared packet by packet.
 
 use crate::{Deed, Dice, Frame, Link, Nanos, Packet, Position, Settings};
 
-/// What was seen of a packet on a link.
+/// A captured packet event on a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// When.
+    /// Time of the event.
     pub at: Nanos,
-    /// Doing what.
+    /// Kind of event.
     pub deed: Deed,
-    /// Its bytes, with its checksum made.
+    /// The packet, with its checksum complete.
     pub packet: Packet,
-    /// Whether it was cross traffic.
+    /// True for cross traffic.
     pub is_cross: bool,
 }
 
-/// A packet that comes out.
+/// A packet that leaves the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// When.
+    /// Departure time.
     pub at: Nanos,
-    /// Which of those that came it is, counted from 0.
+    /// Index of the packet among those received, counted from 0.
     pub number: usize,
-    /// When it came.
+    /// Time at which the link received it.
     pub came: Nanos,
-    /// Whether one of its bits was turned over.
+    /// True if the packet was corrupted.
     pub is_wrong: bool,
 }
 
-/// The first packet of which the replay and the capture say different things.
+/// The first packet at which the replay differs from the capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Difference {
-    /// The replay has this one next, and the capture has none any more, though it goes on.
+    /// The replay yields this packet next, but the capture has no further departures, although it
+    /// continues.
     Missing(Outcome),
-    /// The replay has this one next, and the capture the same bytes at another time.
+    /// The replay yields this packet next; the capture has the same bytes at another time.
     OtherTime {
-        /// The replay's.
+        /// The replayed packet.
         replayed: Outcome,
-        /// The capture's.
+        /// Departure time in the capture.
         captured: Nanos,
     },
-    /// The replay has this one next, and the capture other bytes.
+    /// The replay yields this packet next; the capture has other bytes.
     OtherPacket {
-        /// The replay's.
+        /// The replayed packet.
         replayed: Outcome,
-        /// When the capture's came out.
+        /// Departure time of the captured packet.
         captured: Nanos,
     },
-    /// The capture has one more.
+    /// The capture has an additional packet.
     More {
-        /// When it came out.
+        /// Its departure time.
         captured: Nanos,
     },
 }
 
-/// What a replay has come to.
+/// Result of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Packets that came.
+    /// Packets received.
     pub came: usize,
-    /// Packets that left, in the capture's time.
+    /// Packets that left while the capture ran.
     pub left: usize,
-    /// Packets that were dropped, for whatever cause.
+    /// Packets dropped, for any reason.
     pub dropped: u64,
-    /// Packets that came twice.
+    /// Packets duplicated.
     pub copied: u64,
-    /// Packets with a wrong bit.
+    /// Packets corrupted.
     pub corrupted: u64,
-    /// Packets that were inside at its end.
+    /// Packets in the link at the end of the capture.
     pub inside: usize,
-    /// Where it first differs, if it does.
+    /// First difference, if any.
     pub difference: Option<Difference>,
 }
 
-/// A packet that knows which one it is.
+/// A packet with its index.
 #[derive(Debug, Clone)]
 struct Numbered {
     packet: Packet,
@@ -101,7 +102,7 @@ impl Frame for Numbered {
     }
 }
 
-/// A link to which packets come again.
+/// A link for replaying captured packets.
 #[derive(Debug, Clone)]
 pub struct Replay {
     link: Link<Numbered>,
@@ -112,12 +113,12 @@ impl Replay {
         Self { link: Link::at(dice, settings, position) }
     }
 
-    /// Has those that came come again, and compares what leaves with what left then.
+    /// Replays the received packets, and compares the departures with the captured ones.
     pub fn run(mut self, events: &[Event]) -> Report {
         let mut left: Vec<(Outcome, Packet)> = Vec::new();
         let (mut came, mut end) = (0, 0);
         for Event { at, deed, packet, is_cross } in events {
-            // The capture's clock does not go back.
+            // Time in a capture must not go backwards.
             end = end.max(*at);
             if *deed == Deed::Left {
                 continue;
@@ -155,7 +156,8 @@ impl Replay {
     }
 }
 
-/// `end`: when the capture ended; what is due at this very moment it may lack.
+/// Compares the replay with the capture. `end` is the end of the capture, which may lack departures
+/// due at exactly that time.
 fn compare(left: &[(Outcome, Packet)], events: &[Event], end: Nanos) -> Option<Difference> {
     let mut captured = events.iter().filter(|event| event.deed == Deed::Left);
     for (outcome, packet) in left {

@@ -1,38 +1,38 @@
-//! What a link is told to do.
+//! Settings of a link.
 
 use std::sync::Arc;
 
 use crate::queue::{Discipline, Limit};
 use crate::{Chance, Course, Impairments, Loss, Opportunities};
 
-/// How fast a link sends.
+/// Transmission rate.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Rate {
-    /// At once.
+    /// Packets are sent at once.
     #[default]
     Unlimited,
-    /// So many bits of layer 2 per second; with none, what is there waits.
+    /// Layer-2 bits per second. With 0, packets stay in the queue.
     Constant(u64),
-    /// As somebody recorded it.
+    /// A recorded rate trace.
     Recorded(Arc<Opportunities>),
 }
 
-/// All that a direction of a link does.
+/// Settings of one direction of a link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// What happens to the n-th packet.
+    /// Per-packet impairments.
     pub impairments: Impairments,
-    /// How fast it sends.
+    /// Transmission rate.
     pub rate: Rate,
-    /// What waits in front of the rate at most.
+    /// Queue limit.
     pub limit: Limit,
-    /// What is dropped of it before.
+    /// Queue discipline.
     pub discipline: Discipline,
-    /// Whether the discipline marks packets instead of dropping them, where their ends heed that.
+    /// True if the queue discipline marks ECN-capable packets instead of dropping them.
     pub ecn: bool,
-    /// What of that changes over time.
+    /// Schedule of changes over time.
     pub course: Option<Course>,
-    /// Whether it is cut: what comes, waits or flies is lost.
+    /// True if the link is down: arriving, queued and in-flight packets are dropped.
     pub is_down: bool,
 }
 
@@ -51,8 +51,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether a packet that is many cannot be treated as one: whatever but a delay is each packet's
-    /// own.
+    /// Returns true if a batched packet must be split, because the link treats packets
+    /// individually. Only a constant delay applies to a batch as a whole.
     pub(crate) fn tells_packets_apart(&self) -> bool {
         let Impairments { delay: _, jitter, loss, reorder, duplicate, corrupt } = &self.impairments;
         let never =
@@ -61,7 +61,7 @@ impl Settings {
         !delays_alone || self.rate != Rate::Unlimited || self.course.is_some()
     }
 
-    /// Whether a packet is at the other end as it was, at once.
+    /// Returns true if packets arrive unchanged and without delay.
     pub(crate) fn is_plain(&self) -> bool {
         self.impairments == Impairments::default()
             && self.rate == Rate::Unlimited

@@ -6,53 +6,53 @@ use wire::{EthernetPacket, Mac};
 
 use crate::{Nanos, Packet};
 
-/// How long a station is remembered (section 7.9.2).
+/// Ageing time of a MAC address (section 7.9.2).
 const AGE: Nanos = 300_000_000_000;
-/// How many stations are remembered at most: frames to others go everywhere.
+/// Maximum number of MAC addresses. Frames to any further address are flooded.
 const MOST: usize = 4096;
 
-/// What a switch has done so far: `received + copied` is what was sent and what went nowhere.
+/// Frame counters of a switch. `received + copied` equals the frames sent and stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SwitchCounts {
-    /// Frames that came in.
+    /// Frames received.
     pub received: u64,
-    /// Frames that it made of others, to send them by more than one interface.
+    /// Additional copies of flooded frames.
     pub copied: u64,
-    /// Frames that went out.
+    /// Frames sent.
     pub sent: u64,
-    /// Frames for somebody behind the interface where they came from.
+    /// Frames not forwarded: the destination is on the receiving port, or the frame is malformed.
     pub stopped: u64,
 }
 
-/// A switch.
+/// A learning switch.
 #[derive(Debug, Clone)]
 pub struct Switch {
     interfaces: usize,
     stations: HashMap<Mac, (usize, Nanos), foldhash::fast::RandomState>,
-    /// Nobody is too old before.
+    /// Time before which no entry can have aged out.
     none_old_until: Nanos,
     counts: SwitchCounts,
 }
 
 impl Switch {
-    /// One with so many interfaces.
+    /// Creates a switch with this number of interfaces.
     pub fn new(interfaces: usize) -> Self {
         let (stations, counts) = (HashMap::default(), SwitchCounts::default());
         Self { interfaces, stations, none_old_until: 0, counts }
     }
 
-    /// What it has done so far.
+    /// Returns the frame counters.
     pub fn counts(&self) -> &SwitchCounts {
         &self.counts
     }
 
-    /// What came in or was made here, and what became of it: as much, at every moment.
+    /// Returns (frames received or copied, frames accounted for). The two are always equal.
     pub fn account(&self) -> (u64, u64) {
         let counts = &self.counts;
         (counts.received + counts.copied, counts.sent + counts.stopped)
     }
 
-    /// Remembers a new station, if there is room.
+    /// Learns a new MAC address if there is room.
     fn learn(&mut self, now: Nanos, station: Mac, interface: usize) {
         if self.stations.len() >= MOST && now >= self.none_old_until {
             self.stations.retain(|_, (_, since)| now.saturating_sub(*since) < AGE);
@@ -64,7 +64,7 @@ impl Switch {
         }
     }
 
-    /// Takes a frame that came in by an interface.
+    /// Receives a frame on an interface.
     pub(crate) fn receive(
         &mut self,
         now: Nanos,
@@ -109,7 +109,7 @@ impl Switch {
 mod tests {
     use super::*;
 
-    /// The interfaces that a frame from a station to another one leaves by.
+    /// Returns the interfaces that a frame from one station to another leaves by.
     fn goes(switch: &mut Switch, now: Nanos, at: usize, from: u32, to: u32) -> Vec<usize> {
         let mac = |n: u32| [&[2, 0][..], &n.to_be_bytes()].concat();
         let bytes = [mac(to), mac(from), vec![8, 0]].concat();
@@ -129,7 +129,7 @@ mod tests {
         let now = 2 * u64::from(most);
         assert_eq!(goes(&mut switch, now, 0, 0, most - 1), [1]);
         assert_eq!(goes(&mut switch, now, 0, 0, most), [1, 2], "it goes everywhere");
-        // Who is there already may move, and who is silent makes room.
+        // A known station may move, and a silent one ages out.
         assert_eq!(goes(&mut switch, now, 2, 1, 0), [0]);
         assert_eq!(goes(&mut switch, now + AGE - 1, 2, most, nobody), [0, 1]);
         assert_eq!(switch.stations.len(), 3, "{:?}", switch.stations);

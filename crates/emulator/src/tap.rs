@@ -1,80 +1,83 @@
-//! Watching a link: what enters it, and what leaves it.
+//! Capture tap: packets that enter and leave a link.
 
 use std::collections::VecDeque;
 
 use crate::Nanos;
 
-/// What a packet was seen to do.
+/// Kind of a captured event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
-    /// It came to the link.
+    /// The packet entered the link.
     Came,
-    /// It came when there was no room in the network.
+    /// The packet was dropped because the network had no memory left.
     Refused,
-    /// It left the link.
+    /// The packet left the link.
     Left,
 }
 
-/// Why what is seen does not follow from what was seen before.
+/// Reason for a discontinuity in the capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gap {
-    /// The link was changed.
+    /// The link's settings changed.
     Changed,
-    /// There was no room for what was seen.
+    /// The capture buffer was full.
     Missed,
 }
 
-/// A packet that was seen.
+/// A captured packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen<P> {
-    /// When, on the network's clock.
+    /// Time of the event, on the network's clock.
     pub at: Nanos,
-    /// Doing what.
+    /// Kind of event.
     pub deed: Deed,
-    /// The packet as it was.
+    /// The packet as it was at that time.
     pub packet: P,
-    /// What happened before it.
+    /// Discontinuity before this packet.
     pub gap: Option<Gap>,
 }
 
-/// Where a link is when nothing waits: with the packets that come, and what it does, it says what
-/// leaves. A queue's discipline remembers more: of such a link it is the whole truth at its beginning.
+/// State of a link with an empty queue. Together with the settings and the arriving packets it
+/// determines the departures. The state of a queue discipline is not included, so for links with a
+/// discipline this holds only from the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Position {
-    /// Packets that have come before.
+    /// Number of packets received before.
     pub number: u64,
-    /// Packets of cross traffic that have come before.
+    /// Number of cross-traffic packets received before.
     pub cross_number: u64,
-    /// Whether a burst of losses is on.
+    /// True while the loss model is in its bad state.
     pub is_bad: bool,
-    /// The same, of cross traffic.
+    /// The same for cross traffic.
     pub cross_is_bad: bool,
-    /// When its course and its trace began.
+    /// Start time of the schedule and of the rate trace.
     pub origin: Nanos,
-    /// When the last packet arrives that nothing overtakes.
+    /// Latest arrival time of a packet that was not reordered.
     pub last: Nanos,
-    /// The opportunity of its trace that is next.
+    /// Next opportunity of the rate trace.
     pub opportunity: u64,
-    /// How many of that one's bytes are used.
+    /// Bytes of that opportunity already used.
     pub opportunity_used: u32,
 }
 
-/// What has been seen, since it was last asked for.
+/// Packets captured since the last call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tapped<P> {
-    /// Where the link was before the first packet, once there was one that need not wait.
+    /// State of the link before the first captured packet. `None` until the queue has been empty
+    /// once.
     pub began: Option<Position>,
-    /// The packets, in their order.
+    /// The captured packets, in order.
     pub seen: Vec<Seen<P>>,
-    /// Packets that there was no room for, from the beginning.
+    /// Packets that did not fit into the buffer, since the start of the capture.
     pub missed: u64,
 }
 
-/// Somebody who watches.
+/// A capture tap.
 #[derive(Debug, Clone)]
 pub(crate) struct Tap<P> {
     began: Option<Position>,
-    /// When those arrive that were on their way before: nobody has seen them come.
+    /// Arrival times of packets that were already in flight at the start; their arrival was not
+    /// captured.
     before: VecDeque<Nanos>,
     seen: Vec<Seen<P>>,
     gap: Option<Gap>,
@@ -93,12 +96,12 @@ impl<P: Clone> Tap<P> {
         self.began.is_some()
     }
 
-    /// `flying`: when those arrive that are on their way, ascending.
+    /// Starts the capture. `flying` contains the arrival times of the in-flight packets, ascending.
     pub(crate) fn begin(&mut self, position: Position, flying: VecDeque<Nanos>) {
         (self.began, self.before) = (Some(position), flying);
     }
 
-    /// What comes does not follow from what was.
+    /// Records a discontinuity.
     pub(crate) fn breaks(&mut self, gap: Gap) {
         if self.has_begun() {
             self.gap = Some(gap);
@@ -110,11 +113,11 @@ impl<P: Clone> Tap<P> {
             return;
         }
         if deed == Deed::Left {
-            // A cut link loses those that were on their way.
+            // A link that went down has lost its in-flight packets.
             while self.before.front().is_some_and(|before| *before < at) {
                 self.before.pop_front();
             }
-            // Of those that arrive together, the first that came is the first.
+            // Of packets with the same arrival time, those sent first come first.
             if self.before.front() == Some(&at) {
                 self.before.pop_front();
                 return;

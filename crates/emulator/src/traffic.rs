@@ -1,4 +1,4 @@
-//! Cross traffic: packets of others, made at one end of a link and taken at the other.
+//! Cross traffic: background packets generated at one end of a link and consumed at the other.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,18 +9,18 @@ use wire::{
 use crate::dice::Use;
 use crate::{Dice, Nanos, Packet};
 
-/// How packets are spread over time.
+/// Distribution of packets over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
-    /// All gaps are the same.
+    /// Constant gaps.
     Constant,
-    /// Gaps are exponentially distributed.
+    /// Exponentially distributed gaps.
     Poisson,
-    /// Evenly for a while, then nothing for a while; both are exponentially distributed.
+    /// Alternates between constant gaps and pauses; both phases are exponentially distributed.
     OnOff {
-        /// How long it sends, on average.
+        /// Mean duration of the on phase.
         on: Nanos,
-        /// How long it pauses, on average.
+        /// Mean duration of the off phase.
         off: Nanos,
     },
 }
@@ -28,38 +28,38 @@ pub enum Pattern {
 /// Cross traffic on one direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Traffic {
-    /// Bits of layer 2 per second; of [`Pattern::OnOff`] while it is on.
+    /// Layer-2 bits per second; for [`Pattern::OnOff`], in the on phase.
     pub bps: u64,
-    /// For how long.
+    /// Duration.
     pub duration: Nanos,
-    /// How packets are spread over time.
+    /// Distribution of packets over time.
     pub pattern: Pattern,
-    /// Bytes of layer 2 of each packet.
+    /// Layer-2 bytes of each packet.
     pub size: u16,
-    /// Whether it is UDP over IPv6, and not over IPv4.
+    /// True for UDP over IPv6, false for UDP over IPv4.
     pub ipv6: bool,
 }
 
-/// What cross traffic has done on a direction of a link. It is in the link's own counts as well.
+/// Counters of the cross traffic on one direction of a link. The link's own counters include them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CrossCounts {
-    /// Packets that were sent.
+    /// Packets sent.
     pub sent: u64,
-    /// Bytes of layer 2 that were sent.
+    /// Layer-2 bytes sent.
     pub sent_bytes: u64,
-    /// Packets that were due and not sent: see [`crate::Network::skip_cross`].
+    /// Packets due but not sent; see [`crate::Network::skip_cross`].
     pub overdue: u64,
-    /// Packets that arrived, copies too.
+    /// Packets delivered, including duplicates.
     pub arrived: u64,
-    /// Bytes of layer 2 that arrived.
+    /// Layer-2 bytes delivered.
     pub arrived_bytes: u64,
 }
 
-/// Why there is no such traffic.
+/// Error: the parameters yield no traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoTraffic;
 
-/// Who sends cross traffic.
+/// A source of cross traffic.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
     traffic: Traffic,
@@ -67,23 +67,23 @@ pub(crate) struct Source {
     end: Nanos,
     sent: u64,
     next: Nanos,
-    /// Of [`Pattern::OnOff`]: how much of the time so far it was on, and when the present phase ends on
-    /// that clock; off times so far; how many phases there were.
+    /// For [`Pattern::OnOff`]: total off time so far; end of the present on phase, on a clock that
+    /// counts on time only; number of phases so far.
     pauses: Nanos,
     on_until: Nanos,
     phases: u64,
-    /// Its first packet.
+    /// The first packet, template of the others.
     packet: Packet,
     begin: Nanos,
 }
 
-/// Where in the packet its number is: the first bytes behind UDP's header.
+/// Size of the sequence number and its complement, at the start of the UDP payload.
 const NUMBER: usize = 8;
-/// Nobody listens there (RFC 863).
+/// The discard port (RFC 863).
 const DISCARD: u16 = 9;
 
 impl Source {
-    /// One that begins now.
+    /// Creates a source that starts now.
     pub(crate) fn new(dice: Dice, traffic: Traffic, now: Nanos) -> Result<Self, NoTraffic> {
         if traffic.bps == 0 || traffic.duration == 0 {
             return Err(NoTraffic);
@@ -109,15 +109,16 @@ impl Source {
         Ok(source)
     }
 
-    /// When it sends, as long as it does.
+    /// Returns the time of the next packet, or `None` after the end.
     pub(crate) fn next(&self) -> Option<Nanos> {
         (self.next < self.end).then_some(self.next)
     }
 
-    /// The packet that it sends now.
+    /// Returns the packet that is due.
     pub(crate) fn send(&mut self) -> Packet {
         let mut packet = self.packet.clone();
-        // A number and its complement: together they leave the checksum as it is (RFC 1071 section 2).
+        // Write the sequence number and its complement, so that the checksum stays the same (RFC
+        // 1071 section 2).
         let number = self.sent as u32;
         let at = packet.bytes().len() - self.payload();
         let bytes = &mut packet.bytes_mut()[at..at + NUMBER];
@@ -125,7 +126,7 @@ impl Source {
         bytes[4..].copy_from_slice(&(!number).to_be_bytes());
         self.sent += 1;
         self.next = match self.traffic.pattern {
-            // Not gap by gap: no rounding adds up.
+            // Compute from the start, so that rounding errors do not accumulate.
             Pattern::Constant => self.begin.saturating_add(self.even()),
             Pattern::Poisson => self.next.saturating_add(self.gap()),
             Pattern::OnOff { on, off } => self.next_while_on(on, off),
@@ -133,12 +134,12 @@ impl Source {
         packet
     }
 
-    /// Sends no more.
+    /// Stops the source.
     pub(crate) fn stop(&mut self) {
         self.end = 0;
     }
 
-    /// Leaves out what is due before a moment. Returns how many packets that is.
+    /// Skips packets due before `until`. Returns their number.
     pub(crate) fn skip(&mut self, until: Nanos) -> u64 {
         let until = until.min(self.end);
         if self.next >= until {
@@ -150,7 +151,7 @@ impl Source {
                 self.sent = self.due_in(until - self.begin);
                 self.next = self.begin.saturating_add(self.even());
             }
-            // What comes does not depend on what was: as many as there are on average.
+            // The process is memoryless: skip the mean number of packets.
             Pattern::Poisson => {
                 let others = (until - self.next) as f64 / self.mean_gap();
                 self.sent += 1 + others as u64;
@@ -167,7 +168,7 @@ impl Source {
         self.sent - before
     }
 
-    /// When the next is sent that falls into a time on.
+    /// Returns the time of the next packet, which lies in an on phase.
     fn next_while_on(&mut self, on: Nanos, off: Nanos) -> Nanos {
         let at = self.even();
         while self.on_until <= at {
@@ -182,14 +183,14 @@ impl Source {
         usize::from(self.traffic.size) - headers(self.traffic.ipv6)
     }
 
-    /// How long as many packets take as were sent.
+    /// Transmission time of all packets sent so far, at the constant rate.
     fn even(&self) -> Nanos {
         let bits = u128::from(self.sent) * u128::from(self.traffic.size) * 8;
         let time = bits * 1_000_000_000 / u128::from(self.traffic.bps);
         Nanos::try_from(time).unwrap_or(Nanos::MAX)
     }
 
-    /// How many are due in a time without pauses.
+    /// Number of packets due in `time` without pauses.
     fn due_in(&self, time: Nanos) -> u64 {
         let bits = u128::from(time) * u128::from(self.traffic.bps);
         let count = bits.div_ceil(u128::from(self.traffic.size) * 8 * 1_000_000_000);
@@ -209,18 +210,18 @@ impl Source {
     }
 
     fn exponential_of(&self, of: Use, mean: f64, n: u64) -> Nanos {
-        // The middle of one of 2^53 parts: never 0, whose logarithm is infinite.
+        // Use the midpoint of one of 2^53 intervals: never 0, because its logarithm is infinite.
         let part = ((self.dice.roll(of, n) >> 11) as f64 + 0.5) / 9_007_199_254_740_992.0;
         (-libm::log(part) * mean).round() as Nanos
     }
 }
 
-/// Bytes of the headers of Ethernet, IP and UDP.
+/// Length of the Ethernet, IP and UDP headers.
 const fn headers(ipv6: bool) -> usize {
     ETHERNET + if ipv6 { 40 } else { 20 } + 8
 }
 
-/// The first packet: between addresses for documentation (RFC 5737, RFC 3849), which nobody has.
+/// Builds the first packet, with documentation addresses (RFC 5737, RFC 3849).
 fn packet(traffic: &Traffic) -> Option<Packet> {
     let payload = usize::from(traffic.size).checked_sub(headers(traffic.ipv6))?;
     if payload < NUMBER {
@@ -246,7 +247,7 @@ fn ip(ipv6: bool, data: &[u8]) -> Result<Vec<u8>, WireError> {
         if ipv6 { (six(1).into(), six(2).into()) } else { (four(1).into(), four(2).into()) };
     let udp = Udp::new(DISCARD, DISCARD);
     let plain = udp.around(data)?;
-    // None can be made of what is too long, and `around` says so before.
+    // A payload that is too long has already been rejected by `around`.
     let checksum = transport_checksum(from, to, protocol::UDP, &plain).unwrap_or(0);
     let udp = Udp { checksum, ..udp }.around(data)?;
     if ipv6 {
@@ -282,7 +283,7 @@ mod tests {
                     assert!(ip.checksum_ok());
                     (four, ip.payload().to_vec())
                 };
-                // With the sum in it, nothing is left.
+                // A valid checksum sums to zero.
                 let rest = transport_checksum(from, to, protocol::UDP, &udp).unwrap();
                 assert!([0, 0xffff].contains(&rest), "{rest:x}");
             }

@@ -1,4 +1,4 @@
-//! Links that change over time, as a file says.
+//! Links with a schedule of changes over time.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 #[allow(dead_code, reason = "not every test uses all of it")]
@@ -29,7 +29,7 @@ fn delays_and_losses_are_those_of_the_moment_again_and_again() {
         Moment { delay: Some(50 * MILLISECOND), loss: none, ..at(3 * SECOND) },
     ];
     let course = Course::new(moments, Some(4 * SECOND));
-    // Without a packet, too.
+    // Also without a packet.
     let idle = link(with(course.clone()));
     assert_eq!(idle.current(5 * SECOND / 2).impairments.loss, everything);
     assert_eq!(idle.current(SECOND / 2).impairments.delay, 7 * MILLISECOND);
@@ -39,7 +39,7 @@ fn delays_and_losses_are_those_of_the_moment_again_and_again() {
         found.map(|(at, packet)| (at - packet.number * SECOND / 10) / MILLISECOND)
     };
     for (number, delay) in [
-        // Before its first moment it does what it was told.
+        // Before its first entry the schedule has no effect.
         (0, Some(7)),
         (9, Some(7)),
         (10, Some(20)),
@@ -54,7 +54,7 @@ fn delays_and_losses_are_those_of_the_moment_again_and_again() {
     ] {
         assert_eq!(delay_of(number), delay, "{number}");
     }
-    // It began when it is said to have: half a second ago.
+    // The schedule started at the given time: half a second ago.
     let mut late = link(with(course));
     late.begin(10 * SECOND, 10 * SECOND - SECOND / 2);
     late.receive(10 * SECOND + 4 * SECOND / 10, packet(0, 100));
@@ -74,7 +74,7 @@ fn rates_hold_from_moment_to_moment_and_none_stops_a_packet_halfway() {
         ..Settings::default()
     };
     let mut link = link(settings);
-    // A megabyte's tenth each: two and a half go in 250 ms.
+    // Each packet is a tenth of a megabyte: two and a half are sent in 250 ms.
     for number in 0..3 {
         link.advance(3 * SECOND / 4, |_, _| panic!("nothing was there"));
         link.receive(3 * SECOND / 4, packet(number, 100_000));
@@ -83,12 +83,12 @@ fn rates_hold_from_moment_to_moment_and_none_stops_a_packet_halfway() {
     while let Some(next) = link.next() {
         link.advance(next, |at, packet| arrived.push((at / MILLISECOND, packet.number)));
     }
-    // The third is half sent when the rate goes, and its other half takes 100 ms at half the rate.
+    // The third is half sent when the rate becomes 0. The other half takes 100 ms at half the rate.
     assert_eq!(arrived, [(850, 0), (950, 1), (2100, 2)]);
     assert_eq!(link.next(), None, "an empty link wakes nobody for its course");
 }
 
-/// Whoever wakes a link late, or far too often, gets the same.
+/// The result does not depend on how often or how late a link is advanced.
 #[test]
 fn it_does_not_matter_when_one_looks() {
     let moments = (0..50).map(|n| Moment {

@@ -1,4 +1,4 @@
-//! Impairments are distributed as they say, with a fixed seed.
+//! Statistical tests of the impairments' distributions, with a fixed seed.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 mod common;
@@ -10,14 +10,16 @@ fn impaired(impairments: Impairments) -> Settings {
     Settings { impairments, ..Settings::default() }
 }
 
-/// How far a count of `n` is from what is expected, in standard deviations of the binomial distribution.
+/// Returns the difference of a count of `n` from its expected value, in standard deviations of the
+/// binomial distribution.
 fn deviations(count: u64, n: u64, chance: f64) -> f64 {
     let mean = n as f64 * chance;
     (count as f64 - mean) / (mean * (1.0 - chance)).sqrt()
 }
 
-/// The largest distance between the samples' distribution and `expected` (Kolmogorov, Smirnov), over
-/// the one that one in a million sets of samples of that distribution exceeds: below 1 is good.
+/// Returns the largest distance between the samples' distribution and `expected`
+/// (Kolmogorov-Smirnov test), relative to the critical value at a significance level of 1e-6.
+/// Values below 1 pass.
 fn distance(mut samples: Vec<f64>, expected: impl Fn(f64) -> f64) -> f64 {
     samples.sort_by(f64::total_cmp);
     let count = samples.len() as f64;
@@ -26,7 +28,7 @@ fn distance(mut samples: Vec<f64>, expected: impl Fn(f64) -> f64) -> f64 {
         (wanted - at as f64 / count).max((at + 1) as f64 / count - wanted)
     };
     let most = samples.iter().enumerate().map(far).fold(0.0, f64::max);
-    // 2 exp(-2 x^2) = 1e-6
+    // Solve 2 exp(-2 x^2) = 1e-6.
     most * count.sqrt() / (2e6_f64.ln() / 2.0).sqrt()
 }
 
@@ -68,7 +70,8 @@ fn chances_are_kept() {
     }
 }
 
-/// Lengths of bursts, and of what is between them, are geometric: their means say the chances.
+/// Lengths of bursts and of the gaps between them are geometric: their means yield the transition
+/// probabilities.
 #[test]
 fn bursts_are_as_long_as_the_model_says() {
     let (p, r) = (0.01, 0.2);
@@ -84,7 +87,7 @@ fn bursts_are_as_long_as_the_model_says() {
     }
     for (runs, chance) in [(bursts, r), (gaps, p)] {
         let mean = runs.iter().sum::<usize>() as f64 / runs.len() as f64;
-        // Of a geometric distribution: mean 1/c, variance (1-c)/c^2.
+        // Geometric distribution: mean 1/c, variance (1-c)/c^2.
         let error = (1.0 - chance).sqrt() / chance / (runs.len() as f64).sqrt();
         assert!((mean - 1.0 / chance).abs() < 4.0 * error, "mean {mean}, not {}", 1.0 / chance);
         for length in 1..=3_i32 {
@@ -117,7 +120,7 @@ fn jitter_is_distributed_as_it_says() {
         let jitter = Jitter { spread: MILLISECOND, shape: shape.clone() };
         let delay = 20 * MILLISECOND;
         let settings = Impairments { delay, jitter: Some(jitter), ..Impairments::default() };
-        // Far enough apart not to catch up with each other.
+        // Far enough apart that packets do not delay each other.
         let gap = SECOND;
         let arrived = run(&mut link(impaired(settings)), 100_000, gap, 100);
         let late = |(at, packet): &(u64, common::Packet)| {
@@ -126,7 +129,7 @@ fn jitter_is_distributed_as_it_says() {
         let samples: Vec<f64> = arrived.iter().map(late).collect();
         let far = distance(samples.clone(), expected);
         assert!(far < 1.0, "{shape:?}: {far}");
-        // And it would be noticed: a spread that is 6 % too large.
+        // The test is sensitive: it detects a spread that is 6 % too large.
         let wider = samples.iter().map(|sample| sample * 1.06).collect();
         assert!(distance(wider, expected) > 1.0, "{shape:?}");
     }
@@ -151,7 +154,7 @@ fn jitter_lets_no_packet_overtake_and_reordering_does() {
     assert_eq!(in_time as u64 + at_once, 10_000);
 }
 
-/// The n-th packet's fate is the same whatever comes when, and whatever else is changed.
+/// The outcome of the n-th packet depends neither on the arrival times nor on other settings.
 #[test]
 fn a_packets_fate_is_its_numbers() {
     let loss = Loss::Independent(Chance::of(0.3));

@@ -1,4 +1,4 @@
-//! Links send in time, lose nothing that they do not count, and change while they run.
+//! Links: timing, packet accounting and changes at run time.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 mod common;
@@ -24,7 +24,7 @@ fn delayed(delay: u64) -> Settings {
 #[test]
 fn a_rate_is_exact_in_bytes() {
     for bps in [10_000_000, 20_000_000, 1_000_000_000] {
-        // Twice as much as goes through.
+        // Twice the link's rate.
         let gap = 1514 * 8 * SECOND / bps / 2;
         let mut link = link(at_rate(bps, Limit::Packets(100)));
         let arrived = run(&mut link, 20_000, gap, 1514);
@@ -42,7 +42,7 @@ fn sixty_links_of_one_millisecond_are_sixty() {
     links[0].receive(0, packet(1, 100));
     let mut at = 0;
     for n in 0..60 {
-        // Whoever looks late is told of the moment that it was.
+        // A late call of `advance` still reports the exact arrival time.
         let late = links[n].next().unwrap() + 77_000;
         links[n].advance(late, |when, _| at = when);
         if n < 59 {
@@ -61,7 +61,7 @@ fn limits_hold_packets_or_bytes() {
         for number in 0..100 {
             link.receive(0, packet(number, 1000));
         }
-        // One is being sent.
+        // One of them is being transmitted.
         assert_eq!(link.inside(), kept, "{limit:?}");
         assert_eq!(link.counts().dropped(Cause::Full), 100 - kept as u64);
     }
@@ -73,13 +73,13 @@ fn a_new_rate_counts_for_what_is_being_sent() {
     link.receive(0, packet(1, 1000));
     link.receive(0, packet(2, 1000));
     assert_eq!(link.next(), Some(SECOND));
-    // Half of it is sent.
+    // Half of the packet has been sent.
     link.change(SECOND / 2, at_rate(80_000, Limit::Packets(10)));
     assert_eq!(link.next(), Some(SECOND / 2 + SECOND / 20));
     let mut arrived = Vec::new();
     link.advance(SECOND, |at, packet| arrived.push((at / MILLISECOND, packet.number)));
     assert_eq!(arrived, [(550, 1), (650, 2)]);
-    // Without a rate, at once.
+    // With an unlimited rate, packets are sent at once.
     link.receive(SECOND, packet(3, 1000));
     link.receive(SECOND, packet(4, 1000));
     link.change(SECOND, Settings::default());
@@ -135,7 +135,7 @@ fn a_trace_that_begins_again_begins_with_its_first_opportunity() {
         link.advance(begun + SECOND, |at, _| times.push((at - begun) / MILLISECOND));
     }
     assert_eq!(times, [10, 100, 10, 100]);
-    // Also for the packet that is being sent.
+    // The same applies to the packet being transmitted.
     link.receive(7 * SECOND + 200 * MILLISECOND, packet(2, 1514));
     assert_eq!(link.next(), Some(8 * SECOND));
     let begun = 7 * SECOND + 300 * MILLISECOND;
@@ -143,8 +143,8 @@ fn a_trace_that_begins_again_begins_with_its_first_opportunity() {
     assert_eq!(link.next(), Some(begun + 10 * MILLISECOND));
 }
 
-/// How long packets wait on average in the second half of a minute of `load` times the rate, and what is
-/// dropped.
+/// Returns the mean wait in milliseconds in the second half of a minute at `load` times the rate,
+/// and the number of packets that the discipline dropped.
 fn waits(discipline: Discipline, load: f64) -> (f64, u64) {
     let bps = 10_000_000;
     let limit = Limit::Packets(1000);
@@ -168,16 +168,16 @@ fn disciplines_keep_queues_short() {
     for discipline in
         [Discipline::Red(red), Discipline::CoDel(CoDel::default()), Discipline::Pie(Pie::default())]
     {
-        // What a rate can carry meets nothing.
+        // No discipline drops a packet below the link's rate.
         assert_eq!(waits(discipline.clone(), 0.99).1, 0, "{discipline:?}");
         let (mean, early) = waits(discipline.clone(), 1.1);
         assert!(early > 1000, "{discipline:?}: {early}");
         let most = match discipline {
-            // At the chance of a tenth: where it is that of all packets that are too many.
+            // RED: at a drop probability of a tenth, which matches the excess load.
             Discipline::Red(_) => 1.1 * 500_000.0 * 8.0 / 10_000.0,
             Discipline::Pie(_) => 20.0,
-            // Senders that do not yield are not what it is for (RFC 8289 section 1): it drops more
-            // and more, until it is enough.
+            // CoDel is not made for unresponsive senders (RFC 8289 section 1): it drops more and
+            // more packets until that suffices.
             _ => 600.0,
         };
         assert!(mean < most, "{discipline:?}: {mean} ms");
@@ -199,7 +199,7 @@ fn a_discipline_begins_when_it_is_switched_on() {
     let tail = at_rate(bps, Limit::Packets(1000));
     let pie = Settings { discipline: Discipline::Pie(Pie::default()), ..tail.clone() };
     let mut link = link(tail);
-    // Half a second waits, on a machine that is up for a day.
+    // Half a second of backlog, on a machine with an uptime of one day.
     let begun = 86_400 * SECOND;
     (0..400).for_each(|number| link.receive(begun, packet(number, 1514)));
     link.change(begun, pie);
@@ -211,7 +211,7 @@ fn a_discipline_begins_when_it_is_switched_on() {
         link.receive(now, packet(number, 1514));
         early.push(link.counts().dropped(Cause::Early));
     }
-    // A burst is let through (RFC 8033 section 4.4); then it drops about as many as are too many.
+    // The initial burst passes (RFC 8033 section 4.4); then PIE drops about the excess load.
     let after = |time: u64| early[(time / gap) as usize];
     assert_eq!(after(149 * MILLISECOND), 0);
     let first = after(SECOND);
@@ -242,7 +242,7 @@ fn another_limit_does_not_begin_the_discipline_anew() {
     let other = of(2000, 15 * MILLISECOND);
     let changes: Vec<_> = (0..200).map(|n| (n * 100, other.clone())).collect();
     assert_eq!(early(&changes), early(&[]));
-    // Nor do other settings: the chance is what it was.
+    // Other parameters do not reset the state either: the drop probability is kept.
     let later = of(1000, 16 * MILLISECOND);
     let often: Vec<_> = (0..200)
         .map(|n| (n * 100, if n % 2 == 0 { later.clone() } else { other.clone() }))
@@ -314,7 +314,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(prop_oneof![9 => send, 1 => change], 0..400)
 }
 
-/// A link after all steps, and what arrived; how often it is looked after is the caller's.
+/// Returns a link after all steps, and the delivered packets. `looks` is the number of calls of
+/// `advance` between two steps.
 fn play(steps: &[Step], looks: u64) -> (Link<Packet>, Vec<(u64, Packet)>) {
     let (mut link, mut now, mut arrived) = (link(Settings::default()), 0, Vec::new());
     for (number, step) in (0..).zip(steps) {
@@ -367,7 +368,8 @@ fn how_long_packets_were_inside_is_counted() {
     let impairments = Impairments { delay: MILLISECOND, ..Impairments::default() };
     let settings = Settings { impairments, ..at_rate(8_000_000, Limit::Packets(10)) };
     let mut link = link(settings);
-    // A packet of 1 ms at a time; the third finds two before it, the one that is lost counts nowhere.
+    // Each packet takes 1 ms to send. The third one waits for two others; the lost one is not
+    // counted.
     (0..3).for_each(|number| link.receive(0, packet(number, 1000)));
     link.advance(20 * MILLISECOND, |_, _| {});
     assert_eq!(link.counts().delayed, u128::from((2 + 3 + 4) * MILLISECOND));
@@ -376,6 +378,6 @@ fn how_long_packets_were_inside_is_counted() {
     link.change(21 * MILLISECOND, down);
     link.advance(30 * MILLISECOND, |_, _| {});
     assert_eq!((link.counts().arrived, link.counts().delayed), (3, 9_000_000));
-    // The one that was cut was being sent, and had not been.
+    // The packet dropped on link-down was being transmitted, and does not count as sent.
     assert_eq!((link.counts().sent, link.counts().sent_bytes), (3, 3000));
 }

@@ -1,4 +1,4 @@
-//! Routers and switches in the engine are as others see real ones.
+//! The engine's routers and switches behave like real ones to other nodes.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 use std::net::IpAddr;
@@ -31,7 +31,7 @@ fn delayed(delay: Nanos) -> Settings {
     Settings { impairments, ..Settings::default() }
 }
 
-/// Two hosts at the ends of a chain of routers; each link takes a millisecond.
+/// Two hosts at the ends of a chain of routers; each link has a delay of one millisecond.
 struct Chain {
     network: Network,
     hosts: [Host; 2],
@@ -41,7 +41,7 @@ struct Chain {
     arrived: [Vec<(Nanos, Vec<u8>)>; 2],
 }
 
-/// A host: it answers those who ask for its addresses.
+/// A host that answers ARP requests and neighbour solicitations for its addresses.
 struct Host {
     port: PortId,
     mac: Mac,
@@ -67,7 +67,7 @@ impl Chain {
         for n in 0..count {
             let side = |left: bool| {
                 let (link, end) = if left { (n, 1) } else { (n + 1, 2) };
-                // The links at the ends are the hosts'.
+                // The links at both ends connect to the hosts.
                 let (link, end) = match (left, n) {
                     (true, 0) => (0, 1),
                     (false, n) if n + 1 == count => (200, 1),
@@ -115,16 +115,16 @@ impl Chain {
         Self { network, hosts, routers, links, now: 0, arrived: Default::default() }
     }
 
-    /// A host sends an IP packet to its router.
+    /// Sends an IP packet from a host to its router.
     fn send(&mut self, host: usize, ip: &[u8]) {
-        // Every router's first or last interface.
+        // The first interface of the first router, or the last one of the last router.
         let router = self.routers.len() as u8 - 1;
         let to = if host == 0 { Mac([2, 0, 0, 0, 0, 1]) } else { Mac([2, 0, 0, 0, router, 0]) };
         let Host { port, mac, .. } = self.hosts[host];
         self.network.receive(self.now, port, frame(to, mac, ip));
     }
 
-    /// Lets everything happen, for so long at most.
+    /// Processes all events within the next `most` nanoseconds.
     fn settle(&mut self, most: Nanos) {
         let end = self.now + most;
         while let Some(next) = self.network.next().filter(|next| *next <= end) {
@@ -145,7 +145,7 @@ impl Chain {
         self.now = end;
     }
 
-    /// The IP packets that a host has got since the last time.
+    /// Returns the IP packets that a host has received since the last call.
     fn got(&mut self, host: usize) -> Vec<Vec<u8>> {
         self.settle(10 * SECOND);
         std::mem::take(&mut self.arrived[host]).into_iter().map(|(_, ip)| ip).collect()
@@ -153,7 +153,7 @@ impl Chain {
 }
 
 impl Host {
-    /// Its answer to a question who has its address.
+    /// Returns the reply to an ARP request or a neighbour solicitation.
     fn answer(&self, frame: &[u8]) -> Option<Packet> {
         let ethernet = EthernetPacket::new_checked(frame).unwrap();
         let asked = ethernet.payload();
@@ -197,7 +197,7 @@ fn frame(to: Mac, from: Mac, ip: &[u8]) -> Packet {
     Packet::new(&bytes).unwrap()
 }
 
-/// A UDP packet between the hosts, to the second.
+/// Returns a UDP packet from the first host to the second.
 fn datagram(ipv6: bool, hops: u8, length: usize, dont_fragment: bool) -> Vec<u8> {
     let payload: Vec<u8> = (0..length).map(|n| n as u8).collect();
     let udp = Udp::new(1000, 2000).around(&payload).unwrap();
@@ -210,7 +210,7 @@ fn datagram(ipv6: bool, hops: u8, length: usize, dont_fragment: bool) -> Vec<u8>
     }
 }
 
-/// An ICMP message: who says it, its type and code, what is behind.
+/// Parses an ICMP message into its source, type and code, and body.
 fn icmp(ip: &[u8]) -> (IpAddr, [u8; 2], Vec<u8>) {
     if ip[0] >> 4 == 4 {
         let ip = Ipv4Packet::new_checked(ip).unwrap();
@@ -230,7 +230,7 @@ fn icmp(ip: &[u8]) -> (IpAddr, [u8; 2], Vec<u8>) {
 fn packets_go_through_sixty_routers_in_time() {
     for ipv6 in [false, true] {
         let mut chain = Chain::new(60, MTU);
-        // The first finds the neighbours.
+        // The first packet resolves the neighbours.
         chain.send(0, &datagram(ipv6, 64, 100, true));
         assert_eq!(chain.got(1).len(), 1, "IPv6: {ipv6}");
         let (sent, packet) = (chain.now, datagram(ipv6, 64, 100, true));
@@ -260,11 +260,11 @@ fn traceroute_finds_every_router() {
             let wanted = if ipv6 { format!("fd00:{link}::1") } else { format!("10.{link}.0.1") };
             assert_eq!(from, address(&wanted));
             assert_eq!(kind, if ipv6 { [3, 0] } else { [11, 0] });
-            // It quotes the packet, as it was there.
+            // The error quotes the packet as the router received it.
             let quoted = datagram(ipv6, 1, 20, true);
             assert_eq!(body[4..], quoted[..]);
         }
-        // To the last router itself: a port that nobody listens on.
+        // To a closed port of the last router itself.
         let mut probe = datagram(ipv6, 64, 20, true);
         if ipv6 {
             probe[24..40]
@@ -336,7 +336,7 @@ fn what_leads_nowhere_is_said() {
     chain.send(0, &ip.around(&udp).unwrap());
     let got = chain.got(0);
     assert_eq!(icmp(&got[0]).1, [3, 0]);
-    // Next to the last router, but not there: it asks three times.
+    // To an on-link address without a host: the last router sends three solicitations.
     let ip = Ipv4::new("10.0.0.2".parse().unwrap(), "10.200.0.77".parse().unwrap(), 17);
     chain.send(0, &ip.around(&udp).unwrap());
     let asked_at = chain.now;
@@ -346,7 +346,7 @@ fn what_leads_nowhere_is_said() {
     assert!((3 * SECOND..4 * SECOND).contains(&(at - asked_at)), "{}", at - asked_at);
     let questions = chain.arrived[1].len();
     assert_eq!(questions, 3);
-    // Of an ICMP error nothing is said.
+    // No error is sent about an ICMP error.
     let error = [3, 0, 0xfc, 0xff, 0, 0, 0, 0];
     let ip = Ipv4::new("10.0.0.2".parse().unwrap(), "192.0.2.1".parse().unwrap(), 1);
     chain.send(0, &ip.around(&error).unwrap());
@@ -359,7 +359,8 @@ fn neighbours_that_are_asked_again_get_their_packets_meanwhile() {
         let mut chain = Chain::new(2, MTU);
         chain.send(0, &datagram(ipv6, 64, 100, true));
         assert_eq!(chain.got(1).len(), 1);
-        // A satellite on the way to the host, and more packets than wait for an answer.
+        // A satellite link to the host, and more packets than the queue of an unresolved neighbour
+        // holds.
         for link in [4, 5] {
             chain.network.change(chain.now, chain.links[link], delayed(300 * MILLISECOND));
         }
@@ -387,7 +388,7 @@ fn a_neighbour_that_has_gone_is_given_up_after_three_questions() {
     chain.settle(60 * SECOND);
     chain.hosts[1].addresses[0] = address("10.200.0.99");
     chain.send(0, &packet);
-    // The packet, and the questions.
+    // The packet and the solicitations.
     assert_eq!(chain.got(1).len(), 4);
     let begun = chain.now;
     chain.send(0, &packet);
@@ -410,7 +411,7 @@ fn what_waits_for_neighbours_takes_room() {
     assert!(router.waiting() <= 50 && router.waiting() > 40, "{}", router.waiting());
     assert_eq!(router.memory(), router.waiting() * 2048);
     assert_eq!(chain.network.get(chain.links[0]).counts().dropped(Cause::Backlog), 199 - 50);
-    // It is free again when nobody has answered.
+    // The memory is free again after resolution has failed.
     chain.settle(10 * SECOND);
     chain.send(0, &datagram(false, 64, 100, true));
     assert_eq!(chain.got(1).iter().filter(|ip| ip[0] == 0x45).count(), 1);
@@ -465,7 +466,7 @@ fn a_switch_learns() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever comes in, nothing is lost that is not counted.
+    /// Every packet is accounted for, regardless of the input.
     #[test]
     fn any_bytes_are_accounted_for(
         frames in prop::collection::vec(
@@ -477,7 +478,7 @@ proptest! {
         for (host, mut bytes, shape) in frames {
             let to = if host == 0 { Mac([2, 0, 0, 0, 0, 1]) } else { Mac([2, 0, 0, 0, 2, 0]) };
             bytes[..6].copy_from_slice(&to.0);
-            // Mostly something that is looked into.
+            // Mostly an ethertype that the router parses.
             let kinds = [[8, 0], [8, 0], [0x86, 0xdd], [0x86, 0xdd], [8, 6], [0, 0]];
             bytes[12..14].copy_from_slice(&kinds[shape]);
             if shape == 1 && bytes.len() >= 34 {

@@ -1,4 +1,4 @@
-//! Packets that are many are cut up as a network card would.
+//! Software segmentation yields the same packets as a network card.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 use emulator::{BadPacket, Cut, Frame as _, Packet, Segments, Unfinished};
@@ -12,7 +12,7 @@ const SEQUENCE: u32 = u32::MAX - 1000;
 /// FIN, PSH, ACK and CWR.
 const FLAGS: u8 = 0x99;
 
-/// A TCP header with options, behind it `payload`.
+/// Returns a TCP header with options, followed by `payload`.
 fn tcp(payload: &[u8]) -> Vec<u8> {
     let mut header = vec![0x30, 0x39, 0x14, 0x51];
     header.extend(SEQUENCE.to_be_bytes());
@@ -22,7 +22,7 @@ fn tcp(payload: &[u8]) -> Vec<u8> {
     header
 }
 
-/// A frame around a transport packet, and where that begins.
+/// Returns a frame around a transport packet, and the offset of the latter.
 fn frame(ipv6: bool, tags: usize, next: u8, transport: &[u8]) -> (Vec<u8>, usize) {
     let ip = if ipv6 {
         Ipv6::new("fd00::1".parse().unwrap(), "fd00::2".parse().unwrap(), next).around(transport)
@@ -31,7 +31,7 @@ fn frame(ipv6: bool, tags: usize, next: u8, transport: &[u8]) -> (Vec<u8>, usize
         Ipv4 { identification: 0xffff, ..ip }.around(transport)
     };
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
-    // A service's tag is in front of a customer's.
+    // The service tag precedes the customer tag.
     bytes.extend(&[0x88, 0xa8, 0, 9, 0x81, 0, 0, 7][4 * (2 - tags)..]);
     bytes.extend(if ipv6 { [0x86, 0xdd] } else { [8, 0] });
     let ip = ip.unwrap();
@@ -46,7 +46,7 @@ fn cut(packet: Packet) -> Vec<Packet> {
     pieces
 }
 
-/// The transport packet of a finished one, whose checksums are right.
+/// Returns the transport packet after completing the checksum, and verifies the IP checksum.
 fn transport(mut packet: Packet, tags: usize) -> Vec<u8> {
     packet.finish();
     let ethernet = EthernetPacket::new_checked(packet.bytes()).unwrap();
@@ -128,7 +128,7 @@ proptest! {
         prop_assert_eq!(got, payload);
     }
 
-    /// Whatever a card says of whatever bytes: no panic, and nothing is lost.
+    /// Arbitrary bytes with arbitrary offload metadata neither panic nor lose data.
     #[test]
     fn contradictions_are_refused(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
@@ -154,7 +154,7 @@ fn a_flipped_bit_is_seen_by_the_checksum() {
     let datagram = Udp::new(1, 2).around(b"payload").unwrap();
     let (mut bytes, start) = frame(false, 0, protocol::UDP, &datagram);
     let [src, dst] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap());
-    // What a sender leaves to its card: the pseudo-header's sum.
+    // With checksum offload the sender writes only the sum of the pseudo-header.
     let sum = Checksum::default().with(&bytes[26..34]).with(&[0, 15, 0, 17]).finish();
     bytes[start + 6..start + 8].copy_from_slice(&(!sum).to_be_bytes());
     let unfinished = Some(Unfinished { start: start as u16, offset: 6 });
@@ -165,7 +165,7 @@ fn a_flipped_bit_is_seen_by_the_checksum() {
     assert_eq!(sum(&whole), Some(0));
     for bit in 0..15 * 8 {
         let mut wrong = packet.clone();
-        // Behind IPv4's header.
+        // After the IPv4 header.
         wrong.flip(20 * 8 + bit);
         assert_ne!(sum(&wrong), Some(0), "bit {bit}");
     }
@@ -194,7 +194,8 @@ fn what_is_no_frame_is_refused() {
     assert_eq!(offloaded(unfinished(start), nothing), bad);
 }
 
-/// Each segment has its checksum in its own header; elsewhere may be behind the end of a small one.
+/// Each segment has the checksum in its own header; another offset may lie beyond a small segment's
+/// end.
 #[test]
 fn a_checksum_that_is_not_the_transports_is_refused() {
     let mut datagram = vec![0; 8 + 1000];

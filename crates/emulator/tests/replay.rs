@@ -1,4 +1,4 @@
-//! What is captured of a link comes again, packet by packet.
+//! Replays of captured packets, compared packet by packet.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 use emulator::queue::Limit;
@@ -17,7 +17,7 @@ struct Line {
     now: Nanos,
 }
 
-/// Everything that is random.
+/// Settings with every random impairment.
 fn messy() -> Settings {
     let impairments = Impairments {
         delay: 20 * MILLISECOND,
@@ -38,7 +38,7 @@ impl Line {
         Self { network, from, link, now: 0 }
     }
 
-    /// So many packets, each so long after the one before it, of different lengths.
+    /// Sends `count` packets of different lengths, `gap` apart.
     fn send(&mut self, count: u32, gap: Nanos) {
         for number in 0..count {
             self.now += gap;
@@ -49,7 +49,7 @@ impl Line {
         }
     }
 
-    /// What was seen, as a file has it.
+    /// Returns the captured events in the form that a file contains.
     fn seen(&mut self) -> (Position, Vec<Event>, Vec<Option<Gap>>) {
         let tapped = self.network.get_mut(self.link).seen().unwrap();
         let gaps = tapped.seen.iter().map(|seen| seen.gap).collect();
@@ -70,7 +70,7 @@ impl Line {
 #[test]
 fn the_same_link_does_the_same_again_and_another_seed_something_else() {
     let mut line = Line::new(7, messy());
-    // In the middle, with packets on their way.
+    // Attach the tap while packets are in flight.
     line.send(100, MILLISECOND);
     assert!(line.network.get_mut(line.link).watch(1 << 30));
     assert!(!line.network.get_mut(line.link).watch(1 << 30), "one at a time");
@@ -87,7 +87,7 @@ fn the_same_link_does_the_same_again_and_another_seed_something_else() {
     );
     let other = Line::new(8, messy()).replay(position, &events);
     assert!(other.difference.is_some(), "{other:?}");
-    // Not the packets' numbers, not the bursts.
+    // The packet numbers and the loss bursts do not match.
     let elsewhere = Position { number: 99, ..position };
     assert!(line.replay(elsewhere, &events).difference.is_some());
 }
@@ -110,7 +110,7 @@ fn queues_traces_and_cross_traffic_come_again() {
         let mut line = Line::new(3, settings);
         line.network.begin(0, 0);
         line.send(10, 20 * MILLISECOND);
-        // It begins when nothing waits.
+        // The capture starts once the queue is empty.
         line.now += 100 * MILLISECOND;
         line.network.advance(line.now, &mut |_, _, _| {});
         line.network.get_mut(line.link).watch(1 << 30);

@@ -1,4 +1,4 @@
-//! Datagrams that go as one are treated as if each had come for itself.
+//! Batched datagrams are treated as if each had been received separately.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 use emulator::router::{Interface, Route, Router};
@@ -11,7 +11,7 @@ use wire::{Checksum, Ipv4, Ipv6, Mac, Udp, protocol};
 
 const PAYLOAD: usize = 700;
 
-/// A datagram as a host's stack gives it to its card.
+/// A datagram as a host's stack passes it to the network card.
 #[derive(Debug, Clone, Copy)]
 struct Datagram {
     ipv6: bool,
@@ -66,7 +66,7 @@ fn packet(of: Datagram) -> Packet {
     Packet::offloaded(&frame, Some(unfinished), None).unwrap()
 }
 
-/// What packets become that come one after another.
+/// Returns consecutive packets after batching.
 fn joined(packets: impl IntoIterator<Item = Packet>) -> Vec<Packet> {
     let (mut run, mut all) = (Run::default(), Vec::new());
     for packet in packets {
@@ -104,7 +104,7 @@ proptest! {
         let joined = joined(each.clone());
         prop_assert_eq!(joined.iter().map(Packet::count).sum::<u32>(), u32::from(count));
         prop_assert!(joined.iter().all(|one| one.bytes().len() <= 14 + 65_575));
-        // 1473 bytes of payload and headers fit into 64 KiB 43 times.
+        // 64 KiB hold 43 times 1473 bytes of payload and headers.
         prop_assert!(joined.len() <= usize::from(count).div_ceil(43));
         let mut pieces = cut(joined);
         if made {
@@ -131,14 +131,14 @@ fn what_differs_is_not_joined() {
     for other in others {
         assert_eq!(joined([one.clone(), packet(other)]).len(), 2, "{other:?}");
     }
-    // With its checksum made, as a card of another machine has it.
+    // With a complete checksum, as received from another machine's network card.
     let mut finished = packet(next);
     finished.finish();
     assert_eq!(joined([one.clone(), finished]).len(), 2);
     let mut finished = one.clone();
     finished.finish();
     assert_eq!(joined([finished, packet(next)]).len(), 2);
-    // With a wrong one, or with none.
+    // With an invalid checksum, or without one.
     for sum in [[1, 1], [0, 0]] {
         let made = series(PLAIN, 2).into_iter().map(|mut packet| {
             packet.finish();
@@ -148,7 +148,7 @@ fn what_differs_is_not_joined() {
         });
         assert_eq!(joined(made).len(), 2);
     }
-    // With a wrong checksum of its header, which a router would notice.
+    // With an invalid header checksum, which a router would detect.
     let wrong = |packet: Packet| {
         let mut bytes = packet.bytes().to_vec();
         bytes[24] ^= 1;
@@ -156,7 +156,7 @@ fn what_differs_is_not_joined() {
     };
     assert_eq!(joined([one.clone(), wrong(packet(next))]).len(), 2);
     assert_eq!(joined([wrong(one), packet(next)]).len(), 2);
-    // A fragment is no datagram.
+    // A fragment is not a complete datagram.
     let fragments = series(PLAIN, 2).into_iter().map(|packet| {
         let mut bytes = packet.bytes().to_vec();
         bytes[20] |= 0x20;
@@ -196,7 +196,7 @@ fn line() -> Line {
         } else {
             [interface(0, mac(1, 1), 1500), interface(1, Mac([2, 0, 0, 0, 9, 8]), 1200)]
         };
-        // Towards 10.0.2.0/24 and back; nothing leads to 10.0.4.0/24.
+        // To 10.0.2.0/24 and back; there is no route to 10.0.4.0/24.
         let route = |prefix: &str, interface| Route {
             prefix: prefix.parse().unwrap(),
             interface,
@@ -227,7 +227,7 @@ fn line() -> Line {
     Line { network, ports, links, routers }
 }
 
-/// What comes out of it, each packet for itself.
+/// Returns the output of the network, with batches split.
 fn through(line: &mut Line, packets: Vec<Packet>) -> Vec<(PortId, Packet)> {
     let mut out = Vec::new();
     let mut now = 1;
@@ -254,7 +254,7 @@ fn as_one_or_each_for_itself_the_same_leaves_and_is_counted() {
     let all: Vec<(Datagram, Option<Impairments>, usize)> = vec![
         (PLAIN, None, 10),
         (Datagram { ipv6: true, ..PLAIN }, None, 10),
-        // Ten errors come back.
+        // Ten ICMP errors are returned.
         (Datagram { hops: 1, ..PLAIN }, None, 10),
         (Datagram { hops: 2, ..PLAIN }, None, 10),
         (Datagram { hops: 1, ipv6: true, ..PLAIN }, None, 10),
@@ -264,7 +264,7 @@ fn as_one_or_each_for_itself_the_same_leaves_and_is_counted() {
         (Datagram { payload: 1300, is_whole: false, ..PLAIN }, None, 20),
         (Datagram { payload: 1300, ..PLAIN }, None, 10),
         (PLAIN, Some(delayed), 10),
-        // Those that have always been lost.
+        // The same packets are lost as without batching.
         (PLAIN, Some(lossy), 5),
     ];
     for (datagram, impairments, leave) in all {
@@ -287,7 +287,7 @@ fn as_one_or_each_for_itself_the_same_leaves_and_is_counted() {
             let counts = |line: &Line| *line.network.router_at(id).unwrap().counts();
             assert_eq!(counts(&one), counts(&each));
         }
-        // What comes after has the same number.
+        // The next packet has the same sequence number.
         let lossy = settings(Impairments {
             loss: Loss::Independent(Chance::of(0.5)),
             ..Impairments::default()

@@ -1,5 +1,5 @@
-//! A long time in a network where everything changes: every packet is accounted for, exactly, and nothing
-//! piles up. An hour, or `$KAIDO_HOURS`.
+//! Long-running test of a network in which everything changes: every packet is accounted for, and
+//! memory does not grow. The simulated time is one hour, or `$KAIDO_HOURS`.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 use emulator::queue::{CoDel, Discipline, Limit, Pie, Red};
@@ -12,7 +12,7 @@ use wire::{Ethernet, Ipv4, Mac, Udp, ethertype};
 
 const SECOND: Nanos = 1_000_000_000;
 const MILLISECOND: Nanos = 1_000_000;
-/// Packets that come in, each second on average.
+/// Average number of packets sent per second.
 const PER_SECOND: u64 = 50;
 
 /// SplitMix64.
@@ -91,17 +91,17 @@ impl Random {
     }
 }
 
-/// Six hosts at two switches with a link between them, and two at a router.
+/// Six hosts at two connected switches, and two at a router.
 struct Soak {
     network: Network,
     ports: Vec<PortId>,
     switches: Vec<NodeId>,
     router: NodeId,
     links: Vec<LinkId>,
-    /// What came into the network, and what left it.
+    /// Packets that entered the network and packets that left it.
     came: u64,
     left: u64,
-    /// The most that was ever inside.
+    /// Largest number of packets in the network so far.
     most: usize,
 }
 
@@ -156,7 +156,7 @@ impl Soak {
         let to = match random.below(8) as usize {
             _ if from >= 6 => router_mac(from - 6),
             6 => Mac([0xff; 6]),
-            // Somebody whom nobody knows.
+            // An unknown MAC address.
             7 => mac(99),
             to => mac(to),
         };
@@ -196,7 +196,7 @@ impl Soak {
                 self.network.add_traffic(now, link, traffic).unwrap();
             }
             3 => self.network.begin(now, now.saturating_sub(random.below(SECOND))),
-            // A cut, or the end of one, and nothing else.
+            // Only a link failure, or the end of one.
             4 | 5 => {
                 let old = self.network.get(link).settings().clone();
                 self.network.change(now, link, Settings { is_down: !old.is_down, ..old });
@@ -205,7 +205,8 @@ impl Soak {
         }
     }
 
-    /// In = out, and what is dropped by each cause, and what is inside: of each part, and of all.
+    /// Checks that all packets received are sent, dropped or still inside, for each part and for
+    /// the whole network.
     fn check(&mut self) {
         let (mut made, mut gone) = (self.came, self.left);
         let mut inside = self.network.carried() as u64;
@@ -240,7 +241,7 @@ fn balanced((came, became): (u64, u64)) {
     assert_eq!(came, became);
 }
 
-/// Bytes of memory that this process holds.
+/// Returns the resident memory of this process in bytes.
 fn memory() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096

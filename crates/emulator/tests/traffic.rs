@@ -1,4 +1,4 @@
-//! Cross traffic is as much as it says, at the times that it says, and changes nobody's fate.
+//! Cross traffic has the configured rate and timing, and does not affect other packets.
 #![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
 
 use emulator::queue::{CoDel, Discipline, Limit, Pie, Red};
@@ -11,13 +11,13 @@ use wire::{Ethernet, Ipv4, Mac, ethertype};
 const SECOND: Nanos = 1_000_000_000;
 const MBIT: u64 = 1_000_000;
 
-/// A link between two ports, one direction.
+/// One direction of a link between two ports.
 struct Line {
     network: Network,
     from: PortId,
     link: LinkId,
     now: Nanos,
-    /// What has left at the other end.
+    /// Packets that left at the far end.
     left: Vec<(Nanos, Packet)>,
 }
 
@@ -33,7 +33,7 @@ impl Line {
         self.network.add_traffic(self.now, self.link, traffic).unwrap();
     }
 
-    /// When something happened until then.
+    /// Advances time to `until`. Returns the times of all events.
     fn run(&mut self, until: Nanos) -> Vec<Nanos> {
         let mut moments = Vec::new();
         while let Some(next) = self.network.next().filter(|next| *next <= until) {
@@ -50,17 +50,18 @@ fn traffic(pattern: Pattern) -> Traffic {
     Traffic { bps: 10 * MBIT, duration: 10 * SECOND, pattern, size: 1000, ipv6: false }
 }
 
-/// Gaps between packets, in seconds, of a link that is nothing but a way.
+/// Returns the gaps between packets in seconds, on a link without impairments.
 fn gaps(pattern: Pattern, duration: Nanos) -> Vec<f64> {
     let mut line = Line::new(5, Settings::default());
     line.add(Traffic { duration, ..traffic(pattern) });
     let mut moments = line.run(duration);
-    // Each is sent and arrives at the same moment.
+    // Each packet is sent and delivered at the same time.
     moments.dedup();
     moments.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e9).collect()
 }
 
-/// Kolmogorov's distance of samples from a distribution, in units of what one in a hundred exceeds.
+/// Returns Kolmogorov's distance of samples from a distribution, relative to the critical value at
+/// a significance level of 1 %.
 fn distance(mut samples: Vec<f64>, expected: impl Fn(f64) -> f64) -> f64 {
     samples.sort_by(f64::total_cmp);
     let n = samples.len() as f64;
@@ -79,10 +80,10 @@ fn gaps_of_a_poisson_stream_are_exponentially_distributed() {
     assert!(gaps.len() > 120_000);
     let far = distance(gaps.clone(), exponential);
     assert!(far < 1.0, "{far}");
-    // And it would be noticed: a rate that is 2 % too low.
+    // The test is sensitive: it detects a rate that is 2 % too low.
     let slower = gaps.iter().map(|gap| gap * 1.02).collect();
     assert!(distance(slower, exponential) > 1.0);
-    // One gap says nothing of the next.
+    // Consecutive gaps are uncorrelated.
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     let of = |pairs: &mut dyn Iterator<Item = (f64, f64)>| {
         pairs.map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>()
@@ -95,7 +96,7 @@ fn gaps_of_a_poisson_stream_are_exponentially_distributed() {
 #[test]
 fn constant_traffic_does_not_drift() {
     let mut line = Line::new(1, Settings::default());
-    // A gap of no whole number of nanoseconds.
+    // The gap is not a whole number of nanoseconds.
     line.add(Traffic { bps: 7 * MBIT, duration: 3600 * SECOND, ..traffic(Pattern::Constant) });
     line.run(3600 * SECOND);
     let packets = 7 * MBIT * 3600 / 8000;
@@ -112,24 +113,24 @@ fn on_off_traffic_is_on_and_off_as_long_as_it_says() {
     let even = 0.0008;
     let pauses: Vec<f64> =
         gaps.iter().map(|gap| gap - even).filter(|pause| *pause > 1e-6).collect();
-    // A quarter of the time, at 1,250 packets a second: within 2 %.
+    // A quarter of the time at 1,250 packets a second: within 2 %.
     let part = gaps.len() as f64 / (10_000.0 * 1250.0);
     assert!((part - 0.25).abs() < 0.005, "{part}");
-    // Two pauses with no packet between them look like one: 1 % are, since a phase of 100 ms is longer
-    // than a gap but for so many.
+    // Two pauses without a packet between them count as one. This affects 1 %, the share of 100 ms
+    // phases that are shorter than a gap.
     assert!((24_000..26_000).contains(&pauses.len()), "{}", pauses.len());
     let far = distance(pauses, |x| 1.0 - (-x / 0.3).exp());
     assert!(far < 1.6, "{far}");
 }
 
-/// Whoever has no time for it leaves it out, and knows how much that is.
+/// Overdue cross traffic is skipped and counted.
 #[test]
 fn what_is_overdue_is_counted_and_what_comes_then_is_as_ever() {
     let on_off = Pattern::OnOff { on: SECOND / 100, off: SECOND / 100 };
     for (pattern, expected, off_by) in [
         (Pattern::Constant, 1250, 0),
         (Pattern::Poisson, 1250, 300),
-        // Seven of ten lie within 8 % of the half.
+        // Seven of ten runs lie within 8 % of the mean.
         (on_off, 625, 200),
     ] {
         let mut line = Line::new(3, Settings::default());
@@ -140,7 +141,7 @@ fn what_is_overdue_is_counted_and_what_comes_then_is_as_ever() {
         let overdue = line.network.cross(line.link).overdue;
         assert!(overdue.abs_diff(expected) <= off_by, "{pattern:?}: {overdue}");
         assert_eq!(line.network.cross(line.link).sent, before.sent);
-        // Nothing of it comes late.
+        // Skipped packets are not sent later.
         line.run(5 * SECOND - 1);
         assert_eq!(line.network.cross(line.link).sent, before.sent, "{pattern:?}");
         line.run(10 * SECOND);
@@ -148,7 +149,7 @@ fn what_is_overdue_is_counted_and_what_comes_then_is_as_ever() {
         let rest = (after.sent - before.sent).abs_diff(5 * expected);
         assert!(rest <= 2 * off_by, "{pattern:?}: {rest}");
         assert_eq!((after.overdue, after.arrived), (overdue, after.sent));
-        // There is nothing left to leave out.
+        // There is nothing left to skip.
         line.network.skip_cross(20 * SECOND);
         assert_eq!(line.network.cross(line.link).overdue, overdue);
     }
@@ -169,7 +170,7 @@ fn traffic_ends_early_when_it_is_told_and_its_place_is_free() {
     assert_eq!(line.network.next(), None, "nothing is left of it");
 }
 
-/// A network that is told to do some of what is due does the rest later, all at its time.
+/// A network that processes due events in slices yields the same result and times.
 #[test]
 fn what_is_due_is_done_in_slices_as_at_once() {
     let run = |most: usize| {
@@ -196,7 +197,8 @@ fn what_is_due_is_done_in_slices_as_at_once() {
     assert_eq!((left, cross), (left_so, cross_so));
 }
 
-/// The table of the published experiment: 10 Mbit/s from 30 to 40 s, 20 from 60 to 70 s, on a link of 30.
+/// The table of the published experiment: 10 Mbit/s from 30 to 40 s and 20 Mbit/s from 60 to 70 s,
+/// on a link of 30 Mbit/s.
 #[test]
 fn cross_traffic_takes_its_part_of_a_link() {
     let settings = Settings {
@@ -206,7 +208,7 @@ fn cross_traffic_takes_its_part_of_a_link() {
     };
     for pattern in [Pattern::Constant, Pattern::Poisson] {
         let mut line = Line::new(9, settings.clone());
-        // Somebody who sends more than there is room for, 1500 bytes at 31 Mbit/s.
+        // A sender that exceeds the link's rate: 1500-byte packets at 31 Mbit/s.
         let mut frame = vec![0; 1500];
         frame[12..14].copy_from_slice(&[0x88, 0xb5]);
         let packet = Packet::new(&frame).unwrap();
@@ -243,17 +245,18 @@ fn cross_traffic_takes_its_part_of_a_link() {
                 ((got + other) / 30.0 - 1.0).abs() < 0.005,
                 "{pattern:?} {from}: {got} {other}"
             );
-            // Both suffer from the full queue; the smaller packets less.
+            // Both lose packets at the full queue; the smaller packets are affected less.
             let least = f64::from(offered) * 30.0 / (31.0 + f64::from(offered)) * 0.8;
             assert!((least..=f64::from(offered) * 1.02).contains(&other), "{pattern:?}: {other}");
         }
-        // Nothing is unaccounted for.
+        // Every packet is accounted for.
         let (came, became) = line.network.get(line.link).account();
         assert_eq!(came, became);
     }
 }
 
-/// The n-th real packet has the same fate, however many others come between.
+/// The outcome of the n-th real packet does not depend on the number of cross-traffic packets in
+/// between.
 #[test]
 fn cross_traffic_changes_nobodys_fate_and_has_the_same_every_time() {
     let impairments =
@@ -283,7 +286,7 @@ fn cross_traffic_changes_nobodys_fate_and_has_the_same_every_time() {
     assert!((lost - 0.3).abs() < 0.02, "{lost}");
 }
 
-/// A network whose packets take all the room that it has drops what comes, by a cause of its own.
+/// A network without free memory drops further packets, under a separate drop reason.
 #[test]
 fn a_network_has_room_for_so_much_and_no_more() {
     let impairments = Impairments { delay: 10 * SECOND, ..Impairments::default() };
@@ -293,7 +296,7 @@ fn a_network_has_room_for_so_much_and_no_more() {
     for n in 0..200 {
         line.network.receive(n, line.from, frame.clone());
     }
-    // 2 KiB each, however small they are.
+    // Each takes 2 KiB, regardless of its size.
     let link = line.network.get(line.link);
     assert_eq!((link.inside(), link.counts().dropped(Cause::Backlog)), (49, 151));
     assert_eq!(line.network.memory(), 49 * 2048);
@@ -303,7 +306,7 @@ fn a_network_has_room_for_so_much_and_no_more() {
     assert_eq!(line.network.get(line.link).inside(), 1);
 }
 
-/// Who says that marks are heeded is marked.
+/// ECN-capable packets are marked.
 #[test]
 fn disciplines_mark_whom_they_would_drop() {
     let frame = |ecn| {
@@ -328,7 +331,7 @@ fn disciplines_mark_whom_they_would_drop() {
                 ..Settings::default()
             };
             let mut line = Line::new(4, settings);
-            // 1 % more than goes.
+            // 1 % above the link's rate.
             for n in 0..20_000 {
                 line.run(n * 984_158);
                 line.network.receive(n * 984_158, line.from, frame(kind));
@@ -342,10 +345,10 @@ fn disciplines_mark_whom_they_would_drop() {
         };
         let (none, dropped) = run(false, 2);
         assert!(none == 0 && dropped > 20, "{discipline:?}: {dropped}");
-        // Senders that do not heed are dropped as before.
+        // Packets that are not ECN-capable are dropped as before.
         assert_eq!(run(true, 0), (0, dropped), "{discipline:?}");
         let (marked, dropped) = run(true, 1);
-        // PIE drops whom marks do not slow down.
+        // PIE drops packets when marking does not reduce the load.
         let most = if matches!(discipline, Discipline::Pie(_)) { marked / 4 } else { 0 };
         assert!(marked > 20 && dropped <= most, "{discipline:?}: {marked} {dropped}");
     }

@@ -1,4 +1,4 @@
-//! Handing on what is seen of a direction of a link.
+//! Streaming the captured packets of one direction of a link.
 
 use std::time::Duration;
 
@@ -11,21 +11,22 @@ use tonic::{Code, Status};
 use crate::plan::Direction;
 use crate::service::{Service, wait};
 
-/// What was seen is asked for so often.
+/// Polling interval of the tap.
 const EVERY: Duration = Duration::from_millis(20);
-/// How often a link is asked for that is being watched: whoever does may be ending just now.
+/// Number of retries to attach to a link that has a tap: the other capture may just be ending.
 const TRIES: u32 = 25;
-/// Bytes of packets that may wait until then: 40 ms of 10 Gbit/s, in and out.
+/// Size of the tap's buffer in bytes: 40 ms of 10 Gbit/s in both directions.
 const ROOM: u64 = 128 << 20;
-/// Bytes of packets in one message, about.
+/// Approximate number of packet bytes per message.
 const MESSAGE: usize = 1 << 20;
-/// Messages that may wait for whoever asked.
+/// Queue length in messages to the client.
 pub(crate) const WAITING: usize = 8;
 
-/// Where it goes.
+/// Channel to the client.
 pub(crate) type Sink = mpsc::Sender<Result<v1::CapturedFrames, Status>>;
 
-/// Hands on until nobody asks any more, or the emulator ends. `started`: whether it has begun.
+/// Streams until the client disconnects or the emulator ends. `started` reports whether the capture
+/// has begun.
 pub(crate) async fn run(
     service: Service,
     request: v1::CaptureEmulatedLinkRequest,
@@ -46,7 +47,7 @@ pub(crate) async fn run(
         Ok(id) => (Some(id), Ok(())),
         Err(status) => (None, Err(status)),
     };
-    // Whoever asked may have gone: the first look below sees that.
+    // The client may have disconnected. The select below detects that.
     let _ = started.send(begun);
     let Some(id) = id else { return };
     tokio::select! {
@@ -131,7 +132,7 @@ fn frame(seen: Seen<Packet>) -> v1::CapturedFrame {
 }
 
 impl Service {
-    /// Watches a direction, from now on.
+    /// Attaches a tap to a direction.
     fn watch(&self, request: &v1::CaptureEmulatedLinkRequest) -> Result<LinkId, Status> {
         let v1::CaptureEmulatedLinkRequest { link, from } = request;
         let id = self.direction(link, from)?.id;
@@ -140,7 +141,7 @@ impl Service {
         is_free.then_some(id).ok_or_else(|| Status::failed_precondition(taken()))
     }
 
-    /// What a direction does now.
+    /// Returns the present settings of a direction as text.
     fn does(&self, id: LinkId) -> String {
         let directions = self.directions();
         let found = directions.iter().find(|direction| direction.id == id);

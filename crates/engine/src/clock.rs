@@ -1,20 +1,20 @@
-//! What time it is.
+//! Clocks.
 
 use std::time::Duration;
 
 use emulator::Nanos;
 use nix::time::{ClockId, clock_gettime};
 
-/// The machine's time since it started: no one sets it.
+/// Returns the monotonic time since boot, which cannot be set.
 pub(crate) fn now() -> Nanos {
     read(ClockId::CLOCK_MONOTONIC)
 }
 
-/// Both clocks are read in less.
+/// Maximum time in ns for reading both clocks.
 const TOGETHER: Nanos = 500;
 
-/// When something was, of which the kernel says the time of day. Both clocks are read together, so that
-/// setting the time of day is no more than one batch's trouble.
+/// Converts kernel timestamps from CLOCK_REALTIME to CLOCK_MONOTONIC. Both clocks are read together
+/// for each batch, so that a change of the wall clock affects one batch at most.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Translation {
     now: Nanos,
@@ -24,7 +24,8 @@ pub(crate) struct Translation {
 impl Translation {
     pub(crate) fn read() -> Self {
         let mut best = Self::once();
-        // Whoever is interrupted between the two looks again: by as much the moments of packets are wrong.
+        // Retry after an interruption between the two reads: its duration is the error of the
+        // timestamps.
         for _ in 0..3 {
             if best.1 <= TOGETHER {
                 break;
@@ -37,7 +38,7 @@ impl Translation {
         best.0
     }
 
-    /// And how long it took.
+    /// Reads both clocks once. Also returns the time that this took.
     fn once() -> (Self, Nanos) {
         let before = now();
         let time_of_day = read(ClockId::CLOCK_REALTIME);
@@ -45,13 +46,14 @@ impl Translation {
         (Self { now, time_of_day }, now - before)
     }
 
-    /// On the clock of [`now`]; never later than that.
+    /// Converts a timestamp to the clock of [`now`]. The result is never later than the time of the
+    /// reading.
     pub(crate) fn of(&self, time_of_day: Nanos) -> Nanos {
         self.now.saturating_sub(self.time_of_day.saturating_sub(time_of_day))
     }
 }
 
 fn read(clock: ClockId) -> Nanos {
-    // These two clocks are always there.
+    // These two clocks always exist.
     clock_gettime(clock).map_or(0, |time| Duration::from(time).as_nanos() as Nanos)
 }

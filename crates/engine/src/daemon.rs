@@ -1,4 +1,4 @@
-//! The emulator as a daemon: `kaido emulator`.
+//! The emulator daemon: `kaido emulator`.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt as _;
@@ -18,22 +18,22 @@ use crate::plan::{Outlet, Plan};
 use crate::service::Service;
 use crate::{Engine, Error, Gate, GateCounts, Queue, QueueSettings, Socket};
 
-/// What the emulator needs to know before it starts.
+/// Configuration of the emulator.
 pub struct Config {
-    /// The Unix socket that it listens on.
+    /// Unix socket to listen on.
     pub socket: PathBuf,
-    /// The network; its devices are in the calling thread's network namespace.
+    /// The network. Its devices are in the calling thread's network namespace.
     pub plan: Plan,
-    /// The namespace that attached interfaces are in; nobody looks for it where there are none.
+    /// Path of the namespace that contains the attached interfaces; unused if there are none.
     pub machine: PathBuf,
-    /// The first netfilter queue of each interface that has some.
+    /// First netfilter queue of each interface that uses queues.
     pub queues: BTreeMap<String, u16>,
 }
 
-/// Nodes, the supervisor and commands: one each.
+/// Maximum number of connections: one for each node, supervisor and command.
 const CONNECTIONS: Limits = Limits::of(4096);
 
-/// The gates of a network's edges, and the locks of attached interfaces.
+/// The gates of the network's edges, and the locks on attached interfaces.
 type Gates = (Vec<(PortId, Gate)>, Vec<NamespaceLock>);
 
 fn open(
@@ -70,7 +70,7 @@ fn open(
             }
         };
         let gate = match opened {
-            // One that has gone takes nothing else along.
+            // A missing interface must not prevent the others from working.
             Err(Error::NoInterface(interface)) => {
                 tracing::warn!("{interface} is not there: nothing passes it");
                 Gate::Absent(GateCounts::default())
@@ -82,7 +82,7 @@ fn open(
     Ok((gates, locks))
 }
 
-/// Does something in this machine's namespace.
+/// Runs a closure in the machine's network namespace.
 fn within<T: Send>(
     machine: &Path,
     work: impl FnOnce() -> Result<T, Error> + Send,
@@ -99,7 +99,7 @@ fn lock(interface: &str) -> Result<NamespaceLock, Error> {
     })
 }
 
-/// Removes a socket on which nobody answers any more.
+/// Removes a stale socket.
 fn remove_dead(socket: &Path) -> Result<(), Error> {
     if std::os::unix::net::UnixStream::connect(socket).is_ok() {
         return Err(Error::InUse(socket.into()));
@@ -109,7 +109,7 @@ fn remove_dead(socket: &Path) -> Result<(), Error> {
             let _ = std::fs::remove_file(socket);
             Ok(())
         }
-        // What else is there, binding says.
+        // `bind` reports any other kind of file.
         _ => Ok(()),
     }
 }
@@ -125,7 +125,7 @@ pub async fn run(
     let (engine, remote) = Engine::new(network, gates)?;
     let (ended, mut end) = oneshot::channel();
     let thread = thread::Builder::new().name("engine".into()).spawn(move || {
-        // Whoever waits for the end may have gone.
+        // The receiver may already be gone.
         let _ = ended.send(engine.run().map(drop));
     });
     thread.map_err(|source| Error::Thread { source })?;
@@ -138,7 +138,7 @@ pub async fn run(
         .add_service(EmulatorServer::new(Service::new(remote, directions, nodes, ending)))
         .serve_with_incoming_shutdown(incoming, async move {
             stop.await;
-            // The server waits for its calls.
+            // The server waits for its streams to end.
             let _ = ends.send(true);
         });
     tokio::pin!(server);
@@ -146,7 +146,7 @@ pub async fn run(
         served = &mut server => served.map_err(|source| Error::Serve { source }),
         ended = &mut end => ended.unwrap_or(Err(Error::Panicked)),
     };
-    // Best effort: a socket left behind is recognised as dead.
+    // Best effort: a leftover socket is recognized as stale.
     let _ = std::fs::remove_file(&socket);
     done
 }

@@ -1,10 +1,11 @@
-//! What a direction of a link does, in the topology file's words.
+//! Textual form of a direction's settings, in the syntax of the topology file.
 
 use model::topology::Queue;
 
 use crate::settings::Side;
 
-/// `rate 10mbit, delay 20ms, jitter 2ms normal, loss 1%`; nothing if it does nothing.
+/// Returns text such as `rate 10mbit, delay 20ms, jitter 2ms normal, loss 1%`, or an empty string
+/// without impairments.
 pub(crate) fn describe(side: &Side) -> String {
     let mut parts = Vec::new();
     if side.is_down {

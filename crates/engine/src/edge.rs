@@ -1,4 +1,4 @@
-//! An edge of the network: a gate, what leaves by it, and how late that is.
+//! An edge of the network: a gate, its output queue and the lateness of its packets.
 
 use emulator::{Nanos, Packet, PortId};
 
@@ -9,17 +9,17 @@ pub(crate) struct Edge {
     pub(crate) port: PortId,
     pub(crate) gate: Gate,
     leaves: Vec<Packet>,
-    /// When they were to leave.
+    /// Scheduled departure times of `leaves`.
     due: Vec<Nanos>,
     lateness: Lateness,
 }
 
-/// What an edge has done so far.
+/// Counters of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EdgeCounts {
-    /// What came in and went out.
+    /// Packets received and sent.
     pub gate: GateCounts,
-    /// How late that went out.
+    /// Lateness of the packets sent.
     pub lateness: Lateness,
 }
 
@@ -28,13 +28,13 @@ impl Edge {
         Self { port, gate, leaves: Vec::new(), due: Vec::new(), lateness: Lateness::default() }
     }
 
-    /// A packet leaves, at this moment.
+    /// Queues a packet that leaves the network at this time.
     pub(crate) fn push(&mut self, at: Nanos, packet: Packet) {
         self.leaves.push(packet);
         self.due.push(at);
     }
 
-    /// Puts out what leaves.
+    /// Sends the queued packets.
     pub(crate) fn put_out(&mut self) -> Result<(), Error> {
         if self.leaves.is_empty() {
             return Ok(());

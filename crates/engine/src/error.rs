@@ -1,100 +1,100 @@
 use nix::errno::Errno;
 
-/// Why the engine does not run.
+/// Errors of the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no such interface in this namespace.
+    /// The interface does not exist in this namespace.
     #[error("there is no interface `{0}` here")]
     NoInterface(String),
-    /// The kernel refused something for an interface.
+    /// The kernel rejected an operation on an interface.
     #[error("{interface}: cannot {doing}")]
     Interface {
-        /// The interface.
+        /// Interface name.
         interface: String,
-        /// What was refused.
+        /// The rejected operation.
         doing: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: Errno,
     },
-    /// The kernel refused something for a netfilter queue.
+    /// The kernel rejected an operation on a netfilter queue.
     #[error("cannot take the packets of netfilter queue {number}{}", queue_help(*source))]
     Queue {
-        /// The queue.
+        /// Queue number.
         number: u16,
-        /// Why.
+        /// The cause.
         #[source]
         source: Errno,
     },
-    /// No tun device can be made.
+    /// A tun device cannot be created.
     #[error("cannot make a tun device")]
     Tun {
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// A device of the emulator's own refused a packet.
+    /// A device of the emulator rejected a packet.
     #[error("the device {name} has failed")]
     Device {
-        /// The device.
+        /// Device name.
         name: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
     /// The lab has no queue for the interface.
     #[error("no netfilter queue is set aside for the interface `{0}`")]
     NoQueue(String),
-    /// Another lab has the interface.
+    /// The interface is attached to another lab.
     #[error("the interface `{0}` is attached to another lab")]
     Attached(String),
     /// The interface cannot be locked.
     #[error("{interface}: cannot keep other labs from attaching it")]
     Lock {
-        /// The interface.
+        /// Interface name.
         interface: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The machine's network namespace, which attached interfaces are in, was not handed over.
+    /// The machine's network namespace, which contains the attached interfaces, is not accessible.
     #[error("cannot find this machine's network namespace")]
     NoMachine(#[source] netlink::Error),
     /// The engine's thread did not start.
     #[error("cannot start the engine's thread")]
     Thread {
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
     /// The socket cannot be bound.
     #[error("cannot listen on {}", path.display())]
     Bind {
-        /// The socket.
+        /// Path of the socket.
         path: std::path::PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// Another emulator answers on the socket.
+    /// Another emulator is listening on the socket.
     #[error("another emulator answers on {}", .0.display())]
     InUse(std::path::PathBuf),
     /// The server failed.
     #[error("the server failed")]
     Serve {
-        /// Why.
+        /// The cause.
         #[source]
         source: tonic::transport::Error,
     },
-    /// A defect: the engine has panicked, and the log says where.
+    /// The engine has panicked. This is a bug; the log contains the location.
     #[error("the emulator has panicked: bring the lab down, and report what its log says")]
     Panicked,
-    /// The kernel refused something else.
+    /// The kernel rejected another operation.
     #[error("cannot {doing}")]
     Refused {
-        /// What was refused.
+        /// The rejected operation.
         doing: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: Errno,
     },

@@ -1,4 +1,4 @@
-//! Where packets come into the network, and leave it.
+//! Gates: entry and exit points of the network.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -7,36 +7,36 @@ use nix::sys::socket::SockFlag;
 
 use crate::{Error, Queue, Socket};
 
-/// Everything that the engine opens is its own, and never waits.
+/// Flags of all descriptors that the engine opens: close-on-exec and non-blocking.
 pub(crate) const FLAGS: SockFlag = SockFlag::SOCK_CLOEXEC.union(SockFlag::SOCK_NONBLOCK);
 
-/// A way into the network, and out of it.
+/// An entry and exit point of the network.
 pub enum Gate {
-    /// An interface, with all its frames.
+    /// An interface with all its frames.
     Frames(Socket),
     /// IP packets that this machine would forward.
     Queue(Queue),
-    /// Nothing: the interface is not there, and the rest of the network goes on.
+    /// The interface does not exist. The rest of the network works without it.
     Absent(GateCounts),
 }
 
-/// What a gate has done so far. What is many segments of TCP is one.
+/// Counters of a gate. A packet with several TCP segments counts once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GateCounts {
-    /// Packets that came in.
+    /// Packets received.
     pub received: u64,
-    /// Packets that came, and that nobody understood.
+    /// Packets received but not understood.
     pub misunderstood: u64,
-    /// Packets that came, and for which the kernel had no room.
+    /// Packets that the kernel dropped because a buffer was full.
     pub overflowed: u64,
-    /// Packets that went out.
+    /// Packets sent.
     pub sent: u64,
-    /// Packets that were to go out, and that the kernel did not take.
+    /// Packets that the kernel did not accept for sending.
     pub refused: u64,
 }
 
 impl Gate {
-    /// What tells that packets have come.
+    /// Returns the descriptors that become readable when packets arrive.
     pub(crate) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         match self {
             Self::Frames(socket) => vec![socket.as_fd()],
@@ -45,7 +45,7 @@ impl Gate {
         }
     }
 
-    /// Takes what has come in, up to a batch, each with the moment when the kernel had it.
+    /// Receives up to one batch of packets with their kernel timestamps.
     pub(crate) fn receive(&mut self, each: impl FnMut(Nanos, Packet)) -> Result<(), Error> {
         match self {
             Self::Frames(socket) => socket.receive(each),
@@ -54,7 +54,7 @@ impl Gate {
         }
     }
 
-    /// Whether it takes packets that were made of several.
+    /// Returns true if the gate accepts batched packets.
     pub(crate) fn takes_runs(&self) -> bool {
         match self {
             Self::Frames(socket) => socket.takes_runs(),
@@ -63,7 +63,7 @@ impl Gate {
         }
     }
 
-    /// Puts packets out. What the kernel does not take is counted and lost.
+    /// Sends packets. Packets that the kernel does not accept are counted and dropped.
     pub(crate) fn send(&mut self, packets: &[Packet]) -> Result<(), Error> {
         match self {
             Self::Frames(socket) => socket.send(packets),

@@ -1,9 +1,9 @@
-//! What the kernel says of a frame that passes a packet socket, and is told of one
-//! (linux/virtio_net.h): a checksum that is still to be made, or many segments in one.
+//! The virtio_net_hdr of packet sockets and tun devices (linux/virtio_net.h): pending checksum and
+//! segmentation offloads of a frame.
 
 use emulator::{Cut, Packet, Segments, Unfinished};
 
-/// Bytes of it in front of each frame.
+/// Length of the header that precedes each frame.
 pub(crate) const LENGTH: usize = 10;
 
 const NEEDS_CHECKSUM: u8 = 1;
@@ -11,14 +11,14 @@ const NONE: u8 = 0;
 const TCP4: u8 = 1;
 const TCP6: u8 = 4;
 const UDP: u8 = 5;
-/// With one of the others: CWR is set in the first segment.
+/// Flag added to a segmentation type: CWR is set in the first segment.
 const ECN: u8 = 0x80;
 
-/// Bytes that the kernel inserts or takes out in front of IP: a VLAN tag.
+/// Length of a VLAN tag, which the kernel inserts or removes before the IP header.
 pub(crate) const TAG: usize = 4;
 
-/// The packet behind the header; none if the kernel says of it what nobody here understands. `inserted`:
-/// how many bytes the frame has more than when the kernel said so.
+/// Returns the packet that follows the header, or `None` if the header's values are not supported.
+/// `inserted` is the number of bytes inserted into the frame after the kernel wrote the header.
 pub(crate) fn packet(header: [u8; LENGTH], frame: &[u8], inserted: usize) -> Option<Packet> {
     let word = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
     let [flags, kind, ..] = header;
@@ -35,12 +35,12 @@ pub(crate) fn packet(header: [u8; LENGTH], frame: &[u8], inserted: usize) -> Opt
     Packet::offloaded(frame, unfinished, segments).ok()
 }
 
-/// The header for a packet.
+/// Returns the header for a packet.
 pub(crate) fn of(packet: &Packet) -> [u8; LENGTH] {
     behind(packet, 0)
 }
 
-/// The header for a packet whose first bytes are left out.
+/// Returns the header for a packet without its first bytes.
 pub(crate) fn behind(packet: &Packet, left_out: usize) -> [u8; LENGTH] {
     let left_out = left_out as u16;
     let mut header = [0; LENGTH];
@@ -52,7 +52,7 @@ pub(crate) fn behind(packet: &Packet, left_out: usize) -> [u8; LENGTH] {
         put(8, offset);
     }
     if let Some(segments) = packet.segments() {
-        // How far the headers go: the kernel looks for itself, and wants to copy that much at least.
+        // Length of the headers. The kernel parses them itself, and copies at least this much.
         put(2, packet.header_length().saturating_sub(left_out));
         put(4, segments.size);
         header[1] = match segments.cut {
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(of(&packet), header);
         let plain = self::packet([0; LENGTH], &frame, 0).unwrap();
         assert_eq!((plain.segments(), of(&plain)), (None, [0; LENGTH]));
-        // Of the kernel's own kinds, one that is none of these.
+        // A segmentation type of the kernel that is not supported.
         assert_eq!(self::packet([0, 3, 0, 0, 0, 0, 0, 0, 0, 0], &frame, 0), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Telling nodes what their kernels cannot count: what becomes of packets that they send to emulated links.
+//! Reports to nodes the counters that their kernels lack: those of packets on emulated links.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,26 +13,27 @@ use crate::plan::Direction;
 use crate::service::{Service, wait};
 use crate::tally::Tally;
 
-/// How often links are looked at, once for all who want to know: as often as nodes look at their kernels.
+/// Polling interval of the links, once for all subscribers: the interval at which nodes read their
+/// kernel counters.
 const EVERY: Duration = Duration::from_millis(100);
-/// Messages that may wait for whoever asked.
+/// Queue length in messages to a subscriber.
 pub(crate) const WAITING: usize = 8;
 
-/// Where it goes.
+/// Channel to a subscriber.
 pub(crate) type Sink = mpsc::Sender<Result<v1::EmulatedInterfaces, Status>>;
 
-/// All directions at one moment.
+/// Counters of all directions at one time.
 #[derive(Default)]
 pub(crate) struct Snapshot {
     at: Nanos,
     all: Vec<(Direction, Tally)>,
 }
 
-/// Looks, as long as somebody wants to know, until the emulator ends.
+/// Polls the counters while there are subscribers, until the emulator ends.
 pub(crate) async fn look(service: Service) {
     let (seen, mut ending) = (service.seen.clone(), service.ending.clone());
     let mut ticks = tokio::time::interval(EVERY);
-    // A rate is a difference over a time: two looks at once say nothing.
+    // Never poll twice in a row: a rate needs a time difference.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
@@ -53,7 +54,7 @@ pub(crate) async fn look(service: Service) {
     }
 }
 
-/// Hands on what a node's interfaces have done until nobody asks any more, or the emulator ends.
+/// Sends a node's interface counters until the subscriber disconnects or the emulator ends.
 pub(crate) async fn tell(
     node: String,
     mut seen: watch::Receiver<Arc<Snapshot>>,
@@ -73,7 +74,7 @@ pub(crate) async fn tell(
         let own = snapshot.all.iter().filter(|(direction, _)| direction.from == node);
         let interfaces = own.filter_map(|(direction, tally)| tally.interface(direction)).collect();
         let message = v1::EmulatedInterfaces { at_ns: snapshot.at, interfaces };
-        // Who does not read misses this one.
+        // A slow subscriber misses this message.
         let _ = sink.try_send(Ok(message));
     }
 }

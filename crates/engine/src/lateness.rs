@@ -1,19 +1,19 @@
-//! How late packets are put out.
+//! Lateness of sent packets.
 
 use emulator::Nanos;
 
-/// Steps of [`Lateness`]: of 1 µs, 2 µs, 4 µs, ... 2^20 µs, and what is above.
+/// Number of histogram buckets in [`Lateness`]: up to 1 µs, 2 µs, 4 µs, ... 2^20 µs, and above.
 pub(crate) const STEPS: usize = 22;
 
-/// How much later than the network says packets have gone to the kernel.
+/// Delay between the scheduled departure of packets and their transmission to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lateness {
-    /// Packets that were late by 1 µs at most, by more than that and 2 µs at most, and so on; the last
-    /// by more than a second.
+    /// Packets that were late by at most 1 µs, at most 2 µs, and so on. The last bucket contains
+    /// those that were late by more than a second.
     pub steps: [u64; STEPS],
-    /// All of it together.
+    /// Sum of all delays.
     pub sum: u128,
-    /// The worst.
+    /// Maximum delay.
     pub max: Nanos,
 }
 
@@ -26,7 +26,7 @@ impl Lateness {
     }
 }
 
-/// The step that has room for it.
+/// Returns the index of the smallest bucket that includes the delay.
 fn step_of(late: Nanos) -> usize {
     let microseconds = late.div_ceil(1000).max(1);
     ((microseconds - 1).checked_ilog2().map_or(0, |log| log + 1) as usize).min(STEPS - 1)

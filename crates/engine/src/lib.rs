@@ -1,8 +1,8 @@
 //! Runs an emulated network between interfaces of this machine, in real time.
 //!
-//! One thread does all of it: it takes frames from the interfaces, with the moment when the kernel had
-//! them, lets the network's time pass, and puts out what leaves. Deadlines count from those moments, so
-//! what it is late once does not make the next link late.
+//! A single thread receives frames from the interfaces with their kernel timestamps, advances the
+//! network's time and sends the packets that leave the network. Deadlines are relative to these
+//! timestamps, so lateness does not accumulate across links.
 
 mod capture;
 mod clock;

@@ -1,17 +1,17 @@
-//! Many messages by one system call.
+//! Batched reception of messages.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use nix::errno::Errno;
 
-/// Receives as many messages as there are and `messages` has room for, without waiting: recvmmsg(2).
+/// Receives up to `messages.len()` available messages without blocking: recvmmsg(2).
 ///
 /// # Safety
 ///
-/// Every pointer in `messages` leads to memory of the length beside it, which nobody else uses until this
-/// returns.
+/// Every pointer in `messages` must refer to memory of the length given with it, which must not be
+/// accessed otherwise until the call returns.
 pub(crate) unsafe fn receive(fd: &OwnedFd, messages: &mut [libc::mmsghdr]) -> nix::Result<usize> {
-    // SAFETY: the slice is as long as is said here; what its pointers lead to is the caller's promise.
+    // SAFETY: the length matches the slice; the caller guarantees that its pointers are valid.
     let count = unsafe {
         libc::recvmmsg(
             fd.as_raw_fd(),

@@ -1,4 +1,4 @@
-//! What virtual routers and switches have done, and why packets went no further.
+//! Counters of virtual routers and switches, with the reasons for drops.
 
 use api::v1;
 use emulator::router::{RouterCounts, Stop};
@@ -7,13 +7,13 @@ use emulator::{Network, NodeId, SwitchCounts};
 /// A virtual router, or the virtual switch of a LAN.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VirtualNode {
-    /// The router's name, or the LAN's.
+    /// Name of the router or LAN.
     pub name: String,
-    /// Where it is in the network.
+    /// Node in the network.
     pub id: NodeId,
 }
 
-/// What one has counted.
+/// Returns a node's counters.
 pub(crate) fn count(network: &Network, node: &VirtualNode) -> v1::EmulatedNode {
     let name = node.name.clone();
     match (network.router_at(node.id), network.switch_at(node.id)) {

@@ -1,4 +1,4 @@
-//! Which of a lab's links are emulated, as a network between devices.
+//! The emulated links of a lab, as a network between devices.
 
 use std::net::IpAddr;
 
@@ -13,87 +13,87 @@ use crate::nodes::VirtualNode;
 use crate::recordings::Recordings;
 use crate::settings::Side;
 
-/// What a lab's links start from where its file says no seed.
+/// Default seed, for topology files without one.
 const SEED: u64 = 1;
 
 /// One direction of an emulated link.
 #[derive(Debug, Clone)]
 pub struct Direction {
-    /// The link's name, or the LAN's.
+    /// Name of the link or LAN.
     pub link: String,
-    /// The node that sends.
+    /// The sending node.
     pub from: String,
-    /// The node at the other end; of a LAN none.
+    /// The receiving node; `None` for a LAN.
     pub to: Option<String>,
-    /// The interface of the node that sends; behind a netfilter queue none.
+    /// Interface of the sending node; `None` behind a netfilter queue.
     pub interface: Option<String>,
-    /// What it does.
+    /// Settings.
     pub side: Side,
-    /// Where it is in the network.
+    /// Link in the network.
     pub id: LinkId,
-    /// The edge where its packets come in, by its number, if there is no virtual router.
+    /// Index of the edge at which its packets enter; `None` at a virtual router.
     pub entry: Option<usize>,
-    /// The edge where they go out; of a LAN the sender's, too.
+    /// Index of the edge at which its packets leave. For a LAN, this is the sender's edge.
     pub exit: Option<usize>,
 }
 
 impl Direction {
-    /// What it does, as the topology file writes it.
+    /// Returns the settings in the syntax of the topology file.
     pub fn does(&self) -> String {
         describe(&self.side)
     }
 }
 
-/// What is at an edge of the network.
+/// Device at an edge of the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outlet {
     /// A device in the calling thread's namespace.
     Device(String),
-    /// An interface of this machine, with its frames.
+    /// An interface of this machine, at frame level.
     Frames(String),
-    /// An interface of this machine, with the packets that would be forwarded from it.
+    /// An interface of this machine, for the packets that would be forwarded from it.
     Packets {
-        /// The interface.
+        /// Interface name.
         interface: String,
-        /// The address of the router behind which it is.
+        /// MAC address of the router attached to it.
         router: Mac,
-        /// Whether packets pass by where there is no room for them.
+        /// True if packets bypass the queue when it is full.
         bypass: bool,
     },
 }
 
-/// An emulated network, and what its parts are called.
+/// An emulated network with the names of its parts.
 pub struct Plan {
     /// The network.
     pub network: Network,
-    /// Its edges.
+    /// Edges of the network.
     pub ports: Vec<(PortId, Outlet)>,
-    /// The largest IP packet that every link has room for.
+    /// The largest IP packet that fits on every link.
     pub mtu: u16,
-    /// Its virtual routers and switches.
+    /// Virtual routers and switches.
     pub nodes: Vec<VirtualNode>,
-    /// Its links, and the ways from and to outside hosts' netfilter queues. What a LAN's switch sends has no
-    /// impairments, and is not among them.
+    /// Links, and the directions to and from outside hosts' netfilter queues. The output of a LAN's
+    /// switch has no impairments and is not included.
     pub directions: Vec<Direction>,
 }
 
-/// What a lab is to its emulator, beside its topology.
+/// Lab data that the plan needs in addition to the topology.
 pub struct Surroundings<'a> {
-    /// What the files hold that its links name.
+    /// Contents of the files that links refer to.
     pub recordings: &'a Recordings,
-    /// The device of a segment's end, both by their numbers.
+    /// Name of the device at an end of a segment, given the indices of both.
     pub device: &'a dyn Fn(usize, usize) -> String,
-    /// The routes of a node, by its number: where to, by which interface, to whom.
+    /// Routes of a node, given its index: prefix, interface and next hop.
     pub routes: &'a dyn Fn(usize) -> Vec<(IpNet, usize, IpAddr)>,
 }
 
-/// The interface of a router to what is behind the attached interface that it stands for.
+/// Index of a router's interface towards the hosts behind its attached interface.
 fn outside(node: &Node) -> usize {
     node.interfaces.len()
 }
 
 impl Plan {
-    /// That of a lab.
+    /// Creates the plan of a lab.
     pub fn of(topology: &Topology, lab: &Surroundings<'_>) -> Self {
         let network = Network::new(topology.seed.unwrap_or(SEED));
         let interfaces = topology.nodes.iter().flat_map(|node| &node.interfaces);
@@ -112,7 +112,7 @@ impl Plan {
         plan
     }
 
-    /// A router without a namespace; one that is attached has one interface more, to the outside.
+    /// Adds a virtual router. An attached one has an additional interface to the outside.
     fn add_router(&mut self, at: usize, node: &Node, lab: &Surroundings<'_>) -> NodeId {
         let mut interfaces: Vec<Interface> = node
             .interfaces
@@ -137,7 +137,7 @@ impl Plan {
             let interface = outside(node);
             interfaces.push(Interface {
                 mac: mac(at, interface),
-                // This machine sees to what fits: it is a router of its own.
+                // This machine enforces the MTU, because it is a router itself.
                 mtu: u16::MAX,
                 addresses: Vec::new(),
                 only_peer: Some(MACHINE),
@@ -153,7 +153,7 @@ impl Plan {
         router
     }
 
-    /// The two ways between a router and what is behind the attached interface that it stands for.
+    /// Adds both directions between a router and the hosts behind its attached interface.
     fn add_outside(
         &mut self,
         inside: (NodeId, usize),
@@ -215,7 +215,8 @@ impl Plan {
             let interface = &topology.nodes[end.node].interfaces[end.interface];
             let side = Side::of(interface, lab.recordings);
             let settings = side.settings();
-            // Not by the numbers: another link in the file changes nobody's fate.
+            // Seed by name and not by index, so that adding a link does not change the outcomes of
+            // others.
             let dice = format!("{} from {}", segment.name, name(number));
             let (to, target, exit) = match switch {
                 Some(switch) => (None, (switch, number), edges[number]),
@@ -244,12 +245,13 @@ impl Outlet {
     }
 }
 
-/// The address of a router's interface: locally administered, the same in every run.
+/// Returns the MAC address of a router's interface: locally administered, and the same in every
+/// run.
 fn mac(node: usize, interface: usize) -> Mac {
     let [.., a, b] = node.to_be_bytes();
     let [.., c, d] = interface.to_be_bytes();
     Mac([0x02, 0x6b, a, b, c, d])
 }
 
-/// This machine, behind a router that is attached to it.
+/// MAC address of this machine, as seen by a router attached to it.
 pub(crate) const MACHINE: Mac = Mac([0x02, 0x6b, 0xff, 0xff, 0xff, 0xff]);

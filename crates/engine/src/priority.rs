@@ -1,35 +1,37 @@
-//! The engine's thread goes before others: whoever is before it makes packets late.
+//! Real-time priority of the engine's thread: delays of the thread make packets late.
 
 use emulator::Nanos;
 use nix::errno::Errno;
 
-/// Behind whatever else of this machine is in real time: the lowest such priority.
+/// The lowest real-time priority, below all other real-time threads of the machine.
 const LOWEST: libc::c_int = 1;
-/// More packets than this in a window of so long are many.
+/// More packets than this in one window are a high packet rate.
 const MANY: usize = 50;
 const WINDOW: Nanos = 10_000_000;
-/// What was seen holds for so long: each change is a system call.
+/// Hold time of an observation: every change of the priority is a system call.
 const AFTER: Nanos = 1_000_000_000;
 
-/// Has timers of the calling thread end when they are to: by default the kernel lets them end up to 50 us
-/// later, together with others.
+/// Disables timer slack for the calling thread. By default the kernel coalesces timers, which
+/// delays them by up to 50 us.
 pub(crate) fn end_slack() {
-    // SAFETY: prctl(2) with PR_SET_TIMERSLACK takes a number, and is about the calling thread.
+    // SAFETY: prctl(2) with PR_SET_TIMERSLACK takes a number and affects only the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
 }
 
-/// Whether the calling thread goes before others (`SCHED_FIFO`, as far as the system's limit on that).
+/// Scheduling policy of the calling thread: `SCHED_FIFO`, within the system's limits, or the
+/// default.
 ///
-/// On a busy machine others have the processors for milliseconds, and it would wake that much too late. But
-/// where many packets come that have no times to leave at, it does better as one of many: it would be
-/// woken for each packet alone, where in its turn it finds several.
+/// On a busy machine other threads occupy the processors for milliseconds, which would delay
+/// wakeups by as much. At a high rate of packets without deadlines the default policy performs
+/// better: with real-time priority the thread would wake up for every single packet instead of for
+/// several.
 #[derive(Debug)]
 pub(crate) struct Priority {
     state: State,
-    /// When the window began, and how many packets have come in it.
+    /// Start of the window, and packets received in it.
     since: Nanos,
     came: usize,
-    /// Until when many packets come, and until when some have their times.
+    /// End of the hold times of a high packet rate and of pending deadlines.
     many_until: Nanos,
     timed_until: Nanos,
 }
@@ -38,20 +40,20 @@ pub(crate) struct Priority {
 enum State {
     Ordinary,
     First,
-    /// The system has refused, or others need the one processor that there is.
+    /// The system has refused, or other threads need the only processor.
     Never,
 }
 
 impl Priority {
-    /// As threads are.
+    /// Starts with the default policy.
     pub(crate) fn new() -> Self {
         let is_alone = std::thread::available_parallelism().is_ok_and(|count| count.get() == 1);
         let state = if is_alone { State::Never } else { State::Ordinary };
         Self { state, since: 0, came: 0, many_until: 0, timed_until: 0 }
     }
 
-    /// Follows what the engine has to do: how many packets have come since the last time, and whether some
-    /// have their times to leave at.
+    /// Updates the policy, given the number of packets received since the last call, and whether
+    /// any packets have deadlines.
     pub(crate) fn follow(&mut self, now: Nanos, came: usize, has_times: bool) {
         self.came += came;
         if self.came > MANY {
@@ -88,11 +90,11 @@ impl Priority {
     }
 }
 
-/// Of the calling thread, not of those that it starts.
+/// Sets the policy of the calling thread. Child threads do not inherit it.
 fn schedule(policy: libc::c_int, sched_priority: libc::c_int) -> nix::Result<()> {
     let parameter = libc::sched_param { sched_priority };
     let policy = policy | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: the parameter lives until the call returns; 0 is the calling thread.
+    // SAFETY: the parameter outlives the call; 0 is the calling thread.
     let done = unsafe { libc::sched_setscheduler(0, policy, &raw const parameter) };
     Errno::result(done).map(drop)
 }
@@ -112,7 +114,7 @@ mod tests {
             let mut priority = Priority { state: State::Ordinary, ..Priority::new() };
             let mut is = |now, came, has_times, wanted| {
                 priority.follow(now, came, has_times);
-                // Whoever runs this may not.
+                // The user who runs the test may lack the permission.
                 let wanted =
                     if priority.state == State::Never { libc::SCHED_OTHER } else { wanted };
                 assert_eq!(policy(), wanted, "{now}");
@@ -124,7 +126,7 @@ mod tests {
             is(AFTER + 3, MANY + 1, false, libc::SCHED_FIFO);
             is(2 * AFTER, MANY + 1, false, libc::SCHED_OTHER);
             is(3 * AFTER, 1, false, libc::SCHED_FIFO);
-            // As many, but over a longer time.
+            // The same number of packets in a longer time.
             is(3 * AFTER + WINDOW + 1, MANY / 2, false, libc::SCHED_FIFO);
             is(3 * AFTER + 2 * WINDOW + 2, MANY / 2, false, libc::SCHED_FIFO);
         });

@@ -1,4 +1,4 @@
-//! The engine's one loop.
+//! The engine's main loop.
 
 use std::os::fd::AsFd as _;
 use std::sync::mpsc::TryRecvError;
@@ -13,21 +13,23 @@ use crate::remote::{Inbox, Remote, pair};
 use crate::timers::Timers;
 use crate::{Error, Gate, clock};
 
-/// The number of the bell among what is waited for; sockets have theirs.
+/// Epoll data of the eventfd; sockets use the index of their edge.
 const BELL: u64 = u64::MAX;
-/// Descriptors that one wait tells of.
+/// Maximum number of descriptors reported per wait.
 const READY: usize = 64;
 
-/// Turns of nodes and links between two looks at the clock, while there is more to do.
+/// Maximum number of network events between two readings of the clock.
 const SLICE: usize = 256;
-/// How long packets keep it from everything else.
+/// Maximum time for packets before the engine handles other work.
 const TURN: Nanos = 20_000_000;
-/// Cross traffic that is later than that is not sent any more: with it everything else would be later and later.
+/// Cross traffic later than this is skipped, because otherwise everything else would become later
+/// and later.
 const OVERDUE: Nanos = 100_000_000;
-/// How often the log says so.
+/// Interval of the log message about that.
 const SAYING: Nanos = 10_000_000_000;
 
-/// So long before a deadline at most it stops sleeping and looks at the clock: timers are late by less.
+/// Maximum time before a deadline from which the engine polls instead of sleeping: timers are late
+/// by less.
 const SPIN: Nanos = 300_000;
 
 /// A network between interfaces.
@@ -38,20 +40,21 @@ pub struct Engine {
     epoll: Epoll,
     timers: Timers,
     priority: Priority,
-    /// How many packets have come since it slept.
+    /// Packets received since the last sleep.
     came: usize,
-    /// Packets that follow each other.
+    /// Batch of consecutive packets.
     run: Run,
-    /// How far the network's time has come.
+    /// Time that the network has reached.
     reached: Nanos,
-    /// When it looks at everything else, whatever is still due.
+    /// Time at which the engine handles other work, even if events are still due.
     turn_ends: Nanos,
-    /// When the log has said last that it cannot keep up.
+    /// Time of the last log message about overload.
     said: Option<Nanos>,
 }
 
 impl Engine {
-    /// The network, with a gate for each of its ports. It ends when the last [`Remote`] has gone.
+    /// Creates the engine for a network, with a gate for each port. It ends when the last
+    /// [`Remote`] is dropped.
     pub fn new(network: Network, gates: Vec<(PortId, Gate)>) -> Result<(Self, Remote), Error> {
         let (remote, inbox) = pair()?;
         let refused = |source| Error::Refused { doing: "wait for packets", source };
@@ -83,7 +86,7 @@ impl Engine {
         ))
     }
 
-    /// Runs until nobody has a [`Remote`] any more, and gives the network back.
+    /// Runs until the last [`Remote`] is dropped, and returns the network.
     pub fn run(mut self) -> Result<Network, Error> {
         priority::end_slack();
         let now = clock::now();
@@ -106,19 +109,20 @@ impl Engine {
                     }
                     number => {
                         let Edge { port, gate, .. } = &mut self.edges[number as usize];
-                        // One batch: then the others have their turn.
+                        // Receive only one batch, so that every gate gets its turn.
                         gate.receive(|at, packet| came.push((at, *port, packet)))?;
                     }
                 }
             }
-            // In the order in which they came to this machine.
+            // Process the packets in the order in which the machine received them.
             came.sort_by_key(|(at, ..)| *at);
             self.came += came.len();
             let takes_runs = self.edges.iter().all(|edge| edge.gate.takes_runs());
             let mut came = came.drain(..).peekable();
             while let Some((mut at, port, mut packet)) = came.next() {
                 if takes_runs && self.network.is_clear(port) {
-                    // Most of what a packet takes that nothing happens to is the kernel's way out.
+                    // On an unimpaired path, most of the cost of a packet is the kernel's transmit
+                    // path.
                     self.run.begin(packet);
                     while let Some((later, _, next)) =
                         came.next_if(|(_, by, next)| *by == port && self.run.goes_on_with(next))
@@ -129,7 +133,7 @@ impl Engine {
                     let Some(joined) = self.run.end() else { continue };
                     packet = joined;
                 }
-                // What happens before comes first; what has happened stays.
+                // Process earlier events first. Time never goes backwards.
                 let at = at.max(self.reached);
                 self.pass_time(at, &numbers)?;
                 let at = self.present(at);
@@ -139,17 +143,17 @@ impl Engine {
         }
     }
 
-    /// The edge of each port, by the port's number.
+    /// Returns the index of each port's edge.
     fn numbers(&self) -> std::collections::HashMap<PortId, usize> {
         self.edges.iter().enumerate().map(|(number, edge)| (edge.port, number)).collect()
     }
 
-    /// A moment, or the first one that the network has not come to.
+    /// Limits a time to the range that the network has not passed yet.
     fn present(&self, at: Nanos) -> Nanos {
         self.network.next().map_or(at, |next| next.min(at)).max(self.reached)
     }
 
-    /// Does without cross traffic for which there was no time.
+    /// Skips overdue cross traffic if the engine cannot keep up.
     fn keep_up(&mut self, now: Nanos) {
         if self.network.next().is_none_or(|next| next + OVERDUE >= now) {
             return;
@@ -161,7 +165,7 @@ impl Engine {
         }
     }
 
-    /// Lets everything happen that is due, as far as there is time, and puts out what leaves.
+    /// Processes due events within the time limit, and sends the packets that leave.
     fn pass_time(
         &mut self,
         now: Nanos,
@@ -185,10 +189,11 @@ impl Engine {
         }
     }
 
-    /// Sleeps until a packet comes or a deadline is near; near one it does not sleep.
+    /// Sleeps until a packet arrives or a deadline is near. Does not sleep if a deadline is near
+    /// already.
     fn wait(&mut self, ready: &mut [EpollEvent]) -> Result<usize, Error> {
         let now = clock::now();
-        // A router that asks for its neighbours again need not be exact: packets on their way are to.
+        // Only packets in flight need exact timing; retransmitted solicitations do not.
         self.priority.follow(now, std::mem::take(&mut self.came), self.network.memory() > 0);
         let left = self.network.next().map(|next| next.saturating_sub(now));
         let sleep = left.map(|left| self.timers.sleep(left));
@@ -203,7 +208,7 @@ impl Engine {
         Ok(count)
     }
 
-    /// Does what it was told. Returns whether somebody is still there to tell it more.
+    /// Runs the pending jobs. Returns false if all [`Remote`]s have been dropped.
     fn do_jobs(&mut self) -> bool {
         let _ = self.inbox.bell.read();
         loop {
@@ -220,7 +225,7 @@ impl Engine {
     }
 }
 
-/// epoll_pwait2(2): its timeout is exact to the nanosecond; none waits for ever.
+/// epoll_pwait2(2), which has a timeout with nanosecond resolution. `None` waits indefinitely.
 fn wait_for(epoll: &Epoll, ready: &mut [EpollEvent], timeout: Option<Nanos>) -> nix::Result<usize> {
     use std::os::fd::AsRawFd as _;
     let timeout = timeout.map(|left| libc::timespec {
@@ -228,8 +233,8 @@ fn wait_for(epoll: &Epoll, ready: &mut [EpollEvent], timeout: Option<Nanos>) -> 
         tv_nsec: (left % 1_000_000_000) as _,
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: `ready` is an array of epoll_event (EpollEvent is one, transparently) of the length
-    // given, and the timeout lives until the call returns.
+    // SAFETY: `ready` is an array of epoll_event (EpollEvent is a transparent wrapper) of the given
+    // length, and the timeout outlives the call.
     let count = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,

@@ -1,4 +1,4 @@
-//! The files that links name: traces, and how their delays are spread.
+//! Files that links refer to: traces and delay samples.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,10 +12,10 @@ use model::topology::{self, Problems, Topology};
 
 use crate::settings::{chance, nanos};
 
-/// A day of packets at 50 Mbit/s, one a line.
+/// Maximum file size: one day of packets at 50 Mbit/s, one per line.
 const LARGEST: u64 = 64 << 20;
 
-/// All files that a network's links name, parsed.
+/// Parsed contents of all files that a network's links refer to.
 #[derive(Debug, Clone, Default)]
 pub struct Recordings {
     traces: BTreeMap<String, Trace>,
@@ -29,7 +29,7 @@ enum Trace {
     Course(Course),
 }
 
-/// What the files hold that one direction of a link names.
+/// Contents of the files that one direction of a link refers to.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recorded {
     pub(crate) opportunities: Option<Arc<Opportunities>>,
@@ -37,26 +37,27 @@ pub struct Recorded {
     pub(crate) samples: Option<Arc<[f64]>>,
 }
 
-/// Why a file that a link names cannot be used.
+/// Errors in a file that a link refers to.
 #[derive(Debug, thiserror::Error)]
 pub enum BadRecording {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
-        /// As the link names it.
+        /// Name in the topology file.
         name: String,
-        /// Where it is.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A line of it means nothing.
+    /// A line is invalid.
     #[error(transparent)]
     Line(#[from] Problems),
 }
 
 impl BadRecording {
-    /// The same as problems with their places: in the file itself, or where the topology file names it.
+    /// Converts the error to problems with positions, in the file itself or at its name in the
+    /// topology file.
     pub fn problems(self, file: &str, topology: &str) -> Problems {
         let message = self.to_string();
         match self {
@@ -67,7 +68,7 @@ impl BadRecording {
 }
 
 impl Recordings {
-    /// Those of a network. `path`: where the file of a name is.
+    /// Reads the files of a network. `path` maps a name to the file's path.
     pub fn read(topology: &Topology, path: impl Fn(&str) -> PathBuf) -> Result<Self, BadRecording> {
         let mut all = Self::default();
         for interface in topology.nodes.iter().flat_map(|node| &node.interfaces) {
@@ -89,16 +90,17 @@ impl Recordings {
         Ok(all)
     }
 
-    /// The files' contents, by the names that links have for them.
+    /// Returns the contents of the files by name.
     pub fn into_texts(self) -> BTreeMap<String, String> {
         self.texts
     }
 
-    /// Those that a direction names, whose packets have so many bytes of layer 2 at most.
+    /// Returns the contents that a direction refers to. `bytes` is its maximum packet size at layer
+    /// 2.
     pub(crate) fn of(&self, impairments: &topology::Impairments, bytes: u32) -> Recorded {
         let mut found = Recorded::default();
         match impairments.trace.as_ref().and_then(|name| self.traces.get(name)) {
-            // An opportunity is for a full packet.
+            // Each opportunity can send one full-sized packet.
             Some(Trace::Opportunities(trace)) => {
                 found.opportunities = Some(Arc::new(trace.with_bytes(bytes)));
             }
@@ -111,13 +113,13 @@ impl Recordings {
     }
 }
 
-/// The text of a file; what is none may have no end.
+/// Reads a text file. Only regular files are accepted, because others may be endless.
 fn text(name: &str, path: PathBuf) -> Result<String, BadRecording> {
     read(&path).map_err(|source| BadRecording::Unreadable { name: name.into(), path, source })
 }
 
 fn read(path: &Path) -> io::Result<String> {
-    // Opening a pipe that nobody writes to would wait.
+    // Do not block on a FIFO without a writer.
     let flags = libc::O_NONBLOCK;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -131,7 +133,7 @@ fn read(path: &Path) -> io::Result<String> {
         return refuse(format!("it is larger than {} MiB", LARGEST >> 20));
     }
     match String::from_utf8(bytes) {
-        // Spreadsheets put a byte order mark in front.
+        // Spreadsheets write a byte order mark.
         Ok(text) => Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)),
         Err(_) => refuse("it is no text in UTF-8".into()),
     }
@@ -172,7 +174,7 @@ fn parse_samples(text: &str, path: &Path) -> Result<Arc<[f64]>, BadRecording> {
 mod tests {
     use super::*;
 
-    /// Reads what a link of a network names, which is the path itself.
+    /// Reads the files of a network with one link option, in which names are paths.
     fn read_named(option: &str, name: &str) -> Result<Recordings, BadRecording> {
         let option = option.replace("FILE", name);
         let text =

@@ -1,4 +1,4 @@
-//! Telling a running engine something, and asking it.
+//! Jobs for a running engine.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use crate::Error;
 use crate::edge::{Edge, EdgeCounts};
 
-/// What is done between two packets.
+/// A job that runs between two packets.
 pub(crate) type Job = Box<dyn FnOnce(&mut Network, &[Edge], Nanos) + Send>;
 
 /// The emulator has ended.
@@ -24,15 +24,15 @@ impl From<Gone> for tonic::Status {
     }
 }
 
-/// A way to a running engine. The engine ends with the last of them.
+/// A handle to a running engine. The engine ends when the last handle is dropped.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    // First: it goes before the bell rings for the last time.
+    // Declared first, so that it is dropped before the last wakeup.
     jobs: Sender<Job>,
     bell: Arc<Bell>,
 }
 
-/// Rings once more when it goes, so that the engine sees that nobody is left.
+/// Signals the eventfd on drop, so that the engine notices when no handle is left.
 #[derive(Debug)]
 struct Bell(Arc<EventFd>);
 
@@ -42,7 +42,7 @@ impl Drop for Bell {
     }
 }
 
-/// The engine's side.
+/// The engine's end of the channel.
 pub(crate) struct Inbox {
     pub(crate) jobs: Receiver<Job>,
     pub(crate) bell: Arc<EventFd>,
@@ -58,7 +58,7 @@ pub(crate) fn pair() -> Result<(Remote, Inbox), Error> {
 }
 
 impl Remote {
-    /// Has the engine do something with its network, now, between two packets; waits for it.
+    /// Runs a job on the engine's network between two packets, and waits for its result.
     pub fn with<T: Send + 'static>(
         &self,
         job: impl FnOnce(&mut Network, Nanos) -> T + Send + 'static,
@@ -66,7 +66,7 @@ impl Remote {
         self.ask(|network, _, now| job(network, now))
     }
 
-    /// What some of the network's edges have done, by their numbers.
+    /// Returns the counters of a range of edges.
     pub fn edges(&self, numbers: Range<usize>) -> Result<Vec<EdgeCounts>, Gone> {
         self.ask(|_, edges, _| {
             let some = edges.get(numbers).unwrap_or_default();
@@ -80,7 +80,7 @@ impl Remote {
     ) -> Result<T, Gone> {
         let (done, result) = mpsc::channel();
         let job: Job = Box::new(move |network, edges, now| {
-            // Whoever asked may have given up.
+            // The caller may have given up.
             let _ = done.send(job(network, edges, now));
         });
         self.jobs.send(job).map_err(|_| Gone)?;

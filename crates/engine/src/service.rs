@@ -1,4 +1,4 @@
-//! The emulator's gRPC face.
+//! The emulator's gRPC service.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,19 +17,19 @@ use crate::settings::nanos;
 use crate::tally::{self, Tally};
 use crate::{EdgeCounts, Gone, Remote, capture, clock};
 
-/// Directions or edges that are looked at between two packets: 20 µs at most.
+/// Number of directions or edges read between two packets: at most 20 µs.
 const AT_ONCE: usize = 64;
 
-/// Answers for a running engine.
+/// gRPC handlers for a running engine.
 #[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) remote: Remote,
-    /// What the directions do now.
+    /// Present settings of the directions.
     directions: Arc<Mutex<Vec<Direction>>>,
     nodes: Arc<[VirtualNode]>,
-    /// Whether the emulator ends: what goes on for ever goes on till then.
+    /// True once the emulator ends; streams stop then.
     pub(crate) ending: watch::Receiver<bool>,
-    /// What nodes are told of; who listens wants to know.
+    /// Counters for the nodes; polling depends on the presence of subscribers.
     pub(crate) seen: watch::Sender<Arc<Snapshot>>,
 }
 
@@ -47,12 +47,13 @@ impl Service {
         service
     }
 
-    /// What the directions do now: whoever changes one holds it until the engine has done so.
+    /// Locks the present settings of the directions. A change holds the lock until the engine has
+    /// applied it.
     pub(crate) fn directions(&self) -> MutexGuard<'_, Vec<Direction>> {
         self.directions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The direction of a link on which a node sends.
+    /// Returns the direction of a link on which `from` sends.
     pub(crate) fn direction(&self, link: &str, from: &str) -> Result<Direction, Status> {
         let is_meant = |one: &&Direction| one.link == link && one.from == from;
         let found = self.directions().iter().find(is_meant).cloned();
@@ -72,7 +73,8 @@ impl Service {
         })
     }
 
-    /// What the directions have done, and when that was. No packet waits for all of a large network.
+    /// Returns the counters of the directions and their time. Reads them in chunks, so that packets
+    /// are not delayed in a large network.
     pub(crate) fn tallies(&self, directions: &[Direction]) -> Result<(Vec<Tally>, Nanos), Gone> {
         let (mut tallies, mut at) = (Vec::with_capacity(directions.len()), clock::now());
         for some in directions.chunks(AT_ONCE) {
@@ -88,7 +90,7 @@ impl Service {
         Ok((tallies, at))
     }
 
-    /// What virtual routers and switches have done.
+    /// Returns the counters of virtual routers and switches.
     fn count_nodes(&self) -> Result<Vec<v1::EmulatedNode>, Gone> {
         let mut counted = Vec::with_capacity(self.nodes.len());
         for first in (0..self.nodes.len()).step_by(AT_ONCE) {
@@ -102,7 +104,7 @@ impl Service {
         Ok(counted)
     }
 
-    /// What the edges have done that directions name.
+    /// Returns the counters of the edges that the directions refer to.
     fn edges(&self, directions: &[Direction]) -> Result<Vec<EdgeCounts>, Gone> {
         let named = directions.iter().flat_map(|one| [one.entry, one.exit]).flatten();
         let count = named.max().map_or(0, |last| last + 1);
@@ -187,7 +189,7 @@ impl Service {
     }
 }
 
-/// Cross traffic as the emulator has it.
+/// Converts cross traffic to the emulator's type.
 fn traffic(traffic: &topology::Traffic) -> Traffic {
     use topology::{Family, Pattern as Given};
     Traffic {
@@ -198,13 +200,13 @@ fn traffic(traffic: &topology::Traffic) -> Traffic {
             Given::Poisson => Pattern::Poisson,
             Given::OnOff { on, off } => Pattern::OnOff { on: nanos(on), off: nanos(off) },
         },
-        // It is no more than a packet, or `fault` has said so.
+        // The size fits into a packet; `fault` has checked that.
         size: traffic.size.try_into().unwrap_or(u16::MAX),
         ipv6: traffic.family == Family::Ipv6,
     }
 }
 
-/// On a thread that may wait for the engine.
+/// Runs a closure on a thread that may block on the engine.
 pub(crate) async fn wait<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Status> + Send + 'static,
 ) -> Result<T, Status> {
@@ -279,7 +281,7 @@ impl Emulator for Service {
         let (sink, stream) = mpsc::channel(capture::WAITING);
         let (started, begun) = oneshot::channel();
         let (service, ending) = (self.clone(), self.ending.clone());
-        // By itself: a call that is given up leaves nothing behind.
+        // Run as a separate task, so that a cancelled call does not leave a tap.
         tokio::spawn(capture::run(service, request.into_inner(), started, sink, ending));
         begun.await.map_err(|_| panicked())??;
         Ok(Response::new(ReceiverStream::new(stream)))

@@ -1,4 +1,4 @@
-//! The topology file's values as the emulator's.
+//! Conversion of topology file values to the emulator's settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use model::topology::{self, Impairments, Interface, LinkChange, Queue, Share};
 
 use crate::recordings::{Recorded, Recordings};
 
-/// What one direction of a link does, as the topology file says it.
+/// Settings of one direction of a link, as in the topology file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Side {
-    /// Its rate.
+    /// Rate.
     pub rate: Option<Bandwidth>,
-    /// What waits in front of that.
+    /// Queue.
     pub queue: Queue,
-    /// The rest.
+    /// Impairments.
     pub impairments: Impairments,
-    /// The largest IP packet of its devices.
+    /// Largest MTU of its devices.
     pub mtu: u16,
-    /// Whether it is cut.
+    /// True if the link is down.
     pub is_down: bool,
-    /// What the files hold that it names: whatever becomes of these.
+    /// Contents of the files that it refers to, read once.
     pub recorded: Recorded,
 }
 
-/// Bytes of layer 2 around an IP packet.
+/// Length of the Ethernet header.
 const ETHERNET: u32 = wire::ETHERNET as u32;
 
 impl Side {
-    /// That of an interface, whose links' files have been read.
+    /// Creates the settings of an interface, given the contents of the files.
     pub(crate) fn of(interface: &Interface, recordings: &Recordings) -> Self {
         let bytes = u32::from(interface.mtu) + ETHERNET;
         Self {
@@ -44,7 +44,7 @@ impl Side {
         }
     }
 
-    /// One that does nothing.
+    /// Creates settings without impairments.
     pub(crate) fn plain() -> Self {
         Self {
             rate: None,
@@ -56,7 +56,7 @@ impl Side {
         }
     }
 
-    /// The same after changes, or why they make no sense.
+    /// Returns the settings after changes, or the reason why the changes are invalid.
     pub(crate) fn changed(&self, changes: &[LinkChange]) -> Result<Self, String> {
         let mut side = self.clone();
         for change in changes {
@@ -85,7 +85,7 @@ impl Side {
         Ok(side)
     }
 
-    /// The next line of a trace would undo the change, without a word.
+    /// Rejects a change that the next line of a trace would silently undo.
     fn refuse_what_a_trace_says(&self, change: LinkChange) -> Result<(), String> {
         let Some(course) = &self.recorded.course else { return Ok(()) };
         let option = match change {
@@ -99,7 +99,7 @@ impl Side {
         Err(format!("the trace {trace} says what the {option} is: {help}"))
     }
 
-    /// The same as the emulator has it.
+    /// Converts the settings to the emulator's type.
     pub(crate) fn settings(&self) -> Settings {
         let Impairments { delay, jitter, loss, reorder, duplicate, corrupt, .. } = self.impairments;
         let course = self.recorded.course.clone();
@@ -139,10 +139,10 @@ impl Side {
         }
     }
 
-    /// The packets that do not pass.
+    /// Returns the filters.
     pub(crate) fn filters(&self) -> Vec<Filter> {
         let each = |filter: &topology::Filter| {
-            // ICMP has a number in each family: two filters.
+            // ICMP has a protocol number for each family, so it needs two filters.
             let numbers = filter.protocol.map(|p| [p.number(false), p.number(true)]);
             let mut numbers = numbers.map_or(vec![None], |both| both.map(Some).to_vec());
             numbers.dedup();
@@ -164,7 +164,7 @@ impl Side {
         }
     }
 
-    /// The jitter of a file, unless another one has taken its place.
+    /// Returns the jitter from a file, unless the option has been replaced.
     fn samples(&self) -> Option<emulator::Jitter> {
         self.impairments.samples.as_ref()?;
         let quantiles = Arc::clone(self.recorded.samples.as_ref()?);
@@ -206,7 +206,7 @@ impl Side {
 }
 
 pub(crate) fn nanos(time: Duration) -> Nanos {
-    // The file's are a hundred years at most.
+    // The file limits times to a hundred years.
     u64::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)
 }
 
@@ -250,7 +250,7 @@ mod tests {
         assert!(said.contains("never fills: set `rate=`"), "{said}");
         let both = changed(&plain, &["queue=9p", "rate=1mbit"]).unwrap();
         assert!(changed(&both, &["queue=8p codel"]).is_ok());
-        // What is taken back needs nothing.
+        // Removing an option needs no other option.
         assert!(changed(&both, &["rate=none"]).is_ok() && changed(&plain, &["queue=none"]).is_ok());
     }
 }

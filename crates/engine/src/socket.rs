@@ -1,4 +1,4 @@
-//! A packet socket on one interface: every frame that comes in by it, and a way out.
+//! A packet socket on one interface, for receiving all frames and for sending.
 
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,16 +13,16 @@ use crate::header::{self, LENGTH, TAG};
 use crate::messages;
 use crate::{Error, GateCounts};
 
-/// Frames that one call takes or gives.
+/// Number of frames per system call.
 const BATCH: usize = 64;
-/// The largest frame: 64 KiB of IP, and what is in front of it.
+/// Maximum frame length: 64 KiB of IP and the preceding headers.
 const LARGEST: usize = 65_536 + 64;
-/// What waits in the kernel while the engine does something else, in bytes.
+/// Size of the socket buffers in bytes.
 const WAITING: usize = 64 << 20;
-/// Room for a timestamp and for what the kernel says of tags.
+/// Control message buffer: a timestamp and auxiliary data with the VLAN tag.
 const CONTROL: usize = 128;
 
-/// A socket on one interface.
+/// A packet socket on one interface.
 pub struct Socket {
     fd: OwnedFd,
     interface: String,
@@ -31,19 +31,19 @@ pub struct Socket {
     takes_runs: bool,
 }
 
-/// Where the kernel writes frames to.
+/// Receive buffers.
 struct Buffers {
     frames: Vec<u8>,
     controls: Vec<Control>,
 }
 
-/// Aligned as the kernel's headers of control messages are.
+/// Control message buffer with the alignment of the kernel's cmsghdr.
 #[repr(align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; CONTROL]);
 
 impl Socket {
-    /// Opens one on an interface of the calling thread's network namespace.
+    /// Opens a socket on an interface of the calling thread's network namespace.
     pub fn open(interface: &str) -> Result<Self, Error> {
         let refused = |doing| {
             let interface = interface.to_owned();
@@ -51,7 +51,7 @@ impl Socket {
         };
         let index = if_nametoindex(interface).map_err(|_| Error::NoInterface(interface.into()))?;
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        // Protocol 0: nothing arrives before the socket is bound to its interface.
+        // Protocol 0: no frames are received before the socket is bound to its interface.
         let fd = socket(AddressFamily::Packet, SockType::Raw, flags, None)
             .map_err(refused("open a packet socket"))?;
         for (option, doing) in [
@@ -61,7 +61,7 @@ impl Socket {
         ] {
             switch_on(&fd, option).map_err(refused(doing))?;
         }
-        // As much as the system allows is better than an error.
+        // Best effort: smaller buffers than requested are better than an error.
         let _ = setsockopt(&fd, sockopt::RcvBufForce, &WAITING);
         let _ = setsockopt(&fd, sockopt::SndBufForce, &WAITING);
         setsockopt(&fd, sockopt::ReceiveTimestampns, &true).map_err(refused("have timestamps"))?;
@@ -79,7 +79,7 @@ impl Socket {
         })
     }
 
-    /// Takes frames for other stations too, as long as the socket lives.
+    /// Enables promiscuous mode for the lifetime of the socket.
     pub fn take_everything(&self) -> Result<(), Error> {
         let index = if_nametoindex(self.interface.as_str())
             .map_err(|_| Error::NoInterface(self.interface.clone()))?;
@@ -89,7 +89,7 @@ impl Socket {
             mr_alen: 0,
             mr_address: [0; 8],
         };
-        // SAFETY: the request lives until the call returns.
+        // SAFETY: the request outlives the call.
         let done = unsafe {
             libc::setsockopt(
                 self.fd.as_raw_fd(),
@@ -104,17 +104,17 @@ impl Socket {
             .map_err(|errno| self.failed("take the frames of other stations", errno))
     }
 
-    /// Whether the kernel takes datagrams that were made one: since Linux 6.2.
+    /// Returns true if the kernel accepts batched datagrams, as Linux 6.2 and later do.
     pub(crate) fn takes_runs(&self) -> bool {
         self.takes_runs
     }
 
-    /// What it has done so far.
+    /// Returns the counters.
     pub fn counts(&self) -> GateCounts {
         GateCounts { overflowed: overflowed(&self.fd), ..self.counts }
     }
 
-    /// Takes what has come in, up to a batch, each with the moment when the kernel had it.
+    /// Receives up to one batch of packets with their kernel timestamps.
     pub(crate) fn receive(&mut self, mut each: impl FnMut(Nanos, Packet)) -> Result<(), Error> {
         let stride = LENGTH + LARGEST;
         let Buffers { frames, controls } = &mut *self.buffers;
@@ -122,7 +122,7 @@ impl Socket {
             iov_base: frames[n * stride..].as_mut_ptr().cast(),
             iov_len: stride,
         });
-        // SAFETY: all zeros is a message without anything.
+        // SAFETY: an all-zero mmsghdr is valid and empty.
         let mut messages: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
         for ((message, vector), control) in messages.iter_mut().zip(&mut vectors).zip(controls) {
             message.msg_hdr.msg_iov = vector;
@@ -130,12 +130,12 @@ impl Socket {
             message.msg_hdr.msg_control = control.0.as_mut_ptr().cast();
             message.msg_hdr.msg_controllen = CONTROL as _;
         }
-        // SAFETY: every pointer leads to memory of the length beside it, which lives until the call
-        // returns and which nobody else uses.
+        // SAFETY: every pointer refers to memory of the length given with it, which outlives the
+        // call and is not accessed otherwise.
         let count = match unsafe { messages::receive(&self.fd, &mut messages) } {
             Ok(count) => count,
             Err(Errno::EAGAIN | Errno::EINTR) => return Ok(()),
-            // An interface that goes down, or goes, says so once.
+            // Reported once when the interface goes down or is removed.
             Err(Errno::ENETDOWN) => {
                 tracing::warn!("{}: the interface is down, or gone", self.interface);
                 return Ok(());
@@ -161,11 +161,11 @@ impl Socket {
         Ok(())
     }
 
-    /// Puts packets out. What the kernel does not take is counted and lost.
+    /// Sends packets. Packets that the kernel does not accept are counted and dropped.
     pub(crate) fn send(&mut self, packets: &[Packet]) -> Result<(), Error> {
         for batch in packets.chunks(BATCH) {
             let mut headers: [[u8; LENGTH]; BATCH] = [[0; LENGTH]; BATCH];
-            // SAFETY: all zeros is a vector of no length, and a message without anything.
+            // SAFETY: all-zero iovec and mmsghdr values are valid and empty.
             let mut vectors: [[libc::iovec; 2]; BATCH] = unsafe { std::mem::zeroed() };
             // SAFETY: as above.
             let mut messages: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
@@ -174,7 +174,7 @@ impl Socket {
                 vectors[n] = [
                     libc::iovec { iov_base: headers[n].as_mut_ptr().cast(), iov_len: LENGTH },
                     libc::iovec {
-                        // The kernel only reads it.
+                        // The kernel only reads from it.
                         iov_base: packet.bytes().as_ptr().cast_mut().cast(),
                         iov_len: packet.bytes().len(),
                     },
@@ -187,14 +187,14 @@ impl Socket {
         Ok(())
     }
 
-    /// `packets`: those that the messages are of.
+    /// Sends messages. `packets` are the packets that they refer to.
     fn send_all(
         &mut self,
         mut messages: &mut [libc::mmsghdr],
         mut packets: &[Packet],
     ) -> Result<(), Error> {
         while let [first, ..] = packets {
-            // SAFETY: the messages' pointers lead to the caller's vectors, which live until it returns.
+            // SAFETY: the messages refer to the caller's vectors, which outlive the call.
             let count = unsafe {
                 libc::sendmmsg(
                     self.fd.as_raw_fd(),
@@ -217,7 +217,7 @@ impl Socket {
                         self.send(&each)?;
                         1
                     }
-                    // Of the first of them: too large, no room, no carrier, no interface any more.
+                    // The first packet is too large, or there is no memory, carrier or interface.
                     Errno::EAGAIN
                     | Errno::ENOBUFS
                     | Errno::EMSGSIZE
@@ -248,30 +248,30 @@ impl AsFd for Socket {
     }
 }
 
-/// What the kernel says beside a frame.
+/// Metadata that the kernel passes with a frame.
 #[derive(Debug, Default)]
 struct Said {
-    /// The time of day when it had the frame.
+    /// Wall-clock receive timestamp.
     at: Option<Nanos>,
-    /// The tag in front of it, with its kind.
+    /// VLAN tag removed by the kernel, with its TPID.
     tag: Option<[u8; TAG]>,
 }
 
 fn said(message: &libc::msghdr) -> Said {
     let mut said = Said::default();
-    // SAFETY: the kernel has filled the message's control buffer, and says in it how long it is.
+    // SAFETY: the kernel has filled the message's control buffer and set its length.
     let mut control = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() };
     while let Some(header) = control {
-        // SAFETY: the data of a control message is behind its header.
+        // SAFETY: the data of a control message follows its header.
         let data = unsafe { libc::CMSG_DATA(header) };
         match (header.cmsg_level, header.cmsg_type) {
             (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
-                // SAFETY: a message of this type holds a timespec; its place need not be aligned.
+                // SAFETY: a message of this type contains a timespec, which may be unaligned.
                 let time = unsafe { data.cast::<libc::timespec>().read_unaligned() };
                 said.at = Some(time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos);
             }
             (libc::SOL_PACKET, libc::PACKET_AUXDATA) => {
-                // SAFETY: a message of this type holds a tpacket_auxdata.
+                // SAFETY: a message of this type contains a tpacket_auxdata.
                 let aux = unsafe { data.cast::<libc::tpacket_auxdata>().read_unaligned() };
                 if aux.tp_status & libc::TP_STATUS_VLAN_VALID != 0 {
                     let has_kind = aux.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
@@ -288,7 +288,7 @@ fn said(message: &libc::msghdr) -> Said {
     said
 }
 
-/// The packet in a buffer. A tag that the kernel keeps beside the frame goes back to its place.
+/// Returns the packet in a buffer. A VLAN tag that the kernel removed is inserted again.
 fn packet_of(bytes: &mut [u8], length: usize, tag: Option<[u8; TAG]>) -> Option<Packet> {
     const STATIONS: usize = 12;
     let header = *bytes.first_chunk()?;
@@ -299,15 +299,16 @@ fn packet_of(bytes: &mut [u8], length: usize, tag: Option<[u8; TAG]>) -> Option<
     header::packet(header, frame, TAG)
 }
 
-/// Packets for which the kernel had no room, since the socket is there; none if it does not say so.
+/// Returns the number of packets dropped at a full socket buffer, or 0 if the kernel does not
+/// report it.
 fn overflowed(fd: &OwnedFd) -> u64 {
-    // linux/sock_diag.h: SK_MEMINFO_VARS of them, and SK_MEMINFO_DROPS. PACKET_STATISTICS say the same, and
-    // forget it with that.
+    // SK_MEMINFO_VARS and SK_MEMINFO_DROPS of linux/sock_diag.h. PACKET_STATISTICS has the same
+    // value, but resets it on reading.
     const VARIABLES: usize = 9;
     const DROPS: usize = 8;
     let mut variables = [0_u32; VARIABLES];
     let mut length = size_of_val(&variables) as libc::socklen_t;
-    // SAFETY: the kernel writes no more than the length given, which is that of the array.
+    // SAFETY: the kernel writes at most the given length, which is that of the array.
     let done = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
@@ -322,7 +323,7 @@ fn overflowed(fd: &OwnedFd) -> u64 {
 
 fn switch_on(fd: &OwnedFd, option: libc::c_int) -> nix::Result<()> {
     let on: libc::c_int = 1;
-    // SAFETY: the value lives until the call returns.
+    // SAFETY: the value outlives the call.
     let done = unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
@@ -336,12 +337,12 @@ fn switch_on(fd: &OwnedFd, option: libc::c_int) -> nix::Result<()> {
 }
 
 fn bind(fd: &OwnedFd, index: u32) -> nix::Result<()> {
-    // SAFETY: all zeros is an address without anything.
+    // SAFETY: an all-zero sockaddr_ll is valid.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
     address.sll_ifindex = index as i32;
-    // SAFETY: the address lives until the call returns.
+    // SAFETY: the address outlives the call.
     let done = unsafe {
         libc::bind(
             fd.as_raw_fd(),

@@ -1,4 +1,4 @@
-//! What links and edges do and have done, at one moment.
+//! Settings and counters of links and edges at one time.
 
 use api::v1;
 use emulator::{Cause, Counts, CrossCounts, LinkId, Nanos, Network, Rate};
@@ -6,7 +6,7 @@ use emulator::{Cause, Counts, CrossCounts, LinkId, Nanos, Network, Rate};
 use crate::EdgeCounts;
 use crate::plan::Direction;
 
-/// A direction's numbers.
+/// Counters of a direction.
 pub(crate) struct Tally {
     counts: Counts,
     cross: CrossCounts,
@@ -21,7 +21,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Those of now.
+    /// Reads the present values.
     pub(crate) fn take(network: &Network, now: Nanos, id: LinkId) -> Self {
         let link = network.get(id);
         let does = link.current(now);
@@ -43,7 +43,7 @@ impl Tally {
         }
     }
 
-    /// What the direction does and has done.
+    /// Returns settings and counters of the direction.
     pub(crate) fn of(&self, direction: &Direction) -> v1::EmulatedDirection {
         let Self { counts, cross, waiting, .. } = self;
         let number = |edge: usize| u32::try_from(edge).ok();
@@ -85,8 +85,8 @@ impl Tally {
         }
     }
 
-    /// What the direction is to the node that sends: an interface with a queue. What is lost on the way has
-    /// nothing to do with that.
+    /// Returns the direction as the sending node sees it: an interface with a queue. Losses after
+    /// the queue are not counted as its drops.
     pub(crate) fn interface(&self, direction: &Direction) -> Option<v1::EmulatedInterface> {
         let Self { counts, .. } = self;
         let queue = [Cause::Full, Cause::Early, Cause::Backlog];
@@ -103,7 +103,7 @@ impl Tally {
     }
 }
 
-/// What an edge has done.
+/// Converts the counters of an edge.
 pub(crate) fn edge(counts: &EdgeCounts) -> v1::EmulatedEdge {
     let EdgeCounts { gate, lateness } = counts;
     v1::EmulatedEdge {

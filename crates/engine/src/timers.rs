@@ -1,35 +1,36 @@
-//! How late timers are here.
+//! Timer latency on this machine.
 
 use emulator::Nanos;
 
-/// Sleeping until shortly before a moment, and looking at the clock for what is left. Sleeps are too long by
-/// what the processor takes to wake, and the longer they are, the deeper it sleeps. So it is learnt, of
-/// short sleeps and of long ones.
+/// Adaptive sleep: sleeps until shortly before a deadline and leaves the rest to polling. A sleep
+/// is prolonged by the wakeup latency of the processor, which increases with the depth of its idle
+/// state and so with the length of the sleep. The latency is measured for short and long sleeps
+/// separately.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timers {
     late: [Nanos; 2],
     most: Nanos,
 }
 
-/// From here on a time is long.
+/// Minimum length of a long sleep.
 const LONG: Nanos = 1_000_000;
-/// How much earlier it wakes than what it has learnt says.
+/// Safety margin in addition to the measured latency.
 const MARGIN: Nanos = 20_000;
 
 impl Timers {
-    /// Nothing is known. `most`: how long to look at the clock at most.
+    /// Starts with the maximum latency. `most` limits the polling time.
     pub(crate) fn new(most: Nanos) -> Self {
         Self { late: [most; 2], most }
     }
 
-    /// How long to sleep when so much time is left.
+    /// Returns the time to sleep if the deadline is `left` away.
     pub(crate) fn sleep(&self, left: Nanos) -> Nanos {
         let late = self.late[usize::from(left >= LONG)];
         left.saturating_sub((late + MARGIN).min(self.most))
     }
 
-    /// It slept when so much time was left, and so much longer than it was to. What is learnt is the
-    /// latest, and forgotten in some tens of sleeps.
+    /// Records that a sleep with the deadline `left` away was too long by `late`. The estimate is
+    /// the maximum latency, which decays over some tens of sleeps.
     pub(crate) fn learn(&mut self, left: Nanos, late: Nanos) {
         let known = &mut self.late[usize::from(left >= LONG)];
         *known = late.min(self.most).max(*known - *known / 16);
@@ -43,7 +44,7 @@ mod tests {
     #[test]
     fn sleeps_end_before_their_moment_by_what_they_were_late() {
         let mut timers = Timers::new(300_000);
-        // At first as early as it may.
+        // The first sleep is as short as the limit permits.
         assert_eq!(timers.sleep(10_000_000), 9_700_000);
         for _ in 0..100 {
             timers.learn(10_000_000, 100_000);
@@ -52,7 +53,7 @@ mod tests {
         assert_eq!(timers.sleep(10_000_000), 9_880_000);
         assert_eq!(timers.sleep(200_000), 165_000);
         assert_eq!(timers.sleep(30_000), 0);
-        // One pause of the machine does not stay.
+        // A single stall of the machine does not persist.
         timers.learn(200_000, 5_000_000);
         assert_eq!(timers.sleep(400_000), 100_000);
         for _ in 0..100 {

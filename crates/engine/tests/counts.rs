@@ -1,4 +1,4 @@
-//! Every frame that the kernel hands to an engine, or should have, is counted.
+//! Every frame that the kernel delivers to an engine, or drops before it, is counted.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::thread;
@@ -9,7 +9,7 @@ use engine::{Engine, Gate, Socket};
 use netlink::{Handle, Namespace, VethEnd, add_veth, set_up};
 use testkit::Tap;
 
-/// More than a socket has room for.
+/// More than fits into a socket buffer.
 const FRAMES: u64 = 4000;
 const LENGTH: usize = 60_000;
 
@@ -30,7 +30,7 @@ fn root_what_the_kernel_has_no_room_for_and_what_it_refuses_is_counted() {
                 });
                 handle.request("veth", add_veth(&a, &b)).unwrap();
             }
-            // What goes out finds its interface down.
+            // The interface for outgoing packets is down.
             for name in ["left", "in"] {
                 netlink::sysctl::write(&format!("ipv6/conf/{name}/disable_ipv6"), "1").unwrap();
                 let index = handle.link(name).unwrap().index;
@@ -46,7 +46,7 @@ fn root_what_the_kernel_has_no_room_for_and_what_it_refuses_is_counted() {
             (Tap::open("left"), engine, remote, link)
         })
         .unwrap();
-    // To nobody, from nobody.
+    // Unused addresses.
     let mut frame = vec![2; LENGTH];
     frame[12..14].copy_from_slice(&[0x88, 0xb5]);
     for _ in 0..FRAMES {
@@ -69,7 +69,7 @@ fn root_what_the_kernel_has_no_room_for_and_what_it_refuses_is_counted() {
     let late = &found[1].lateness;
     assert_eq!(late.steps.iter().sum::<u64>(), found[0].gate.received);
     assert!(late.max > 0 && late.sum >= u128::from(late.max), "{late:?}");
-    // There are no more edges than there are.
+    // A range beyond the last edge yields the existing ones.
     assert_eq!(remote.edges(1..9).unwrap().len(), 0);
     drop(remote);
     let network = running.join().unwrap();

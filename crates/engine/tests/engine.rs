@@ -1,4 +1,5 @@
-//! The engine between real interfaces: two hosts, each a namespace, and a chain of virtual routers.
+//! The engine between real interfaces: two hosts in their own namespaces, and a chain of virtual
+//! routers.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test may panic")]
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -36,7 +37,8 @@ fn delayed(delay: u64) -> Settings {
     Settings { impairments, ..Settings::default() }
 }
 
-/// A chain of so many routers, from 10.0.0.0/24 and fd00:0::/64 to 10.200.0.0/24 and fd00:200::/64.
+/// Adds a chain of `count` routers from 10.0.0.0/24 and fd00:0::/64 to 10.200.0.0/24 and
+/// fd00:200::/64.
 fn chain(network: &mut Network, count: u8) -> Vec<NodeId> {
     let router = |n: u8| {
         let on = if n + 1 == count { 200 } else { n + 1 };
@@ -62,7 +64,7 @@ fn chain(network: &mut Network, count: u8) -> Vec<NodeId> {
             add("10.200.0.0/24".into(), 1, format!("10.{on}.0.1"));
             add("fd00:200::/64".into(), 1, format!("fd00:{on}::1"));
         }
-        // Its side of the link behind it, which has the number of the router behind it.
+        // The router's end of the next link, which has the number of the next router.
         let left = interface(n, 1, 0);
         let right = interface(on, end, 1);
         Router::new(vec![left, right], routes)
@@ -119,7 +121,7 @@ impl Bed {
         let (made, remote) = made.unwrap();
         let engine = thread::spawn(move || made.run().unwrap());
         let bed = Self { hosts, links, remote: Some(remote), engine: Some(engine) };
-        // An interface that has just come up may lose its first questions.
+        // The first solicitations may be lost on an interface that has just come up.
         for host in ["10.200.0.2", "fd00:200::2"] {
             let answered = || bed.ping(&format!("-c 1 -W 1 -q {host}")).contains("1 received");
             let limit = Duration::from_secs(10);
@@ -134,7 +136,7 @@ impl Bed {
         String::from_utf8(done.stdout).unwrap()
     }
 
-    /// Ends the engine.
+    /// Stops the engine.
     fn end(&mut self) -> Network {
         self.remote = None;
         self.engine.take().unwrap().join().unwrap()
@@ -153,7 +155,7 @@ fn root_hosts_reach_each_other_through_routers() {
     for host in ["10.200.0.2", "fd00:200::2"] {
         let said = bed.ping(&format!("-c 5 -i 0.05 -W 2 -q {host}"));
         assert!(said.contains(" 0% packet loss"), "{said}");
-        // Six links there and six back: never sooner, and not as late as another packet's time.
+        // Six links in each direction: never earlier, and less than twice as late.
         let times = said.split("mdev = ").nth(1).unwrap();
         let least: f64 = times.split('/').next().unwrap().parse().unwrap();
         assert!((12.0..24.0).contains(&least), "{said}");
@@ -167,7 +169,7 @@ fn root_hosts_reach_each_other_through_routers() {
     assert_eq!(counts.received, counts.arrived);
 }
 
-/// TCP for so long, from the first host to the second: bytes a second.
+/// Sends TCP from the first host to the second for `time`. Returns bytes per second.
 fn tcp(bed: &Bed, time: Duration) -> f64 {
     use std::io::{Read as _, Write as _};
     let server: SocketAddr = "10.200.0.2:5001".parse().unwrap();
@@ -207,7 +209,7 @@ fn root_tcp_goes_through_whole_and_in_pieces() {
     let counts = many.with(move |network, _| *network.get(link).counts()).unwrap();
     assert!(counts.arrived_bytes / counts.arrived > 3000, "no frame was many: {counts:?}");
     println!("60 routers: {:.2} Gbit/s", fast * 8.0 / 1e9);
-    // A rate is each packet's own.
+    // A rate applies to each packet separately.
     let settings = Settings { rate: emulator::Rate::Constant(100_000_000), ..Settings::default() };
     let pieces = Bed::new(1, &settings);
     let slow = tcp(&pieces, Duration::from_secs(2));
@@ -236,7 +238,7 @@ fn root_datagrams_that_go_together_arrive_as_they_were_sent() {
         let sender = bed.hosts[0].run(|| UdpSocket::bind(from).unwrap()).unwrap();
         sender.connect(to).unwrap();
         let datagram = |number: u64| -> Vec<u8> {
-            // Every tenth is shorter than the others.
+            // Every tenth datagram is shorter than the others.
             let length = if number % 10 == 9 { 900 } else { 1000 };
             (0..length).map(|at| (at * 7 + number * 13) as u8).collect()
         };
@@ -251,7 +253,7 @@ fn root_datagrams_that_go_together_arrive_as_they_were_sent() {
         for (link, before) in [first, last].into_iter().zip(before) {
             let now = received(link);
             let more = now.received - before.received;
-            // Neighbours may have been asked for meanwhile.
+            // The count may include neighbour solicitations.
             assert!((COUNT..COUNT + 10).contains(&more), "{more}");
             assert_eq!(now.received, now.arrived);
         }
@@ -270,6 +272,6 @@ fn root_links_change_while_packets_flow() {
     let remote = bed.remote.as_ref().unwrap();
     remote.with(move |network, now| network.change(now, link, delayed(50 * MILLISECOND))).unwrap();
     let after = least(bed.ping("-c 4 -i 0.05 -q 10.200.0.2"));
-    // The least of few pings is a little late, or not, before as afterwards.
+    // The minimum of a few pings may be slightly late, both before and after the change.
     assert!((40.0..75.0).contains(&(after - before)), "{before} and {after} ms");
 }

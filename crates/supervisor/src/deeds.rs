@@ -1,4 +1,4 @@
-//! Carrying out steps of the timeline.
+//! Execution of timeline steps.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tonic::transport::Channel;
 
 use crate::Error;
 
-/// Does what is done to links and to the emulator.
+/// Executes steps on links and on the emulator.
 pub(crate) struct Deeds {
     runtime: Runtime,
 }
@@ -23,10 +23,10 @@ impl Deeds {
         Ok(Self { runtime: runtime.map_err(Error::refused("start a runtime"))? })
     }
 
-    /// Whether the emulator is told of a step.
+    /// Returns true if the emulator must be notified of a step.
     pub(crate) fn is_told(lab: &Lab, step: &Step) -> bool {
         match &step.deed {
-            // An end without a namespace has no carrier to lose: there the emulator itself is told.
+            // An end without a namespace has no carrier to lose; the emulator handles it instead.
             Deed::Down { silent } | Deed::Up { silent } => {
                 *silent || (step.emulated && !lab.has_cable(&step.link).unwrap_or(true))
             }
@@ -35,28 +35,28 @@ impl Deeds {
         }
     }
 
-    /// How the emulator is.
+    /// Returns the state of the emulator.
     pub(crate) fn presence(&self, lab: &Lab) -> Result<Presence, Error> {
         let socket = lab.emulator_socket()?;
         Ok(self.runtime.block_on(api::emulator_presence(&socket)))
     }
 
-    /// Carries out a step.
+    /// Executes a step.
     pub(crate) fn run(&self, lab: &Lab, step: &Step) -> Result<(), Error> {
         self.tell(lab, step, Duration::ZERO)?;
         let change = match &step.deed {
             Deed::Down { silent: false } => Change::Down,
             Deed::Up { silent: false } => Change::Up,
             Deed::Rate(rate) => Change::Rate(*rate),
-            // Nothing that a device at an end has to do with.
+            // The step does not affect the devices at the ends.
             _ => return Ok(()),
         };
         lab.change_link_now(&step.link, change)?;
         Ok(())
     }
 
-    /// Tells the emulator of a step that was due so long ago: one that has begun anew hears of all that have
-    /// changed something in the old one.
+    /// Notifies the emulator of a step that was due `ago`. A restarted emulator receives all steps
+    /// that had changed settings of its predecessor.
     pub(crate) fn tell(&self, lab: &Lab, step: &Step, ago: Duration) -> Result<(), Error> {
         let change = |change: v1::ChangeEmulatedLinkRequest| {
             let link = step.link.clone();
@@ -85,12 +85,12 @@ impl Deeds {
                 }
                 self.add_traffic(lab, step, Traffic { duration: left, ..*traffic })
             }
-            // The devices at the ends are not the emulator's.
+            // The emulator does not own the devices at the ends.
             Deed::Rate(_) => Ok(()),
         }
     }
 
-    /// Tells the emulator when traces have begun.
+    /// Sends the start time of the traces to the emulator.
     pub(crate) fn begin_traces(&self, lab: &Lab, at: Duration) -> Result<(), Error> {
         let at_ns = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
         let request = v1::BeginTracesRequest { at_ns };

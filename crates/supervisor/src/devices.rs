@@ -1,4 +1,4 @@
-//! The interfaces that emulated links need: which are there, and which are to be up.
+//! Interfaces of emulated links: their presence and their administrative state.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -8,22 +8,22 @@ use netlink::{Event, Handle, Monitor, Namespace};
 
 use crate::Error;
 
-/// Whose an interface is.
+/// Owner of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// The emulator's own, which others are set up and down with.
+    /// The emulator. These interfaces are set up and down.
     Lab,
-    /// This machine's: it is only looked at.
+    /// The machine. These interfaces are only monitored.
     Machine,
 }
 
-/// An interface, and its number in the kernel as long as it is there.
+/// An interface, with its index while it exists.
 struct Known {
     place: Place,
     name: String,
-    /// The number of its link; behind a netfilter queue it has none.
+    /// Index of its segment; `None` behind a netfilter queue.
     segment: Option<usize>,
-    /// What it is called in the lab.
+    /// Names of the node and interface in the lab.
     node: String,
     interface: String,
     index: Option<u32>,
@@ -36,8 +36,8 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// Those of a lab, if it has emulated links. Between virtual nodes alone there are none, and an emulator
-    /// all the same.
+    /// Returns the interfaces of a lab, or `None` without emulated links. Between virtual nodes
+    /// only, the list is empty, but there is still an emulator.
     pub(crate) fn of(lab: &Lab) -> Result<Option<Self>, Error> {
         if !lab.topology().has_emulated() {
             return Ok(None);
@@ -61,7 +61,7 @@ impl Devices {
         let known: Vec<Known> = own.chain(attached).collect();
         let mut places = vec![Place::Lab, Place::Machine];
         places.retain(|place| known.iter().any(|known| known.place == *place));
-        // First this, then the list: nothing is missed.
+        // Start the monitor before listing, so that no event is missed.
         let monitor = |place| Ok((place, Monitor::within(&namespace(lab, place)?)?));
         let monitors = places.into_iter().map(monitor).collect::<Result<_, Error>>()?;
         let mut devices = Self { known, monitors };
@@ -69,12 +69,12 @@ impl Devices {
         Ok(Some(devices))
     }
 
-    /// What says that something has happened to one.
+    /// Returns the descriptors that become readable on interface events.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.monitors.iter().map(|(_, monitor)| monitor.as_fd())
     }
 
-    /// Finds out which are there.
+    /// Looks up which interfaces exist.
     pub(crate) fn look(&mut self, lab: &Lab) -> Result<(), Error> {
         for (place, _) in &self.monitors {
             let links = Handle::within(&namespace(lab, *place)?)?.links()?;
@@ -86,8 +86,8 @@ impl Devices {
         Ok(())
     }
 
-    /// Takes note of those that have gone since the last time: what is left of their links goes down,
-    /// so that the nodes at the other ends see it.
+    /// Records interfaces removed since the last call. Sets the other ends of their links down, so
+    /// that the nodes there notice.
     pub(crate) fn take_note(&mut self, lab: &Lab) -> Result<(), Error> {
         let before: Vec<bool> = self.known.iter().map(|known| known.index.is_some()).collect();
         let mut is_overrun = false;
@@ -117,13 +117,13 @@ impl Devices {
         Ok(())
     }
 
-    /// Writes down which are not there.
+    /// Records the missing interfaces.
     pub(crate) fn record_absent(&self, lab: &Lab) -> Result<(), Error> {
         let mut absent = self.known.iter().filter(|known| known.index.is_none());
         absent.try_for_each(|known| record_gone(lab, known))
     }
 
-    /// Sets all devices down; or up, but for those of links whose other end is gone.
+    /// Sets all devices down, or up except for those of links with a missing end.
     pub(crate) fn set(&self, lab: &Lab, up: bool) -> Result<(), Error> {
         let useless = if up { self.useless(lab) } else { Vec::new() };
         let own = self.known.iter().filter(|known| known.place == Place::Lab);
@@ -132,7 +132,7 @@ impl Devices {
         Ok(lab.set_devices(&all, up)?)
     }
 
-    /// Devices of links of which the other end is gone; a LAN goes on without one of its members.
+    /// Returns the devices of links with a missing end. A LAN works without one of its members.
     fn useless(&self, lab: &Lab) -> Vec<u32> {
         let is_cut = |known: &&Known| {
             let Some(segment) = known.segment else { return false };

@@ -1,10 +1,10 @@
-/// Why a lab cannot be supervised, or an event not be carried out.
+/// Errors of the supervisor.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Something of the lab.
+    /// An error of the lab.
     #[error(transparent)]
     Lab(#[from] lab::Error),
-    /// Netlink.
+    /// A netlink error.
     #[error(transparent)]
     Netlink(#[from] netlink::Error),
     /// The emulator does not answer.
@@ -13,15 +13,15 @@ pub enum Error {
     /// The emulator has ended.
     #[error("the emulator has ended: the next one is told")]
     Ended,
-    /// The emulator refuses.
+    /// The emulator rejected a request.
     #[error("{}", .0.message())]
     Emulator(#[from] tonic::Status),
-    /// The system refuses something.
+    /// The system rejected an operation.
     #[error("cannot {doing}")]
     Refused {
-        /// What was refused.
+        /// The rejected operation.
         doing: &'static str,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -32,7 +32,7 @@ impl Error {
         move |source| Self::Refused { doing, source: source.into() }
     }
 
-    /// Whether it is gone soon: another command works on the lab.
+    /// Returns true for a transient error: another command holds the lab.
     pub(crate) fn passes(&self) -> bool {
         matches!(self, Self::Lab(lab::Error::Busy(_)))
     }

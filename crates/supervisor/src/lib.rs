@@ -1,10 +1,10 @@
-//! A lab's supervisor: it carries out the events of the topology file, and sees when what the lab's links
-//! need ends.
+//! A lab's supervisor: it executes the events of the topology file, and detects when an emulator or
+//! interface of the lab's links disappears.
 //!
-//! It sleeps until something happens: a connection to the emulator breaks, which the kernel sees to
-//! however the emulator ends; an interface goes; a file comes into the lab's folder; an event is due.
-//! All that it does is written into the lab's journal first to last, so that another one can go on where
-//! it was killed.
+//! It sleeps until an event occurs: the connection to the emulator breaks, which the kernel ensures
+//! regardless of how the emulator ends; an interface is removed; a file appears in the lab's
+//! directory; a step is due. Every action is recorded in the lab's journal, so that a new
+//! supervisor can continue after a kill.
 #![forbid(unsafe_code)]
 
 mod deeds;
@@ -15,7 +15,7 @@ mod watch;
 
 pub use error::Error;
 
-/// Supervises a lab until it is killed, or the lab's folder goes.
+/// Supervises a lab until the process is killed or the lab's directory is removed.
 pub fn run(lab: lab::Lab) -> Result<(), Error> {
     supervisor::Supervisor::new(lab)?.run()
 }

@@ -1,4 +1,4 @@
-//! The supervisor's one loop.
+//! The supervisor's main loop.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixListener;
@@ -12,25 +12,25 @@ use crate::deeds::Deeds;
 use crate::devices::Devices;
 use crate::watch::{Emulator, Folder, sleep};
 
-/// How long it waits for another command that works on the lab.
+/// Retry interval while another command holds the lab.
 const BUSY: Duration = Duration::from_millis(10);
-/// When it asks an emulator again that does not answer.
+/// Retry interval for an emulator that does not answer.
 const SILENT: Duration = Duration::from_millis(100);
 
 pub(crate) struct Supervisor {
     lab: Lab,
-    /// Who connects sees that it lives; nothing is said.
+    /// A connection shows that the supervisor is alive; no data is exchanged.
     callers: UnixListener,
     folder: Folder,
     emulator: Emulator,
-    /// None in a lab without emulated links, and so without an emulator.
+    /// `None` in a lab without emulated links, which has no emulator.
     devices: Option<Devices>,
     steps: Vec<Step>,
-    /// The first that is to come.
+    /// Index of the next step.
     next: usize,
     ready: Option<Duration>,
     deeds: Deeds,
-    /// Whether the emulator did not answer when something was due.
+    /// True if the emulator did not answer when a step was due.
     is_silent: bool,
 }
 
@@ -38,7 +38,7 @@ impl Supervisor {
     pub(crate) fn new(lab: Lab) -> Result<Self, Error> {
         let folder = Folder::watch(lab.folder())?;
         let devices = Devices::of(&lab)?;
-        // The lock on the configuration is this process's: a socket that is there is a dead one's.
+        // This process holds the lock on the configuration, so an existing socket is stale.
         let socket = lab.supervisor_socket();
         match std::fs::remove_file(&socket) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -106,7 +106,8 @@ impl Supervisor {
         }
     }
 
-    /// Its links go down at once: a link without anybody behind it must not look like one.
+    /// Sets the emulator's links down at once: a link without an emulator must not look
+    /// operational.
     fn emulator_ended(&mut self) -> Result<(), Error> {
         if let Some(devices) = &self.devices {
             devices.set(&self.lab, false)?;
@@ -117,7 +118,7 @@ impl Supervisor {
         Ok(self.lab.record(Happening::EmulatorEnded)?)
     }
 
-    /// If it is a new one, it is told what has changed since the beginning; then its links go up.
+    /// Sends all past changes to a restarted emulator, then sets its links up.
     fn emulator_started(&mut self) -> Result<(), Error> {
         if !self.lab.is_marked_ended() {
             return Ok(());
@@ -135,7 +136,7 @@ impl Supervisor {
             }
         }
         if let Some(devices) = &mut self.devices {
-            // It has those that are there now.
+            // The emulator has opened the interfaces that exist now.
             devices.look(&self.lab)?;
             devices.set(&self.lab, true)?;
         }
@@ -147,7 +148,7 @@ impl Supervisor {
         Ok(self.lab.mark_ended(false)?)
     }
 
-    /// With the lab's events, and not with the emulator.
+    /// Aligns the start of the traces with the lab's events instead of the emulator's start.
     fn begin_traces(&self) {
         let (Some(ready), Some(_)) = (self.ready, &self.devices) else { return };
         if let Err(error) = self.deeds.begin_traces(&self.lab, ready) {
@@ -155,12 +156,12 @@ impl Supervisor {
         }
     }
 
-    /// Since the lab was ready.
+    /// Returns the time since the lab was ready.
     fn now(&self) -> Duration {
         self.ready.map_or(Duration::ZERO, |ready| lab::now().saturating_sub(ready))
     }
 
-    /// Writes down that the emulator does not answer, or does again.
+    /// Records that the emulator stopped or resumed answering.
     fn say_silent(&mut self, is_silent: bool) -> Result<(), Error> {
         if std::mem::replace(&mut self.is_silent, is_silent) == is_silent {
             return Ok(());
@@ -173,7 +174,7 @@ impl Supervisor {
         Ok(self.lab.record(what)?)
     }
 
-    /// Carries out the steps whose time has come. Returns how long it is to the next.
+    /// Executes the due steps. Returns the time to the next one.
     fn do_what_is_due(&mut self) -> Result<Option<Duration>, Error> {
         if self.ready.is_none() {
             return Ok(None);
@@ -183,7 +184,7 @@ impl Supervisor {
             if !left.is_zero() {
                 return Ok(Some(left));
             }
-            // While much is due there is no other time to see it.
+            // Check here too, because many due steps would delay the check in the main loop.
             if self.emulator.has_ended() {
                 self.emulator_ended()?;
             }
@@ -196,7 +197,7 @@ impl Supervisor {
                 }
             }
             let done = if is_told && !self.emulator.is_connected() {
-                // A new one, which may just have come, is told what is past: once.
+                // A new emulator, which may just have started, receives past steps once.
                 Err(Error::Ended)
             } else {
                 self.deeds.run(&self.lab, &step)

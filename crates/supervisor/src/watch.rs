@@ -1,4 +1,4 @@
-//! What the supervisor waits for.
+//! Event sources of the supervisor.
 
 use std::io::{ErrorKind, Read as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -14,7 +14,7 @@ use nix::sys::time::TimeSpec;
 use crate::Error;
 use crate::devices::Devices;
 
-/// Hears of files that come into a folder.
+/// Notifies of new files in a directory.
 pub(crate) struct Folder(Inotify);
 
 impl Folder {
@@ -28,7 +28,7 @@ impl Folder {
         Ok(Self(inotify))
     }
 
-    /// Whether a file of this name has come since the last time.
+    /// Returns true if a file of this name has appeared since the last call.
     pub(crate) fn has_come(&self, name: &str) -> bool {
         let mut has_come = false;
         while let Ok(events) = self.0.read_events() {
@@ -38,16 +38,15 @@ impl Folder {
     }
 }
 
-/// A connection to the emulator, on which nothing is said: the kernel closes it when the emulator ends,
-/// however it does.
+/// An idle connection to the emulator. The kernel closes it when the emulator ends for any reason.
 pub(crate) struct Emulator {
     socket: PathBuf,
     connection: Option<UnixStream>,
-    /// How often it is still asked for, since its socket has just come.
+    /// Number of attempts left after the emulator's socket has appeared.
     tries: u32,
 }
 
-/// Between a socket's coming and its answering.
+/// Interval between connection attempts to a new socket.
 const RETRY: Duration = Duration::from_millis(10);
 const TRIES: u32 = 100;
 
@@ -56,12 +55,12 @@ impl Emulator {
         Self { socket, connection: None, tries: 0 }
     }
 
-    /// Its socket has come: it is about to answer.
+    /// Starts connection attempts because the socket has appeared.
     pub(crate) fn expect(&mut self) {
         self.tries = TRIES;
     }
 
-    /// Looks whether it is there. Returns whether it has come.
+    /// Tries to connect. Returns true if a connection was established.
     pub(crate) fn connect(&mut self) -> bool {
         if self.connection.is_some() {
             return false;
@@ -73,23 +72,23 @@ impl Emulator {
         self.connection.is_some()
     }
 
-    /// Whether it is there, as far as has been noticed.
+    /// Returns true if a connection exists, as far as known.
     pub(crate) fn is_connected(&self) -> bool {
         self.connection.is_some()
     }
 
-    /// When to look again, if it is expected.
+    /// Returns the time to the next attempt, if any.
     pub(crate) fn again(&self) -> Option<Duration> {
         (self.connection.is_none() && self.tries > 0).then_some(RETRY)
     }
 
-    /// Returns whether it has ended since the last time.
+    /// Returns true if the emulator has ended since the last call.
     pub(crate) fn has_ended(&mut self) -> bool {
         let Some(connection) = &mut self.connection else { return false };
         let mut said = [0; 1024];
         loop {
             match connection.read(&mut said) {
-                // What a server says of itself.
+                // Ignore data that the server sends.
                 Ok(length) if length > 0 => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -106,7 +105,7 @@ impl Emulator {
     }
 }
 
-/// Sleeps until one of these has something to say, or the time is over.
+/// Sleeps until a descriptor is ready or the time has elapsed.
 pub(crate) fn sleep(
     folder: &Folder,
     emulator: &Emulator,

@@ -1,12 +1,12 @@
-//! Strangers that look much like a lab's parts, and that no command of Kaido's may touch.
+//! Bystanders: objects similar to a lab's, which no command of Kaido may touch.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// A network namespace that a file keeps, a bridge and a veth pair in it that are called like a
-/// lab's, and a process that lives there and is called like one of FRR's.
+/// A network namespace pinned by a file, with a bridge and a veth pair named like a lab's, and a
+/// process in it named like one of FRR's.
 #[derive(Debug)]
 pub struct Bystanders {
     process: Child,
@@ -26,7 +26,7 @@ const SCRIPT: &str = "\
     exec -a zebra sleep infinity";
 
 impl Bystanders {
-    /// Makes them all; they end with the value.
+    /// Creates all objects. Dropping the value removes them.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("the temporary folder takes a folder");
         let mut process = Command::new("unshare")
@@ -45,7 +45,7 @@ impl Bystanders {
         bystanders
     }
 
-    /// Asserts that nothing has happened to them.
+    /// Asserts that the objects are unchanged.
     #[track_caller]
     pub fn assert_untouched(&mut self) {
         let ended = self.process.try_wait().expect("it is this process's child");
@@ -53,7 +53,7 @@ impl Bystanders {
         assert_eq!(self.look(), self.identity);
     }
 
-    /// Everything about them that could change.
+    /// Returns the state of the objects that could change.
     fn look(&self) -> String {
         let namespace = self.folder.path().join("netns");
         let output = Command::new("nsenter")
@@ -76,7 +76,7 @@ impl Drop for Bystanders {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
-        // A mount would keep the folder.
+        // A mount would prevent the removal of the directory.
         let _ = nix::mount::umount2(
             &self.folder.path().join("netns"),
             nix::mount::MntFlags::MNT_DETACH,

@@ -1,4 +1,4 @@
-//! Numbered datagrams at a steady rate: what is lost on the way, and what overtakes.
+//! Numbered datagrams at a constant rate, to measure loss and reordering.
 
 use std::io::ErrorKind;
 use std::net::UdpSocket;
@@ -11,30 +11,30 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::wait::pause;
 
-/// After this much silence nothing is on its way any more.
+/// After this time without a datagram, none is in flight any more.
 const SILENCE: Duration = Duration::from_millis(500);
 
-/// What the receiver holds, in bytes. Only root may ask for more than the system gives.
+/// Receive buffer in bytes. Only root may exceed the system's limit.
 const ROOM: usize = 8 << 20;
 
-/// The most datagrams that are sent at once.
+/// Maximum number of datagrams in a burst.
 const BURST: f64 = 32.0;
 
-/// What became of the datagrams.
+/// Counts of the datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// Handed to the kernel.
+    /// Datagrams passed to the kernel.
     pub sent: u64,
-    /// Come.
+    /// Datagrams received.
     pub received: u64,
-    /// Come after one with a higher number.
+    /// Datagrams received after one with a higher number.
     pub overtaken: u64,
 }
 
 impl Count {
-    /// That all have come, and not all over again in another order. A few may overtake: a veth
-    /// hands frames to a queue of the processor that sent them, and a sender, or a queueing
-    /// discipline's timer, changes processors.
+    /// Asserts that all datagrams have been received, with little reordering. A few may be
+    /// reordered: a veth enqueues frames on the processor that sent them, and a sender, or the
+    /// timer of a queue discipline, may migrate between processors.
     #[track_caller]
     pub fn assert_whole(&self, what: &str) {
         assert!(self.sent > 0 && self.received == self.sent, "{what}: {self:?}");
@@ -42,7 +42,7 @@ impl Count {
     }
 }
 
-/// A sender and its receiver, each in a thread.
+/// A sender and its receiver, in a thread each.
 #[derive(Debug)]
 pub struct Datagrams {
     stop: Arc<AtomicBool>,
@@ -52,15 +52,15 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
-    /// Sends datagrams of `bytes` payload, `mbit` Mbit/s of them with their headers up to layer 2,
-    /// over a connected socket to `receiving`.
+    /// Sends datagrams with `bytes` of payload over a connected socket to `receiving`, at a layer-2
+    /// rate of `mbit` Mbit/s.
     pub fn start(sending: UdpSocket, receiving: UdpSocket, bytes: usize, mbit: f64) -> Self {
         let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let ipv6 = sending.peer_addr().expect("the socket is connected").is_ipv6();
         let headers = 14 + if ipv6 { 40 } else { 20 } + 8;
         let gap = Duration::from_secs_f64((bytes + headers) as f64 * 8.0 / (mbit * 1e6));
         receiving.set_read_timeout(Some(SILENCE)).expect("a time-out that is not zero");
-        // A receiver that is not scheduled for a while keeps what has come.
+        // The buffer keeps datagrams while the receiver is not scheduled.
         let _ = setsockopt(&receiving, sockopt::RcvBufForce, &ROOM);
         let (until, counter, done) = (Arc::clone(&stop), Arc::clone(&sent), Arc::clone(&stop));
         Self {
@@ -71,12 +71,12 @@ impl Datagrams {
         }
     }
 
-    /// How many have been sent by now.
+    /// Returns the number of datagrams sent so far.
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    /// Stops sending, waits for what is on its way, and counts.
+    /// Stops sending, waits for datagrams in flight, and returns the counts.
     pub fn finish(self) -> Count {
         self.stop.store(true, Ordering::Relaxed);
         self.sender.join().expect("the sender does not panic");
@@ -91,13 +91,13 @@ fn send(socket: &UdpSocket, bytes: usize, gap: Duration, stop: &AtomicBool, sent
     while !stop.load(Ordering::Relaxed) {
         let now = Instant::now();
         due += now.duration_since(last).as_secs_f64() / gap.as_secs_f64();
-        // A sender that was not scheduled for long would send a burst that no queue holds.
+        // Limit the burst after a long scheduling delay to a size that queues can hold.
         due = due.min(BURST);
         last = now;
         while due >= 1.0 {
             due -= 1.0;
             datagram[..8].copy_from_slice(&number.to_be_bytes());
-            // Without a way to the receiver nothing is sent.
+            // Do not count datagrams for which there is no route.
             number += u64::from(socket.send(&datagram).is_ok());
         }
         sent.store(number, Ordering::Relaxed);
@@ -127,7 +127,8 @@ fn receive(socket: &UdpSocket, bytes: usize, stop: &AtomicBool) -> (u64, u64) {
     }
 }
 
-/// Whether nothing came; a signal ends the wait as well, where it has a time limit (signal(7)).
+/// Returns true if no datagram was received. A signal also interrupts a wait with a timeout
+/// (signal(7)).
 fn is_no_datagram(error: &std::io::Error) -> bool {
     use ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)

@@ -1,7 +1,8 @@
-//! What kernels from 6.1 on may lack, and what a test does then: it says so and goes without.
+//! Features that kernels since 6.1 may lack. A test reports a missing feature and skips the part
+//! that needs it.
 //!
-//! Where `KAIDO_NO_SKIP` is set, as in the guest of `make test-guest`, a test goes without nothing
-//! but what the kernel cannot have.
+//! With `KAIDO_NO_SKIP`, as in the guest of `make test-guest`, a test may only skip features that
+//! the kernel cannot have.
 
 use std::fmt::Display;
 
@@ -12,44 +13,45 @@ pub struct Feature {
     since: Since,
 }
 
-/// Who has it.
+/// Availability of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Since {
-    /// Kernels with this option, whatever their version.
+    /// Kernels with this option, of any version.
     Option(&'static str),
-    /// Kernels from this version on.
+    /// Kernels since this version.
     Version(u32, u32),
     /// No kernel yet.
     Never,
 }
 
-/// VRF devices, and End.DT4, End.DT46 and End.DT6 with `vrftable`, which need one.
+/// VRF devices, and End.DT4, End.DT46 and End.DT6 with `vrftable`, which depend on them.
 pub const VRF: Feature = Feature { name: "VRF devices", since: Since::Option("CONFIG_NET_VRF") };
 /// VLAN devices.
 pub const VLAN: Feature =
     Feature { name: "802.1Q and 802.1ad devices", since: Since::Option("CONFIG_VLAN_8021Q") };
 /// The kernel's network emulator.
 pub const NETEM: Feature = Feature { name: "netem", since: Since::Option("CONFIG_NET_SCH_NETEM") };
-/// The flavour PSP of End, alone or with NEXT-C-SID.
+/// The PSP flavour of End, alone or with NEXT-C-SID.
 pub const PSP: Feature = Feature { name: "End with PSP", since: Since::Version(6, 3) };
-/// The flavour NEXT-C-SID of End.X.
+/// The NEXT-C-SID flavour of End.X.
 pub const X_NEXT_CSID: Feature =
     Feature { name: "End.X with NEXT-C-SID", since: Since::Version(6, 6) };
-/// Rules that match a code point.
+/// Rules that match a DSCP.
 pub const RULE_DSCP: Feature = Feature { name: "rules by DSCP", since: Since::Version(6, 13) };
-/// End.X that names its interface.
+/// End.X with an interface.
 pub const X_INTERFACE: Feature =
     Feature { name: "End.X with an interface", since: Since::Version(6, 17) };
-/// USP and USD of any behaviour, PSP of others than End; segments inserted into IPv4.
+/// USP and USD of any behaviour, PSP of behaviours other than End, and insertion of segments into
+/// IPv4.
 pub const NO_KERNEL: Feature = Feature { name: "this behaviour", since: Since::Never };
 
 impl Feature {
-    /// To be called by a test that found the feature missing: says on standard error what it goes
-    /// without. `why` is the kernel's answer.
+    /// Reports a missing feature on standard error. A test calls this when it skips something.
+    /// `why` is the kernel's error.
     ///
     /// # Panics
     ///
-    /// Where nothing may be skipped and this kernel should have the feature.
+    /// Panics if nothing may be skipped and this kernel should have the feature.
     #[track_caller]
     pub fn is_missing(self, why: impl Display) {
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -58,7 +60,7 @@ impl Feature {
         eprintln!("SKIPPED: {self}; {why}");
     }
 
-    /// Whether a kernel of this release, with every option, has it.
+    /// Returns true if a kernel of this release with all options has the feature.
     fn is_in(self, release: &str) -> bool {
         let mut numbers = release.split(|c: char| !c.is_ascii_digit());
         let mut number = || numbers.next().and_then(|number| number.parse().ok()).unwrap_or(0);

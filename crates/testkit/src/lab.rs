@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::kaido::{Kaido, Said};
 
-/// A lab that is taken down at the end of its scope, also when the test panics.
+/// A lab that is brought down at the end of its scope, even if the test panics.
 #[derive(Debug)]
 pub struct Lab<'k> {
     kaido: &'k Kaido,
@@ -18,7 +18,7 @@ impl<'k> Lab<'k> {
         Self { kaido, name: name.into() }
     }
 
-    /// The lab's name.
+    /// Returns the name of the lab.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -29,13 +29,13 @@ impl<'k> Lab<'k> {
         self.kaido.run(&[&exec, command].concat())
     }
 
-    /// Starts a command on a node with its output kept, to be read, waited for or killed.
+    /// Starts a command on a node with piped output, to be read, waited for or killed.
     pub fn start(&self, node: &str, command: &[&str]) -> Child {
         let exec = ["lab", "exec", "--lab", &self.name, node, "--"];
         self.kaido.start(&[&exec, command].concat())
     }
 
-    /// Runs a command line, split at its blanks, on a node; it must succeed.
+    /// Runs a command line, split at whitespace, on a node. It must succeed.
     #[track_caller]
     pub fn exec(&self, node: &str, command: &str) -> String {
         let words: Vec<&str> = command.split_whitespace().collect();
@@ -51,14 +51,14 @@ impl<'k> Lab<'k> {
         }
     }
 
-    /// `kaido lab link LINK CHANGE…`, which must succeed.
+    /// Runs `kaido lab link LINK CHANGE…`, which must succeed.
     #[track_caller]
     pub fn link(&self, link: &str, change: &[&str]) -> Value {
         let command = ["lab", "link", "--lab", &self.name, link];
         self.kaido.json(&[&command, change].concat())
     }
 
-    /// A node's routes of both families, one line each, in an order of their own.
+    /// Returns a node's routes of both families, one per line, sorted.
     #[track_caller]
     pub fn routes(&self, node: &str) -> Vec<String> {
         let mut routes: Vec<String> = ["-4", "-6"]
@@ -72,7 +72,7 @@ impl<'k> Lab<'k> {
         routes
     }
 
-    /// Takes the lab down; it must succeed.
+    /// Brings the lab down, which must succeed.
     #[track_caller]
     pub fn down(self) {
         self.kaido.ok(&["lab", "down", &self.name]);
@@ -81,13 +81,13 @@ impl<'k> Lab<'k> {
 
 impl Drop for Lab<'_> {
     fn drop(&mut self) {
-        // The test may have taken it down itself; and it may be unwinding.
+        // The test may already have brought the lab down, and the thread may be unwinding.
         let _ = self.kaido.command(&["lab", "down", &self.name]).output();
     }
 }
 
-/// A route as `ip` prints it, without the number of the next hops' object: that one is FRR's own
-/// and new every time. The order of next hops means nothing.
+/// Normalizes a route as printed by `ip`: removes the id of the next hop object, which FRR assigns
+/// differently each time, and sorts the next hops.
 fn plain(line: &str) -> String {
     let mut parts: Vec<String> = line
         .split('\\')

@@ -1,5 +1,6 @@
-//! What the end-to-end tests share: the real binary with a folder of its own, labs that go away
-//! with the test, strangers that must not be touched, and the machine before and after.
+//! Shared code of the end-to-end tests: the real binary with a private directory, labs that end
+//! with the test, bystanders that must not be touched, and the state of the machine before and
+//! after.
 #![deny(unsafe_code)]
 
 mod bystanders;

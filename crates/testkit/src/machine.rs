@@ -1,4 +1,4 @@
-//! What a lab could leave on a machine.
+//! Machine state that a lab could leave behind.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::kaido::Kaido;
 use crate::wait::{pause, until};
 
-/// How long the kernel may take to put things away: namespaces are destroyed in the background.
+/// Timeout of the kernel's cleanup: namespaces are destroyed in the background.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The machine at one moment, as far as a lab of this test could have changed it.
+/// State of the machine at one time, as far as a lab of this test could affect it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Machine {
     run_folder: PathBuf,
@@ -24,7 +24,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The machine now.
+    /// Reads the present state.
     pub fn now(kaido: &Kaido) -> Self {
         let run_folder = kaido.run_folder();
         let below = |path: &Path| path.starts_with(&run_folder);
@@ -44,19 +44,20 @@ impl Machine {
         }
     }
 
-    /// Asserts that the machine becomes again what it was.
+    /// Asserts that the machine returns to this state.
     #[track_caller]
     pub fn assert_restored(&self, kaido: &Kaido) {
         let restored = || (*self == Self::now(kaido)).then_some(());
         let difference = || format!("was {self:#?}\nis {:#?}", Self::now(kaido));
         until(PATIENCE, restored, difference);
-        // Whatever still runs could make something anew.
+        // A process that is still running could create objects again.
         pause(Duration::from_millis(10));
         assert_eq!(*self, Self::now(kaido));
     }
 }
 
-/// Without those of a benchmark's script, which may run beside the tests.
+/// Returns all names except those of a benchmark's script, which may run concurrently with the
+/// tests.
 fn named_namespaces() -> BTreeSet<String> {
     let mut names = names("/run/netns");
     names.retain(|name| !name.starts_with("kaido-bench-"));
@@ -68,8 +69,8 @@ fn names(folder: &str) -> BTreeSet<String> {
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// The processes that the test's command has started, at any remove: all inherit the folder's
-/// name with their environment.
+/// Returns all processes started by the test's command, directly or indirectly. They inherit the
+/// directory's name in their environment.
 fn processes(run_folder: &Path) -> BTreeSet<i32> {
     let wanted = run_folder.as_os_str().as_bytes();
     let contains = |bytes: &[u8]| bytes.windows(wanted.len()).any(|window| window == wanted);

@@ -1,11 +1,11 @@
-//! Random numbers that a seed repeats.
+//! Seeded random numbers.
 
-/// SplitMix64: the same numbers for the same seed on every machine.
+/// SplitMix64: the same seed yields the same numbers on every machine.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// From `$KAIDO_SEED`, or from the clock. The seed is printed: a failed run is repeated by it.
+    /// Seeds from `$KAIDO_SEED` or the clock. Prints the seed, which reproduces a failed run.
     pub fn seeded() -> Self {
         let given = std::env::var("KAIDO_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = given.unwrap_or_else(|| {
@@ -16,12 +16,12 @@ impl Random {
         Self(seed)
     }
 
-    /// From this seed.
+    /// Creates a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number of 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -29,9 +29,9 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A fraction in 0..1.
+    /// Returns a fraction in 0..1.
     pub fn fraction(&mut self) -> f64 {
-        // 53 bits are what an f64 holds exactly.
+        // An f64 represents 53 bits exactly.
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 }

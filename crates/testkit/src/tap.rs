@@ -1,5 +1,5 @@
-//! A peer's end of a wire (AF_PACKET): sends frames as they are, and receives them as they were on
-//! the wire.
+//! The peer's end of a link (AF_PACKET): sends raw frames, and returns received frames as they were
+//! on the wire.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,22 +12,22 @@ use nix::sys::socket::{
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 
-/// What frames may wait, in bytes.
+/// Receive buffer in bytes.
 const BUFFER: usize = 256 << 20;
-/// linux/if_packet.h: that a tag was in the frame, and of which kind.
+/// Flag of linux/if_packet.h: the frame had a VLAN tag, with its TPID.
 const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
-/// Frames of one interface, as they are on the wire.
+/// Raw frames of one interface.
 pub struct Tap {
     socket: OwnedFd,
 }
 
 impl Tap {
-    /// Taps an interface of the calling thread's namespace, towards which a thread may send later
-    /// from any other.
+    /// Opens a socket on an interface of the calling thread's namespace. Any thread can use it
+    /// later.
     pub fn open(name: &str) -> Self {
-        // Protocol 0: nothing arrives before the socket is bound to its interface.
+        // Protocol 0: no frames are received before the socket is bound to its interface.
         let socket =
             socket(AddressFamily::Packet, SockType::Raw, SockFlag::SOCK_CLOEXEC, None).unwrap();
         set(&socket, PACKET_IGNORE_OUTGOING);
@@ -44,7 +44,7 @@ impl Tap {
             sll_addr: [0; 8],
         };
         let length = size_of_val(&address) as u32;
-        // SAFETY: the pointer is to a live sockaddr_ll of that length; its contents are copied.
+        // SAFETY: the pointer refers to a live sockaddr_ll of that length; its contents are copied.
         let address = unsafe { LinkAddr::from_raw((&raw const address).cast(), Some(length)) };
         bind(socket.as_raw_fd(), &address.unwrap()).unwrap();
         Self { socket }
@@ -55,7 +55,7 @@ impl Tap {
         send(self.socket.as_raw_fd(), frame, MsgFlags::empty()).unwrap();
     }
 
-    /// The next frame, or none within five seconds.
+    /// Returns the next frame, or `None` after five seconds.
     pub fn next(&self) -> Option<Vec<u8>> {
         let mut bytes = vec![0; 10_000];
         let mut control = nix::cmsg_space!([u8; 64]);
@@ -63,7 +63,8 @@ impl Tap {
         let fd = self.socket.as_raw_fd();
         let got =
             recvmsg::<LinkAddr>(fd, &mut parts, Some(&mut control), MsgFlags::empty()).ok()?;
-        // The kernel takes the outer tag out of the frame: struct tpacket_auxdata has it.
+        // The kernel removes the outer VLAN tag from the frame and stores it in struct
+        // tpacket_auxdata.
         let tag = got.cmsgs().unwrap().find_map(|message| match message {
             ControlMessageOwned::Unknown(it) if it.cmsg_header.cmsg_level == libc::SOL_PACKET => {
                 let status = u32::from_ne_bytes(it.data_bytes[..4].try_into().unwrap());
@@ -83,7 +84,7 @@ impl Tap {
 
 fn set(socket: &OwnedFd, option: libc::c_int) {
     let (on, length) = (1 as libc::c_int, size_of::<libc::c_int>() as u32);
-    // SAFETY: the value is an int that lives until the call returns.
+    // SAFETY: the value is an int that outlives the call.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),

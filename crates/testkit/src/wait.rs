@@ -1,8 +1,8 @@
-//! Waiting for what must come.
+//! Polling for a condition.
 
 use std::time::{Duration, Instant};
 
-/// Asks `what` until it has a value. After `limit` the last word is `missing`'s, as a panic.
+/// Polls `what` until it returns a value. After `limit`, panics with the message from `missing`.
 pub fn until<T>(
     limit: Duration,
     mut what: impl FnMut() -> Option<T>,
@@ -18,7 +18,7 @@ pub fn until<T>(
     }
 }
 
-/// Lets time pass: between two looks, or up to a moment that was drawn.
+/// Sleeps, between two polls or until a random time.
 #[expect(clippy::disallowed_methods, reason = "the kernel and the daemons announce nothing here")]
 pub fn pause(time: Duration) {
     std::thread::sleep(time);

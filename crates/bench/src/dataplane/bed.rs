@@ -4,9 +4,9 @@
 //!  world: generator --- in | node | out --- sink :world
 //!                 ^--- hole, which drops
 //! ```
-//! All of it works on one processor: a queue between two would overflow, and the run would count
-//! drops. Where drops are what is asked for, node and sink have another one ([`Bed::separate`]).
-//! Neighbours are permanent.
+//! Everything runs on one processor: a queue between two processors could overflow, and the run
+//! would then count drops. When drops are the result, node and sink use a second processor
+//! ([`Bed::separate`]). Neighbour entries are permanent.
 
 use std::net::IpAddr;
 
@@ -37,28 +37,28 @@ const WORLD_IN: u32 = 20;
 const WORLD_OUT: u32 = 21;
 const HOLE: u32 = 12;
 const WORLD_HOLE: u32 = 22;
-/// Room for 1500 bytes behind an outer header.
+/// Accommodates 1500 bytes after an outer header.
 const MTU: u32 = 2000;
-/// The processor of the generator, and of the node too as long as it is not [`Bed::separate`].
+/// Processor of the generator, and also of the node unless it is [`Bed::separate`].
 const FIRST: usize = 0;
-/// The node's otherwise.
+/// Processor of the node otherwise.
 const OTHER: usize = 1;
 
-/// How the node forwards.
+/// Forwarding mode of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plane {
     Kernel,
     Xdp,
-    /// As the daemon has put it on the ports.
+    /// The program that the daemon has attached to the ports.
     Daemon,
-    /// Into the hole: what the generator takes.
+    /// Drop in the hole: measures the cost of the generator.
     Drop,
 }
 
 pub(super) struct Bed {
     node: Namespace,
     world: Namespace,
-    /// The benchmark's programs, loaded in the world.
+    /// The benchmark's BPF programs, loaded in the world namespace.
     pub(super) measure: Measure,
     pub(super) tables: Tables,
     _hole: Attached,
@@ -112,13 +112,13 @@ impl Bed {
         Ok(self.node.run(work)?)
     }
 
-    /// Makes the node do one thing: as a route in its kernel, which the program takes over.
+    /// Configures one action as a route in the node's kernel, and lets the program take it over.
     pub(super) fn set(&mut self, what: What) -> anyhow::Result<()> {
         self.node.run(|| set_kernel(what))??;
         self.take_over()
     }
 
-    /// Makes the program do the one thing that the node's kernel does.
+    /// Configures the program with the one action of the node's kernel.
     pub(super) fn take_over(&mut self) -> anyhow::Result<()> {
         let kernel = self.node.run(kernel)??;
         let mut wanted = with_ports(Forwarding::default());
@@ -127,7 +127,7 @@ impl Bed {
         self.apply(wanted)
     }
 
-    /// Makes the program do this, by the node's ports.
+    /// Configures the program with this forwarding state and the node's ports.
     pub(super) fn apply(&mut self, wanted: Forwarding) -> anyhow::Result<()> {
         let (wanted, tables) = (with_ports(wanted), &mut self.tables);
         self.node.run(|| tables.change_to(wanted))??;
@@ -135,7 +135,8 @@ impl Bed {
         Ok(())
     }
 
-    /// Sends `count` frames and returns what one took, in ns, and how many arrived.
+    /// Sends `count` frames. Returns the time per frame in ns and the number of frames that
+    /// arrived.
     pub(super) fn send(
         &self,
         plane: Plane,
@@ -149,7 +150,7 @@ impl Bed {
         let measure = &self.measure;
         let work = move || -> anyhow::Result<(f64, u64)> {
             pin()?;
-            // What the run pays for once: adjacencies, caches.
+            // Warm up: neighbour entries and caches.
             measure.generate(0, frame, count / 20 + 64)?;
             let before = measure.received()?;
             let started = std::time::Instant::now();
@@ -160,7 +161,7 @@ impl Bed {
         self.world.run(work)?
     }
 
-    /// Sends `count` frames at `rate` a second.
+    /// Sends `count` frames at `rate` frames per second.
     pub(super) fn send_paced(
         &self,
         template: &Template,
@@ -182,8 +183,8 @@ impl Bed {
         self.world.run(work)?
     }
 
-    /// Sends `count` frames at `rate` a second, one by one, and returns how long those that arrived
-    /// were on the way, in ns.
+    /// Sends `count` frames singly at `rate` frames per second. Returns the latencies in ns of
+    /// those that arrived.
     pub(super) fn send_stamped(
         &self,
         template: &Template,
@@ -195,7 +196,7 @@ impl Bed {
         let measure = &self.measure;
         let work = move || -> anyhow::Result<Vec<f64>> {
             pin()?;
-            // Adjacencies, caches.
+            // Warm up: neighbour entries and caches.
             measure.generate_singly(frame, count / 20 + 64, rate)?;
             measure.forget_delays()?;
             measure.generate_singly(frame, count, rate)?;
@@ -204,15 +205,16 @@ impl Bed {
         self.world.run(work)?
     }
 
-    /// From now on the node works on another processor than the generator. The sink's part is done
-    /// where the node sends: a thread of its own would wait for the node's, and its ring overflow.
+    /// Moves the node to another processor than the generator. The sink then runs where the node
+    /// transmits: a separate sink thread would compete with the node's, and its ring would
+    /// overflow.
     pub(super) fn separate(&self) -> anyhow::Result<()> {
         let processors = std::thread::available_parallelism()?;
         anyhow::ensure!(processors.get() > OTHER, "it takes two processors, and here is one");
         napi::keep_on(&self.node, "in", OTHER)
     }
 
-    /// Puts programs where the way of forwarding needs them; they go with the value.
+    /// Attaches the programs that the forwarding mode needs. Dropping the value detaches them.
     pub(super) fn engage(&self, plane: Plane) -> anyhow::Result<Vec<Attached>> {
         let attach = |namespace: &Namespace, program, interface| {
             let attached = namespace.run(|| Attached::new(program, interface, Mode::Native))?;
@@ -220,7 +222,7 @@ impl Bed {
         };
         let sink = self.measure.sink();
         Ok(match plane {
-            // Its packets meet a sink behind XDP: one in XDP would have them copied first.
+            // Use the sink after XDP: a sink in XDP would require a copy of the packets.
             Plane::Kernel => Vec::new(),
             Plane::Drop => Vec::new(),
             Plane::Daemon => vec![attach(&self.world, sink, WORLD_OUT)?],
@@ -245,7 +247,8 @@ fn prepare() -> anyhow::Result<()> {
 }
 
 fn connect_node() -> anyhow::Result<()> {
-    // So that it takes frames from the generator's XDP when it has no XDP itself.
+    // Lets the port receive frames from the generator's XDP program without an XDP program of its
+    // own.
     set_offload("in", Offload::Gro, true)?;
     let mut batch = Batch::new();
     for index in [IN, OUT, HOLE] {
@@ -275,7 +278,7 @@ fn connect_world() -> anyhow::Result<()> {
     Ok(Handle::new()?.commit(batch)?)
 }
 
-/// With the node's two ports, if they have no owner.
+/// Adds the node's two ports, unless they have an owner.
 fn with_ports(forwarding: Forwarding) -> Forwarding {
     let port = |name: &str, mac| Port {
         name: name.into(),
@@ -300,7 +303,7 @@ fn set_kernel(what: What) -> anyhow::Result<()> {
     Ok(handle.commit(batch)?)
 }
 
-/// What the calling thread's namespace has.
+/// Reads the state of the calling thread's namespace.
 fn kernel() -> anyhow::Result<Kernel> {
     let mut handle = Handle::new()?;
     Ok(Kernel {
@@ -314,11 +317,11 @@ fn kernel() -> anyhow::Result<Kernel> {
     })
 }
 
-/// What the sink has received once nothing arrives any more.
+/// Returns the sink's count once no more frames arrive.
 fn settled(measure: &Measure) -> anyhow::Result<u64> {
     let mut last = measure.received()?;
     loop {
-        #[allow(clippy::disallowed_methods)] // that nothing happens for a while is the event
+        #[allow(clippy::disallowed_methods)] // no new frames for a while is the condition
         std::thread::sleep(std::time::Duration::from_millis(4));
         let now = measure.received()?;
         if now == last {
@@ -328,12 +331,12 @@ fn settled(measure: &Measure) -> anyhow::Result<u64> {
     }
 }
 
-/// Keeps the calling thread on one processor.
+/// Pins the calling thread to one processor.
 pub(super) fn pin() -> anyhow::Result<()> {
     keep_on(0, FIRST)
 }
 
-/// Keeps a thread, 0 for the calling one, on one processor.
+/// Pins a thread to one processor; 0 is the calling thread.
 pub(super) fn keep_on(thread: i32, processor: usize) -> anyhow::Result<()> {
     let mut one = nix::sched::CpuSet::new();
     one.set(processor)?;

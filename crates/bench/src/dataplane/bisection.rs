@@ -1,26 +1,26 @@
-//! The largest rate at which a device loses nothing (RFC 2544 section 26.1), by bisection.
+//! Throughput (RFC 2544 section 26.1): the highest rate without loss, found by bisection.
 
-/// Bounds are near enough when they differ by this part of the upper one.
+/// Relative distance between the bounds at which the search stops.
 const NEAR: f64 = 0.02;
-/// Below this part of the highest rate there is nothing to be found.
+/// Fraction of the highest rate below which the search stops.
 const LEAST: f64 = 0.05;
-/// A rate has failed when it has failed so often: a hypervisor that takes a processor away makes a
-/// device lose frames at any rate.
+/// Number of failed trials after which a rate has failed. A hypervisor that preempts a processor
+/// makes a device lose frames at any rate.
 const TRIES: usize = 10;
-/// Three trials are enough where each of them loses more than this part.
+/// Three trials suffice if each of them loses more than this fraction.
 const FAR_TOO_MUCH: f64 = 0.1;
 
-/// What came of sending for a while.
+/// Result of one trial.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trial {
-    /// At which it was sent, which may be less than what was asked for.
+    /// The actual rate, which may be lower than requested.
     pub(super) rate: f64,
-    /// The part of the frames that did not arrive.
+    /// Fraction of the frames that did not arrive.
     pub(super) lost: f64,
 }
 
-/// The largest rate up to `highest` at which a trial lost nothing; 0 where all of them lost
-/// something.
+/// Returns the highest rate up to `highest` at which a trial had no loss, or 0 if all trials had
+/// loss.
 pub(super) fn largest<E>(
     highest: f64,
     mut trial: impl FnMut(f64) -> Result<Trial, E>,
@@ -36,7 +36,7 @@ pub(super) fn largest<E>(
     Ok(found)
 }
 
-/// The rate of the first trial that lost nothing.
+/// Returns the rate of the first trial without loss.
 fn passed<E>(mut trial: impl FnMut() -> Result<Trial, E>) -> Result<Option<f64>, E> {
     let mut least = f64::INFINITY;
     for tried in 1..=TRIES {
@@ -57,8 +57,8 @@ mod tests {
     use super::*;
     use std::convert::Infallible;
 
-    /// What is found of a device that does so much, and loses a little whenever the count of trials
-    /// says so; and in how many trials.
+    /// Returns the result for a device of this capacity, and the number of trials. The device has a
+    /// little loss in the trials that `disturbed` selects.
     fn found(limit: f64, disturbed: impl Fn(usize) -> bool) -> (f64, usize) {
         let mut trials = 0;
         let rate = largest(8.0, |rate| {

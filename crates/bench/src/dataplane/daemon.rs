@@ -9,10 +9,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::bed::Bed;
 use crate::{Context, process};
 
-/// How long it may take to start.
+/// Timeout of the daemon's start.
 const START: Duration = Duration::from_secs(20);
 
-/// `kaido dataplane run`, which ends with the value, and takes its program along.
+/// A running `kaido dataplane run`. Dropping the value ends it and detaches its program.
 pub(super) struct Daemon {
     program: PathBuf,
     child: Child,
@@ -40,7 +40,7 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// Waits until it has nothing more to do, and so takes no processor's time.
+    /// Waits until the daemon is idle and uses no processor time.
     #[allow(clippy::disallowed_methods, reason = "time without work is what is waited for")]
     pub(super) fn rest(&self) -> Result<()> {
         let worked = || process::seconds(self.child.id());
@@ -49,7 +49,7 @@ impl Daemon {
         while started.elapsed() < START {
             std::thread::sleep(Duration::from_millis(500));
             let now = worked()?;
-            // Of half a second it takes at most a tick of 10 ms to wait.
+            // An idle daemon uses at most one tick of 10 ms in half a second.
             if now - before < 0.015 {
                 return Ok(());
             }
@@ -58,14 +58,14 @@ impl Daemon {
         bail!("the daemon comes to no rest")
     }
 
-    /// Runs `kaido dataplane …` on it.
+    /// Runs `kaido dataplane …` on the daemon.
     fn order(&self, arguments: &[&str]) -> Result<std::process::Output> {
         let mut command = Command::new(&self.program);
         command.arg("dataplane").args(arguments).arg("--state").arg(&self.state);
         Ok(command.stdin(Stdio::null()).output()?)
     }
 
-    /// Applies a file, and says how long the command took.
+    /// Applies a file and returns the time that the command took.
     pub(super) fn apply(&self, text: &str) -> Result<Duration> {
         let file = self.state.join("bench.yaml");
         std::fs::write(&file, text)?;
@@ -77,7 +77,7 @@ impl Daemon {
         Ok(elapsed)
     }
 
-    /// The memory of the process, and of its tables in the kernel, in MiB.
+    /// Returns the memory of the process and of its BPF maps, in MiB.
     pub(super) fn memory(&self) -> Result<(f64, f64)> {
         let proc = PathBuf::from(format!("/proc/{}", self.child.id()));
         let number = |text: &str, key: &str| -> u64 {
@@ -88,7 +88,7 @@ impl Daemon {
         let process = number(&std::fs::read_to_string(proc.join("status"))?, "VmRSS:");
         let mut tables = std::collections::BTreeMap::new();
         for entry in std::fs::read_dir(proc.join("fdinfo"))? {
-            // A descriptor may be closed meanwhile.
+            // A descriptor may have been closed meanwhile.
             let text = std::fs::read_to_string(entry?.path()).unwrap_or_default();
             if text.contains("map_id:") {
                 tables.insert(number(&text, "map_id:"), number(&text, "memlock:"));
@@ -101,7 +101,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // Best effort: without ports the daemon leaves nothing behind when it ends.
+        // Best effort: a daemon without ports leaves no state when it ends.
         let _ = self.order(&["detach"]);
         let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
         let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);

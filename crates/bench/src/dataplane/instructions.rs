@@ -1,9 +1,9 @@
-//! `kaido bench instructions`: the instructions that a node executes for a packet, in a guest whose
-//! clock counts them (`make bench-guest`). Elsewhere the same figures are nanoseconds.
+//! `kaido bench instructions`: instructions that a node executes per packet, in a guest with an
+//! instruction-counting clock (`make bench-guest`). Elsewhere the same figures are nanoseconds.
 //!
-//! The guest has VRF and VLAN devices, so that what needs them is here: End.DT4, and the layout of
-//! the published system's kernel side, whose packets pass a tenant's VRF, a cluster's VRF and a VLAN.
-//! Service functions' are in `function/instructions.rs`.
+//! The guest has VRF and VLAN devices, so this benchmark covers the cases that need them: End.DT4,
+//! and the layout of the published system's kernel side, in which packets traverse a tenant's VRF,
+//! a cluster's VRF and a VLAN. Service functions are in `function/instructions.rs`.
 
 use std::process::Command;
 
@@ -20,10 +20,10 @@ use super::bed::{Bed, IN, OUT, Plane};
 use super::packets::{FAR, SID, SOURCE, STEERED, What};
 use crate::{Better, Context, Row, median};
 
-/// The size of the packets' inner frames.
+/// Size of the packets' inner frames.
 const SIZE: usize = 64;
-/// The same instructions each time: few runs are enough. A run ends with a tick of the kernel's clock
-/// (4 ms), so that it has to last many.
+/// Few runs suffice, because the instructions are the same each time. A run ends with a tick of the
+/// kernel's clock (4 ms), so it must last many ticks.
 const ROUNDS: usize = 2;
 const COUNT: u32 = 160_000;
 const KERNEL_COUNT: u32 = 40_000;
@@ -56,7 +56,7 @@ pub(super) fn bench(context: &Context<'_>) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The kernel's End.DT4: a VRF whose routes lead to the next hop.
+/// Commands for the kernel's End.DT4: a VRF with routes to the next hop.
 fn in_vrf() -> Vec<String> {
     [
         "ip link add red type vrf table 300",
@@ -69,8 +69,9 @@ fn in_vrf() -> Vec<String> {
     .to_vec()
 }
 
-/// In: End.DX4 to the tenant's VRF, whose default route is the cluster's VRF, which leads to a VLAN.
-/// Out: from the VLAN into the cluster's VRF, from there into the tenant's, which encapsulates.
+/// Inbound: End.DX4 to the tenant's VRF with a default route to the cluster's VRF, which leads to a
+/// VLAN. Outbound: from the VLAN into the cluster's VRF, then into the tenant's, which
+/// encapsulates.
 fn layout() -> Vec<String> {
     let tenant = ["tenant", "cluster"].into_iter().zip([301, 302]).flat_map(|(name, table)| {
         [format!("ip link add {name} type vrf table {table}"), format!("ip link set {name} up")]
@@ -94,8 +95,8 @@ fn layout() -> Vec<String> {
     tenant.chain(vlans).chain(routes.map(String::from)).collect()
 }
 
-/// The same for the program: one look-up in the cluster's table, and the SID's tag; a tenant by its
-/// tag, and the policy of its prefix.
+/// The same for the program. Inbound: one lookup in the cluster's table, and the SID's tag.
+/// Outbound: a tenant selected by its tag, and the policy of the prefix.
 fn layout_in_xdp(cluster: u32, vlan: u32) -> Forwarding {
     let tags = Tags { outer: VLAN, inner: 0 };
     let endpoint = Endpoint {
@@ -123,7 +124,7 @@ fn layout_in_xdp(cluster: u32, vlan: u32) -> Forwarding {
     }
 }
 
-/// Runs commands in the node.
+/// Runs commands in the node's namespace.
 fn make(bed: &Bed, lines: &[String]) -> anyhow::Result<()> {
     bed.in_node(|| {
         for line in lines {
@@ -145,7 +146,7 @@ fn measure(context: &Context<'_>, bed: &Bed, name: &str, frame: &[u8]) -> anyhow
     for _ in 0..ROUNDS {
         for (plane, runs) in [Plane::Drop, Plane::Kernel, Plane::Xdp].into_iter().zip(&mut runs) {
             let count = if plane == Plane::Kernel { KERNEL_COUNT } else { COUNT };
-            // What a run takes once, whatever it sends, is off both.
+            // The difference of two runs removes the fixed cost of a run.
             let (short, long) = (count / 4, count);
             let spent = span(bed, plane, &template, frame, long)?
                 - span(bed, plane, &template, frame, short)?;
@@ -164,7 +165,7 @@ fn measure(context: &Context<'_>, bed: &Bed, name: &str, frame: &[u8]) -> anyhow
     ])
 }
 
-/// What so many packets take together.
+/// Returns the total cost of `count` packets.
 pub(super) fn span(
     bed: &Bed,
     plane: Plane,
@@ -174,7 +175,7 @@ pub(super) fn span(
 ) -> anyhow::Result<f64> {
     let (cost, arrived) = bed.send(plane, template, frame, count)?;
     let lost = u64::from(count).saturating_sub(arrived);
-    // More than the last batches that a run leaves behind.
+    // More than the last batches of a run, which may not have arrived yet.
     anyhow::ensure!(
         plane == Plane::Drop || lost * 50 < u64::from(count),
         "{lost} of {count} packets were lost ({plane:?})"

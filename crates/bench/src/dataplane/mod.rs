@@ -1,13 +1,15 @@
-//! `kaido bench dataplane`: SRv6 in XDP beside the kernel's, on the same packets in the same run.
+//! `kaido bench dataplane`: SRv6 in XDP compared with the kernel's, on the same packets in the same
+//! run.
 //!
-//! - `program/…`: what the program takes for a packet by itself, beside a plain XDP End that asks
-//!   the kernel's table (BPF_PROG_TEST_RUN; what restoring the packet takes is off both).
-//! - `…/SIZE`: what a node takes for a packet, from its port to its port, on one processor. The
-//!   generator's share, measured against a drop in the same run, is off both; the sink's is in both,
-//!   which brings the ratio down.
-//! - `forwarding/SIZE`: what the kernel takes to forward plain IPv4, in the same run.
-//! - `raw/…`: packets delivered per second, generator and sink on the same processor.
-//! - `no-loss/…`: the largest rate at which nothing is lost, the generator on another processor.
+//! - `program/…`: cost of a packet in the program alone, compared with a plain XDP End that
+//!   performs a lookup in the kernel's table (BPF_PROG_TEST_RUN, without the cost of restoring the
+//!   packet).
+//! - `…/SIZE`: cost of a packet on a node from port to port, on one processor. The generator's
+//!   share, measured with a drop in the same run, is subtracted from both; the sink's share is
+//!   included in both, which reduces the ratio.
+//! - `forwarding/SIZE`: cost of plain IPv4 forwarding in the kernel, in the same run.
+//! - `raw/…`: packets delivered per second, with generator and sink on the same processor.
+//! - `no-loss/…`: highest rate without loss, with the generator on another processor.
 
 mod bed;
 mod bisection;
@@ -33,7 +35,7 @@ pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
     rows.extend(no_loss::bench(context, quick)?);
     Ok(rows)
 }
-/// Runs what is meant for a guest whose clock counts instructions.
+/// Runs the benchmarks for a guest with an instruction-counting clock.
 pub fn instructions(context: &Context<'_>) -> anyhow::Result<Vec<Row>> {
     instructions::bench(context)
 }

@@ -1,5 +1,4 @@
-//! Threaded NAPI: a thread of the kernel polls a device, in the place of whichever processor
-//! the packets come from.
+//! Threaded NAPI: a kernel thread polls a device, instead of the processor on which packets arrive.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,10 +9,10 @@ use netlink::Namespace;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 
-/// Has a device of a namespace polled by threads on one processor, before all others there. They
-/// end with the device.
+/// Moves the polling of a device to threads on one processor, with priority over all others there.
+/// The threads end with the device.
 pub(super) fn keep_on(namespace: &Namespace, device: &str, processor: usize) -> anyhow::Result<()> {
-    // Another namespace may have a device of that name, polled by threads already.
+    // A device of the same name in another namespace may already have threads.
     let before = threads(device)?;
     namespace.run(|| enable(device))??;
     let threads = threads(device)?;
@@ -27,8 +26,8 @@ pub(super) fn keep_on(namespace: &Namespace, device: &str, processor: usize) -> 
     Ok(())
 }
 
-/// Switches it on, in the calling thread's namespace. The thread gets a /sys of its own, which shows
-/// the devices of the namespace that it was mounted in.
+/// Enables threaded NAPI in the calling thread's namespace. The thread gets a private /sys, which
+/// shows the devices of the namespace in which it was mounted.
 fn enable(device: &str) -> anyhow::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
@@ -39,12 +38,12 @@ fn enable(device: &str) -> anyhow::Result<()> {
     fs::write(&file, "1").with_context(|| format!("cannot write {file} (threaded NAPI)"))
 }
 
-/// The threads that poll devices of that name, in whichever namespace.
+/// Returns the threads that poll devices of this name, in any namespace.
 fn threads(device: &str) -> anyhow::Result<BTreeSet<i32>> {
     let prefix = format!("napi/{device}-");
     let processes = fs::read_dir("/proc").context("cannot read /proc")?;
     let ids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    // One that has ended meanwhile has no name.
+    // A process that has ended meanwhile has no name.
     Ok(ids
         .filter(|id: &i32| {
             fs::read_to_string(format!("/proc/{id}/comm"))
@@ -66,7 +65,7 @@ mod tests {
     #[test]
     fn root_a_thread_polls_the_device_and_ends_with_it() {
         let namespace = Namespace::unnamed().unwrap();
-        // The threads' names are everybody's.
+        // Thread names are not per namespace.
         let name = format!("t{}", std::process::id());
         let end = |name, index| VethEnd {
             name,

@@ -1,5 +1,5 @@
-//! The largest rate at which nothing is lost, which is what was published: the generator on one
-//! processor, the node and the sink on another.
+//! The highest rate without loss, the published measure: the generator on one processor, node and
+//! sink on another.
 
 use bpf::Template;
 use bpf::srv6::Sizes;
@@ -10,14 +10,14 @@ use super::packets::What;
 use super::wire::{SIZES, trimmed};
 use crate::{Better, Context, Row, median};
 
-/// The frames of a trial. They are few, since the longer a trial, the likelier the machine takes a
-/// processor away meanwhile. But the ring, which hides the loss of as many, is one percent of them.
+/// Frames per trial. Few, because a longer trial is more likely to be disturbed by processor
+/// preemption. The ring hides the loss of as many frames as it holds, which is one percent.
 const FRAMES: u32 = 25_600;
 
 pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
     let mut bed = Bed::new(Sizes::default())?;
     if let Err(error) = bed.separate() {
-        // To a script as well, which is told of nothing else.
+        // Print to stderr, so that scripts see it as well.
         eprintln!("the rows no-loss/... are left out: {error:#}");
         return Ok(Vec::new());
     }
@@ -53,7 +53,7 @@ fn row(
     Ok(Row::of(&name, "Mpps", &xdp, Better::More, Some(median(&kernel))))
 }
 
-/// The largest rate at which one way of forwarding loses nothing, in frames a second.
+/// Returns the highest rate without loss of a forwarding mode, in frames per second.
 fn rate(bed: &Bed, plane: Plane, frame: &[u8]) -> anyhow::Result<f64> {
     let _at_work = bed.engage(plane)?;
     let template = Template::of(frame, 0);
@@ -63,7 +63,7 @@ fn rate(bed: &Bed, plane: Plane, frame: &[u8]) -> anyhow::Result<f64> {
         let Trial { rate, lost } = trial(f64::INFINITY)?;
         delivered = delivered.max(rate * (1.0 - lost));
     }
-    // Under too much of it a node still does at least half of what it can.
+    // An overloaded node still forwards at least half of its capacity.
     largest(2.0 * delivered, trial)
 }
 
@@ -82,7 +82,7 @@ mod tests {
         let frame = What::End.frame(64);
         let template = Template::of(&frame, 0);
         let _at_work = bed.engage(Plane::Xdp).unwrap();
-        // A machine that stands still for a moment makes a trial slower, none faster: one is enough.
+        // A stalled machine slows a trial down but never speeds it up: one good trial is enough.
         let try_until = |asked: f64, is_right: &dyn Fn(&Trial) -> bool| {
             let mut last = None;
             for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! The packets of the benchmark, and what a node has to know for them.
+//! Packets of the benchmark, and the configuration that a node needs for them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,7 +9,7 @@ use wire::{Ethernet, Ipv4, Ipv6, Mac, Srh, Udp, ethertype, protocol};
 
 use super::bed::{IN_MAC, WORLD_IN_MAC};
 
-/// One thing that a node does, and the packets that make it do so.
+/// One action of a node, with the packets that trigger it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum What {
     End,
@@ -44,7 +44,7 @@ impl What {
         }
     }
 
-    /// The route that makes the kernel do it; the program takes it over from there.
+    /// Returns the route that configures the kernel; the program takes it over.
     pub(super) fn route(self, interface: u32) -> Route {
         let local = |behavior| Encap::local(behavior);
         let headend = |mode| Encap::Seg6 { mode, segments: SegmentList(vec![Sid(FAR)]) };
@@ -63,7 +63,8 @@ impl What {
         Route { encap: Some(encap), ..Route::new(destination, vec![hop]) }
     }
 
-    /// A frame to the node, whose inner packet would be `size` bytes on a wire, checksum included.
+    /// Returns a frame to the node with an inner packet of `size` bytes on the wire, frame check
+    /// sequence included.
     pub(super) fn frame(self, size: usize) -> Vec<u8> {
         let ip = size - 18;
         match self {
@@ -74,7 +75,8 @@ impl What {
         }
     }
 
-    /// The frame of [`What::frame`] to another destination: the last four bytes of the address.
+    /// Returns the frame of [`What::frame`] with the last four bytes of the destination address
+    /// replaced.
     pub(super) fn frame_to(self, size: usize, to: Ipv4Addr) -> Vec<u8> {
         match self {
             Self::HEncaps | Self::HEncapsRed => ethernet(&ipv4(to, size - 18)),
@@ -86,10 +88,11 @@ impl What {
         }
     }
 
-    /// Where in the frame the flows of many differ: 32 bits, and the checksum over them.
+    /// Returns the offsets of the 32 bits that distinguish flows, and of the checksum that covers
+    /// them.
     pub(super) fn flow_at(self) -> (u32, u32) {
         match self {
-            // The outer source, which the network's choice of path depends on.
+            // The outer source address, which affects the network's choice of path.
             Self::End | Self::EndX => (14 + 20, 0),
             Self::EndDx4 => (14 + 40 + 24 + 16, 14 + 40 + 24 + 10),
             Self::EndDx6 | Self::EndDt6 => (14 + 40 + 24 + 36, 0),
@@ -98,16 +101,16 @@ impl What {
     }
 }
 
-/// Where the last four bytes of an IPv6 header's destination are in a frame.
+/// Offset of the last four bytes of an IPv6 destination address in a frame.
 pub(super) const DESTINATION_END: usize = 14 + 36;
 
 pub(super) const SID: Ipv6Addr = Ipv6Addr::new(0xfd00, 1, 0, 0, 0, 0, 0, 1);
-/// Another node's, behind the next hop.
+/// SID of another node, after the next hop.
 pub(super) const FAR: Ipv6Addr = Ipv6Addr::new(0xfd00, 2, 0, 0, 0, 0, 0, 1);
-/// The neighbour on the way out.
+/// The next hop.
 pub(super) const NEXT6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xb, 0, 0, 0, 0, 0, 2);
 pub(super) const NEXT4: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
-/// The outer source of the node.
+/// Outer source address of the node.
 pub(super) const SOURCE: Ipv6Addr = Ipv6Addr::new(0xfd00, 1, 0, 0, 0, 0, 0, 0);
 pub(super) const STEERED: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 3, 0, 0), 16);
 const STEERED_DST: Ipv4Addr = Ipv4Addr::new(10, 3, 0, 1);
@@ -116,7 +119,7 @@ const DST6: Ipv6Addr = Ipv6Addr::new(0xfd00, 2, 0, 0, 0, 0, 1, 1);
 const SRC4: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const SRC6: Ipv6Addr = Ipv6Addr::new(0xfd00, 9, 0, 0, 0, 0, 0, 1);
 
-/// No frame of the benchmark is larger than a jumbo frame.
+/// Frames of the benchmark never exceed a jumbo frame.
 const FITS: &str = "the length fits";
 
 fn ethernet(packet: &[u8]) -> Vec<u8> {
@@ -127,17 +130,17 @@ fn ethernet(packet: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Of `length` bytes in all.
+/// Returns a datagram of `length` bytes in total.
 fn udp(length: usize) -> Vec<u8> {
     Udp::new(1024, 9).around(&vec![0; length - 8]).expect(FITS)
 }
 
-/// A frame of plain IPv4 that goes through the node.
+/// Returns a plain IPv4 frame that the node forwards.
 pub(super) fn plain(size: usize) -> Vec<u8> {
     ethernet(&ipv4(DST4, size - 18))
 }
 
-/// A UDP packet of `length` bytes.
+/// Returns a UDP packet of `length` bytes.
 fn ipv4(dst: Ipv4Addr, length: usize) -> Vec<u8> {
     Ipv4::new(SRC4, dst, protocol::UDP).around(&udp(length - 20)).expect(FITS)
 }
@@ -146,12 +149,12 @@ fn ipv6(dst: Ipv6Addr, length: usize) -> Vec<u8> {
     Ipv6::new(SRC6, dst, protocol::UDP).around(&udp(length - 40)).expect(FITS)
 }
 
-/// `inner` behind an SRH along `path`, `left` segments to come.
+/// Returns `inner` with an SRH for `path`, of which `left` segments are left.
 fn srv6(path: &[Ipv6Addr], left: u8, inner: &[u8]) -> Vec<u8> {
     let next =
         if ethertype::of_ip(inner) == ethertype::IPV4 { protocol::IPV4 } else { protocol::IPV6 };
     let srh = Srh { segments_left: left, ..Srh::of_path(next, path) };
-    // End's packets have two segments, the last's one: the flow is where `flow_at` says.
+    // End's packets have two segments and the last one's have one, as `flow_at` assumes.
     let active = path[path.len() - 1 - usize::from(left)];
     let payload = srh.around(inner).expect("the list is short");
     Ipv6::new(SRC6, active, protocol::ROUTING).around(&payload).expect(FITS)

@@ -1,4 +1,4 @@
-//! What the program takes for a packet by itself.
+//! Cost of a packet in the program alone.
 
 use bpf::Template;
 use bpf::srv6::Sizes;
@@ -7,7 +7,7 @@ use super::bed::{Bed, IN, pin};
 use super::packets::What;
 use crate::{Better, Context, Row, median};
 
-/// The size of the packets' inner frames.
+/// Size of the packets' inner frames.
 const SIZE: usize = 64;
 
 pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
@@ -31,11 +31,11 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Ro
 
 enum Program {
     Ours,
-    /// End, asking the kernel's table for each packet.
+    /// End with a lookup in the kernel's table for each packet.
     PlainEnd,
 }
 
-/// What a program takes for a packet, without restoring it. In nanoseconds.
+/// Returns the cost of a packet in a program in ns, without restoring the packet.
 fn cost(bed: &Bed, what: What, program: Program, repeat: u32) -> anyhow::Result<f64> {
     let frame = what.frame(SIZE);
     let measure = &bed.measure;

@@ -1,10 +1,11 @@
 //! `kaido bench scale`: a million SIDs and a million prefixes.
 //!
-//! - `install/…`: how long `kaido dataplane apply` takes for a file of them.
-//! - `memory/…`: the daemon's, and the tables' in the kernel.
-//! - `hot/…`, `uniform/…`: what a packet takes from port to port, without the generator's share, when
-//!   packets go to ten thousand of them, or to all in turn; beside ten packets' with ten of each.
-//! - `program-hot/…`, `program-uniform/…`: the same of the daemon's program alone.
+//! - `install/…`: time that `kaido dataplane apply` takes for a file with them.
+//! - `memory/…`: memory of the daemon and of its BPF maps.
+//! - `hot/…`, `uniform/…`: cost of a packet from port to port without the generator's share, with
+//!   packets to ten thousand entries or to all in turn; compared with packets to ten entries of a
+//!   table of ten.
+//! - `program-hot/…`, `program-uniform/…`: the same for the daemon's program alone.
 
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
@@ -21,17 +22,17 @@ use crate::{Better, Context, Row, median};
 
 const FEW: u32 = 10;
 const MANY: u32 = 1_000_000;
-/// How often a round measures what the caches decide: other guests of the machine fill them too.
+/// Measurements per round of figures that depend on caches: other guests of the machine share them.
 const REPEATS: usize = 5;
 const QUICK_REPEATS: usize = 3;
-/// A pause of the machine fills a ring, and what is lost then has taken no time: it is done again.
+/// Attempts per measurement. A stall of the machine fills a ring, and lost packets take no time.
 const ATTEMPTS: usize = 5;
-/// Entries that packets go to, of the many.
+/// Number of entries used, out of all.
 const HOT: u32 = 10_000;
 const POLICIES: u32 = 1000;
-/// From one prefix's first address to the next one's.
+/// Distance between the first addresses of consecutive prefixes.
 const STEP: u32 = 16;
-/// The first prefix's first address.
+/// First address of the first prefix.
 const PREFIXES: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
 const VLAN: u16 = 10;
 const SIZE: usize = 64;
@@ -78,10 +79,10 @@ pub fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Packets to SIDs; packets to prefixes.
+/// Packets to SIDs, and packets to prefixes.
 const CASES: [What; 2] = [What::End, What::HEncapsRed];
 
-/// What of a packet's way is measured.
+/// Measured part of a packet's path.
 #[derive(Clone, Copy)]
 enum Way {
     /// From port to port, without the generator's share.
@@ -99,14 +100,14 @@ impl Way {
         }
     }
 
-    /// The median of as many costs as a round takes.
+    /// Returns the median cost of one round.
     fn median(self, bed: &Bed, case: What, entries: u32, repeats: usize) -> anyhow::Result<f64> {
         let costs: Result<Vec<_>, _> =
             (0..repeats).map(|_| self.cost(bed, case, entries)).collect();
         Ok(median(&costs?))
     }
 
-    /// What a packet takes, over so many entries. In ns.
+    /// Returns the cost of a packet with this number of entries, in ns.
     fn cost(self, bed: &Bed, case: What, entries: u32) -> anyhow::Result<f64> {
         let (template, frame) = packets(case, entries);
         let count = 1_500_000.max(2 * entries);
@@ -117,13 +118,13 @@ impl Way {
     }
 }
 
-/// Packets to so many entries, and the first of them.
+/// Returns the template and the first frame of packets to this number of entries.
 fn packets(case: What, entries: u32) -> (Template, Vec<u8>) {
     let (mut frame, (at, checksum_at)) = match case {
         What::End => (case.frame_to(SIZE, Ipv4Addr::UNSPECIFIED), (DESTINATION_END as u32, 0)),
         _ => (case.frame_to(SIZE, PREFIXES), case.flow_at()),
     };
-    // Where tenants come in without a tag there are no SIDs.
+    // Ports with untagged tenants have no SIDs, so tenants use a tag.
     let tag = if case == What::End { 0 } else { 4 };
     if tag > 0 {
         let tagged = [0x81, 0x00, (VLAN >> 8) as u8, VLAN as u8];
@@ -155,7 +156,7 @@ fn whole(
     anyhow::bail!("{lost} of {count} packets of {} were lost: is the machine busy?", case.name())
 }
 
-/// The program that the daemon has attached, without restoring the packet.
+/// Returns the cost of the program that the daemon has attached, without restoring the packet.
 fn program(bed: &Bed, template: &Template, frame: &[u8], count: u32) -> anyhow::Result<f64> {
     bed.measure.set_template(template)?;
     bed.in_node(|| {
@@ -164,13 +165,13 @@ fn program(bed: &Bed, template: &Template, frame: &[u8], count: u32) -> anyhow::
         let cost = |program: BorrowedFd<'_>| -> anyhow::Result<f64> {
             Ok(bed.measure.cost(program, IN, frame, count)?.as_nanos() as f64)
         };
-        // What the first packets to an entry cost.
+        // Warm up: first packets to an entry cost more.
         cost(program.as_fd())?;
         Ok(cost(program.as_fd())? - cost(bed.measure.nothing())?)
     })?
 }
 
-/// The data plane's file with so many SIDs, and so many prefixes of four lengths.
+/// Returns a data plane file with this number of SIDs, and of prefixes with four lengths.
 fn file(entries: u32) -> String {
     let mut text = format!(
         "source: \"{SOURCE}\"\nlocators: [\"fd00:1::/64\"]\nports: {{in: {{}}, out: {{}}}}\n\

@@ -1,4 +1,4 @@
-//! What a node takes for a packet, from port to port.
+//! Cost of a packet on a node, from port to port.
 
 use bpf::Template;
 use bpf::srv6::Sizes;
@@ -7,9 +7,9 @@ use super::bed::{Bed, Plane};
 use super::packets::{What, plain};
 use crate::{Better, Context, Row, median};
 
-/// The sizes of the published measurement: frames of the inner packet, checksum included.
+/// Sizes of the published measurement: frames of the inner packet, frame check sequence included.
 pub(super) const SIZES: [usize; 6] = [64, 128, 256, 512, 1024, 1518];
-/// Destinations, or outer sources where the destination is a SID.
+/// Number of destinations, or of outer sources if the destination is a SID.
 const FLOWS: [u32; 2] = [1, 256];
 
 pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Row>> {
@@ -33,7 +33,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> anyhow::Result<Vec<Ro
     Ok(rows)
 }
 
-/// What the kernel takes to forward plain IPv4: the published measurement's third curve.
+/// Measures plain IPv4 forwarding in the kernel: the published measurement's third curve.
 fn forwarding(context: &Context<'_>, bed: &Bed, size: usize, rounds: usize) -> anyhow::Result<Row> {
     context.cancel.check()?;
     (context.say)(&format!("the kernel's plain forwarding, {size} bytes"));
@@ -63,11 +63,12 @@ fn measure(
     let mut runs: [Vec<f64>; 3] = Default::default();
     for _ in 0..rounds {
         for (plane, runs) in [Plane::Drop, Plane::Kernel, Plane::Xdp].into_iter().zip(&mut runs) {
-            // The clock of a run ends with a tick of the kernel's: it has to last many.
+            // The kernel's clock advances in ticks: a run must last many of them.
             let count = if plane == Plane::Kernel { 400_000 } else { 1_500_000 };
             let (cost, arrived) = bed.send(plane, &template, &frame, count)?;
             let lost = u64::from(count).saturating_sub(arrived);
-            // More than the last batches that a run leaves behind: the run would count drops.
+            // More than the last batches of a run, which may not have arrived yet: the run would
+            // count drops.
             anyhow::ensure!(
                 plane == Plane::Drop || lost * 100 < u64::from(count),
                 "{lost} of {count} packets of {} were lost ({plane:?}): is the machine busy?",
@@ -94,7 +95,7 @@ fn measure(
     ])
 }
 
-/// Without the best and the worst, as published.
+/// Removes the best and the worst run, as published.
 pub(super) fn trimmed(mut runs: Vec<f64>) -> Vec<f64> {
     runs.sort_by(f64::total_cmp);
     if runs.len() > 3 { runs[1..runs.len() - 1].to_vec() } else { runs }

@@ -1,5 +1,5 @@
-//! What others' traffic leaves of a link to TCP: a link of 30 Mbit/s, of which others take 10 and then
-//! 20 for a tenth of the time each.
+//! Effect of cross traffic on TCP: a link of 30 Mbit/s with 10 and then 20 Mbit/s of cross traffic,
+//! for a tenth of the time each.
 
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,9 @@ use crate::iperf::stream;
 use crate::tap::pause;
 use crate::{Better, Context, Row};
 
-/// Others' traffic, and when it begins and ends, in hundredths of the whole.
+/// Cross traffic rate, start and end, in percent of the duration.
 const OTHERS: [(f64, f64, f64); 2] = [(10.0, 30.0, 40.0), (20.0, 60.0, 70.0)];
-/// How long TCP is left to find out that a queue is full, or no longer.
+/// Time for TCP to adapt to a change of the cross traffic.
 const SETTLING: Duration = Duration::from_millis(200);
 
 const LAB: &str = "name: cross\nrouting: [static]\nnodes: {n0: {}, n1: {router: linux, srv6: false}, n2: {}}\n\
@@ -38,9 +38,9 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     Ok(names.into_iter().zip(left).map(row).collect())
 }
 
-/// What TCP has of the link alone, and beside each of the others, behind the link.
+/// Measures TCP's rate on the link alone and with each cross traffic, after the link.
 fn watch(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<[f64; 3]> {
-    // Behind the next one the kernel may have put segments together, with one header.
+    // Beyond the next node the kernel may have merged segments under one header.
     let mut port = Port::of(&lab.at("n1")?, "n0")?;
     let (begun, part) = (Instant::now(), seconds / 100.0);
     let mut left = [0.0; 3];
@@ -65,7 +65,7 @@ fn watch(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<[f64; 3
     Ok(left)
 }
 
-/// Looks at a port so many seconds after the beginning.
+/// Reads a port's counters `after` seconds from the start.
 fn look_at(context: &Context<'_>, port: &mut Port, begun: Instant, after: f64) -> Result<Seen> {
     context.cancel.check()?;
     let due = begun + Duration::from_secs_f64(after);

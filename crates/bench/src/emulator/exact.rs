@@ -1,4 +1,4 @@
-//! Whether links do what the file says of them.
+//! Accuracy of link impairments compared with their configuration.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -24,7 +24,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The paper's network: seven namespaces in a row, with something on each of three links.
+/// Returns the paper's network: seven namespaces in a row, with impairments on three of the links.
 fn three(each: [&str; 3]) -> String {
     let [one, two, three] = each;
     format!(
@@ -40,7 +40,7 @@ fn address(lab: &Hosts<'_>, node: &str) -> Result<IpAddr> {
     Ok(lab.lab.node(node)?.interfaces[0].ipv4.addr().into())
 }
 
-/// 600 ms over three links, less what the same network takes without.
+/// Measures 600 ms over three links, minus the round-trip time of the same network without delay.
 fn delay(context: &Context<'_>, quick: bool) -> Result<Row> {
     const PAPER: f64 = 606.599;
     const SET: f64 = 600.0;
@@ -56,8 +56,8 @@ fn delay(context: &Context<'_>, quick: bool) -> Result<Row> {
     Ok(Row::of("delay/600ms", "ms", &all, Better::Near(SET), Some(PAPER)))
 }
 
-/// 1 ms over each of 60 links, less what the same network takes without. Between virtual routers a packet
-/// that is late once is no later in the end; between namespaces each one's kernel has it for a while.
+/// Measures 1 ms over each of 60 links, minus the round-trip time without delay. Between virtual
+/// routers lateness does not accumulate; between namespaces each kernel adds to it.
 fn chain(context: &Context<'_>) -> Result<Vec<Row>> {
     let row = |(name, router): (&str, &str)| {
         let mut all = Vec::new();
@@ -74,7 +74,7 @@ fn chain(context: &Context<'_>) -> Result<Vec<Row>> {
         .collect()
 }
 
-/// Two hosts with 59 routers between them.
+/// Returns two hosts with 59 routers between them.
 fn sixty(router: &str, each: &str) -> String {
     let routers = (1..60).map(|n| format!("  n{n}: {{router: {router}}}\n"));
     let links = (0..60).map(|n| format!("  - n{n}-n{}: {{engine: true, {each}}}\n", n + 1));
@@ -85,8 +85,8 @@ fn sixty(router: &str, each: &str) -> String {
     )
 }
 
-/// How long pings take from n0 to another node and back at the median, in ms, by the kernel's timestamps where
-/// they leave and come back: from 100 ms on, ping says whole milliseconds.
+/// Returns the median round-trip time in ms of pings from n0 to another node, by kernel timestamps:
+/// ping itself has a resolution of 1 ms from 100 ms on.
 fn round_trip(context: &Context<'_>, text: &str, node: &str, pings: usize) -> Result<f64> {
     const TYPE: usize = 34;
     const NUMBER: std::ops::Range<usize> = 40..42;
@@ -112,11 +112,11 @@ fn round_trip(context: &Context<'_>, text: &str, node: &str, pings: usize) -> Re
     if times.len() + 1 < pings {
         bail!("{} of {pings} pings were answered", times.len());
     }
-    // The first one finds neighbours.
+    // Skip the first ping, which includes address resolution.
     Ok(median(&times[1..]))
 }
 
-/// Three links that lose 10 % each.
+/// Measures three links with a loss of 10 % each.
 fn loss(context: &Context<'_>, quick: bool) -> Result<Row> {
     const PAPER: f64 = 26.3;
     const EXPECTED: f64 = 27.1;
@@ -140,7 +140,7 @@ fn loss(context: &Context<'_>, quick: bool) -> Result<Row> {
 
 const PORT: u16 = 7000;
 
-/// Has somebody listen, who reads nothing, and neighbours find each other.
+/// Opens a socket that is never read, and resolves the neighbours.
 fn warm_up(lab: &Hosts<'_>, from: &Namespace, to: &Namespace) -> Result<UdpSocket> {
     let to_address = address(lab, "n3")?;
     let listener = to.run(|| UdpSocket::bind(("0.0.0.0", PORT)))??;
@@ -150,7 +150,7 @@ fn warm_up(lab: &Hosts<'_>, from: &Namespace, to: &Namespace) -> Result<UdpSocke
     Ok(listener)
 }
 
-/// Waits until nothing more arrives.
+/// Waits until no more packets arrive.
 fn settle(port: &mut Port) -> Result<()> {
     for _ in 0..50 {
         let before = port.look()?;
@@ -162,7 +162,7 @@ fn settle(port: &mut Port) -> Result<()> {
     Ok(())
 }
 
-/// What a link's rate is at the receiving port, with more than that to send.
+/// Measures the rate of a saturated link at the receiving port.
 fn rates(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     let (runs, seconds) = if quick { (1, 0.6) } else { (5, 5.0) };
     let (mut rows, cancel) = (Vec::new(), &context.cancel);

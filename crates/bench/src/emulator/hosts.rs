@@ -1,4 +1,4 @@
-//! A lab of hosts and routers that are namespaces, joined by emulated links.
+//! A lab of hosts and routers in namespaces, connected by emulated links.
 
 use std::path::Path;
 
@@ -11,16 +11,16 @@ use netlink::Namespace;
 use super::LAB;
 use crate::{Context, process};
 
-/// A lab that goes down with the value.
+/// A lab. Dropping the value brings it down.
 pub(super) struct Hosts<'c> {
     pub(super) lab: Lab,
     context: &'c Context<'c>,
-    /// Where attached interfaces are.
+    /// Namespace of the attached interfaces.
     machine: Option<Namespace>,
 }
 
 impl<'c> Hosts<'c> {
-    /// Brings a lab up, from the namespace that its attached interfaces are in.
+    /// Brings a lab up from the namespace of its attached interfaces.
     pub(super) fn up(
         context: &'c Context<'c>,
         text: &str,
@@ -43,12 +43,13 @@ impl<'c> Hosts<'c> {
         Ok(Self { lab, context, machine: machine.cloned() })
     }
 
-    /// A node's namespace.
+    /// Returns a node's namespace.
     pub(super) fn at(&self, node: &str) -> Result<Namespace> {
         Ok(self.lab.namespace(node)?)
     }
 
-    /// Layer-2 bytes that a direction has carried so far. What went another way was not emulated.
+    /// Returns the layer-2 bytes that a direction has carried so far. Packets that bypassed the
+    /// emulator are not included.
     pub(super) fn carried(&self, link: &str, from: &str) -> Result<u64> {
         let socket = self.lab.emulator_socket()?;
         let answer = block_on(async {
@@ -61,7 +62,7 @@ impl<'c> Hosts<'c> {
         Ok(found.with_context(|| format!("{link} is no emulated link"))?.arrived_bytes)
     }
 
-    /// Lets a link carry packets of others as well, from one of its ends.
+    /// Adds cross traffic to a link, from one of its ends.
     pub(super) fn add_traffic(&self, link: &str, from: &str, traffic: Traffic) -> Result<()> {
         let (socket, link) = self.lab.emulator(link)?;
         let traffic = Some(traffic.into());
@@ -72,7 +73,7 @@ impl<'c> Hosts<'c> {
         })
     }
 
-    /// Cuts a link; neither end sees it where that is silent.
+    /// Sets a link down. With `is_silent`, both ends keep their carrier.
     pub(super) fn cut(&self, link: &str, is_silent: bool) -> Result<()> {
         if !is_silent {
             self.lab.change_link(link, lab::Change::Down)?;
@@ -87,7 +88,7 @@ impl<'c> Hosts<'c> {
         })
     }
 
-    /// The emulator's time on processors so far, in seconds.
+    /// Returns the processor time of the emulator so far, in seconds.
     pub(super) fn emulator_seconds(&self) -> Result<f64> {
         use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
         let socket = std::os::unix::net::UnixStream::connect(self.lab.emulator_socket()?)?;
@@ -103,7 +104,7 @@ impl Drop for Hosts<'_> {
     fn drop(&mut self) {
         let labs = &self.context.labs;
         let down = || labs.down(LAB).is_ok();
-        // The next `up` of this name says what is still there.
+        // The next `up` of this name reports leftovers.
         let _ = match &self.machine {
             Some(machine) => machine.run(down).unwrap_or(false),
             None => down(),

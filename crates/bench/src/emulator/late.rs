@@ -1,5 +1,5 @@
-//! How late a link's delay is, by the kernel's timestamps on either side of the emulator; and what the
-//! emulator takes while nothing happens.
+//! Lateness of a link's delay, by kernel timestamps on both sides of the emulator, and the
+//! emulator's processor time when idle.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::hosts::Hosts;
 use super::load::{HEADERS, Load};
 use crate::{Better, Context, Row};
 
-/// The link's delay.
+/// Delay of the link.
 const DELAY_NS: f64 = 10e6;
 const LAB: &str = "name: late\nnodes: {a: {}, b: {}}\nlinks: [a-b: {delay: 10ms}]\n";
 const RATE: f64 = 10_000.0;
 const FRAME: usize = 100;
 const PORT: u16 = 7000;
-/// Where a numbered datagram's number is.
+/// Position of the number in a numbered datagram.
 const NUMBER: std::ops::Range<usize> = HEADERS..HEADERS + 8;
 
 pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
@@ -46,7 +46,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     ])
 }
 
-/// How late each packet was, in microseconds.
+/// Returns the lateness of each packet in microseconds.
 fn lateness(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<Vec<f64>> {
     let (a, b) = (lab.at("a")?, lab.at("b")?);
     let emulator = lab.lab.infrastructure()?;
@@ -55,7 +55,7 @@ fn lateness(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<Vec<
     let warm = Load { to: SocketAddr::new(to, PORT), frame: FRAME, rate: Some(100.0), count: 20 };
     warm.send(&a, &context.cancel)?;
     crate::tap::pause(Duration::from_millis(200));
-    // Read afterwards: whoever reads meanwhile takes the processors from what is measured.
+    // Read the captures afterwards: reading would take processor time from the measured system.
     let snap = NUMBER.end;
     let into = emulator.run(|| Tap::open(&lab::emulator_device(0, 0), snap))??;
     let out = b.run(|| Tap::open("a", snap))??;
@@ -74,7 +74,7 @@ fn lateness(context: &Context<'_>, lab: &Hosts<'_>, seconds: f64) -> Result<Vec<
     Ok(late)
 }
 
-/// When each numbered datagram came in by an interface.
+/// Returns the receive timestamp of each numbered datagram.
 fn stamps(tap: &Tap, count: u64) -> Result<Vec<Option<u64>>> {
     let mut stamps = vec![None; count as usize];
     while let Some(frame) = tap.next(Duration::from_millis(20))? {
@@ -89,7 +89,7 @@ fn stamps(tap: &Tap, count: u64) -> Result<Vec<Option<u64>>> {
     Ok(stamps)
 }
 
-/// The time of all processors so far.
+/// Total time of all processors so far.
 struct Processors {
     all: f64,
     stolen: f64,
@@ -101,11 +101,11 @@ impl Processors {
         let first = text.lines().next().unwrap_or("");
         let times: Vec<f64> =
             first.split_whitespace().skip(1).filter_map(|time| time.parse().ok()).collect();
-        // The eighth of proc(5): what the machine below gave to others.
+        // Steal time is the eighth value (proc(5)).
         Ok(Self { all: times.iter().take(8).sum(), stolen: times.get(7).copied().unwrap_or(0.0) })
     }
 
-    /// How much of a hundred others had since.
+    /// Returns the percentage of steal time since `self`.
     fn stolen_since(&self) -> Result<f64> {
         let now = Self::now()?;
         Ok((now.stolen - self.stolen) * 100.0 / (now.all - self.all).max(1.0))

@@ -1,4 +1,4 @@
-//! Datagrams at a rate.
+//! Datagrams at a constant rate.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -7,26 +7,26 @@ use anyhow::Result;
 use lab::Cancel;
 use netlink::Namespace;
 
-/// UDP's, IPv4's and Ethernet's headers.
+/// UDP, IPv4 and Ethernet headers.
 pub(super) const HEADERS: usize = 8 + 20 + 14;
 
-/// What to send.
+/// Load parameters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Load {
     pub(super) to: SocketAddr,
-    /// Bytes of layer 2 in a frame.
+    /// Layer-2 bytes per frame.
     pub(super) frame: usize,
-    /// Frames a second; as many as go, if there is none.
+    /// Frames per second; unlimited if `None`.
     pub(super) rate: Option<f64>,
-    /// How many.
+    /// Number of frames.
     pub(super) count: u64,
 }
 
-/// How long nobody looks whether the experiment goes on.
+/// Frames between checks for cancellation.
 const GLANCE: u64 = 1024;
 
 impl Load {
-    /// Sends it all, numbered in the first eight bytes, and says how many went out.
+    /// Sends all frames, numbered in the first eight bytes. Returns the number of frames sent.
     pub(super) fn send(self, from: &Namespace, cancel: &Cancel) -> Result<u64> {
         let socket = from.run(|| UdpSocket::bind("0.0.0.0:0"))??;
         socket.connect(self.to)?;
@@ -44,7 +44,7 @@ impl Load {
                 }
             }
             payload[..8].copy_from_slice(&number.to_be_bytes());
-            // Without room, or told that nobody listens there, the next one may go.
+            // After ENOBUFS or an ICMP error, the next datagram may succeed.
             sent += u64::from(socket.send(&payload).is_ok());
         }
         Ok(sent)

@@ -1,5 +1,5 @@
-//! How fast and how exact emulated networks are, beside the published experiments of GINE, an emulator of
-//! wide-area networks with netfilter queues and network namespaces.
+//! Speed and accuracy of emulated networks, compared with the published experiments of GINE, an
+//! emulator of wide-area networks with netfilter queues and network namespaces.
 
 mod cross;
 mod exact;
@@ -16,10 +16,10 @@ use anyhow::Result;
 
 use crate::{Context, Row};
 
-/// The lab of every experiment.
+/// Name of the lab in every experiment.
 const LAB: &str = "bench-emulator";
 
-/// A part of the experiments.
+/// A group of experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// TCP and UDP through routers and namespaces.
@@ -28,21 +28,21 @@ pub enum Part {
     Packets,
     /// Delays, losses and rates.
     Exact,
-    /// What others' traffic leaves.
+    /// TCP's share next to cross traffic.
     Cross,
-    /// How late packets are.
+    /// Lateness of packets.
     Late,
-    /// How soon routing goes around a cut link.
+    /// Convergence time of routing after a link failure.
     Reroute,
 }
 
 impl Part {
-    /// All of them, in the order in which they run.
+    /// All groups, in the order in which they run.
     pub const ALL: [Self; 6] =
         [Self::Streams, Self::Packets, Self::Exact, Self::Cross, Self::Late, Self::Reroute];
 }
 
-/// Runs parts of the experiments, each once.
+/// Runs groups of experiments, each once.
 pub fn bench(context: &Context<'_>, quick: bool, parts: &[Part]) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for part in Part::ALL.into_iter().filter(|part| parts.contains(part)) {
@@ -52,7 +52,7 @@ pub fn bench(context: &Context<'_>, quick: bool, parts: &[Part]) -> Result<Vec<R
             Part::Exact => exact::bench(context, quick)?,
             Part::Cross => cross::bench(context, quick)?,
             Part::Late => late::bench(context, quick)?,
-            // Protocols take minutes.
+            // Convergence of routing protocols takes minutes.
             Part::Reroute if quick => Vec::new(),
             Part::Reroute => reroute::bench(context)?,
         });

@@ -1,4 +1,4 @@
-//! Two hosts outside, and a machine between them that has a lab; all three are namespaces.
+//! Two outside hosts, and a machine between them that runs a lab; all three are namespaces.
 
 use std::net::IpAddr;
 
@@ -6,12 +6,12 @@ use anyhow::Result;
 use ipnet::IpNet;
 use netlink::{Address, Handle, Namespace, NextHop, Route, VethEnd};
 
-/// How the machine takes packets.
+/// Attachment of the outside hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
-    /// As frames: hosts are on the lab's links.
+    /// Frames: the hosts are on the lab's links.
     Frames,
-    /// By netfilter queues: hosts have the machine for their router.
+    /// Netfilter queues: the machine is the hosts' router.
     Queues,
 }
 
@@ -22,15 +22,15 @@ pub(super) struct Outside {
     pub(super) b: Namespace,
 }
 
-/// Host B's address.
+/// Address of host B.
 pub(super) const B: [u8; 4] = [198, 51, 100, 2];
 
-/// The index of a host's interface, and of the machine's two.
+/// Interface indices of a host, and of the machine's two interfaces.
 const HOST: u32 = 10;
 const MACHINE: [u32; 2] = [10, 11];
 
 impl Outside {
-    /// Makes them, with addresses and routes.
+    /// Creates the namespaces with addresses and routes.
     pub(super) fn new(by: By) -> Result<Self> {
         let new = Namespace::unnamed;
         let outside = Self { machine: new()?, a: new()?, b: new()? };
@@ -80,13 +80,13 @@ impl Outside {
         Ok(outside)
     }
 
-    /// Has hosts send no more than one packet at a time, or as many as they like.
+    /// Enables or disables segmentation offload on the hosts.
     pub(super) fn set_segments(&self, many: bool) -> Result<()> {
         [&self.a, &self.b].into_iter().try_for_each(|host| set_segments(host, HOST, many))
     }
 }
 
-/// How many segments a device is given in one.
+/// Sets the maximum number of segments per packet of a device.
 pub(super) fn set_segments(namespace: &Namespace, device: u32, many: bool) -> Result<()> {
     const MOST: u32 = 65_535;
     let most = if many { MOST } else { 1 };
@@ -94,7 +94,7 @@ pub(super) fn set_segments(namespace: &Namespace, device: u32, many: bool) -> Re
     Ok(Handle::within(namespace)?.request("segments", request)?)
 }
 
-/// The lab between the two hosts: so many virtual routers in a row.
+/// Returns a lab between the two hosts: a chain of virtual routers.
 pub(super) fn chain(routers: usize, by: By) -> String {
     let (a, b) = match by {
         By::Frames => (String::new(), String::new()),

@@ -1,4 +1,4 @@
-//! Small packets: how many a second pass virtual routers, and what each costs.
+//! Small packets: packets per second through virtual routers, and processor time per packet.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
         let lab = Hosts::up(context, &chain(routers, By::Frames), Some(&outside.machine))?;
         let to = IpAddr::from(B);
         let _listener = outside.b.run(|| UdpSocket::bind((to, PORT)))??;
-        // The first find neighbours.
+        // Warm up: address resolution.
         let warm = Load { to: SocketAddr::new(to, PORT), frame: 64, rate: Some(100.0), count: 20 };
         warm.send(&outside.a, &context.cancel)?;
         let (mut rates, mut costs) = (Vec::new(), Vec::new());

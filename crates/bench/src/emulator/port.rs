@@ -1,11 +1,11 @@
-//! What has arrived at a receiving port, and at the socket behind it.
+//! Counters of a receiving port and of the receiving sockets.
 
 use std::time::Instant;
 
 use anyhow::Result;
 use netlink::{Handle, Namespace};
 
-/// A port's counters at a moment.
+/// Counters of a port at one time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seen {
     at: Instant,
@@ -13,7 +13,7 @@ pub(super) struct Seen {
     packets: u64,
 }
 
-/// What arrived between two moments.
+/// Difference of a port's counters between two times.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arrived {
     pub(super) seconds: f64,
@@ -23,13 +23,13 @@ pub(super) struct Arrived {
 }
 
 impl Arrived {
-    /// Layer-2 Mbit/s.
+    /// Layer-2 rate in Mbit/s.
     pub(super) fn mbit(&self) -> f64 {
         self.bytes as f64 * 8.0 / 1e6 / self.seconds
     }
 }
 
-/// A port to look at.
+/// A monitored port.
 pub(super) struct Port {
     handle: Handle,
     name: String,
@@ -55,19 +55,19 @@ impl Port {
     }
 }
 
-/// Datagrams that have reached a namespace's sockets. A device counts many that come as one once, and what
-/// is in front of their payload too.
+/// Datagrams delivered to a namespace's sockets. A device's counters would not do: a batch counts
+/// once, and its bytes include headers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Datagrams {
     at: Instant,
-    /// Those that were read, and those that there was no room for.
+    /// Datagrams read, and datagrams dropped at a full socket buffer.
     pub(super) arrived: u64,
-    /// Those that there was no room for.
+    /// Datagrams dropped at a full socket buffer.
     pub(super) dropped: u64,
 }
 
 impl Datagrams {
-    /// Since another moment.
+    /// Returns the difference from an earlier reading.
     pub(super) fn since(&self, before: Self) -> Self {
         Self {
             at: self.at,
@@ -76,14 +76,14 @@ impl Datagrams {
         }
     }
 
-    /// How many a second, since another moment.
+    /// Returns the datagrams per second since an earlier reading.
     pub(super) fn rate_since(&self, before: Self) -> f64 {
         let seconds = (self.at - before.at).as_secs_f64();
         self.since(before).arrived as f64 / seconds
     }
 }
 
-/// The datagrams of a namespace's sockets so far.
+/// Reads the datagram counters of a namespace.
 pub(super) fn datagrams(namespace: &Namespace) -> Result<Datagrams> {
     let text = namespace.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp"))??;
     let mut lines = text.lines().filter(|line| line.starts_with("Udp:"));

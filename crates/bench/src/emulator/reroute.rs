@@ -1,5 +1,5 @@
-//! How long routing takes to go around a cut link, and how soon behind the routing daemon's change of the
-//! kernel's route traffic is back.
+//! Convergence time after a link failure, and the delay between the routing daemon's change of the
+//! kernel's route and the return of traffic.
 //!
 //! ```text
 //!  NS0 - NS4 - NS5 - x - NS6 - NS7 - NS8 - NS3
@@ -19,20 +19,20 @@ use crate::tap::pause;
 use crate::{Better, Context, Row};
 
 const PORT: u16 = 7000;
-/// Between two datagrams.
+/// Interval between datagrams.
 const GAP: Duration = Duration::from_millis(1);
-/// Traffic is back when it has come for so long without a break.
+/// Traffic has returned when it has arrived for this long without a gap.
 const FLOWING: Duration = Duration::from_secs(1);
-/// The longest that anything is waited for: RFC 2453's timers take some 200 s.
+/// Maximum wait: RFC 2453's timers take about 200 s.
 const LIMIT: Duration = Duration::from_secs(400);
 
-/// One protocol with its timers, and how the link is cut.
+/// A routing protocol with its timers, and the kind of link failure.
 struct Case {
     name: &'static str,
     routing: &'static str,
     is_silent: bool,
     runs: usize,
-    /// What the paper has, in seconds.
+    /// Result of the paper in seconds.
     paper: Option<f64>,
 }
 
@@ -66,11 +66,11 @@ pub(super) fn bench(context: &Context<'_>) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// How a stream got around a cut.
+/// Convergence of a stream around a link failure.
 struct Around {
-    /// How long nothing came.
+    /// Duration of the interruption.
     away: Duration,
-    /// Seconds from the last change of NS5's route to the stream's return.
+    /// Seconds from the last change of NS5's route to the return of the stream.
     behind_route: f64,
 }
 
@@ -93,18 +93,18 @@ fn go_around(context: &Context<'_>, case: &Case) -> Result<Around> {
     let mut monitor = Monitor::within(&lab.at("NS5")?)?;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // However this ends, the threads do as well.
+        // Stop the threads on every exit path.
         let _stop = Stop(&stop);
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                // Where there is no route yet, the next one may go.
+                // Ignore errors: there may be no route yet.
                 let _ = sender.send(&[0; 64]);
                 pause(GAP);
             }
         });
         let routes = scope.spawn(|| route_changes(&mut monitor, to, &stop));
         let mut stream = Arrivals::new(&receiver);
-        // Whether the routing daemons have found each other.
+        // Wait until the routing daemons have converged.
         stream.wait(context, |stream| stream.flows_since >= FLOWING)?;
         stream.longest = Duration::ZERO;
         let cut = Instant::now();
@@ -130,7 +130,7 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// When the kernel's route to an address changed.
+/// Records the times at which the kernel's route to an address changes.
 fn route_changes(monitor: &mut Monitor, to: Ipv4Addr, stop: &AtomicBool) -> Result<Vec<Instant>> {
     let mut changes = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -147,14 +147,14 @@ fn route_changes(monitor: &mut Monitor, to: Ipv4Addr, stop: &AtomicBool) -> Resu
     Ok(changes)
 }
 
-/// A stream of datagrams, as it comes.
+/// Arrivals of a datagram stream.
 struct Arrivals<'s> {
     socket: &'s UdpSocket,
     last: Instant,
-    /// The longest time without one, and when that ended.
+    /// Longest gap, and its end.
     longest: Duration,
     ended: Instant,
-    /// How long it has come since then.
+    /// Time of continuous arrival since then.
     flows_since: Duration,
 }
 
@@ -165,7 +165,7 @@ impl<'s> Arrivals<'s> {
         Self { socket, last: now, longest, ended: now, flows_since }
     }
 
-    /// Receives until that is so.
+    /// Receives until the condition holds.
     fn wait(&mut self, context: &Context<'_>, is_so: impl Fn(&Self) -> bool) -> Result<()> {
         let begun = Instant::now();
         while !is_so(self) {

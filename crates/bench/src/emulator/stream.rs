@@ -1,4 +1,4 @@
-//! How much TCP and UDP an emulated network carries.
+//! TCP and UDP throughput of an emulated network.
 
 use std::net::IpAddr;
 
@@ -11,19 +11,19 @@ use super::port::datagrams;
 use crate::iperf::{UDP_FRAME, stream};
 use crate::{Better, Context, Row};
 
-/// What the paper reached, in Mbit/s: through routers, and over one link and six of namespaces.
+/// Results of the paper in Mbit/s: through routers, and over one and six links between namespaces.
 const ROUTERS: f64 = 700.0;
 const LINKS: [(usize, f64, f64); 2] = [(1, 161.0, 146.0), (6, 35.0, 28.0)];
-/// The index of a node's first interface in its namespace.
+/// Index of a node's first interface in its namespace.
 const FIRST: u32 = 10;
 
-/// One path through an emulated network.
+/// A path through an emulated network.
 struct Path<'p, 'c> {
     name: &'p str,
     lab: &'p Hosts<'c>,
     ends: (&'p Namespace, &'p Namespace),
     to: IpAddr,
-    /// A direction that every packet crosses.
+    /// A link and direction that every packet crosses.
     crosses: (&'p str, &'p str),
 }
 
@@ -68,8 +68,8 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// What the two hosts do with UDP where nothing is between them: what they take of the processors then, the
-/// emulator does not get.
+/// Measures UDP between the two hosts without an emulator: the processor time that they use is not
+/// available to an emulator.
 fn bound(context: &Context<'_>, quick: bool) -> Result<Row> {
     let text = "name: plain\nnodes: {a: {}, b: {}}\nlinks: [a-b]\n";
     let lab = Hosts::up(context, text, None)?;
@@ -84,7 +84,8 @@ fn bound(context: &Context<'_>, quick: bool) -> Result<Row> {
     Ok(Row::of("bound/udp-veth", "Mbit/s", &rates, Better::More, None))
 }
 
-/// [`watch_udp_once`], again where iperf3's first datagram was lost: it says hello only once.
+/// Runs [`watch_udp_once`]. Retries if iperf3's first datagram was lost, because iperf3 sends it
+/// only once.
 fn watch_udp(
     context: &Context<'_>,
     ends: (&Namespace, &Namespace),
@@ -104,7 +105,7 @@ fn watch_udp(
     }
 }
 
-/// Mbit/s of layer 2 at the receiver, of datagrams with a frame each.
+/// Returns the layer-2 rate in Mbit/s at the receiver, with one frame per datagram.
 fn watch_udp_once(
     context: &Context<'_>,
     ends: (&Namespace, &Namespace),
@@ -114,7 +115,7 @@ fn watch_udp_once(
     let cancel = &context.cancel;
     let watched = std::thread::scope(|scope| {
         let streaming = scope.spawn(|| stream(cancel, ends, to, seconds, true));
-        // In the middle of it: connecting and ending take their time.
+        // Measure in the middle, because connection setup and termination take time.
         crate::tap::pause(std::time::Duration::from_millis(700));
         let from = datagrams(ends.1)?;
         crate::tap::pause(std::time::Duration::from_secs(seconds));
@@ -129,7 +130,7 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// Namespaces in a row, joined by emulated links.
+/// Returns a chain of namespaces connected by emulated links.
 fn line(links: usize) -> String {
     let mut text = "name: line\nrouting: [static]\nnodes:\n  n0: {}\n".to_owned();
     for n in 1..links {
@@ -143,7 +144,7 @@ fn line(links: usize) -> String {
 }
 
 impl Path<'_, '_> {
-    /// TCP with many segments in one and without, and UDP.
+    /// Measures TCP with and without segmentation offload, and UDP.
     fn rows(
         &self,
         context: &Context<'_>,
@@ -181,7 +182,7 @@ impl Path<'_, '_> {
         Ok(rows)
     }
 
-    /// Mbit/s of payload. What passes by the emulator is no result.
+    /// Returns the payload rate in Mbit/s. Fails if traffic bypassed the emulator.
     fn tcp(&self, context: &Context<'_>, seconds: u64) -> Result<f64> {
         let before = self.carried()?;
         let mbit = stream(&context.cancel, self.ends, self.to, seconds, false)?.mbit;
@@ -192,8 +193,8 @@ impl Path<'_, '_> {
         Ok(mbit)
     }
 
-    /// Mbit/s of layer 2 at the receiver, of datagrams with a frame each, and how many of a hundred its
-    /// socket had no room for.
+    /// Returns the layer-2 rate in Mbit/s at the receiver, with one frame per datagram, and the
+    /// percentage of datagrams dropped at its full socket buffer.
     fn udp(&self, context: &Context<'_>, seconds: u64) -> Result<(f64, f64)> {
         let (before, first) = (self.carried()?, datagrams(self.ends.1)?);
         let mbit = watch_udp(context, self.ends, self.to, seconds)?;

@@ -1,4 +1,4 @@
-//! What tenants' programs take: compiled P4 beside the same in C, by hand, with the same engine on the
+//! Cost of tenants' programs: compiled P4 compared with hand-written C, on the same engine and the
 //! same packets.
 
 mod processes;
@@ -12,7 +12,7 @@ use crate::row::{Better, Row};
 use crate::{Context, median};
 use program::{Packets, Side};
 
-/// A program in both languages, and its test: where the packets and the entries come from.
+/// A program in both languages, and the test that provides packets and entries.
 struct Program {
     name: &'static str,
     p4: &'static str,
@@ -45,7 +45,7 @@ const PROGRAMS: [Program; 11] = programs![
     "dns_filter",
 ];
 
-/// Runs of a figure, and packets in each.
+/// Runs per figure, and packets per run.
 struct Effort {
     rounds: usize,
     packets: usize,
@@ -54,12 +54,12 @@ struct Effort {
 const FULL: Effort = Effort { rounds: 41, packets: 100_000 };
 const QUICK: Effort = Effort { rounds: 11, packets: 20_000 };
 
-/// Measures what a packet takes, program by program: `p4/NAME`, in nanoseconds, beside C; and what it
-/// takes that programs run in processes of their own: `sandbox/…`.
+/// Measures the cost of a packet for each program in nanoseconds compared with C (`p4/NAME`), and
+/// the cost of running programs in separate processes (`sandbox/…`).
 ///
 /// # Errors
 ///
-/// A program does not compile, or the two do not do the same.
+/// Fails if a program does not compile, or if the two implementations differ.
 pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     let effort = if quick { QUICK } else { FULL };
     let mut rows = Vec::with_capacity(PROGRAMS.len());
@@ -71,7 +71,7 @@ pub fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
         let mut theirs = Side::by_hand(program.name, program.c, &ours)?;
         program::agree(program.name, &packets, &mut ours, &mut theirs)?;
         let (mut mine, mut other) = (Vec::new(), Vec::new());
-        // Turn by turn: what else the machine does meets both.
+        // Alternate, so that disturbances of the machine affect both.
         for _ in 0..effort.rounds {
             mine.push(nanoseconds(ours.time(&packets, effort.packets), effort.packets));
             other.push(nanoseconds(theirs.time(&packets, effort.packets), effort.packets));
@@ -91,7 +91,7 @@ fn nanoseconds(taken: Duration, packets: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// What is compared does the same, to the byte, with what its maps hold in the end.
+    /// Both implementations must agree byte by byte, including the final contents of their maps.
     #[test]
     fn both_do_the_same() {
         for program in &PROGRAMS {

@@ -1,4 +1,4 @@
-//! What it takes that a program runs in a process of its own.
+//! Cost of running a program in a separate process.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use crate::{Context, median};
 
 const FRAMES: u32 = 512;
 const FRAME: u32 = 2048;
-/// Packets that are given to the process together.
+/// Packets submitted to the process per batch.
 const BATCH: u32 = 64;
-/// What a tenant that does not end its work keeps on its way: as a port of a switch would.
+/// Packets in flight of a tenant that never terminates, as a switch port would have.
 const HOSTILE: u32 = 8;
 
-/// Runs of a figure, single packets of a run, and how long a rate is measured.
+/// Runs per figure, single packets per run, and duration of a rate measurement.
 struct Effort {
     rounds: usize,
     singles: usize,
@@ -28,8 +28,8 @@ struct Effort {
 const FULL: Effort = Effort { rounds: 21, singles: 20_000, time: Duration::from_millis(500) };
 const QUICK: Effort = Effort { rounds: 7, singles: 5_000, time: Duration::from_millis(200) };
 
-/// Measures processes: `sandbox/round-trip`, beside the same program in this process;
-/// `sandbox/throughput`; and `sandbox/neighbour`, beside the same without a hostile one.
+/// Measures processes: `sandbox/round-trip`, compared with the same program in this process;
+/// `sandbox/throughput`; and `sandbox/neighbour`, compared with a run without a hostile tenant.
 pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     let effort = if quick { QUICK } else { FULL };
     let bed = Bed { launcher: launcher(context) };
@@ -58,12 +58,12 @@ fn object(code: Vec<Instruction>) -> Object {
     Object { code, functions, ..Object::default() }
 }
 
-/// r0 = 1; exit
+/// Program: r0 = 1; exit.
 fn pass_all() -> Object {
     object(vec![one(0xb7, 0, 0, 1), one(opcode::EXIT, 0, 0, 0)])
 }
 
-/// Jumps to itself.
+/// Program: an endless loop.
 fn endless() -> Object {
     object(vec![one(opcode::JUMP, 0, -1, 0), one(opcode::EXIT, 0, 0, 0)])
 }
@@ -72,7 +72,7 @@ struct Bed {
     launcher: Launcher,
 }
 
-/// A tenant, and its frames that are not on their way.
+/// A tenant and its frames that are not in flight.
 struct Tenant {
     sandbox: Sandbox,
     free: Vec<u32>,
@@ -118,7 +118,8 @@ impl Bed {
         Ok(Row::of("sandbox/throughput", "Mverdicts/s", &rates?, Better::More, None))
     }
 
-    /// Both tenants' packets come through the same switch; the hostile one has a packet in every batch.
+    /// Measures a tenant next to a hostile one on the same switch. The hostile one has a packet in
+    /// every batch.
     fn neighbour(&self, effort: &Effort) -> Result<Row> {
         let mut tenant = self.tenant(&pass_all())?;
         let (mut alone, mut beside) = (Vec::new(), Vec::new());
@@ -143,7 +144,7 @@ impl Tenant {
         Ok(())
     }
 
-    /// Takes the answers that there are.
+    /// Collects the available answers.
     fn take(&mut self) -> usize {
         self.answers.clear();
         self.sandbox.poll(&mut self.answers);
@@ -151,7 +152,7 @@ impl Tenant {
         self.answers.len()
     }
 
-    /// One packet there and back.
+    /// Runs the round trip of a single packet.
     fn single(&mut self) -> Result<()> {
         self.submit(1)?;
         while self.take() == 0 {
@@ -160,7 +161,7 @@ impl Tenant {
         Ok(())
     }
 
-    /// Millions of verdicts in a second.
+    /// Returns the rate in millions of verdicts per second.
     fn rate(&mut self, time: Duration, mut beside: Option<&mut Self>) -> Result<f64> {
         let before = self.sandbox.counters().passed;
         let begin = Instant::now();
@@ -168,7 +169,7 @@ impl Tenant {
             for _ in 0..16 {
                 self.submit(BATCH)?;
                 if self.take() == 0 {
-                    // Where others want this core, the tenant's process may be one of them.
+                    // If this core is contended, the tenant's process may be waiting for it.
                     std::thread::yield_now();
                 }
                 if let Some(hostile) = beside.as_deref_mut() {
@@ -202,7 +203,7 @@ impl Here {
         Ok(Self { instance: Instance::new(&program)?, memory: vec![0; FRAME as usize] })
     }
 
-    /// Nanoseconds for a packet.
+    /// Returns the time per packet in nanoseconds.
     fn time(&mut self, packets: usize) -> f64 {
         let begin = Instant::now();
         for _ in 0..packets {

@@ -1,4 +1,4 @@
-//! A program that is measured.
+//! A measured program.
 
 use std::time::{Duration, Instant};
 
@@ -9,17 +9,17 @@ use p4::object::{Entry, Object};
 use p4::stf::{Cell, Command, Line};
 use sandbox::{Instance, Limits, Outcome, PacketBuffer, Program, Tested};
 
-/// Bytes of a packet's memory, and those in front of it.
+/// Size of a packet buffer, and its headroom.
 const FRAME: usize = 2048;
 const HEADROOM: usize = 256;
-/// Packets that are made ready at once, so that no copy is timed.
+/// Packets prepared per batch, so that copies are not timed.
 const BATCH: usize = 64;
 
-/// Packets by their ports.
+/// Packets with their ports.
 pub(super) struct Packets(Vec<(u32, Vec<u8>)>);
 
 impl Packets {
-    /// Those of a test.
+    /// Returns the packets of a test.
     pub(super) fn of(test: &str) -> Result<Self> {
         let lines = p4::stf::parse(test)?;
         let packet = |line: Line| match line.command {
@@ -32,7 +32,7 @@ impl Packets {
     }
 }
 
-/// One of both.
+/// One of the two implementations.
 pub(super) struct Side {
     object: Object,
     instance: Instance,
@@ -40,7 +40,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// A program in P4, with the entries of its test.
+    /// Compiles a program from P4, with the entries of its test.
     pub(super) fn compiled(name: &str, program: &str, test: &str) -> Result<Self> {
         let checked = p4::check(name, program, &p4::NoIncludes);
         let compiled = p4::ebpf::compile(&checked.program, &checked.sources)
@@ -51,12 +51,13 @@ impl Side {
         Self::load(object).with_context(|| format!("{name} in P4"))
     }
 
-    /// A program in C, whose maps hold what the other one's of the same name do.
+    /// Loads a program compiled from C. Its maps get the contents of the other program's maps of
+    /// the same name.
     pub(super) fn by_hand(name: &str, object: &[u8], other: &Self) -> Result<Self> {
         let mut object = p4::object::read(object)?;
         for entry in &other.object.entries {
             let map = &other.object.maps[entry.map as usize];
-            // What C has no map for, it has in its code.
+            // The C program has no map for it, but contains it in its code.
             let at = object.maps.iter().position(|one| one.name == map.name);
             if let Some(at) = at {
                 ensure!(object.maps[at] == *map, "{name} in C: map `{}` is another one", map.name);
@@ -71,7 +72,7 @@ impl Side {
         Ok(Self { object, instance, memory: vec![0; FRAME * BATCH] })
     }
 
-    /// What comes of a packet, and its bytes then.
+    /// Returns the outcome for a packet, and the packet's bytes afterwards.
     fn run(&mut self, port: u32, packet: &[u8]) -> Result<(Outcome, Vec<u8>)> {
         let frame = &mut self.memory[..FRAME];
         frame.fill(0);
@@ -82,7 +83,7 @@ impl Side {
         Ok((outcome, buffer.bytes()))
     }
 
-    /// The time that `count` packets take, one behind the other.
+    /// Returns the time that `count` consecutive packets take.
     pub(super) fn time(&mut self, packets: &Packets, count: usize) -> Duration {
         let Packets(packets) = packets;
         let mut taken = Duration::ZERO;
@@ -106,7 +107,7 @@ impl Side {
     }
 }
 
-/// The entries that a test puts in, over all of it.
+/// Returns all entries that a test adds.
 fn entries(program: &p4::ir::Program, compiled: &Compiled, test: &str) -> Result<Vec<Entry>> {
     let loaded = Program::load(&compiled.object, &Limits::default())?;
     let made = p4::ebpf::made(program)?;
@@ -127,7 +128,7 @@ fn entries(program: &p4::ir::Program, compiled: &Compiled, test: &str) -> Result
     Ok(collected.entries)
 }
 
-/// Takes entries down.
+/// Collects entries.
 struct Collected<'c> {
     tested: Tested<'c>,
     compiled: &'c Compiled,
@@ -176,7 +177,7 @@ impl p4::stf::Runs for Collected<'_> {
     }
 }
 
-/// Whether both do the same with each packet, and keep the same.
+/// Checks that both programs have the same outcome for each packet, and the same state afterwards.
 pub(super) fn agree(
     name: &str,
     packets: &Packets,

@@ -1,10 +1,10 @@
-//! The experiment's network as a drawing, with a path on it.
+//! Drawing of the experiment's network with a path.
 
 use std::fmt::Write;
 
 use model::topology::Topology;
 
-/// Where each node stands: the hosts outside, the long branch above, the short one below.
+/// Positions of the nodes: hosts outside, the long branch at the top, the short one at the bottom.
 const PLACES: [(&str, i32, i32); 8] = [
     ("h1", 60, 70),
     ("h3", 60, 230),
@@ -16,7 +16,7 @@ const PLACES: [(&str, i32, i32); 8] = [
     ("h2", 930, 150),
 ];
 
-/// Draws `topology` with `path` on it; a node that has no place is left out.
+/// Draws `topology` with `path`. Nodes without a position are omitted.
 pub(super) fn draw(topology: &Topology, path: &[String]) -> String {
     let mut svg = String::from(
         "<svg viewBox=\"0 0 990 300\" width=\"960\" xmlns=\"http://www.w3.org/2000/svg\" \

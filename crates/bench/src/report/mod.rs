@@ -1,4 +1,4 @@
-//! The demo's report: one HTML file with everything in it.
+//! The demo's report: a single self-contained HTML file.
 
 mod map;
 mod plot;
@@ -25,18 +25,18 @@ svg { max-width: 100%; height: auto }
 .bar span { color: #fff; padding: .4em; overflow: hidden; white-space: nowrap }
 ";
 
-/// The colours of the reaction's stages.
+/// Colours of the reaction's stages.
 const STAGES: [&str; 6] = ["#3b6ea8", "#7a5195", "#bc5090", "#ef5675", "#ff764a", "#ffa600"];
 
 /// The report.
 pub(crate) struct Page {
-    /// The whole page, which needs nothing else.
+    /// The complete page without external resources.
     pub(crate) html: String,
-    /// Its plots by themselves: a name, and SVG.
+    /// Its plots as separate SVG images, with names.
     pub(crate) plots: Vec<(&'static str, String)>,
 }
 
-/// Makes the report.
+/// Creates the report.
 pub(crate) fn page(
     topology: &Topology,
     runs: &[Run],
@@ -152,7 +152,7 @@ fn reaction_bar(html: &mut String, reaction: &crate::reaction::Reaction) -> std:
     )?;
     let stages = reaction.stages();
     for ((name, seconds), colour) in stages.iter().zip(STAGES) {
-        // Every stage is seen, however short.
+        // Make short stages visible.
         let share = (seconds / reaction.seconds() * 100.0).max(0.5);
         write!(
             html,

@@ -1,4 +1,4 @@
-//! Curves over time, as SVG.
+//! Time series plots in SVG.
 
 use anyhow::{Result, anyhow};
 use plotters::prelude::*;
@@ -28,11 +28,11 @@ impl<'s> Curve<'s> {
     }
 }
 
-/// Draws curves over seconds; a line marks when the application moved.
+/// Draws curves over time in seconds, with a line at the time of the move.
 pub(super) fn draw(curves: &[Curve<'_>], unit: &str, moved: Option<f64>) -> Result<String> {
     let points = || curves.iter().flat_map(|curve| &curve.series.0);
     let end = points().map(|(t, _)| *t).fold(1.0, f64::max);
-    // Room for the legend above the curves.
+    // Leave room for the legend above the curves.
     let top = points().map(|(_, v)| *v).fold(0.0, f64::max).max(1e-3) * 1.4;
     let mut svg = String::new();
     {

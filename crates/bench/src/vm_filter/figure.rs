@@ -1,4 +1,4 @@
-//! The figure: utilisation with the two limits above, what passes below.
+//! The figure: utilisation with both thresholds at the top, forwarded packets at the bottom.
 
 use anyhow::{Result, anyhow};
 use plotters::coord::Shift;
@@ -11,11 +11,11 @@ const ORANGE: RGBColor = RGBColor(217, 119, 6);
 const GREEN: RGBColor = RGBColor(34, 139, 87);
 const GREY: RGBColor = RGBColor(120, 130, 142);
 const MESH: RGBColor = RGBColor(230, 234, 239);
-/// While the filter is on.
+/// Background while the filter is on.
 const SHADE: RGBColor = RGBColor(253, 232, 215);
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// Times, and a value at each.
+/// Times and values.
 type Points = Vec<(f64, f64)>;
 
 /// A curve with its name.
@@ -25,7 +25,7 @@ struct Curve {
     points: Points,
 }
 
-/// Draws both panels, as SVG.
+/// Draws both panels as SVG.
 pub(super) fn draw(steps: &[Step]) -> Result<String> {
     let seconds = |at: usize| at as f64 * f64::from(STEP_MS) / 1000.0;
     let points = |value: &dyn Fn(&Step) -> f64| -> Points {
@@ -56,7 +56,7 @@ fn failed<E: std::error::Error + Send + Sync>(error: DrawingAreaErrorKind<E>) ->
     anyhow!("cannot draw: {error}")
 }
 
-/// From when to when the filter was on.
+/// Returns the periods in which the filter was on.
 fn shaded(steps: &[Step], seconds: &dyn Fn(usize) -> f64) -> Vec<(f64, f64)> {
     let mut all: Vec<(f64, f64)> = Vec::new();
     let is_on = |step: &Step| step.on == Some(true);

@@ -1,10 +1,12 @@
-//! The published experiment with a filter by what a VM says of itself (TransP4, figure 7): a load that
-//! fills the VM's network is shut out above 30 % of it, and let in again below 10 %.
+//! The published experiment with a filter that depends on data published by a VM (TransP4, figure
+//! 7): a load that saturates the VM's network is blocked above 30 % utilisation, and accepted again
+//! below 10 %.
 //!
-//! What is published goes through everything that it goes through at work: `kaido p4 publish` in a
-//! process of its own, shared memory, the sandbox's reader, and the program in its process. The VM is
-//! computed, so that each run is the same: time goes in steps of 50 ms, and a step's packets are judged
-//! when the program can see what the VM has published at its end of the step before.
+//! Published data takes the same path as in production: `kaido p4 publish` in a separate process,
+//! shared memory, the sandbox's reader, and the program in its process. The VM is simulated, so
+//! that every run is identical: time advances in steps of 50 ms, and the packets of a step are
+//! processed once the program can see the data that the VM published at the end of the previous
+//! step.
 
 mod figure;
 mod tenant;
@@ -15,19 +17,20 @@ use crate::Context;
 use crate::row::{Better, Row};
 use tenant::Tenant;
 
-/// Milliseconds of a step.
+/// Milliseconds per step.
 const STEP_MS: u32 = 50;
 const STEPS: u32 = 240;
-/// Packets that the VM's network carries in a step.
+/// Packets that the VM's network can carry per step.
 const CAPACITY: u32 = 200;
-/// Packets of a step to the port that is protected.
+/// Packets per step to the protected port.
 const PROTECTED: u32 = 10;
-/// Thousandths above which the filter is on, and below which it is off again.
+/// Thresholds in per mille above which the filter is switched on, and below which it is switched
+/// off.
 const ON_ABOVE: u32 = 300;
 const OFF_BELOW: u32 = 100;
 
-/// Packets of a step to the other port: nothing at first; much; so much that the network is between the two
-/// limits; much again.
+/// Returns the number of packets in a step to the other port: none at first; a high load; a load
+/// between the thresholds; a high load again.
 fn offered(step: u32) -> u32 {
     match step {
         0..30 => 0,
@@ -37,24 +40,25 @@ fn offered(step: u32) -> u32 {
     }
 }
 
-/// What came of a step.
+/// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Step {
-    /// Thousandths of the network, as the program saw it.
+    /// Utilisation in per mille, as seen by the program.
     used: u32,
-    /// Packets that passed, to either port.
+    /// Forwarded packets to each port.
     protected: u32,
     load: u32,
-    /// Whether the load's packets were dropped. None: there were none.
+    /// True if the load's packets were dropped; `None` if there were none.
     on: Option<bool>,
 }
 
-/// Runs the experiment, and looks that the filter does what it should; the figure, as SVG, and two rows: the
-/// utilisation at which the filter went on (`vm-filter/on`) and off again (`vm-filter/off`), in per mille.
+/// Runs the experiment and checks the filter. Returns the figure as SVG, and two rows: the
+/// utilisation in per mille at which the filter was switched on (`vm-filter/on`) and off
+/// (`vm-filter/off`).
 ///
 /// # Errors
 ///
-/// Something does not run, or the filter was on or off when it should not have been.
+/// Fails if a component cannot run, or if the filter was in the wrong state.
 pub fn run(context: &Context<'_>) -> Result<(Vec<Row>, String)> {
     (context.say)("a filter by what a VM publishes");
     let mut tenant = Tenant::start(context)?;
@@ -77,15 +81,15 @@ pub fn run(context: &Context<'_>) -> Result<(Vec<Row>, String)> {
     Ok((rows, figure::draw(&steps)?))
 }
 
-/// Where the filter went on and off, in thousandths of the network.
+/// Utilisation in per mille at which the filter was switched on and off.
 #[derive(Debug, Default)]
 struct Changes {
     on: Vec<f64>,
     off: Vec<f64>,
 }
 
-/// Looks at each step: the filter goes on in the first one that is above the one limit, off in the first one
-/// that is below the other, and never between them; what is protected always passes.
+/// Checks each step: the filter is switched on in the first step above the upper threshold, off in
+/// the first step below the lower one, and never between them. Protected packets always pass.
 fn check(steps: &[Step]) -> Result<Changes> {
     let (mut is_on, mut changes) = (false, Changes::default());
     for (at, step) in steps.iter().enumerate() {

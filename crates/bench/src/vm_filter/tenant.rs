@@ -1,4 +1,4 @@
-//! A tenant: what publishes in its VM, and its program in a sandbox.
+//! A tenant: the publisher in its VM, and its program in a sandbox.
 
 use std::io::Write as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -16,10 +16,10 @@ const PROGRAM: &str = include_str!("../../../p4/tests/programs/vm_filter.p4");
 const FRAMES: u32 = 256;
 const FRAME: u32 = 512;
 const ROOM: u32 = 128;
-/// How long anything may take on a busy machine.
+/// Timeout of every operation, for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The tenant's VM: `kaido p4 publish` in a process of its own.
+/// The tenant's VM: `kaido p4 publish` in a separate process.
 struct Vm {
     publisher: Child,
     lines: ChildStdin,
@@ -48,7 +48,7 @@ impl Vm {
         Ok(Self { publisher, lines, feed, _folder: folder })
     }
 
-    /// Publishes how much of the network is used, and waits until programs see it.
+    /// Publishes the network's utilisation, and waits until programs can see it.
     fn publish(&mut self, step: u32, used: u32) -> Result<()> {
         writeln!(self.lines, "net.utilisation {used}\nstep {step}").context("it has ended")?;
         let key = ["step".to_owned()];
@@ -71,7 +71,7 @@ impl Vm {
 
 impl Drop for Vm {
     fn drop(&mut self) {
-        // As Ctrl-C does; it may have ended.
+        // Interrupt it like Ctrl-C. It may have ended already.
         let process = nix::unistd::Pid::from_raw(self.publisher.id() as i32);
         let _ = nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGINT);
         let _ = self.publisher.wait();
@@ -86,7 +86,7 @@ pub(super) struct Tenant {
 impl Tenant {
     pub(super) fn start(context: &Context<'_>) -> Result<Self> {
         let mut vm = Vm::start(context)?;
-        // The program's keys have to be there when it is loaded.
+        // The program's keys must exist when it is loaded.
         vm.publish(u32::MAX, 0)?;
         let checked = p4::check("vm_filter.p4", PROGRAM, &p4::NoIncludes);
         let compiled = p4::ebpf::compile(&checked.program, &checked.sources)
@@ -101,12 +101,12 @@ impl Tenant {
         Ok(Self { sandbox, vm })
     }
 
-    /// Publishes how much of the VM's network is used, and waits until programs see it.
+    /// Publishes the utilisation of the VM's network, and waits until programs can see it.
     pub(super) fn publish(&mut self, step: u32, used: u32) -> Result<()> {
         self.vm.publish(step, used)
     }
 
-    /// Sends packets to both ports; how many of each pass.
+    /// Sends packets to both ports. Returns the number of forwarded packets for each.
     pub(super) fn packets(&mut self, protected: u32, load: u32) -> Result<(u32, u32)> {
         let (protected, load) = (protected as usize, load as usize);
         let ports: Vec<u16> =
@@ -139,7 +139,7 @@ impl Tenant {
     }
 }
 
-/// A UDP packet of 42 bytes to a port.
+/// Returns a UDP packet of 42 bytes to a port.
 fn udp(port: u16) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 28];
     bytes.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x13, 0x88]);

@@ -1,10 +1,10 @@
-//! Ways on which nothing happens to packets.
+//! Detection of unimpaired paths.
 
 use super::{Direction, Kind, Network, NodeId, PortId};
 
 impl Network {
-    /// Whether no link does anything to packets, or is watched, on all ways from a port: then those that
-    /// follow each other may come as one ([`crate::Run`]).
+    /// Returns true if no link on any path from a port has impairments or a tap. Consecutive
+    /// packets may then be batched ([`crate::Run`]).
     pub fn is_clear(&mut self, port: PortId) -> bool {
         let NodeId(number) = port.0;
         if let Some(Some(known)) = self.clear.get(number) {

@@ -1,4 +1,4 @@
-//! Nodes and links, and the order in which things happen.
+//! Nodes, links and the event queue.
 
 mod clear;
 
@@ -12,11 +12,11 @@ use crate::{
     Settings, Switch, Traffic,
 };
 
-/// A node of a network.
+/// Index of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(usize);
 
-/// A node that is the edge: what comes to it leaves the network.
+/// A node at the edge: packets that reach it leave the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(NodeId);
 
@@ -26,7 +26,7 @@ impl From<PortId> for NodeId {
     }
 }
 
-/// One direction of a link.
+/// Index of one direction of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(usize);
 
@@ -40,15 +40,15 @@ enum Kind {
 #[derive(Debug, Clone)]
 struct Node {
     kind: Kind,
-    /// What leaves by each interface.
+    /// Outgoing link of each interface.
     links: Vec<Option<LinkId>>,
     scheduled: Option<Nanos>,
-    /// Its part of what waits in routers.
+    /// Memory in bytes of the packets waiting in this node; part of the network's total.
     memory: u64,
 }
 
 impl Node {
-    /// A packet comes in by one of its interfaces.
+    /// Receives a packet on one of the node's interfaces.
     fn take(
         &mut self,
         at: Nanos,
@@ -68,20 +68,20 @@ impl Node {
 #[derive(Debug, Clone)]
 struct Direction {
     link: Link<Packet>,
-    /// What its cross traffic's dice are made of, and how much traffic there was.
+    /// Name that seeds the generators of cross traffic, and the number of sources so far.
     name: String,
     sources: u64,
     cross: CrossCounts,
     filters: Vec<Filter>,
     filtered: u64,
-    /// Where it ends: a node and its interface.
+    /// Far end: a node and its interface.
     end: (NodeId, usize),
     scheduled: Option<Nanos>,
-    /// Its part of what is inside.
+    /// Memory in bytes of the packets in this link; part of the network's total.
     memory: u64,
 }
 
-/// Who wants to be woken, in the order of who is first at the same time.
+/// Target of a timer. The order breaks ties between timers of the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     Link(LinkId),
@@ -89,35 +89,35 @@ enum Who {
     Source(usize),
 }
 
-/// What leaves the network: by which port, when, and the packet.
+/// Callback for packets that leave the network: port, time and packet.
 pub type Leaves<'a> = dyn FnMut(PortId, Nanos, Packet) + 'a;
 
-/// Bytes of packets that a network has room for, unless it is given another: a second of 8 Gbit/s.
+/// Default limit of the memory for packets: one second of traffic at 8 Gbit/s.
 const ROOM: u64 = 1 << 30;
 
-/// A network. The same packets at the same times always come to the same.
+/// A network. It is deterministic: the same packets at the same times yield the same result.
 #[derive(Debug, Clone)]
 pub struct Network {
     seed: u64,
     nodes: Vec<Node>,
     links: Vec<Direction>,
-    /// Who sends cross traffic, and where; those that have ended leave their places.
+    /// Sources of cross traffic and their links. Sources that have ended leave free slots.
     sources: Vec<Option<(LinkId, Source)>>,
-    /// Bytes of memory of the packets on links and of those that wait in routers, of the latter alone, and how
-    /// many there may be of both.
+    /// Memory in bytes of all packets on links and in routers, of those waiting in routers alone,
+    /// and the limit for the former.
     memory: u64,
     waiting: u64,
     room: u64,
     agenda: BinaryHeap<Reverse<(Nanos, Who)>>,
-    /// At the end of a link that does nothing, since when.
+    /// Packets at the far end of an unimpaired link, with their arrival time.
     carried: VecDeque<(Nanos, LinkId, Packet)>,
     out: Vec<(usize, Packet)>,
-    /// Whether the ways from each port are clear, as far as that is known.
+    /// Cached result of [`Network::is_clear`] for each node.
     clear: Vec<Option<bool>>,
 }
 
 impl Network {
-    /// One without nodes, whose links' dice are those of this seed.
+    /// Creates a network without nodes. The seed initializes the generators of its links.
     pub fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -134,18 +134,18 @@ impl Network {
         }
     }
 
-    /// Gives it room for so many bytes of packets, on links and in routers; what comes when it is full is
+    /// Sets the memory limit in bytes for packets on links and in routers. Packets beyond it are
     /// dropped.
     pub fn set_room(&mut self, bytes: u64) {
         self.room = bytes;
     }
 
-    /// Bytes of memory that the packets on its links take, about.
+    /// Returns the approximate memory in bytes of the packets on links.
     pub fn memory(&self) -> u64 {
         self.memory - self.waiting
     }
 
-    /// Adds an edge, with one interface.
+    /// Adds an edge port with one interface.
     pub fn port(&mut self) -> PortId {
         PortId(self.add(Kind::Port))
     }
@@ -165,8 +165,8 @@ impl Network {
         NodeId(self.nodes.len() - 1)
     }
 
-    /// Adds one direction of a link, from an interface of a node to one of another. The name is what its
-    /// dice are made of.
+    /// Adds one direction of a link from one node's interface to another's. The name seeds the
+    /// link's random generator.
     pub fn link(
         &mut self,
         name: &str,
@@ -195,14 +195,14 @@ impl Network {
         id
     }
 
-    /// Changes what a link does, from `now` on.
+    /// Changes the settings of a link from `now` on.
     pub fn change(&mut self, now: Nanos, id: LinkId, settings: Settings) {
         self.clear.clear();
         self.links[id.0].link.change(now, settings);
         self.schedule_link(id);
     }
 
-    /// Says when the courses and traces of all links have begun.
+    /// Sets the start time of the schedules and rate traces of all links.
     pub fn begin(&mut self, now: Nanos, origin: Nanos) {
         self.clear.clear();
         for number in 0..self.links.len() {
@@ -211,13 +211,14 @@ impl Network {
         }
     }
 
-    /// Changes which packets do not pass a link.
+    /// Replaces the filters of a link.
     pub fn set_filters(&mut self, id: LinkId, filters: Vec<Filter>) {
         self.clear.clear();
         self.links[id.0].filters = filters;
     }
 
-    /// Adds cross traffic to a link, from `now` on. Filters do not stop it, and no node sees it.
+    /// Adds cross traffic to a link from `now` on. It is not subject to filters, and no node
+    /// receives it.
     pub fn add_traffic(
         &mut self,
         now: Nanos,
@@ -239,53 +240,54 @@ impl Network {
         Ok(())
     }
 
-    /// Ends all cross traffic on a link. Returns how many there were.
+    /// Stops all cross traffic on a link. Returns the number of sources stopped.
     pub fn stop_traffic(&mut self, id: LinkId) -> usize {
         let all = self.sources.iter_mut().flatten();
         let of_link = all.filter(|(link, source)| *link == id && source.next().is_some());
         of_link.map(|(_, source)| source.stop()).count()
     }
 
-    /// Leaves out cross traffic that is due before a moment, and counts it: for whoever has no time for it.
+    /// Skips cross traffic that is due before `until`, and counts it as overdue. For callers that
+    /// run late.
     pub fn skip_cross(&mut self, until: Nanos) {
         for (id, source) in self.sources.iter_mut().flatten() {
             self.links[id.0].cross.overdue += source.skip(until);
         }
     }
 
-    /// What cross traffic has done on a link.
+    /// Returns the counters of a link's cross traffic.
     pub fn cross(&self, id: LinkId) -> &CrossCounts {
         &self.links[id.0].cross
     }
 
-    /// A link.
+    /// Returns a link.
     pub fn get(&self, id: LinkId) -> &Link<Packet> {
         &self.links[id.0].link
     }
 
-    /// Packets that have arrived at the end of a link, and that [`Network::advance`] hands over first.
+    /// Returns the number of packets at the end of a link that [`Network::advance`] delivers first.
     pub fn carried(&self) -> usize {
         self.carried.len()
     }
 
-    /// A link, to be watched.
+    /// Returns a link for attaching or removing a tap.
     pub fn get_mut(&mut self, id: LinkId) -> &mut Link<Packet> {
         self.clear.clear();
         &mut self.links[id.0].link
     }
 
-    /// The same packets again, on a link that does what this one was told to do.
+    /// Creates a replay on a link with the same name and settings.
     pub fn replay(&self, id: LinkId, position: Position) -> Replay {
         let Direction { link, name, .. } = &self.links[id.0];
         Replay::new(Dice::new(self.seed, name), link.settings().clone(), position)
     }
 
-    /// Packets that a link's filters have stopped: they did not come to it.
+    /// Returns the number of packets stopped by a link's filters. They never reached the link.
     pub fn filtered(&self, id: LinkId) -> u64 {
         self.links[id.0].filtered
     }
 
-    /// A node, if it is a router.
+    /// Returns the router with this id, or `None` if the node is not a router.
     pub fn router_at(&self, id: NodeId) -> Option<&Router> {
         match &self.nodes[id.0].kind {
             Kind::Router(router) => Some(router),
@@ -293,7 +295,7 @@ impl Network {
         }
     }
 
-    /// A node, if it is a switch.
+    /// Returns the switch with this id, or `None` if the node is not a switch.
     pub fn switch_at(&self, id: NodeId) -> Option<&Switch> {
         match &self.nodes[id.0].kind {
             Kind::Switch(switch) => Some(switch),
@@ -301,13 +303,13 @@ impl Network {
         }
     }
 
-    /// A packet comes in by a port. Whoever calls has called [`Network::advance`] for everything before
-    /// `now`.
+    /// Receives a packet on a port. The caller must have called [`Network::advance`] for all
+    /// earlier times.
     pub fn receive(&mut self, now: Nanos, port: PortId, packet: Packet) {
         self.send(now, port.0, 0, packet);
     }
 
-    /// When it wants [`Network::advance`] to be called.
+    /// Returns the time at which [`Network::advance`] must be called next.
     pub fn next(&self) -> Option<Nanos> {
         if let Some((at, ..)) = self.carried.front() {
             return Some(*at);
@@ -315,12 +317,14 @@ impl Network {
         self.agenda.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Lets time pass until `now`; what leaves goes to `leaves`, with the moment when it did.
+    /// Advances time to `now`. Passes each packet that leaves the network to `leaves`, with the
+    /// time it left.
     pub fn advance(&mut self, now: Nanos, leaves: &mut Leaves<'_>) {
         self.advance_some(now, usize::MAX, leaves);
     }
 
-    /// The same, with `most` turns of nodes and links at most. Returns whether that was all.
+    /// Like [`Network::advance`], but processes at most `most` events. Returns true if none is
+    /// left.
     pub fn advance_some(&mut self, now: Nanos, most: usize, leaves: &mut Leaves<'_>) -> bool {
         self.deliver(leaves);
         let mut turns = 0;
@@ -346,7 +350,7 @@ impl Network {
                     self.send_all(at, id, out);
                 }
                 Who::Source(place) => self.send_cross(at, place),
-                // It has changed its mind since.
+                // A stale timer: it has been rescheduled since.
                 _ => {}
             }
             self.deliver(leaves);
@@ -354,8 +358,8 @@ impl Network {
         true
     }
 
-    /// Has packets come out of links that do nothing to them, until none is left. They are not in the agenda:
-    /// in a row of routers an entry for each link takes as long as the router.
+    /// Delivers all packets carried by unimpaired links. These links do not use the event queue: in
+    /// a chain of routers, one event for each link costs as much as the router itself.
     fn deliver(&mut self, leaves: &mut Leaves<'_>) {
         while let Some((at, id, packet)) = self.carried.pop_front() {
             let end = self.links[id.0].end;
@@ -370,7 +374,7 @@ impl Network {
         let end = direction.end;
         let mut out = std::mem::take(&mut self.out);
         let node = &mut self.nodes[end.0.0];
-        // Nothing is earlier than `at`, and nothing later arrives.
+        // No event is earlier than `at`, so all packets arrive at `at`.
         let cross = &mut direction.cross;
         direction.link.advance(at, |_, packet| {
             if packet.is_cross() {
@@ -391,7 +395,7 @@ impl Network {
                 self.sources[place] = None;
                 return;
             }
-            // It has left some out.
+            // Some packets have been skipped.
             Some(next) if next > now => {
                 self.agenda.push(Reverse((next, Who::Source(place))));
                 return;
@@ -414,7 +418,7 @@ impl Network {
         self.schedule_link(id);
     }
 
-    /// What a node sends, and when it wants to be woken.
+    /// Sends a node's output, and updates the node's timer and memory.
     fn send_all(&mut self, now: Nanos, node: NodeId, mut out: Vec<(usize, Packet)>) {
         let Node { kind, scheduled, memory, .. } = &mut self.nodes[node.0];
         if let Kind::Router(router) = kind {
@@ -444,7 +448,7 @@ impl Network {
             return;
         }
         if packet.count() > 1 {
-            // Each for itself again.
+            // Send each packet separately again.
             packet.split(|one| self.send(now, node, interface, one));
             return;
         }

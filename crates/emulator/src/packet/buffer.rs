@@ -1,32 +1,32 @@
-//! Bytes that are used again.
+//! Packet buffers with a free list.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
-/// Small buffers hold an ordinary packet.
+/// Capacity of a small buffer, enough for an ordinary packet.
 const SMALL: usize = 2048;
-/// As many of each kind as are kept for later, on one thread.
+/// Maximum number of free buffers of each size per thread.
 const KEPT: usize = 4096;
 
 thread_local! {
-    /// Small ones, and those that have become larger.
+    /// Free lists of small buffers and of larger ones.
     static FREE: RefCell<[Vec<Vec<u8>>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
 }
 
-/// The bytes of a packet. Its memory goes to the next one of the thread that lets go of it: a packet
-/// needs no allocation.
+/// A packet's bytes. Dropping the buffer returns its memory to a per-thread free list, so that
+/// packets normally need no allocation.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Buffer(Vec<u8>);
 
 impl Buffer {
-    /// One that holds these bytes.
+    /// Creates a buffer that holds a copy of `bytes`.
     pub(crate) fn of(bytes: &[u8]) -> Self {
         let mut buffer = Self::with_capacity(bytes.len());
         buffer.0.extend_from_slice(bytes);
         buffer
     }
 
-    /// An empty one, to which so many bytes can be added.
+    /// Creates an empty buffer with this capacity.
     pub(crate) fn with_capacity(length: usize) -> Self {
         let kind = usize::from(length > SMALL);
         let free = FREE.with_borrow_mut(|free| free[kind].pop());
@@ -50,7 +50,7 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.0);
         let kind = usize::from(bytes.capacity() > SMALL);
-        // While the thread ends there is no later.
+        // The free list may already be destroyed while the thread exits.
         let _ = FREE.try_with(|free| {
             let free = &mut free.borrow_mut()[kind];
             if free.len() < KEPT {

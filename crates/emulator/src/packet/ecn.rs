@@ -2,11 +2,12 @@
 
 use wire::{Checksum, behind_tags, ethertype};
 
-/// Not capable: the sender would not see a mark.
+/// Not ECN-capable: the sender would ignore a mark.
 const NOT_ECT: u8 = 0;
 const CE: u8 = 3;
 
-/// Marks the outermost IP header of a frame, if its sender heeds that. Returns whether it is marked now.
+/// Sets CE in the outermost IP header of a frame if the packet is ECN-capable. Returns true if the
+/// frame is marked now.
 pub(super) fn mark(frame: &mut [u8]) -> bool {
     let Ok((kind, at)) = behind_tags(frame, |_| ()) else { return false };
     let ip = &mut frame[at..];
@@ -24,7 +25,7 @@ pub(super) fn mark(frame: &mut [u8]) -> bool {
             }
             true
         }
-        // The last two bits of the traffic class (RFC 8200 section 3).
+        // The ECN field is the last two bits of the traffic class (RFC 8200 section 3).
         (ethertype::IPV6, [first, class, ..]) if *first >> 4 == 6 => {
             if (*class >> 4) & 3 == NOT_ECT {
                 return false;

@@ -1,14 +1,14 @@
-//! Where the headers of a packet with many segments are.
+//! Header offsets of a packet with segmentation offload.
 
 use wire::{Ipv4Packet, Ipv6Packet, TcpPacket, UdpPacket, behind_tags, ethertype, protocol};
 
 use super::{Cut, Segments};
 
-/// Bytes of an IPv6 header.
+/// Length of an IPv6 header.
 pub(super) const IPV6: usize = 40;
 const UDP: usize = 8;
 
-/// What is above IP.
+/// Transport protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transport {
     Tcp,
@@ -16,7 +16,7 @@ pub(super) enum Transport {
 }
 
 impl Transport {
-    /// Where its checksum is, from its header's beginning.
+    /// Offset of the checksum in the transport header.
     pub(super) fn checksum(self) -> u16 {
         match self {
             Self::Tcp => 16,
@@ -25,7 +25,7 @@ impl Transport {
     }
 }
 
-/// Where headers begin, in bytes of the frame.
+/// Header offsets in bytes from the start of the frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     pub(super) is_ipv6: bool,
@@ -38,7 +38,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// That of a frame that is to be cut up so; nothing if it is none.
+    /// Returns the layout of a frame to be segmented, or `None` if it cannot be.
     pub(super) fn of(bytes: &[u8], segments: Segments) -> Option<Self> {
         let (kind, network) = behind_tags(bytes, |_| ()).ok()?;
         let packet = &bytes[network..];
@@ -78,17 +78,17 @@ impl Layout {
         (size > 0 && layout.payload <= layout.end).then_some(layout)
     }
 
-    /// Bytes in front of each segment's payload.
+    /// Length of the headers that precede each segment's payload.
     pub(super) fn headers(&self) -> usize {
         self.payload
     }
 
-    /// Bytes of the largest segment.
+    /// Length of the largest segment in bytes.
     pub(super) fn largest(&self) -> usize {
         self.payload + self.size
     }
 
-    /// How many segments there are.
+    /// Number of segments.
     pub(super) fn count(&self) -> usize {
         (self.end - self.payload).div_ceil(self.size).max(1)
     }

@@ -1,5 +1,5 @@
-//! Packets as a network card of this machine has them: perhaps many segments in one, and with a
-//! checksum that is still to be made.
+//! Packets as this machine's network devices hand them over: possibly with segmentation offload
+//! (GSO) and checksum offload pending.
 
 mod buffer;
 mod ecn;
@@ -15,68 +15,68 @@ use headers::Layout;
 
 pub use run::Run;
 
-/// A checksum that is still to be made: the bytes from `start` on are summed up, and the complement
-/// goes to `start + offset`, where the pseudo-header's sum is already.
+/// Pending checksum offload: the device sums the bytes from `start` on and writes the complement to
+/// `start + offset`, which already holds the sum of the pseudo-header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Where the transport header begins, in bytes of the frame.
+    /// Offset of the transport header in the frame.
     pub start: u16,
-    /// Where its checksum is, from there.
+    /// Offset of the checksum from `start`.
     pub offset: u16,
 }
 
-/// How a packet that is many is to be cut up.
+/// Segmentation type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// TCP over IPv4.
     Tcp4,
     /// TCP over IPv6.
     Tcp6,
-    /// UDP over IPv4 or IPv6, each piece a datagram.
+    /// UDP over IPv4 or IPv6; each segment is a datagram.
     Udp,
 }
 
-/// Many packets in one, which differ in no more than their place.
+/// Pending segmentation offload: one frame that represents several packets with the same headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segments {
-    /// How.
+    /// Segmentation type.
     pub cut: Cut,
-    /// The bytes of payload in each but the last.
+    /// Payload bytes of each segment but the last.
     pub size: u16,
 }
 
-/// An Ethernet frame, without its check sequence.
+/// An Ethernet frame without its frame check sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
     bytes: Buffer,
     unfinished: Option<Unfinished>,
     segments: Option<Segments>,
-    /// On the wire, with the headers of every segment.
+    /// Length on the wire, with the headers of every segment.
     length: u32,
-    /// Behind the Ethernet header, of the largest of its segments.
+    /// Length of the largest segment, without the Ethernet header.
     largest: u32,
-    /// Whether it is cross traffic.
+    /// True for cross traffic.
     is_cross: bool,
-    /// How many packets it is to whoever counts them.
+    /// Number of packets for counters.
     count: u32,
 }
 
-/// Why bytes are no packet.
+/// Error in a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadPacket {
-    /// Shorter than an Ethernet header.
+    /// The frame is shorter than an Ethernet header.
     Short,
-    /// What is said of its checksum or its segments does not fit its headers.
+    /// The offload metadata does not match the headers.
     Contradiction,
 }
 
 impl Packet {
-    /// A frame as it is on the wire.
+    /// Creates a frame without pending offloads.
     pub fn new(bytes: &[u8]) -> Result<Self, BadPacket> {
         Self::offloaded(bytes, None, None)
     }
 
-    /// A frame with what is still to be done to it.
+    /// Creates a frame with pending offloads.
     pub fn offloaded(
         bytes: &[u8],
         unfinished: Option<Unfinished>,
@@ -94,7 +94,8 @@ impl Packet {
         let (mut largest, mut count) = (bytes.len() - ETHERNET, 1);
         if let Some(segments) = segments {
             let layout = Layout::of(bytes, segments).ok_or(BadPacket::Contradiction)?;
-            // Each segment has its checksum there: elsewhere may be behind its end.
+            // Each segment has its checksum at this offset; another offset may lie beyond a
+            // segment's end.
             let is_there = |sum: Unfinished| {
                 usize::from(sum.start) == layout.transport && sum.offset == layout.kind.checksum()
             };
@@ -112,43 +113,43 @@ impl Packet {
         Ok(Self { bytes, unfinished, segments, length, largest, is_cross: false, count })
     }
 
-    /// The frame's bytes; of many segments the headers once.
+    /// Returns the frame's bytes. A segmented frame contains the headers once.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The same, to be changed without changing its length or where its headers are.
+    /// Returns the frame's bytes for modification. The caller must not move the headers.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
-    /// Makes it one of cross traffic's.
+    /// Marks the packet as cross traffic.
     pub(crate) fn make_cross(&mut self) {
         self.is_cross = true;
     }
 
-    /// Bytes of its headers, if it is more than one.
+    /// Returns the length of the headers, or 0 for a packet without segmentation offload.
     pub fn header_length(&self) -> u16 {
         let layout = self.segments.and_then(|segments| Layout::of(&self.bytes, segments));
         layout.map_or(0, |layout| layout.headers() as u16)
     }
 
-    /// The bytes behind the Ethernet header, of the largest of its segments.
+    /// Returns the length of the largest segment, without the Ethernet header.
     pub(crate) fn network_length(&self) -> usize {
         self.largest as usize
     }
 
-    /// The checksum that is still to be made.
+    /// Returns the pending checksum offload.
     pub fn unfinished(&self) -> Option<Unfinished> {
         self.unfinished
     }
 
-    /// How it is to be cut up, if it is more than one.
+    /// Returns the pending segmentation offload.
     pub fn segments(&self) -> Option<Segments> {
         self.segments
     }
 
-    /// Makes the checksum. Of many segments none can be made.
+    /// Computes the pending checksum. Has no effect on a frame that is yet to be segmented.
     pub fn finish(&mut self) {
         if self.segments.is_some() {
             return;
@@ -156,21 +157,23 @@ impl Packet {
         let Some(Unfinished { start, offset }) = self.unfinished.take() else { return };
         let (start, at) = (usize::from(start), usize::from(start) + usize::from(offset));
         let sum = match Checksum::default().with(&self.bytes[start..]).finish() {
-            // To UDP 0 says that there is none (RFC 768), and to others it is the same.
+            // In UDP, 0 means that there is no checksum (RFC 768). For other protocols the two are
+            // equal.
             0 => 0xffff,
             sum => sum,
         };
         self.bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
     }
 
-    /// How many packets it is to whoever counts them. Datagrams are made one on their way, by a [`Run`] or by
-    /// another host's kernel, but are still many; TCP's segments are as many as the sender's host says, and
-    /// there they are one.
+    /// Returns the number of packets for counters. UDP datagrams are merged on the path, by a
+    /// [`Run`] or by another host's kernel, and count separately. TCP segments count as one packet,
+    /// as on the sending host.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// The packets that it is, in order: itself, if it is one.
+    /// Splits the packet into its segments, in order. Yields the packet itself if there is only
+    /// one.
     pub fn split(self, each: impl FnMut(Self)) {
         segments::split(self, each);
     }
@@ -193,7 +196,8 @@ impl Frame for Packet {
         self.is_cross
     }
 
-    /// Behind the Ethernet header: what is wrong there, cards drop.
+    /// Inverts a bit after the Ethernet header, because network cards drop frames with errors in
+    /// it.
     fn flip(&mut self, bit: u64) {
         self.finish();
         let bits = (self.bytes.len() - ETHERNET) as u64 * 8;

@@ -1,15 +1,15 @@
-//! Datagrams of one flow that follow each other, made one packet.
+//! Batching of consecutive datagrams of a flow into one packet.
 
 use wire::{Checksum, ETHERNET, ethertype, protocol};
 
 use super::buffer::Buffer;
 use super::{Cut, Packet, Segments, Unfinished};
 
-/// As many datagrams are made one at most, and bytes of its IP packet.
+/// Maximum number of datagrams in a run, and of bytes in its IP packet.
 const MOST: usize = 64;
 const MOST_BYTES: usize = 65_535;
 
-/// Where fields are, in bytes of a frame without tags and options.
+/// Field offsets in a frame without VLAN tags and IP options.
 mod ipv4 {
     pub(super) const HEADER: usize = 20;
     pub(super) const IDENTIFICATION: std::ops::Range<usize> = 18..20;
@@ -22,32 +22,33 @@ mod ipv6 {
     pub(super) const NEXT: usize = 20;
 }
 const UDP: usize = 8;
-/// Where UDP's checksum is.
+/// Offset of the UDP checksum.
 const SUM: usize = 6;
 const DONT_FRAGMENT: u16 = 0x4000;
 
-/// Datagrams that differ in no more than what they carry, in their order. On a way where nothing happens
-/// to packets they go together: what a router does for one takes as long as what it does for all, and so
-/// does the kernel's way to the next host.
+/// Consecutive datagrams that differ only in their payload. On an unimpaired path they are
+/// forwarded as one packet: a router then spends the same time on all as on one, and so does the
+/// kernel's path to the next host.
 ///
-/// Only such are taken as [`Packet::split`] makes of them again, byte by byte: with checksums that are right
-/// or still to be made, with payloads of one size, and numbered one by one where they have numbers (IPv4).
+/// Only datagrams that [`Packet::split`] restores byte by byte are accepted: their checksums are
+/// valid or pending, their payloads have the same size, and their IPv4 identifications are
+/// consecutive.
 #[derive(Debug, Clone, Default)]
 pub struct Run {
     packets: Vec<Packet>,
-    /// Bytes of headers of each; none if the first one cannot be joined.
+    /// Header length of each datagram, or `None` if the first packet cannot be merged.
     headers: Option<usize>,
 }
 
 impl Run {
-    /// Begins with a packet.
+    /// Starts a run with a packet.
     pub fn begin(&mut self, packet: Packet) {
         self.headers = headers_of(&packet);
         self.packets.clear();
         self.packets.push(packet);
     }
 
-    /// Whether a packet is the next one of it.
+    /// Returns true if a packet can be appended.
     pub fn goes_on_with(&self, next: &Packet) -> bool {
         let (Some(headers), Some(last)) = (self.headers, self.packets.last()) else { return false };
         let payload = next.bytes.len().saturating_sub(headers);
@@ -55,12 +56,12 @@ impl Run {
         self.packets.len() < MOST && bytes <= MOST_BYTES && follows(last, next, headers)
     }
 
-    /// Adds the next one.
+    /// Appends a packet for which [`Run::goes_on_with`] has returned true.
     pub fn add(&mut self, next: Packet) {
         self.packets.push(next);
     }
 
-    /// All that were added, as one; none if it has not begun.
+    /// Returns all packets of the run as one, or `None` if the run is empty.
     pub fn end(&mut self) -> Option<Packet> {
         let count = self.packets.len();
         let Some(headers) = self.headers.filter(|_| count > 1) else { return self.packets.pop() };
@@ -76,7 +77,7 @@ impl Run {
         let joined = Packet {
             bytes,
             unfinished: Some(Unfinished { start: (headers - UDP) as u16, offset: SUM as u16 }),
-            // At most what a frame holds.
+            // The size fits, because a frame does.
             segments: Some(Segments { cut: Cut::Udp, size: size as u16 }),
             length,
             largest: first.largest,
@@ -92,7 +93,7 @@ fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// Bytes in front of the payload of a datagram that can be joined with others.
+/// Returns the length of the headers of a datagram that can be merged with others.
 fn headers_of(packet: &Packet) -> Option<usize> {
     let bytes: &[u8] = &packet.bytes;
     if bytes.len() <= ETHERNET + ipv4::HEADER + UDP || packet.is_cross {
@@ -101,7 +102,7 @@ fn headers_of(packet: &Packet) -> Option<usize> {
     let (ip, length, is_udp) = match word(bytes, ETHERNET - 2) {
         ethertype::IPV4 => {
             let fragment = word(bytes, ipv4::FRAGMENT.start);
-            // No options, and no fragment.
+            // Neither options nor a fragment.
             let is_whole = bytes[ETHERNET] == 0x45 && fragment & !DONT_FRAGMENT == 0;
             let is_udp = is_whole && bytes[ipv4::PROTOCOL] == protocol::UDP;
             (ipv4::HEADER, usize::from(word(bytes, ETHERNET + 2)), is_udp)
@@ -122,7 +123,8 @@ fn headers_of(packet: &Packet) -> Option<usize> {
     (fits && is_right(packet, ip)).then_some(headers)
 }
 
-/// Whether the checksums are right, or to be made: those that are not are to arrive as they are.
+/// Returns true if the checksums are valid or pending. A datagram with an invalid checksum must
+/// arrive unchanged.
 fn is_right(packet: &Packet, ip: usize) -> bool {
     let bytes: &[u8] = &packet.bytes;
     let (transport, is_ipv6) = (ETHERNET + ip, ip == ipv6::HEADER);
@@ -135,12 +137,13 @@ fn is_right(packet: &Packet, ip: usize) -> bool {
     }
     let (addresses, udp) = (&header[if is_ipv6 { 8 } else { 12 }..], &bytes[transport..]);
     let sum = Checksum::default().with(addresses).with(&[0, protocol::UDP]);
-    // The pseudo-header has UDP's length once more. With 0 the sender made none (RFC 768).
+    // The pseudo-header contains the UDP length a second time. A checksum of 0 means none (RFC
+    // 768).
     word(udp, SUM) != 0 && sum.with(&udp[4..6]).with(udp).finish() == 0
 }
 
-/// Whether a packet is what a sender sends next: all its headers are those of the last one, but for the
-/// number.
+/// Returns true if `next` directly follows `last`: all headers are equal, except for consecutive
+/// IPv4 identifications.
 fn follows(last: &Packet, next: &Packet, headers: usize) -> bool {
     let (a, b): (&[u8], &[u8]) = (&last.bytes, &next.bytes);
     let is_alike = a.len() == b.len()
@@ -151,7 +154,7 @@ fn follows(last: &Packet, next: &Packet, headers: usize) -> bool {
         return false;
     }
     let ip = headers - UDP - ETHERNET;
-    // One that is made is of the payload.
+    // A complete checksum covers the payload and so differs; exclude it.
     let end = if next.unfinished.is_some() { headers } else { headers - 2 };
     let is_next = if ip == ipv6::HEADER {
         a[..end] == b[..end]
@@ -166,11 +169,11 @@ fn follows(last: &Packet, next: &Packet, headers: usize) -> bool {
     is_next && is_right(next, ip)
 }
 
-/// Makes the headers those of the whole: its lengths, and the sums that they are in.
+/// Sets the length fields of the merged headers, and the checksums that cover them.
 fn set_lengths(bytes: &mut [u8], headers: usize) {
     let (transport, length) = (headers - UDP, bytes.len());
     let mut put = |at: usize, value: u16| bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
-    // A run is no longer than an IP packet.
+    // The length fits, because a run is not longer than an IP packet.
     let udp = (length - transport) as u16;
     put(transport + 4, udp);
     let addresses = if transport == ETHERNET + ipv6::HEADER {
@@ -183,7 +186,7 @@ fn set_lengths(bytes: &mut [u8], headers: usize) {
         bytes[ipv4::CHECKSUM].copy_from_slice(&sum.to_be_bytes());
         ETHERNET + 12..transport
     };
-    // The pseudo-header's sum, for whoever finishes the checksum.
+    // Store the sum of the pseudo-header for checksum offload.
     let sum = Checksum::default().with(&bytes[addresses]);
     let sum = !sum.with(&udp.to_be_bytes()).with(&[0, protocol::UDP]).finish();
     bytes[transport + SUM..headers].copy_from_slice(&sum.to_be_bytes());

@@ -1,4 +1,4 @@
-//! One packet cut up into those that it is.
+//! Software segmentation.
 
 use wire::{Checksum, ETHERNET};
 
@@ -6,7 +6,7 @@ use super::Packet;
 use super::buffer::Buffer;
 use super::headers::{IPV6, Layout, Transport};
 
-// TCP's flags (RFC 9293 section 3.1, RFC 3168 section 6.1).
+// TCP flags (RFC 9293 section 3.1, RFC 3168 section 6.1).
 const FIN: u8 = 0x01;
 const PSH: u8 = 0x08;
 const CWR: u8 = 0x80;
@@ -30,7 +30,7 @@ pub(super) fn split(packet: Packet, mut each: impl FnMut(Packet)) {
     }
 }
 
-/// Makes the headers of the packet those of its segment.
+/// Turns the headers of the whole packet into those of one segment.
 fn adapt(bytes: &mut [u8], layout: &Layout, number: usize, size: usize, is_last: bool) {
     let Layout { is_ipv6, kind, network, transport, .. } = *layout;
     let length = bytes.len();
@@ -66,7 +66,7 @@ fn adapt(bytes: &mut [u8], layout: &Layout, number: usize, size: usize, is_last:
             wire::protocol::UDP
         }
     };
-    // The pseudo-header's sum, for whoever finishes the checksum.
+    // Store the sum of the pseudo-header for checksum offload.
     let addresses = if is_ipv6 { &ip[8..40] } else { &ip[12..20] };
     let length = ((length - transport) as u32).to_be_bytes();
     let sum = Checksum::default().with(addresses).with(&length).with(&[0, next]).finish();

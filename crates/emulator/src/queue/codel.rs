@@ -3,14 +3,14 @@
 use super::{Mark, Queue, Waiting};
 use crate::Nanos;
 
-/// How long packets may wait.
+/// CoDel parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoDel {
-    /// So long is good (RFC 8289 section 4.4).
+    /// Target queue delay (RFC 8289 section 4.4).
     pub target: Nanos,
-    /// For so long more than the target is a burst (section 4.3).
+    /// Interval for which the delay may exceed the target, to permit bursts (section 4.3).
     pub interval: Nanos,
-    /// What waits behind so few bytes is sent: a queue of one packet is none.
+    /// Backlog in bytes below which no packet is dropped: one packet is not a standing queue.
     pub packet: u32,
 }
 
@@ -20,17 +20,18 @@ impl Default for CoDel {
     }
 }
 
-/// The variables of RFC 8289 section 5.2, with its names in comments.
+/// State variables of RFC 8289 section 5.2, with their names in the RFC.
 #[derive(Debug, Clone)]
 pub(super) struct State {
     pub(super) settings: CoDel,
-    /// `first_above_time_`: when the delay has been above the target for an interval.
+    /// `first_above_time_`: the time at which the delay will have exceeded the target for an
+    /// interval.
     above_until: Option<Nanos>,
     /// `dropping_`.
     is_dropping: bool,
     /// `drop_next_`.
     next: Nanos,
-    /// `count_`: since dropping began.
+    /// `count_`: drops since the dropping state was entered.
     count: u32,
     /// `lastcount_`.
     last_count: u32,
@@ -41,7 +42,8 @@ impl State {
         Self { settings, above_until: None, is_dropping: false, next: 0, count: 0, last_count: 0 }
     }
 
-    /// `dodequeue`: a packet, and whether the delay has been too long for too long.
+    /// `dodequeue`: returns the next packet, and true if the delay has exceeded the target for an
+    /// interval.
     fn look<P: Mark>(&mut self, now: Nanos, queue: &mut Queue<P>) -> (Option<Waiting<P>>, bool) {
         let Some(packet) = queue.pop() else {
             self.above_until = None;
@@ -56,7 +58,7 @@ impl State {
         (Some(packet), now >= until)
     }
 
-    /// `control_law`: drops come faster with the root of their number.
+    /// `control_law`: the drop interval shrinks with the square root of the number of drops.
     fn after(&self, since: Nanos) -> Nanos {
         let pause = self.settings.interval as f64 / f64::from(self.count.max(1)).sqrt();
         since.saturating_add(pause as Nanos)
@@ -91,7 +93,7 @@ impl State {
                 (packet, _) = self.look(now, queue);
             }
             self.is_dropping = true;
-            // Not from the beginning where it has been dropping lately.
+            // Resume near the previous drop rate if the dropping state was left only recently.
             let delta = self.count.saturating_sub(self.last_count);
             let is_recent = now.saturating_sub(self.next) < 16 * self.settings.interval;
             self.count = if delta > 1 && is_recent { delta } else { 1 };

@@ -1,4 +1,4 @@
-//! What waits in front of a link, and which of it is dropped.
+//! Queues and queue disciplines.
 
 mod codel;
 mod pie;
@@ -12,45 +12,46 @@ pub use red::Red;
 
 use crate::Nanos;
 
-/// How much waits at most. What comes then is dropped.
+/// Queue limit. Packets beyond it are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// So many packets.
+    /// Limit in packets.
     Packets(u32),
-    /// So many bytes of layer 2.
+    /// Limit in layer-2 bytes.
     Bytes(u64),
 }
 
-/// What drops packets before the limit does.
+/// Queue discipline: drops packets before the limit is reached.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Discipline {
-    /// Nothing.
+    /// Tail drop only.
     #[default]
     DropTail,
     /// Random early detection.
     Red(Red),
     /// Controlled delay.
     CoDel(CoDel),
-    /// The proportional integral controller, enhanced.
+    /// Proportional integral controller enhanced.
     Pie(Pie),
 }
 
-/// Why a packet is dropped at a queue.
+/// Reason for a drop at a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The limit is reached.
     Full,
-    /// The discipline says so.
+    /// The queue discipline dropped the packet.
     Early,
 }
 
-/// What waits and can say that it had to (RFC 3168).
+/// A packet that can carry an ECN mark (RFC 3168).
 pub trait Mark {
-    /// Says that it met congestion, if its ends heed that. Returns whether it does now.
+    /// Sets the congestion mark if the endpoints support ECN. Returns true if the packet is marked
+    /// now.
     fn mark(&mut self) -> bool;
 }
 
-/// A packet that waits.
+/// A queued packet.
 #[derive(Debug, Clone)]
 struct Waiting<P> {
     packet: P,
@@ -58,25 +59,25 @@ struct Waiting<P> {
     since: Nanos,
 }
 
-/// What a discipline says of a packet that comes.
+/// Decision of a queue discipline for an arriving packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Pass,
-    /// It is to be slower: a mark does, or a drop.
+    /// Signal congestion: mark the packet, or drop it if it cannot be marked.
     Tell,
     Drop,
 }
 
-/// What empties a queue.
+/// The transmitter that drains a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Sender {
-    /// How fast it does, in bits per second.
+    /// Rate in bits per second.
     pub bps: u64,
-    /// Whether it sends nothing, so that nothing waits.
+    /// True if the transmitter is idle; the queue is then empty.
     pub is_idle: bool,
 }
 
-/// The state of a discipline.
+/// State of a queue discipline.
 #[derive(Debug, Clone)]
 enum State {
     DropTail,
@@ -85,54 +86,54 @@ enum State {
     Pie(pie::State),
 }
 
-/// Packets that wait, in order.
+/// A FIFO queue with a discipline.
 #[derive(Debug, Clone)]
 pub struct Queue<P> {
     waiting: VecDeque<Waiting<P>>,
     bytes: u64,
     limit: Limit,
     state: State,
-    /// Whether disciplines mark what they can instead of dropping it.
+    /// True if the discipline marks ECN-capable packets instead of dropping them.
     ecn: bool,
     marked: u64,
 }
 
 impl<P: Mark> Queue<P> {
-    /// An empty one.
+    /// Creates an empty queue.
     pub fn new(limit: Limit, discipline: &Discipline, ecn: bool) -> Self {
         let state = State::new(discipline);
         Self { waiting: VecDeque::new(), bytes: 0, limit, state, ecn, marked: 0 }
     }
 
-    /// Changes the limit and the discipline, which begins anew if it is of another kind. What waits stays,
-    /// also where it is more than the limit now.
+    /// Changes the limit and the discipline. A discipline of another kind starts from its initial
+    /// state. Queued packets remain, even if they exceed the new limit.
     pub fn change(&mut self, limit: Limit, discipline: &Discipline) {
         self.limit = limit;
         self.state.change(discipline);
     }
 
-    /// Lets disciplines mark packets instead of dropping them, where these can be marked.
+    /// Enables or disables ECN marking instead of dropping.
     pub fn set_ecn(&mut self, ecn: bool) {
         self.ecn = ecn;
     }
 
-    /// How many packets were marked.
+    /// Returns the number of marked packets.
     pub fn marked(&self) -> u64 {
         self.marked
     }
 
-    /// How many packets wait.
+    /// Returns the backlog in packets.
     pub fn packets(&self) -> usize {
         self.waiting.len()
     }
 
-    /// How many bytes wait.
+    /// Returns the backlog in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Puts a packet of so many bytes at the end, or gives it back. `link`: what the queue is in front
-    /// of. `roll`: the packet's random number.
+    /// Enqueues a packet of `bytes` bytes, or returns it with the reason for its drop. `link`
+    /// describes the transmitter, and `roll` is the packet's random number.
     pub fn offer(
         &mut self,
         now: Nanos,
@@ -146,7 +147,7 @@ impl<P: Mark> Queue<P> {
             Limit::Packets(most) => self.waiting.len() >= most as usize,
             Limit::Bytes(most) => self.bytes + u64::from(bytes) > most,
         };
-        // What is sent at once does not wait.
+        // A packet that is sent at once does not count towards the limit.
         let is_full = is_above && !is_idle;
         let verdict = match &mut self.state {
             State::DropTail | State::CoDel(_) => Verdict::Pass,
@@ -166,8 +167,8 @@ impl<P: Mark> Queue<P> {
         Ok(())
     }
 
-    /// The packet that is sent next, with its bytes. Those in front of it that the discipline drops go
-    /// to `dropped`.
+    /// Dequeues the next packet with its length. Packets dropped by the discipline are added to
+    /// `dropped`.
     pub fn take(&mut self, now: Nanos, dropped: &mut Vec<P>) -> Option<(P, u32)> {
         let mut state = std::mem::replace(&mut self.state, State::DropTail);
         let taken = match &mut state {
@@ -183,13 +184,14 @@ impl<P: Mark> Queue<P> {
         taken.map(|waiting| (waiting.packet, waiting.bytes))
     }
 
-    /// Takes everything out.
+    /// Removes all packets.
     pub fn clear(&mut self) -> impl Iterator<Item = P> {
         self.bytes = 0;
         self.waiting.drain(..).map(|waiting| waiting.packet)
     }
 
-    /// Marks a packet, if that is done here and can be done to it.
+    /// Marks a packet if ECN is enabled and the packet is ECN-capable. Returns true if it is
+    /// marked.
     fn marks(&mut self, packet: &mut P) -> bool {
         let marks = self.ecn && packet.mark();
         self.marked += u64::from(marks);
@@ -213,7 +215,7 @@ impl State {
         }
     }
 
-    /// One of the same kind goes on from where it is, with these settings.
+    /// Changes the parameters. A discipline of the same kind keeps its state.
     fn change(&mut self, discipline: &Discipline) {
         match (&mut *self, discipline) {
             (Self::Red(red), Discipline::Red(settings)) => red.settings = *settings,
@@ -224,7 +226,7 @@ impl State {
     }
 }
 
-/// How long `bytes` take at a rate; none take for ever.
+/// Transmission time of `bytes`. A rate of 0 is treated as 1 bit per second.
 fn time_of(bytes: u64, bps: u64) -> Nanos {
     let bits = u128::from(bytes) * 8 * 1_000_000_000;
     u64::try_from(bits / u128::from(bps.max(1))).unwrap_or(Nanos::MAX)

@@ -1,16 +1,16 @@
-//! The proportional integral controller, enhanced (RFC 8033).
+//! Proportional integral controller enhanced (RFC 8033).
 
 use super::{Verdict, time_of};
 use crate::{Chance, Nanos};
 
-/// How long packets may wait.
+/// PIE parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pie {
-    /// So long is good (`QDELAY_REF`, RFC 8033 section 4.2).
+    /// Target queue delay (`QDELAY_REF`, RFC 8033 section 4.2).
     pub target: Nanos,
-    /// How often the chance of a drop changes (`T_UPDATE`).
+    /// Update interval of the drop probability (`T_UPDATE`).
     pub every: Nanos,
-    /// For so long a burst drops nothing (`MAX_BURST`).
+    /// Burst allowance, during which no packet is dropped (`MAX_BURST`).
     pub burst: Nanos,
 }
 
@@ -23,9 +23,9 @@ impl Default for Pie {
 /// `alpha` and `beta`, in Hz.
 const ALPHA: f64 = 0.125;
 const BETA: f64 = 1.25;
-/// What a queue of so many bytes holds back is not worth a drop (two full packets, section 4.1).
+/// Backlog in bytes below which no packet is dropped (two full-sized packets, section 4.1).
 const SMALL: u64 = 2 * 1514;
-/// More intervals than these in a row are not looked at one by one: by then the chance is zero.
+/// Maximum number of missed updates to catch up: after that many the probability is zero.
 const MOST: Nanos = 1000;
 
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ pub(super) struct State {
     chance: f64,
     delay_before: Nanos,
     burst_left: Nanos,
-    /// When the chance was last due to change; none before the first packet.
+    /// Time of the last update of the drop probability; `None` before the first packet.
     updated: Option<Nanos>,
 }
 
@@ -43,7 +43,7 @@ impl State {
         Self { settings, chance: 0.0, delay_before: 0, burst_left: settings.burst, updated: None }
     }
 
-    /// What becomes of the packet that comes (section 4.1).
+    /// Decides about an arriving packet (section 4.1).
     pub(super) fn judge(&mut self, now: Nanos, queued: u64, bps: u64, roll: u64) -> Verdict {
         let delay = time_of(queued, bps);
         let every = self.settings.every.max(1);
@@ -62,20 +62,21 @@ impl State {
         }
         match Chance::of(self.chance).happens(roll) {
             false => Verdict::Pass,
-            // Marks help while few are needed (section 5.1).
+            // Marking suffices while the probability is low (section 5.1).
             true if self.chance < 0.1 => Verdict::Tell,
             true => Verdict::Drop,
         }
     }
 
-    /// Every `T_UPDATE` (section 4.2), with the bursts of section 4.4.
+    /// Updates the drop probability, every `T_UPDATE` (section 4.2), and the burst allowance of
+    /// section 4.4.
     fn update(&mut self, delay: Nanos) {
         let Pie { target, every, burst } = self.settings;
         let seconds = |time: Nanos| time as f64 / 1e9;
         let error = seconds(delay) - seconds(target);
         let trend = seconds(delay) - seconds(self.delay_before);
         let mut change = ALPHA * error + BETA * trend;
-        // Small chances change in small steps.
+        // Scale the change down while the probability is small.
         let steps = [
             (0.000_001, 2048.0),
             (0.000_01, 512.0),
@@ -86,7 +87,7 @@ impl State {
         ];
         let step = steps.iter().find(|(below, _)| self.chance < *below);
         change /= step.map_or(1.0, |(_, divisor)| *divisor);
-        // Nor do large ones jump.
+        // Limit the increase while the probability is large.
         if self.chance >= 0.1 {
             change = change.min(0.02);
         }

@@ -1,24 +1,25 @@
-//! Random early detection (Floyd, Jacobson 1993), gentle.
+//! Random early detection (Floyd, Jacobson 1993), gentle variant.
 
 use super::{Verdict, time_of};
 use crate::{Chance, Nanos};
 
-/// From when on packets are dropped, and how many.
+/// RED parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Red {
-    /// Up to so many bytes on average nothing is dropped.
+    /// Minimum threshold of the average backlog in bytes, below which no packet is dropped.
     pub least: u64,
-    /// At so many bytes on average, [`Red::most`] is; at twice as many, everything.
+    /// Maximum threshold in bytes, at which the drop probability is [`Red::most`]. It reaches 1 at
+    /// twice this threshold.
     pub full: u64,
-    /// The part of packets that is dropped at [`Red::full`].
+    /// Drop probability at [`Red::full`].
     pub most: f64,
-    /// How much the last packet's queue counts in the average.
+    /// Weight of the present backlog in the moving average.
     pub weight: f64,
 }
 
 impl Red {
-    /// The published recommendations for a queue of so many bytes, which the average is to fill by half
-    /// at most.
+    /// Returns the published recommendations for a queue limit in bytes. The average is to fill at
+    /// most half of it.
     pub fn for_limit(bytes: u64) -> Self {
         let full = (bytes / 2).max(3);
         Self { least: full / 3, full, most: 0.1, weight: 0.002 }
@@ -29,12 +30,12 @@ impl Red {
 pub(super) struct State {
     pub(super) settings: Red,
     average: f64,
-    /// Packets since the last that was dropped, while there is a chance.
+    /// Packets since the last drop, while the drop probability is not zero.
     since: Option<u32>,
     empty: Option<Nanos>,
 }
 
-/// What counts as a packet while nothing comes: the average falls as if empty ones did.
+/// Packet size that ages the average while the queue is idle, as if packets found it empty.
 const PACKET: u64 = 1000;
 
 impl State {
@@ -46,7 +47,7 @@ impl State {
         self.empty = Some(now);
     }
 
-    /// What becomes of the packet that comes.
+    /// Decides about an arriving packet.
     pub(super) fn judge(&mut self, now: Nanos, bytes: u64, bps: u64, roll: u64) -> Verdict {
         let Red { least, full, most, weight } = self.settings;
         match self.empty.take().filter(|_| bytes == 0) {
@@ -65,14 +66,14 @@ impl State {
         } else {
             (most + (1.0 - most) * (self.average - full) / full).min(1.0)
         };
-        // Drops are spread evenly: the longer the last is ago, the likelier the next.
+        // Space drops evenly: the longer since the last drop, the likelier the next one.
         let since = self.since.map_or(0, |since| since.saturating_add(1));
         let left = 1.0 - f64::from(since) * chance;
         let drops = left <= 0.0 || Chance::of(chance / left).happens(roll);
         self.since = Some(if drops { 0 } else { since });
         match drops {
             false => Verdict::Pass,
-            // Who is as late as that does not heed marks (RFC 3168 section 7).
+            // A sender that causes such a backlog does not respond to marks (RFC 3168 section 7).
             true if chance >= 1.0 => Verdict::Drop,
             true => Verdict::Tell,
         }

@@ -7,7 +7,7 @@ use wire::{ETHERNET, Mac, ethertype};
 use super::{Came, Outbox, Router, Stop};
 use crate::Packet;
 
-/// Ethernet and IPv4: the kinds and lengths of addresses.
+/// Hardware type, protocol type and address lengths of Ethernet and IPv4.
 const KINDS: [u8; 6] = [0, 1, 8, 0, 6, 4];
 const REQUEST: u16 = 1;
 const REPLY: u16 = 2;
@@ -28,7 +28,7 @@ impl Router {
         let (who, sender, wanted) = (mac(8), address(14), address(24));
         let own = &self.interfaces[came.interface].addresses;
         let is_asked = own.iter().any(|net| net.addr() == IpAddr::V4(wanted));
-        // One that only says who it is may be asking whether anybody else is (RFC 5227).
+        // An ARP probe has no sender address (RFC 5227).
         if !sender.is_unspecified() {
             self.learn(came, sender.into(), who, is_asked, out);
         }
@@ -39,7 +39,8 @@ impl Router {
         }
     }
 
-    /// Asks who has an address; `who`: this one alone (RFC 1122 section 2.3.2.1).
+    /// Sends an ARP request for an address: broadcast, or unicast to `who` (RFC 1122 section
+    /// 2.3.2.1).
     pub(super) fn ask4(
         &mut self,
         interface: usize,

@@ -1,4 +1,4 @@
-//! What a router says of packets that it can't forward (RFC 792, RFC 1812 section 4.3, RFC 4443).
+//! ICMP errors for packets that a router cannot forward (RFC 792, RFC 1812 section 4.3, RFC 4443).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,7 +7,7 @@ use wire::{Checksum, ETHERNET, Ipv4, Ipv4Packet, Ipv6, Ipv6Packet, protocol, tra
 use super::{Came, Outbox, Router, is_no_host};
 use crate::Packet;
 
-/// What is wrong with a packet.
+/// Error condition of a packet.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Problem {
     HopLimit,
@@ -18,13 +18,13 @@ pub(super) enum Problem {
     TooBig { mtu: u16 },
 }
 
-/// An IPv4 error is no longer than so (RFC 1812 section 4.3.2.3).
+/// Maximum length of an ICMPv4 error (RFC 1812 section 4.3.2.3).
 const LONGEST4: usize = 576;
-/// An IPv6 error fits through every link (RFC 4443 section 3.1).
+/// Maximum length of an ICMPv6 error: the minimum IPv6 MTU (RFC 4443 section 3.1).
 const LONGEST6: usize = 1280;
 
 impl Problem {
-    /// Type, code, and the four bytes behind the checksum, of ICMP.
+    /// Returns the ICMP type, code and the four bytes after the checksum.
     fn icmp4(self) -> (u8, u8, u32) {
         match self {
             Self::HopLimit => (11, 0, 0),
@@ -37,14 +37,14 @@ impl Problem {
         }
     }
 
-    /// The same of ICMPv6.
+    /// Returns the ICMPv6 type, code and the four bytes after the checksum.
     fn icmp6(self) -> (u8, u8, u32) {
         match self {
             Self::HopLimit => (3, 0, 0),
             Self::NoRoute => (1, 0, 0),
             Self::NoHost => (1, 3, 0),
             Self::NoPort => (1, 4, 0),
-            // Where the next header's number is.
+            // Pointer to the Next Header field.
             Self::NoProtocol => (4, 1, 6),
             Self::TooBig { mtu } => (2, 0, mtu.into()),
         }
@@ -52,9 +52,9 @@ impl Problem {
 }
 
 impl Router {
-    /// That the next hop does not answer.
+    /// Sends a Host or Address Unreachable error because the next hop does not answer.
     pub(super) fn say_unreachable(&mut self, came: Came, packet: &Packet, out: &mut Outbox) {
-        // One of its own making it does not tell itself.
+        // The router does not send errors to itself.
         let ip = &packet.bytes()[ETHERNET..];
         let from = match ip.first().map(|first| first >> 4) {
             Some(4) => Ipv4Packet::new_checked(ip).map(|ip| IpAddr::V4(ip.src())).ok(),
@@ -65,9 +65,9 @@ impl Router {
         }
     }
 
-    /// Tells the packet's sender.
+    /// Sends an ICMP error to the packet's source.
     pub(super) fn say(&mut self, came: Came, packet: &Packet, problem: Problem, out: &mut Outbox) {
-        // Of many segments the first: it stands for all.
+        // Report the first segment on behalf of all.
         let mut first = None;
         packet.clone().split(|mut piece| {
             if first.is_none() {
@@ -87,7 +87,8 @@ impl Router {
     fn say4(&mut self, came: Came, packet: &[u8], problem: Problem, out: &mut Outbox) {
         let Ok(ip) = Ipv4Packet::new_checked(packet) else { return };
         let to = ip.src();
-        // Nothing of errors, of fragments but the first, nor of what is not one host's.
+        // No errors about ICMP errors, about fragments other than the first, or about packets to a
+        // broadcast or multicast address.
         let is_error = ip.protocol() == protocol::ICMP
             && !ip.payload().first().is_some_and(|kind| [0, 8].contains(kind));
         let is_for_many = came.is_for_many || is_no_host(ip.dst().into());
@@ -126,7 +127,7 @@ impl Router {
         let to = ip.src();
         let is_error = ip.next_header() == protocol::ICMPV6
             && ip.payload().first().is_some_and(|kind| *kind < 128);
-        // What is too big for a group is said all the same (RFC 4443 section 2.4).
+        // Packet Too Big is also sent for multicast packets (RFC 4443 section 2.4).
         let is_for_many = (came.is_for_many || ip.dst().is_multicast())
             && !matches!(problem, Problem::TooBig { .. });
         if is_error || is_for_many || is_no_host(to.into()) {
@@ -140,7 +141,7 @@ impl Router {
         self.send_icmp6(came, (from, to), [kind, code], &body, 64, out);
     }
 
-    /// `body`: what is behind the checksum.
+    /// Sends an ICMPv6 message. `body` follows the checksum.
     pub(super) fn send_icmp6(
         &mut self,
         came: Came,
@@ -156,7 +157,7 @@ impl Router {
     }
 }
 
-/// An ICMPv6 packet.
+/// Builds an ICMPv6 packet.
 pub(super) fn icmp6(
     from: Ipv6Addr,
     to: Ipv6Addr,

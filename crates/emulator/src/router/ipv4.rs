@@ -1,4 +1,4 @@
-//! Forwarding IPv4 (RFC 1812 section 5.2).
+//! IPv4 forwarding (RFC 1812 section 5.2).
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use super::errors::Problem;
 use super::{Came, Outbox, Router, Stop, is_no_host};
 use crate::Packet;
 
-/// Where fields of the header are.
+/// Field offsets in the header.
 const LENGTH: usize = 2;
 const FRAGMENT: usize = 6;
 const TTL: usize = 8;
@@ -29,7 +29,7 @@ impl Router {
         if known.is_none() && self.is_own(to) {
             return self.taken4(came, &packet, out);
         }
-        // What is for everybody on a link goes no further.
+        // Broadcast and multicast packets are not forwarded.
         let is_nobody = known.is_none() && is_no_host(to);
         if came.is_for_many || is_nobody || is_no_host(ip.src().into()) {
             return self.stop(Stop::NotForIt);
@@ -64,7 +64,7 @@ impl Router {
         }
     }
 
-    /// A packet to the router.
+    /// Handles a packet addressed to the router.
     fn taken4(&mut self, came: Came, packet: &Packet, out: &mut Outbox) {
         self.stop(Stop::Taken);
         let Ok(ip) = Ipv4Packet::new_checked(&packet.bytes()[ETHERNET..]) else { return };
@@ -76,11 +76,11 @@ impl Router {
     }
 }
 
-/// Takes one off the time to live, and makes the checksum good (RFC 1624).
+/// Decrements the TTL and updates the checksum (RFC 1624).
 fn one_hop_less(ip: &mut [u8]) {
     ip[TTL] -= 1;
     let sum = u16::from_be_bytes([ip[CHECKSUM], ip[CHECKSUM + 1]]);
-    // The TTL is the high byte of its word.
+    // The TTL is the high byte of its 16-bit word.
     let (sum, carry) = sum.overflowing_add(0x0100);
     put(ip, CHECKSUM, sum + u16::from(carry));
 }
@@ -89,13 +89,13 @@ fn put(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }
 
-/// Cuts a packet into fragments that fit (RFC 791 section 3.2). Options go into the first alone.
+/// Fragments a packet to the MTU (RFC 791 section 3.2). Only the first fragment keeps the options.
 fn fragment(packet: &Packet, mtu: u16, pieces: &mut Vec<Packet>) {
     let bytes = packet.bytes();
     let Ok(ip) = Ipv4Packet::new_checked(&bytes[ETHERNET..]) else { return };
     let header = ip.header_len();
     let (start, was_last) = (ip.fragment_offset(), !ip.more_fragments());
-    // Offsets count eight bytes.
+    // Fragment offsets are in units of eight bytes.
     let size = (usize::from(mtu).saturating_sub(header) / 8 * 8).max(8);
     let payload = ip.payload();
     let count = payload.len().div_ceil(size);
@@ -108,7 +108,7 @@ fn fragment(packet: &Packet, mtu: u16, pieces: &mut Vec<Packet>) {
         let offset = start + (number * size / 8) as u16;
         put(ip, FRAGMENT, offset | if more { MORE_FRAGMENTS } else { 0 });
         if number > 0 {
-            // Padding in the place of options keeps the header's length.
+            // Replace the options with no-operation options to keep the header length.
             ip[20..header].fill(1);
         }
         put(ip, CHECKSUM, 0);

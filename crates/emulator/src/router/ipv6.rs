@@ -1,4 +1,4 @@
-//! Forwarding IPv6 (RFC 8200).
+//! IPv6 forwarding (RFC 8200).
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -43,8 +43,8 @@ impl Router {
         self.pass(came.now, interface, hop, packet, out);
     }
 
-    /// Whether the router is in a group: all nodes, all routers, and those of its own addresses (RFC 4291
-    /// section 2.8).
+    /// Returns true if the interface is a member of a multicast group: all nodes, all routers, and
+    /// the solicited-node groups of its own addresses (RFC 4291 section 2.8).
     fn listens(&self, interface: usize, group: Ipv6Addr) -> bool {
         const ALL: [Ipv6Addr; 2] = [
             Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1),
@@ -58,7 +58,7 @@ impl Router {
             })
     }
 
-    /// A packet to the router.
+    /// Handles a packet addressed to the router.
     fn taken6(&mut self, came: Came, packet: &Packet, out: &mut Outbox) {
         self.stop(Stop::Taken);
         let Ok(ip) = Ipv6Packet::new_checked(&packet.bytes()[ETHERNET..]) else { return };

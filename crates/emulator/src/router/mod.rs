@@ -1,8 +1,8 @@
-//! A router without a stack of its own: it forwards, answers, and says what it can't do.
+//! A router without an IP stack: it forwards packets, replies to requests and sends ICMP errors.
 //!
-//! IPv4 (RFC 1812) and IPv6 (RFC 8200) by the longest prefix; ARP (RFC 826), neighbour discovery (RFC
-//! 4861), ICMP (RFC 792) and ICMPv6 (RFC 4443) as far as others notice. It speaks no routing protocol:
-//! its routes are given.
+//! IPv4 (RFC 1812) and IPv6 (RFC 8200) with longest-prefix match; ARP (RFC 826), neighbour
+//! discovery (RFC 4861), ICMP (RFC 792) and ICMPv6 (RFC 4443) as far as other nodes can observe it.
+//! The router runs no routing protocol: its routes are static.
 
 mod arp;
 mod errors;
@@ -22,51 +22,51 @@ use crate::{Nanos, Packet};
 use neighbours::{Neighbours, Next, Turn};
 use routes::Prefixes;
 
-/// One of a router's interfaces.
+/// An interface of a router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Its link-layer address.
+    /// MAC address.
     pub mac: Mac,
-    /// The largest IP packet that it sends.
+    /// MTU: the largest IP packet that the interface sends.
     pub mtu: u16,
-    /// Its addresses, and whom they are next to. The link-local one comes by itself.
+    /// Addresses with their on-link prefixes. The link-local address is added automatically.
     pub addresses: Vec<IpNet>,
-    /// The one station behind it, if nobody is to be asked who has an address.
+    /// MAC address of the only peer on the link, if addresses need no resolution.
     pub only_peer: Option<Mac>,
 }
 
-/// Where packets to a prefix go.
+/// A static route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// The prefix.
+    /// Destination prefix.
     pub prefix: IpNet,
-    /// By this interface.
+    /// Outgoing interface.
     pub interface: usize,
-    /// To this neighbour; to the destination itself, if there is none.
+    /// Next hop, or `None` if the destination is on-link.
     pub via: Option<IpAddr>,
 }
 
-/// What became of a packet that went no further.
+/// Reason why a packet was not forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// It was for the router.
+    /// The packet was addressed to the router.
     Taken,
-    /// Its frame was for somebody else, or nobody knows what is in it.
+    /// The frame was for another station, or its ethertype is not supported.
     NotForIt,
-    /// Its headers contradict themselves, or a checksum is wrong.
+    /// The headers are inconsistent, or a checksum is invalid.
     Malformed,
-    /// It had no hop left.
+    /// The TTL or hop limit is exceeded.
     HopLimit,
-    /// No route leads there.
+    /// No route matches the destination.
     NoRoute,
-    /// The next hop does not answer, or too many wait for it.
+    /// The next hop does not answer, or its packet queue is full.
     NoNeighbour,
-    /// It was too big for the next link, and not to be cut.
+    /// The packet exceeds the MTU of the outgoing link and must not be fragmented.
     TooBig,
 }
 
 impl Stop {
-    /// All of them, in their order.
+    /// All reasons, in declaration order.
     pub const ALL: [Self; 7] = [
         Self::Taken,
         Self::NotForIt,
@@ -77,7 +77,7 @@ impl Stop {
         Self::TooBig,
     ];
 
-    /// What it is called.
+    /// Returns the name of the reason.
     pub fn name(self) -> &'static str {
         match self {
             Self::Taken => "taken",
@@ -93,26 +93,26 @@ impl Stop {
 
 const STOPS: usize = Stop::ALL.len();
 
-/// What a router has done so far: `received + made` is what was sent, what stopped and what waits;
-/// pieces of a fragmented packet beyond the first count as made.
+/// Packet counters of a router. `received + made` equals the packets sent, stopped and waiting.
+/// Fragments beyond the first one count as made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RouterCounts {
-    /// Packets that came in.
+    /// Packets received.
     pub received: u64,
-    /// Packets that it made itself: answers, questions, errors.
+    /// Packets originated: replies, requests and errors.
     pub made: u64,
-    /// Packets that went out.
+    /// Packets sent.
     pub sent: u64,
     stopped: [u64; STOPS],
 }
 
 impl RouterCounts {
-    /// Packets that stopped here so.
+    /// Returns the number of packets stopped for this reason.
     pub fn stopped(&self, stop: Stop) -> u64 {
         self.stopped[stop as usize]
     }
 
-    /// Packets that stopped here.
+    /// Returns the number of all stopped packets.
     pub fn all_stopped(&self) -> u64 {
         self.stopped.iter().sum()
     }
@@ -124,17 +124,18 @@ pub struct Router {
     interfaces: Vec<Interface>,
     routes: Vec<Route>,
     prefixes: Prefixes,
-    /// Ways that were found lately: with routes of ten lengths a look costs ten of them.
+    /// Route cache: an uncached longest-prefix match costs one lookup per prefix length.
     ways: [Option<(IpAddr, (usize, IpAddr))>; WAYS],
     neighbours: Neighbours,
     counts: RouterCounts,
 }
 
-/// What leaves a router, and by which interface.
+/// Packets that leave a router, with the outgoing interface.
 pub(crate) type Outbox = Vec<(usize, Packet)>;
 
 impl Router {
-    /// A router with these interfaces and routes; what is next to an interface needs none.
+    /// Creates a router with these interfaces and static routes. On-link prefixes are added
+    /// automatically.
     pub fn new(interfaces: Vec<Interface>, routes: Vec<Route>) -> Self {
         let mut router = Self {
             interfaces,
@@ -156,28 +157,28 @@ impl Router {
         router
     }
 
-    /// What it has done so far.
+    /// Returns the packet counters.
     pub fn counts(&self) -> &RouterCounts {
         &self.counts
     }
 
-    /// Packets that wait for an answer of their next hop.
+    /// Returns the number of packets waiting for address resolution.
     pub fn waiting(&self) -> u64 {
         self.neighbours.waiting()
     }
 
-    /// Bytes of memory that these take, about.
+    /// Returns the approximate memory in bytes of the waiting packets.
     pub fn memory(&self) -> u64 {
         self.neighbours.memory()
     }
 
-    /// What came in or was made here, and what became of it: as much, at every moment.
+    /// Returns (packets received or originated, packets accounted for). The two are always equal.
     pub fn account(&self) -> (u64, u64) {
         let counts = &self.counts;
         (counts.received + counts.made, counts.sent + counts.all_stopped() + self.waiting())
     }
 
-    /// Takes a packet that came in by an interface.
+    /// Receives a packet on an interface.
     pub(crate) fn receive(
         &mut self,
         now: Nanos,
@@ -206,12 +207,12 @@ impl Router {
         }
     }
 
-    /// When it wants [`Router::advance`] to be called.
+    /// Returns the time at which [`Router::advance`] must be called next.
     pub(crate) fn next(&self) -> Option<Nanos> {
         self.neighbours.next()
     }
 
-    /// Asks again for neighbours that have not answered, or gives up.
+    /// Retransmits due solicitations, and gives up on neighbours that have not answered.
     pub(crate) fn advance(&mut self, now: Nanos, out: &mut Outbox) {
         for turn in self.neighbours.turns(now) {
             match turn {
@@ -231,14 +232,14 @@ impl Router {
         self.counts.stopped[stop as usize] += 1;
     }
 
-    /// Whether the address is one of the router's.
+    /// Returns true if the address is one of the router's.
     fn is_own(&self, address: IpAddr) -> bool {
         let mut addresses = self.interfaces.iter().flat_map(|interface| &interface.addresses);
         addresses.any(|net| net.addr() == address)
     }
 
-    /// What it calls itself on an interface, in the family of `like`: elsewhere, if it has no address
-    /// there.
+    /// Selects a source address of the same family as `like`: of the interface, or of another one
+    /// if the interface has none.
     fn source(&self, interface: usize, like: IpAddr) -> Option<IpAddr> {
         let here = &self.interfaces[interface].addresses;
         let all = here.iter().chain(self.interfaces.iter().flat_map(|other| &other.addresses));
@@ -251,7 +252,8 @@ impl Router {
         }
     }
 
-    /// Whether an IP packet goes on to the next hop. What it does else, a router does to each packet.
+    /// Returns true if an IP packet only needs forwarding to its next hop. Any other handling is
+    /// applied to each segment separately.
     fn forwards(&mut self, now: Nanos, interface: usize, packet: &Packet) -> bool {
         let (mac, ip) = packet.bytes().split_at(ETHERNET);
         let (from, to, hops): (IpAddr, IpAddr, u8) = match u16::from_be_bytes([mac[12], mac[13]]) {
@@ -281,13 +283,13 @@ impl Router {
             && (only_peer.is_some() || self.neighbours.is_known(now, (interface, hop)))
     }
 
-    /// The way to an address, if it is remembered.
+    /// Returns the cached route to an address.
     fn known_way(&self, to: IpAddr) -> Option<(usize, IpAddr)> {
         self.ways[place_of(to)].filter(|(known, _)| *known == to).map(|(_, way)| way)
     }
 
-    /// The interface and the neighbour on the way to an address. It is remembered of others' addresses
-    /// alone, so that a known way says that a packet is not for the router.
+    /// Looks up the interface and next hop for an address. Only addresses of other hosts are
+    /// cached, so a cache hit implies that the packet is not for the router.
     fn way(&mut self, to: IpAddr) -> Option<(usize, IpAddr)> {
         if let Some(way) = self.known_way(to) {
             return Some(way);
@@ -300,7 +302,7 @@ impl Router {
         Some(way)
     }
 
-    /// Sends an IP packet that the router has made.
+    /// Sends an IP packet originated by the router.
     fn make(&mut self, now: Nanos, ip: &[u8], to: IpAddr, by: Option<usize>, out: &mut Outbox) {
         let way = match by {
             Some(interface) => Some((interface, to)),
@@ -315,7 +317,7 @@ impl Router {
         self.pass(now, interface, hop, packet, out);
     }
 
-    /// Sends a frame to a neighbour, once its address is known.
+    /// Sends a frame to a neighbour, after address resolution.
     fn pass(
         &mut self,
         now: Nanos,
@@ -346,12 +348,12 @@ impl Router {
         }
     }
 
-    /// Counts what waited for neighbours that had to go for another one.
+    /// Counts packets that waited for evicted neighbours.
     fn count_evicted(&mut self) {
         self.counts.stopped[Stop::NoNeighbour as usize] += self.neighbours.take_evicted();
     }
 
-    /// Puts a frame onto an interface's link.
+    /// Sends a frame on an interface.
     fn put(&mut self, interface: usize, to: Mac, mut packet: Packet, out: &mut Outbox) {
         let bytes = packet.bytes_mut();
         bytes[..6].copy_from_slice(&to.0);
@@ -360,7 +362,8 @@ impl Router {
         out.push((interface, packet));
     }
 
-    /// Asks who has an address: everybody, or who had it when somebody said so last.
+    /// Solicits the MAC address of an IP address: multicast, or unicast to its last known MAC
+    /// address.
     fn ask(&mut self, interface: usize, address: IpAddr, who: Option<Mac>, out: &mut Outbox) {
         match address {
             IpAddr::V4(address) => self.ask4(interface, address, who, out),
@@ -368,7 +371,7 @@ impl Router {
         }
     }
 
-    /// Somebody has said who has an address.
+    /// Handles an advertisement of an IP address's MAC address.
     fn learn(&mut self, came: Came, address: IpAddr, mac: Mac, answers: bool, out: &mut Outbox) {
         let Came { now, interface, .. } = came;
         for packet in self.neighbours.learn(now, (interface, address), mac, answers) {
@@ -377,7 +380,7 @@ impl Router {
         self.count_evicted();
     }
 
-    /// Makes a frame and puts it onto an interface's link, whoever is behind it.
+    /// Builds a frame and sends it on an interface, without address resolution.
     fn put_new(&mut self, interface: usize, to: Mac, kind: u16, payload: &[u8], out: &mut Outbox) {
         self.counts.made += 1;
         let mut frame = vec![0; ETHERNET - 2];
@@ -388,10 +391,10 @@ impl Router {
     }
 }
 
-/// How many ways a router remembers.
+/// Number of entries in the route cache.
 const WAYS: usize = 64;
 
-/// Where the way to an address is remembered, if it is.
+/// Returns the cache slot of an address.
 fn place_of(address: IpAddr) -> usize {
     let bits = match address {
         IpAddr::V4(address) => u64::from(address.to_bits()),
@@ -400,20 +403,20 @@ fn place_of(address: IpAddr) -> usize {
             bits as u64 ^ (bits >> 64) as u64
         }
     };
-    // Fibonacci hashing: the high bits depend on all of them.
+    // Fibonacci hashing: the high bits depend on all input bits.
     (bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
 }
 
-/// How a packet came.
+/// Reception context of a packet.
 #[derive(Debug, Clone, Copy)]
 struct Came {
     now: Nanos,
     interface: usize,
-    /// Its frame was for more than this router.
+    /// True if the frame was sent to a broadcast or multicast MAC address.
     is_for_many: bool,
 }
 
-/// An interface's own address (RFC 4291 appendix A).
+/// Derives an interface's link-local address (RFC 4291 appendix A).
 fn link_local(mac: Mac) -> Ipv6Addr {
     let Mac([a, b, c, d, e, f]) = mac;
     let middle = u16::from_be_bytes([c, 0xff]);
@@ -421,7 +424,7 @@ fn link_local(mac: Mac) -> Ipv6Addr {
     Ipv6Addr::new(0xfe80, 0, 0, 0, pair(a ^ 2, b), middle, pair(0xfe, d), pair(e, f))
 }
 
-/// Whether the address is one that no answer goes to.
+/// Returns true if the address is not a unicast host address, so that no reply can be sent to it.
 fn is_no_host(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(a) => {

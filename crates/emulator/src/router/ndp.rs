@@ -1,4 +1,4 @@
-//! Neighbour discovery (RFC 4861), as far as addresses go.
+//! Neighbour discovery (RFC 4861), limited to address resolution.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -11,7 +11,7 @@ const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
 const SOURCE: u8 = 1;
 const TARGET: u8 = 2;
-/// A router's, an answer, and not to be doubted (section 4.4).
+/// Flags of an advertisement: Router, Solicited, Override (section 4.4).
 const ROUTER: u8 = 0x80;
 const SOLICITED: u8 = 0x40;
 const OVERRIDE: u8 = 0x20;
@@ -42,8 +42,8 @@ impl Router {
         }
     }
 
-    /// Says that an address is its own. Whoever looks whether the address is free has none yet (RFC 4862
-    /// section 5.4.3): it is told with everybody.
+    /// Advertises an own address. A solicitation for duplicate address detection has no source
+    /// address (RFC 4862 section 5.4.3), so its reply goes to all nodes.
     fn advertise(&mut self, came: Came, own: Ipv6Addr, to: Ipv6Addr, out: &mut Outbox) {
         let mac = self.interfaces[came.interface].mac;
         let (to, solicited) = if to.is_unspecified() { (ALL_NODES, 0) } else { (to, SOLICITED) };
@@ -55,13 +55,13 @@ impl Router {
             let ip = icmp6(own, to, [ADVERTISEMENT, 0], &body, 255);
             self.put_new(came.interface, mac_of_group(to), ethertype::IPV6, &ip, out);
         } else {
-            // By the link that the question came from, whatever routes say.
+            // Reply on the receiving link, regardless of the routes.
             let ip = icmp6(own, to, [ADVERTISEMENT, 0], &body, 255);
             self.make(came.now, &ip, to.into(), Some(came.interface), out);
         }
     }
 
-    /// Asks who has an address; `who`: this one alone (RFC 4861 section 7.3.3).
+    /// Sends a neighbour solicitation: multicast, or unicast to `who` (RFC 4861 section 7.3.3).
     pub(super) fn ask6(
         &mut self,
         interface: usize,
@@ -81,23 +81,23 @@ impl Router {
     }
 }
 
-/// The group of those who may have an address (RFC 4291 section 2.7.1).
+/// Returns the solicited-node multicast address (RFC 4291 section 2.7.1).
 pub(super) fn group_of(address: Ipv6Addr) -> Ipv6Addr {
     let [.., a, b, c] = address.octets();
     let last = u16::from_be_bytes([b, c]);
     Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | u16::from(a), last)
 }
 
-/// The link-layer address of a group (RFC 2464 section 7).
+/// Returns the MAC address of a multicast group (RFC 2464 section 7).
 fn mac_of_group(group: Ipv6Addr) -> Mac {
     let [.., a, b, c, d] = group.octets();
     Mac([0x33, 0x33, a, b, c, d])
 }
 
-/// A link-layer address among a message's options.
+/// Returns the link-layer address option of this type, if there is one.
 fn option(mut options: &[u8], wanted: u8) -> Option<Mac> {
     while let [kind, length, ..] = *options {
-        // A length of zero would never end (section 6.1).
+        // Reject a length of zero, which would never end (section 6.1).
         let length = usize::from(length).checked_mul(8).filter(|length| *length > 0)?;
         let body = options.get(2..length)?;
         if kind == wanted {

@@ -1,4 +1,4 @@
-//! Whose link-layer address is known, and what waits for those whose is not.
+//! Neighbour cache, with the packets that wait for address resolution.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,35 +8,37 @@ use wire::Mac;
 use crate::link::memory_of;
 use crate::{Nanos, Packet};
 
-/// How long an answer is good for. After that whoever it is of is asked again, and gets its packets
-/// meanwhile (RFC 4861 section 7.3; what packets say of it no router hears, so it does not wait for that).
+/// Reachable time. After it the neighbour is probed, and still receives its packets meanwhile (RFC
+/// 4861 section 7.3). A router sees no upper-layer confirmation, so it skips the DELAY state.
 const FRESH: Nanos = 60_000_000_000;
-/// How often somebody is asked for (RFC 4861 section 10), and after which time again.
+/// Maximum number of solicitations (`MAX_MULTICAST_SOLICIT`, RFC 4861 section 10) and the interval
+/// between them (`RETRANS_TIMER`).
 const TIMES: u32 = 3;
 pub(super) const PAUSE: Nanos = 1_000_000_000;
-/// How many packets wait for an answer.
+/// Maximum number of packets waiting for one neighbour.
 const WAITING: usize = 128;
-/// How many neighbours a router has at most: whoever scans a /64 has it ask for more than there are.
+/// Maximum number of entries. A scan of a /64 would otherwise create an entry for every address.
 const MOST: usize = 8192;
 
-/// An address on an interface.
+/// An IP address on an interface.
 pub(super) type Key = (usize, IpAddr);
 
 #[derive(Debug, Clone)]
 struct Neighbour {
     state: State,
-    /// Of one that is asked for, when it is asked for again or given up; else since when it is known.
+    /// INCOMPLETE and PROBE: time of the next retransmission or of giving up. Otherwise: time of
+    /// the last confirmation.
     at: Nanos,
 }
 
 #[derive(Debug, Clone)]
 enum State {
-    /// Nobody has said who it is.
+    /// INCOMPLETE: the MAC address is being resolved.
     Asked {
         times: u32,
         waiting: VecDeque<Packet>,
     },
-    /// Somebody did, long ago: it is asked again.
+    /// PROBE: the MAC address was confirmed long ago and is being verified.
     Doubted {
         mac: Mac,
         times: u32,
@@ -46,7 +48,7 @@ enum State {
     },
 }
 
-/// The states in the order in which neighbours go where there are too many.
+/// The states in order of eviction when the cache is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Asked,
@@ -65,27 +67,27 @@ impl Neighbour {
     }
 }
 
-/// What becomes of a packet for a neighbour.
+/// Decision for a packet to a neighbour.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// It goes to this address. Whether its owner is to be asked whether it is still there.
+    /// Send it to this MAC address. `asks`: send a unicast solicitation as well.
     To { mac: Mac, packet: Packet, asks: bool },
-    /// It waits. Whether somebody is to ask.
+    /// The packet is queued. `asks`: send a solicitation.
     Waits { asks: bool },
-    /// Nobody answers.
+    /// Drop it: the neighbour does not answer, or its queue is full.
     Nobody,
 }
 
-/// What has become of a question by now.
+/// Expired timer of an entry.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// It is asked once more: this one, if somebody has answered before.
+    /// Retransmit the solicitation: unicast if a MAC address is known.
     Ask(Key, Option<Mac>),
-    /// Nobody has answered: these waited.
+    /// Resolution failed; these packets were waiting.
     Lost(Key, VecDeque<Packet>),
 }
 
-/// What a packet finds without looking for it: whom an address is of, until when.
+/// Last used entry of an interface, valid until a time.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     address: IpAddr,
@@ -93,40 +95,40 @@ struct Last {
     until: Nanos,
 }
 
-/// The neighbours of a router.
+/// The neighbour cache of a router.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Neighbours {
     all: BTreeMap<Key, Neighbour>,
-    /// The same, by who goes first, and in that by whose turn is first.
+    /// The keys in order of eviction, and within a state by time.
     order: BTreeSet<(Rank, Nanos, Key)>,
-    /// When the next question is due.
+    /// Time of the next retransmission.
     next: Option<Nanos>,
-    /// The last one that a packet went to, of each interface: as a rule it is the next one, too.
+    /// Last used neighbour of each interface. The next packet usually goes to the same one.
     last: Vec<Option<Last>>,
-    /// Packets that wait, and bytes of memory that they take.
+    /// Number of waiting packets, and their memory in bytes.
     waiting: u64,
     memory: u64,
-    /// Packets that waited for whoever had to go.
+    /// Packets that waited for an evicted entry.
     evicted: u64,
 }
 
 impl Neighbours {
-    /// Packets that wait for an answer.
+    /// Returns the number of packets waiting for resolution.
     pub(super) fn waiting(&self) -> u64 {
         self.waiting
     }
 
-    /// Bytes of memory that these take, about.
+    /// Returns the approximate memory in bytes of the waiting packets.
     pub(super) fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// Packets that waited for neighbours that had to go since the last call, because there are too many.
+    /// Returns the number of packets that waited for entries evicted since the last call.
     pub(super) fn take_evicted(&mut self) -> u64 {
         std::mem::take(&mut self.evicted)
     }
 
-    /// Whom a packet goes to, where that is not remembered.
+    /// Looks up the neighbour for a packet that [`Neighbours::remembered`] does not cover.
     pub(super) fn send(&mut self, now: Nanos, key: Key, packet: Packet) -> Next {
         let bytes = memory_of(&packet);
         match self.all.get_mut(&key) {
@@ -165,15 +167,15 @@ impl Neighbours {
         }
     }
 
-    /// Whether a packet would go on at once.
+    /// Returns true if a packet can be sent at once.
     pub(super) fn is_known(&self, now: Nanos, key: Key) -> bool {
         let known = || self.all.get(&key);
         self.remembered(now, key).is_some()
             || known().is_some_and(|one| !matches!(one.state, State::Asked { .. }))
     }
 
-    /// Somebody says who it is. Returns what waited for it. `answers`: whether it was asked for; what
-    /// nobody asked for is known only if it was, or something waits for it.
+    /// Handles an advertisement and returns the packets that waited for it. `answers`: the
+    /// advertisement was solicited. An unsolicited one updates existing entries only.
     pub(super) fn learn(
         &mut self,
         now: Nanos,
@@ -189,12 +191,12 @@ impl Neighbours {
         self.release(before)
     }
 
-    /// When a question is asked again or given up.
+    /// Returns the time of the next retransmission or of giving up.
     pub(super) fn next(&self) -> Option<Nanos> {
         self.next
     }
 
-    /// The questions that are due.
+    /// Returns the expired timers.
     pub(super) fn turns(&mut self, now: Nanos) -> Vec<Turn> {
         let mut turns = Vec::new();
         while let Some((_, key)) = self.first().filter(|(at, _)| *at <= now) {
@@ -216,7 +218,7 @@ impl Neighbours {
         turns
     }
 
-    /// The question that is due first.
+    /// Returns the entry with the earliest timer.
     fn first(&self) -> Option<(Nanos, Key)> {
         let firsts = [Rank::Asked, Rank::Doubted].map(|rank| {
             let least = (rank, 0, (0, IpAddr::V4(Ipv4Addr::UNSPECIFIED)));
@@ -226,13 +228,14 @@ impl Neighbours {
         firsts.into_iter().flatten().min()
     }
 
-    /// Puts one in its place, and returns what was there.
+    /// Inserts an entry and returns its predecessor. Evicts another entry if the cache is full.
     fn put(&mut self, key: Key, neighbour: Neighbour) -> Option<Neighbour> {
         let before = self.remove(key);
         if self.all.len() >= MOST
             && let Some((_, _, first)) = self.order.first().copied()
         {
-            // Nobody is told: that may take a neighbour to be asked for, and so another one that has to go.
+            // Send no ICMP errors for evicted packets: an error may need address resolution, and so
+            // evict another entry.
             let gone = self.remove(first);
             self.evicted += self.release(gone).len() as u64;
         }
@@ -252,7 +255,7 @@ impl Neighbours {
         Some(neighbour)
     }
 
-    /// Takes out what waits for one that is none any more.
+    /// Takes the waiting packets out of a removed entry.
     fn release(&mut self, neighbour: Option<Neighbour>) -> VecDeque<Packet> {
         let Some(Neighbour { state: State::Asked { waiting, .. }, .. }) = neighbour else {
             return VecDeque::new();
@@ -269,7 +272,7 @@ impl Neighbours {
         self.last[interface] = Some(Last { address, mac, until });
     }
 
-    /// Whom packets went to just now, if nobody is to be asked about that.
+    /// Returns the MAC address of the last used neighbour, if it is still reachable.
     pub(super) fn remembered(&self, now: Nanos, (interface, address): Key) -> Option<Mac> {
         let last = self.last.get(interface)?.as_ref()?;
         (last.address == address && now < last.until).then_some(last.mac)
@@ -314,7 +317,7 @@ mod tests {
         assert_eq!(goes(&mut neighbours, begun + 1, 1), (true, false));
         assert_eq!(neighbours.learn(begun + PAUSE / 2, key(1), MAC, true).len(), 0);
         assert_eq!(neighbours.next(), None);
-        // Now it has gone: it is asked three times, alone.
+        // The neighbour has disappeared: it is probed three times, by unicast.
         let mut now = 10 * FRESH;
         assert!(neighbours.is_known(now, key(1)));
         assert_eq!(goes(&mut neighbours, now, 1), (true, true));
@@ -347,7 +350,7 @@ mod tests {
         assert_eq!(neighbours.waiting() + evicted, u64::from(many));
         assert_eq!(neighbours.memory(), neighbours.waiting() * 2048);
         assert_eq!(goes(&mut neighbours, SECOND, 0), (true, false));
-        // The last is still asked for, and the first is not.
+        // The last entry is still being resolved, and the first has been evicted.
         assert_eq!(neighbours.learn(SECOND, key(many), MAC, false).len(), 1);
         assert_eq!(neighbours.learn(SECOND, key(1), MAC, false).len(), 0);
         let mut lost = 0;

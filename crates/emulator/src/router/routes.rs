@@ -5,13 +5,13 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// The routes of one address family, by length, longest first; in each the networks' bits.
+/// Routes of one address family: a hash table for each prefix length, longest first.
 #[derive(Debug, Clone, Default)]
 struct Family {
     lengths: Vec<(u8, HashMap<u128, usize, foldhash::fast::RandomState>)>,
 }
 
-/// From prefixes to whatever is numbered so.
+/// Maps prefixes to their index.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Prefixes {
     ipv4: Family,
@@ -19,7 +19,7 @@ pub(super) struct Prefixes {
 }
 
 impl Prefixes {
-    /// Of several of the same prefix the first counts.
+    /// Creates the table. The first of several equal prefixes takes precedence.
     pub(super) fn new(prefixes: impl IntoIterator<Item = IpNet>) -> Self {
         let mut all = Self::default();
         for (number, prefix) in prefixes.into_iter().enumerate() {
@@ -30,7 +30,7 @@ impl Prefixes {
         all
     }
 
-    /// The number of the longest prefix that the address is in.
+    /// Returns the index of the longest matching prefix.
     pub(super) fn find(&self, address: IpAddr) -> Option<usize> {
         let family = if address.is_ipv4() { &self.ipv4 } else { &self.ipv6 };
         family.find(bits(address))
@@ -53,7 +53,7 @@ impl Family {
     }
 }
 
-/// An address, from the highest bit on.
+/// Returns the address left-aligned in 128 bits.
 fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
@@ -78,7 +78,7 @@ mod tests {
         fn the_longest_prefix_is_found(nets in prop::collection::vec(nets(), 0..40), flip: u32) {
             let prefixes = Prefixes::new(nets.iter().copied());
             for net in &nets {
-                // Near the prefix's edge.
+                // Pick an address near the edge of the prefix.
                 let address = match net.network() {
                     IpAddr::V4(a) => IpAddr::V4((a.to_bits() ^ 1 << (flip % 32)).into()),
                     IpAddr::V6(a) => IpAddr::V6((a.to_bits() ^ 1 << (flip % 128)).into()),

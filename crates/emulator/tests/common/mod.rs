@@ -1,16 +1,16 @@
-//! Packets that are numbers, and links that run by themselves.
+//! Numbered test packets, and a driver for a link.
 
 use emulator::{Dice, Frame, Link, Nanos, Settings};
 
 pub(crate) const SECOND: Nanos = 1_000_000_000;
 pub(crate) const MILLISECOND: Nanos = 1_000_000;
 
-/// A packet of so many bytes.
+/// A numbered packet of a given length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Packet {
     pub(crate) number: u64,
     pub(crate) length: u32,
-    /// Bits that were turned over.
+    /// Number of inverted bits.
     pub(crate) flipped: u32,
 }
 
@@ -32,7 +32,8 @@ pub(crate) fn link(settings: Settings) -> Link<Packet> {
     Link::new(Dice::new(42, "a-b"), settings)
 }
 
-/// Sends a packet of so many bytes every `gap`, and returns what arrives, with the moment.
+/// Sends `count` packets of `length` bytes, one every `gap`. Returns the delivered packets with
+/// their arrival times.
 pub(crate) fn run(
     link: &mut Link<Packet>,
     count: u64,

@@ -1,13 +1,13 @@
-//! Packets that were to come by a netfilter queue, and for which there was no room.
+//! Packets lost because a netfilter queue was full.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-/// What the kernel says of the queues of a network namespace.
+/// The kernel's statistics of the netfilter queues of a network namespace.
 pub(super) struct Lost(Option<File>);
 
 impl Lost {
-    /// Of the calling thread's: the file stays its.
+    /// Opens the statistics of the calling thread's namespace. The file remains bound to it.
     pub(super) fn open() -> Self {
         let path = "/proc/thread-self/net/netfilter/nfnetlink_queue";
         let opened = File::open(path).inspect_err(|error| {
@@ -16,11 +16,11 @@ impl Lost {
         Self(opened.ok())
     }
 
-    /// Those of some queues: the queue was full, or the socket.
+    /// Returns the number of packets lost at these queues because the queue or the socket was full.
     pub(super) fn of(&self, queues: impl IntoIterator<Item = u16> + Clone) -> u64 {
         let Some(file) = &self.0 else { return 0 };
         let (mut all, mut part) = (Vec::new(), [0; 4096]);
-        // The kernel gives a page at a time, which some eighty queues fill.
+        // The kernel returns one page at a time, which holds about eighty queues.
         while let Ok(length @ 1..) = file.read_at(&mut part, all.len() as u64) {
             all.extend_from_slice(&part[..length]);
         }
@@ -33,8 +33,9 @@ impl Lost {
     }
 }
 
-/// A queue's number, and how many were lost. The columns: number, port, waiting, mode, range, dropped since the
-/// queue was full, dropped since the socket was, the last packet, 1.
+/// Parses a queue's number and its number of lost packets. Columns: number, port, backlog, copy
+/// mode, copy range, packets dropped at a full queue, packets dropped at a full socket, last packet
+/// id, 1.
 fn read(line: &str) -> Option<(u16, u64)> {
     let mut words = line.split_ascii_whitespace();
     let number = words.next()?.parse().ok()?;

@@ -2,13 +2,13 @@
 
 use emulator::Nanos;
 
-/// The kind of all messages, in the high byte of their type.
+/// Netfilter subsystem, the high byte of the message type.
 const SUBSYSTEM: u16 = 3;
 const PACKET: u16 = SUBSYSTEM << 8;
 const CONFIG: u16 = SUBSYSTEM << 8 | 2;
 const VERDICT_BATCH: u16 = SUBSYSTEM << 8 | 3;
 
-/// Bytes of a message's header, and of netfilter's own behind it.
+/// Lengths of the netlink header and of the netfilter header that follows it.
 const HEADER: usize = 16;
 const FAMILY: usize = 4;
 
@@ -25,15 +25,15 @@ mod attribute {
 /// A setting of a queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Setting {
-    /// The socket gets the queue's packets.
+    /// Bind the socket to the queue.
     Bind,
-    /// Whole packets are copied.
+    /// Copy whole packets.
     CopyAll,
-    /// So many packets wait at most.
+    /// Maximum queue length in packets.
     Length(u32),
-    /// Packets with many segments come as they are.
+    /// Pass packets with several segments unsegmented (GSO).
     Segments,
-    /// Where the queue is full packets go on instead of being dropped.
+    /// Accept packets instead of dropping them when the queue is full.
     FailOpen,
 }
 
@@ -53,12 +53,12 @@ impl Setting {
     }
 }
 
-/// Asks for a setting; the kernel answers.
+/// Builds a configuration request, which the kernel acknowledges.
 pub(super) fn configure(queue: u16, setting: Setting) -> Vec<u8> {
     message(CONFIG, REQUEST | ACKNOWLEDGE, queue, &setting.attributes())
 }
 
-/// Drops all packets of a queue up to this one.
+/// Builds a verdict that drops all packets of a queue up to this one.
 pub(super) fn drop_all(queue: u16, last: u32) -> Vec<u8> {
     const DROP: u32 = 0;
     let verdict = [DROP.to_be_bytes(), last.to_be_bytes()].concat();
@@ -86,33 +86,33 @@ fn message(kind: u16, flags: u16, queue: u16, attributes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What the kernel says.
+/// A message from the kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said<'a> {
-    /// Here is a packet.
+    /// A queued packet.
     Packet(Came<'a>),
-    /// What was asked for is done, or an error number.
+    /// Acknowledgement (0) or negative error number.
     Answer(i32),
 }
 
 /// A packet in a queue.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Came<'a> {
-    /// Its number in the queue.
+    /// Packet id.
     pub(super) id: u32,
-    /// Its EtherType.
+    /// EtherType.
     pub(super) kind: u16,
-    /// The time of day when the kernel had it, to the microsecond, if it looked.
+    /// Wall-clock timestamp with microsecond resolution, if the kernel recorded one.
     pub(super) at: Option<Nanos>,
-    /// The checksum of its transport is still to be made.
+    /// The transport checksum is pending.
     pub(super) unfinished: bool,
-    /// It is many segments.
+    /// The packet consists of several segments (GSO).
     pub(super) is_many: bool,
     /// The IP packet.
     pub(super) payload: &'a [u8],
 }
 
-/// Reads a message; none if it is cut off or of another kind.
+/// Parses a message. Returns `None` if it is truncated or of another type.
 pub(super) fn read(bytes: &[u8]) -> Option<Said<'_>> {
     const ERROR: u16 = 2;
     let half = |at: usize| Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk()?));
@@ -164,7 +164,7 @@ fn came(mut attributes: &[u8]) -> Option<Came<'_>> {
 mod tests {
     use super::*;
 
-    /// A packet's message, as the kernel writes it.
+    /// Builds a packet message as the kernel does.
     fn packet(payload: &[u8], flags: u32) -> Vec<u8> {
         let header = [&7_u32.to_be_bytes()[..], &[0x86, 0xdd, 0]].concat();
         let time = [1_700_000_000_u64, 123_456].map(u64::to_be_bytes).concat();
@@ -189,7 +189,7 @@ mod tests {
             payload: b"payload",
         };
         assert_eq!(read(&bytes), Some(Said::Packet(came)));
-        // Cut off anywhere it is none, or has no payload; and nothing panics.
+        // A truncated message is rejected or has no payload, and never causes a panic.
         for length in 0..bytes.len() - 1 {
             if let Some(Said::Packet(came)) = read(&bytes[..length]) {
                 assert!(came.payload.is_empty(), "{length}");

@@ -1,9 +1,9 @@
-//! Packets of outside hosts, on a stock kernel: what this machine would forward of what comes by an
-//! interface is taken by netfilter queues, and what comes out of the network is given back to the
-//! machine by a tun device, which forwards it.
+//! Packets of outside hosts on a stock kernel. Netfilter queues intercept the packets from an
+//! interface that this machine would forward. A tun device returns the network's output to the
+//! machine, which forwards it.
 //!
-//! A packet's verdict is given at once, and it is to drop it: however long a packet is on its way, the
-//! kernel holds nothing of it. Both ends hand over many segments in one.
+//! The verdict is always an immediate drop: the kernel stores no packet during its emulated delay.
+//! Both directions support segmentation offload.
 
 mod lost;
 mod message;
@@ -22,35 +22,35 @@ use lost::Lost;
 use taken::Taken;
 use tun::Tun;
 
-/// An interface has two queues: the kernel does not say how large the segments of a packet are. TCP does not
-/// mind, and everything else comes one by one.
+/// Number of queues per interface. The kernel does not report a packet's segment size. TCP does not
+/// depend on it; all other packets use a second queue, in which they arrive singly.
 const QUEUES: usize = Attachment::QUEUES as usize;
 
-/// What the engine has to know of it.
+/// Settings of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueSettings {
-    /// The first queue's number, TCP's; the others' follow.
+    /// Number of the first queue, for TCP. The queue for other packets is the next one.
     pub first: u16,
-    /// The address of the router that packets come to.
+    /// MAC address of the router that receives the packets.
     pub router: Mac,
-    /// The largest packet that all links have room for: what TCP is cut to.
+    /// The largest packet that fits on all links. TCP is segmented to it.
     pub mtu: u16,
-    /// Whether packets pass by where the queue is full.
+    /// True if packets bypass the queue when it is full.
     pub bypass: bool,
 }
 
-/// The packets of an attached interface.
+/// Queues and tun device of an attached interface.
 pub struct Queue {
     taken: [Taken; QUEUES],
     tun: Tun,
     lost: Lost,
-    /// Of what goes out.
+    /// Counters of sent packets.
     counts: GateCounts,
 }
 
 impl Queue {
-    /// Opens the queues, and makes the device, in the calling thread's network namespace. Both go with the
-    /// process.
+    /// Opens the queues and creates the tun device in the calling thread's network namespace. Both
+    /// disappear with the process.
     pub fn open(settings: QueueSettings) -> Result<Self, Error> {
         let QueueSettings { first, router, mtu, bypass } = settings;
         let taken = |number, segments| Taken::open(number, segments, bypass, [router, MACHINE]);

@@ -14,34 +14,35 @@ use crate::Error;
 use crate::clock::Translation;
 use crate::messages::receive;
 
-/// What waits in the kernel: packets, and bytes for their copies.
+/// Kernel-side limits: packets in the queue, and socket buffer bytes for their copies.
 const WAITING: u32 = 65_536;
 const WAITING_BYTES: usize = 64 << 20;
-/// As many packets as have their verdict together.
+/// Number of packets per verdict.
 const BATCH: usize = 64;
-/// A packet of 64 KiB, and what the kernel says of it.
+/// A packet of 64 KiB with its netlink attributes.
 const LARGEST: usize = 65_536 + 4096;
 
-/// A queue's packets.
+/// An open netfilter queue.
 pub(super) struct Taken {
     fd: OwnedFd,
     number: u16,
-    /// What packets are cut to that come as many, if they do.
+    /// Packet size for segmentation; `None` if packets arrive segmented.
     mtu: Option<u16>,
-    /// The Ethernet header that packets get.
+    /// MAC addresses for the packets' Ethernet header.
     stations: [u8; 12],
-    /// Room for a batch of messages.
+    /// Buffer for one batch of messages.
     buffer: Vec<u8>,
     frame: Vec<u8>,
-    /// Packets that came.
+    /// Packets received.
     pub(super) received: u64,
-    /// Packets that came, and that nobody understood.
+    /// Packets received but not understood.
     pub(super) misunderstood: u64,
 }
 
 impl Taken {
-    /// Takes the packets of a queue of the calling thread's namespace. `mtu`: what those are cut to that
-    /// come as many; without it each comes by itself. `stations`: to whom and from whom frames are.
+    /// Opens a queue of the calling thread's namespace. `mtu` is the packet size for segmentation;
+    /// without it the kernel segments packets. `stations` are the destination and source MAC
+    /// addresses of the frames.
     pub(super) fn open(
         number: u16,
         mtu: Option<u16>,
@@ -56,9 +57,9 @@ impl Taken {
             SockProtocol::NetlinkNetFilter,
         )
         .map_err(refused)?;
-        // As much as the system allows is better than an error.
+        // Best effort: a smaller buffer than requested is better than an error.
         let _ = setsockopt(&fd, sockopt::RcvBufForce, &WAITING_BYTES);
-        // The kernel looks at the clock for whatever comes in while somebody wants to know.
+        // The kernel timestamps received packets only while a socket requests it.
         setsockopt(&fd, sockopt::ReceiveTimestampns, &true).map_err(refused)?;
         let [to, from] = stations;
         let mut stations = [0; 12];
@@ -78,7 +79,8 @@ impl Taken {
 
     fn ask(&mut self, setting: Setting) -> nix::Result<()> {
         send(self.fd.as_raw_fd(), &configure(self.number, setting), MsgFlags::empty())?;
-        // Configuring is synchronous: the answer is there. Once it is bound, packets may be in front of it.
+        // Configuration is synchronous, so the reply is already available. After binding, packets
+        // may precede it.
         loop {
             let length = recv(self.fd.as_raw_fd(), &mut self.buffer, MsgFlags::empty())?;
             match read(&self.buffer[..length]) {
@@ -89,11 +91,12 @@ impl Taken {
         }
     }
 
-    /// Takes what has come, up to a batch.
+    /// Receives up to one batch of packets.
     pub(super) fn receive(&mut self, each: &mut impl FnMut(Nanos, Packet)) -> Result<(), Error> {
         let lengths = match self.receive_batch() {
             Ok(lengths) => lengths,
-            // The kernel had no room for some: they are dropped, or go on, as the queue is set.
+            // A full socket buffer: the packets were dropped or accepted, depending on the queue's
+            // settings.
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ENOBUFS) => return Ok(()),
             Err(source) => return Err(self.refused(source)),
         };
@@ -116,26 +119,26 @@ impl Taken {
         Ok(())
     }
 
-    /// The queue's number.
+    /// Returns the queue number.
     pub(super) fn number(&self) -> u16 {
         self.number
     }
 
-    /// How long the messages are that have come; those behind them are empty.
+    /// Returns the lengths of the received messages. Unused entries are 0.
     fn receive_batch(&mut self) -> nix::Result<[usize; BATCH]> {
         let mut rooms = self.buffer.chunks_exact_mut(LARGEST);
         let mut vectors: [libc::iovec; BATCH] = std::array::from_fn(|_| {
             let room = rooms.next().expect("the buffer has room for a batch");
             libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() }
         });
-        // SAFETY: all zeros is a message without anything.
+        // SAFETY: an all-zero mmsghdr is valid and empty.
         let mut messages: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
         for (message, vector) in messages.iter_mut().zip(&mut vectors) {
             message.msg_hdr.msg_iov = vector;
             message.msg_hdr.msg_iovlen = 1;
         }
-        // SAFETY: every pointer leads to memory of the length beside it, which lives until the call
-        // returns and which nobody else uses.
+        // SAFETY: every pointer refers to memory of the length given with it, which outlives the
+        // call and is not accessed otherwise.
         let count = unsafe { receive(&self.fd, &mut messages) }?;
         let length = |n: usize| if n < count { messages[n].msg_len as usize } else { 0 };
         Ok(std::array::from_fn(length))
@@ -152,7 +155,7 @@ impl AsFd for Taken {
     }
 }
 
-/// The frame that a packet is in the network; none if nobody understands it.
+/// Builds the network's frame for a packet. Returns `None` if the packet is not understood.
 fn packet(
     came: &Came<'_>,
     stations: [u8; 12],

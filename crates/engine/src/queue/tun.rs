@@ -1,4 +1,4 @@
-//! A tun device: what is written to it, this machine forwards.
+//! A tun device: this machine forwards the packets written to it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Write};
@@ -11,7 +11,7 @@ use wire::ETHERNET;
 
 use crate::{Error, header};
 
-/// The device. It goes with the process.
+/// The device, which disappears with the process.
 pub(super) struct Tun {
     file: File,
     name: String,
@@ -19,7 +19,7 @@ pub(super) struct Tun {
 }
 
 impl Tun {
-    /// Makes one in the calling thread's namespace, and sets it up.
+    /// Creates a device in the calling thread's namespace and sets it up.
     pub(super) fn make() -> Result<Self, Error> {
         let failed = |source| Error::Tun { source };
         let file = OpenOptions::new()
@@ -29,8 +29,8 @@ impl Tun {
             .open("/dev/net/tun")
             .map_err(failed)?;
         let name = name_device(&file).map_err(|errno| failed(errno.into()))?;
-        // It is another way out to the machine, not a host: it says nothing of itself, and takes packets
-        // from whatever address, unless the machine as a whole does not.
+        // The device is a path to this machine and not a host: it must not announce itself, and
+        // accepts packets from any source address unless the machine-wide setting forbids it.
         let up = |name: &str| {
             netlink::sysctl::write(&format!("ipv6/conf/{name}/addr_gen_mode"), "1")?;
             netlink::sysctl::write(&format!("ipv4/conf/{name}/rp_filter"), "0")?;
@@ -42,13 +42,12 @@ impl Tun {
         Ok(Self { file, name, takes_runs: true })
     }
 
-    /// Whether the kernel takes datagrams that were made one: since Linux 6.2.
+    /// Returns true if the kernel accepts batched datagrams, as Linux 6.2 and later do.
     pub(super) fn takes_runs(&self) -> bool {
         self.takes_runs
     }
 
-    /// Gives a packet to this machine. What it does not take is lost; returns how many it has taken
-    /// of those that it is.
+    /// Sends a packet to this machine. Returns the number of packets accepted; the others are lost.
     pub(super) fn send(&mut self, packet: &Packet) -> Result<u64, Error> {
         let header = header::behind(packet, ETHERNET);
         let ip = packet.bytes().get(ETHERNET..).unwrap_or_default();
@@ -63,9 +62,9 @@ impl Tun {
                     self.takes_runs = false;
                     self.send_each(packet)
                 }
-                // What is no IP packet it refuses; what it has no room for, too.
+                // Not an IP packet, or no memory.
                 Some(Errno::EINVAL | Errno::EAGAIN | Errno::ENOBUFS | Errno::ENOMEM) => Ok(0),
-                // Somebody has set the device down.
+                // The device has been set down.
                 Some(Errno::EIO) => Ok(0),
                 _ => Err(Error::Device { name: self.name.clone(), source: error }),
             },
@@ -80,16 +79,16 @@ impl Tun {
     }
 }
 
-/// Gives the device its name, the first that is free.
+/// Requests the first free device name.
 fn name_device(file: &File) -> nix::Result<String> {
-    // SAFETY: all zeros is a request without anything.
+    // SAFETY: an all-zero ifreq is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (at, byte) in b"kaido%d".iter().enumerate() {
         request.ifr_name[at] = byte.cast_signed();
     }
     let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
     request.ifr_ifru.ifru_flags = flags as libc::c_short;
-    // SAFETY: the request lives until the call returns.
+    // SAFETY: the request outlives the call.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) };
     Errno::result(done)?;
     let bytes = request.ifr_name.iter().map(|byte| byte.cast_unsigned());

@@ -1,5 +1,6 @@
-//! Of `kaido bench instructions`, in the guest: `End.AN.NF/SIZE` beside End.DT4 and H.Encaps, the
-//! published baseline, which needs a VRF; and `End.AN.NF-vs-…/SIZE` beside the others.
+//! Rows of `kaido bench instructions`, in the guest: `End.AN.NF/SIZE` compared with End.DT4 and
+//! H.Encaps, the published baseline, which needs a VRF; and `End.AN.NF-vs-…/SIZE` compared with the
+//! other baselines.
 
 use bpf::Template;
 
@@ -8,7 +9,7 @@ use super::super::instructions::span;
 use super::ways::{Nodes, SIZES, Way};
 use crate::{Better, Context, Row};
 
-/// Sizes hardly make a difference: instructions do not tell how long a copy is.
+/// Few sizes suffice: the number of instructions does not reflect the length of a copy.
 const MEASURED: [usize; 3] = [SIZES[0], SIZES[4], SIZES[8]];
 const COUNT: u32 = 40_000;
 const BASELINES: [Way; 3] = [Way::InVrf, Way::End, Way::DecapsulateAndEncapsulate];
@@ -39,7 +40,7 @@ pub(in super::super) fn bench(context: &Context<'_>) -> anyhow::Result<Vec<Row>>
     Ok(rows)
 }
 
-/// What a packet takes, with the generator and without.
+/// Returns the cost of a packet with the generator, and of the generator alone.
 fn count(
     context: &Context<'_>,
     nodes: &Nodes,

@@ -1,5 +1,5 @@
-//! How long a packet takes over an idle node: 10,000 a second, one by one, with the time of their
-//! departure in them, as published. From the generator to the sink, both included.
+//! Latency on an idle node: 10,000 packets per second, sent singly with their departure time in the
+//! payload, as published. Measured from generator to sink, both included.
 
 use bpf::Template;
 
@@ -7,7 +7,7 @@ use super::ways::{Nodes, Way};
 use super::{BASELINES, Scale};
 use crate::{Better, Context, Row, median};
 
-/// The published measurement's frames, and how many of them come in a second.
+/// Frame size of the published measurement, and frames per second.
 const SIZE: usize = 142;
 const RATE: f64 = 10_000.0;
 
@@ -36,7 +36,7 @@ pub(super) fn bench(
     Ok(rows)
 }
 
-/// The median of a round's packets, in ns.
+/// Returns the median latency of one round, in ns.
 fn latency(nodes: &Nodes, way: Way, samples: u32) -> anyhow::Result<f64> {
     let frame = way.frame(SIZE);
     let template = Template { stamped: 1, ..Template::of(&frame, 0) };

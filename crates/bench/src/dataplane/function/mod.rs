@@ -1,14 +1,17 @@
-//! `kaido bench function`: End.AN.NF beside what the kernel has, all with the same rules.
+//! `kaido bench function`: End.AN.NF compared with the kernel's alternatives, all with the same
+//! rules.
 //!
-//! - `End.AN.NF-vs-…/SIZE`: what a node takes for a packet of so many bytes, from its port to its
-//!   port, the generator's share off, with empty chains; beside plain End, End.DX4 with H.Encaps (which
-//!   ends the chain, and whose inner packet never meets the forward hook), and plain IPv4.
-//! - `…/SIZE-ipv4`: the same with chains for IPv4 alone, which no outer packet meets.
-//! - `raw/…`: packets delivered per second, generator and sink on the same processor.
-//! - `hooks/…`: how many of the three hooks an inner packet meets on each of these ways, and how many
-//!   the outer one (`…-outer`).
-//! - `rules-…/N`: the same as the first, with so many rules, beside plain IPv4 with the same ([`rules`]).
-//! - `latency/…`: how long a packet takes over an idle node ([`latency`]).
+//! - `End.AN.NF-vs-…/SIZE`: cost of a packet of this size on a node, from port to port without the
+//!   generator's share, with empty chains. Compared with plain End, End.DX4 with H.Encaps (which
+//!   terminates the service chain; its inner packet does not traverse the forward hook), and plain
+//!   IPv4.
+//! - `…/SIZE-ipv4`: the same with chains for IPv4 only, which outer packets do not traverse.
+//! - `raw/…`: packets delivered per second, with generator and sink on the same processor.
+//! - `hooks/…`: number of the three hooks that an inner packet traverses in each mode, and that the
+//!   outer packet traverses (`…-outer`).
+//! - `rules-…/N`: the same as the first with N rules, compared with plain IPv4 with the same rules
+//!   ([`rules`]).
+//! - `latency/…`: latency on an idle node ([`latency`]).
 
 mod instructions;
 mod latency;
@@ -25,15 +28,15 @@ use ways::{Nodes, SIZES, Way};
 
 const BASELINES: [Way; 3] = [Way::End, Way::DecapsulateAndEncapsulate, Way::Plain];
 
-/// What `--quick` leaves out.
+/// Parameters that `--quick` reduces.
 struct Scale {
     sizes: &'static [usize],
     rounds: usize,
-    /// Packets of a run.
+    /// Packets per run.
     count: u32,
     rules: &'static [usize],
     rules_rounds: usize,
-    /// Packets whose latency is taken, in a round.
+    /// Latency samples per round.
     samples: u32,
 }
 
@@ -97,9 +100,9 @@ fn throughput(nodes: &Nodes, size: usize, scale: &Scale, chains: &str) -> anyhow
     Ok(rows)
 }
 
-/// What a packet takes, in ns.
+/// Cost of a packet in ns.
 struct Cost {
-    /// With the generator.
+    /// Including the generator.
     whole: f64,
     generator: f64,
 }

@@ -1,18 +1,18 @@
-//! The rules of the benchmark, and what they have counted.
+//! Netfilter rules of the benchmark and their counters.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
-/// What a packet that is forwarded meets.
+/// Hooks that a forwarded packet traverses.
 pub(super) const HOOKS: [&str; 3] = ["prerouting", "forward", "postrouting"];
 
-/// An inner packet is one of IPv4, its outer header one of IPv6.
+/// Address families: inner packets are IPv4, outer headers IPv6.
 pub(super) const FAMILIES: [&str; 2] = ["ipv4", "ipv6"];
 
-/// A base chain at each hook, without a rule: for a table of the family `ip` (IPv4) or `inet` (both).
-/// In place of those that were there.
+/// Loads a base chain without rules at each hook, in a table of family `ip` (IPv4) or `inet`
+/// (both). Replaces the previous chains.
 pub(super) fn empty_chains(family: &str) -> anyhow::Result<()> {
     let chain = |hook| format!("chain {hook} {{ type filter hook {hook} priority filter; }}\n");
     let chains = HOOKS.map(chain).concat();
@@ -21,7 +21,7 @@ pub(super) fn empty_chains(family: &str) -> anyhow::Result<()> {
     load(&format!("{}table {family} empty {{\n{chains}}}\n", before.concat()))
 }
 
-/// Counts at each hook what comes by while `work` is done: packets of each family.
+/// Counts the packets of each family at each hook while `work` runs.
 pub(super) fn count(
     work: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<[[u64; HOOKS.len()]; FAMILIES.len()]> {
@@ -45,14 +45,14 @@ pub(super) fn count(
     Ok(counts)
 }
 
-/// What a counter has counted, in packets.
+/// Returns the packet count of a counter.
 fn counted(counter: &str) -> anyhow::Result<u64> {
     let said = nft(&["list", "counter", "inet", "count", counter], "")?;
     let packets = said.split("packets ").nth(1).and_then(|rest| rest.split(' ').next());
     packets.and_then(|packets| packets.parse().ok()).context("nft says nothing of packets")
 }
 
-/// Loads a file into the calling thread's namespace.
+/// Loads a ruleset into the calling thread's namespace.
 pub(super) fn load(file: &str) -> anyhow::Result<()> {
     nft(&["-f", "-"], file).map(drop)
 }

@@ -1,21 +1,21 @@
-//! What rules take: in the function as in plain forwarding, if the way there costs nothing more for
-//! each.
+//! Cost of rules, for the function compared with plain forwarding. They are equal if the path to
+//! the function adds no cost per rule.
 //!
-//! - `rules-base/N`: so many base chains at the forward hook with a rule that accepts, as published.
-//! - `rules-unreferenced/N`: so many regular chains that nothing refers to, as published: no packet
-//!   meets them.
-//! - `rules-reached/N`: a regular chain of so many rules, none of which matches, reached by mark and
-//!   goto, as an operator writes them.
-//! - `…/slope`: what a rule takes.
+//! - `rules-base/N`: N base chains at the forward hook with an accepting rule each, as published.
+//! - `rules-unreferenced/N`: N regular chains without references, as published. No packet traverses
+//!   them.
+//! - `rules-reached/N`: one regular chain of N rules without a match, reached by mark and goto, as
+//!   operators write them.
+//! - `…/slope`: cost per rule.
 //!
-//! End.DX4 with H.Encaps is not beside them: its inner packet does not meet the forward hook.
+//! End.DX4 with H.Encaps is not compared: its inner packet does not traverse the forward hook.
 
 use super::nft;
 use super::ways::{Nodes, SIZES, Way};
 use super::{Scale, cost};
 use crate::{Better, Context, Row, median};
 
-/// None, then the published steps.
+/// Zero, then the published steps.
 pub(super) const COUNTS: [usize; 9] = [0, 1, 2, 4, 8, 16, 32, 64, 128];
 
 const WAYS: [Way; 2] = [Way::Function, Way::Plain];
@@ -38,14 +38,14 @@ impl Place {
         }
     }
 
-    /// The rules, in place of those that were there.
+    /// Returns a ruleset that replaces the previous one.
     fn file(self, count: usize) -> String {
         let chain = |at, hook| format!("chain c{at} {{ {hook} accept; }}\n");
         let hook = "type filter hook forward priority filter;";
         let chains = match self {
             Self::Base => (0..count).map(|at| chain(at, hook)).collect(),
             Self::Unreferenced => (0..count).map(|at| chain(at, "")).collect(),
-            // The mark is set for both: a plain packet has none.
+            // Set the mark for both modes, because a plain packet has none.
             Self::Reached => format!(
                 "chain reached {{ {} }}\n\
                  chain marks {{ type filter hook prerouting priority raw; meta mark set 0x1111; }}\n\
@@ -66,7 +66,7 @@ pub(super) fn bench(
 ) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for place in Place::ALL {
-        // By number of rules, then by way.
+        // Indexed by number of rules, then by mode.
         let mut runs: Vec<[Vec<f64>; 2]> = vec![Default::default(); scale.rules.len()];
         for round in 1..=scale.rules_rounds {
             context.cancel.check()?;
@@ -85,7 +85,7 @@ pub(super) fn bench(
             rows.push(Row::of(&name, "ns", function, Better::Less, Some(median(plain))));
         }
         if matches!(place, Place::Unreferenced) {
-            // A ratio of two times that are none says nothing.
+            // Skip the slope: the ratio of two costs near zero is meaningless.
             continue;
         }
         let [function, plain] = [0, 1].map(|way| slopes(scale.rules, &runs, way));
@@ -95,7 +95,7 @@ pub(super) fn bench(
     Ok(rows)
 }
 
-/// What a rule took in each round.
+/// Returns the cost per rule of each round.
 fn slopes(counts: &[usize], runs: &[[Vec<f64>; 2]], way: usize) -> Vec<f64> {
     let (none, most) = (&runs[0][way], &runs[runs.len() - 1][way]);
     let rules = (counts[counts.len() - 1] - counts[0]) as f64;

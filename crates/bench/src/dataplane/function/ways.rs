@@ -1,4 +1,4 @@
-//! The ways of a packet through a node, and a node for each: what one has is not in another's.
+//! Forwarding modes, and a separate node for each, so that their configurations do not mix.
 
 use anyhow::{Context as _, ensure};
 use bpf::Template;
@@ -11,18 +11,18 @@ use super::super::packets::{SID, SOURCE, What, plain};
 use super::nft;
 use crate::{Better, Context, Row};
 
-/// The published measurement's frames: 126 bytes and 174 more each time.
+/// Frame sizes of the published measurement: 126 bytes, then steps of 174.
 pub(super) const SIZES: [usize; 9] = [126, 300, 474, 648, 822, 996, 1170, 1344, 1518];
-/// An outer header with two segments, and the Ethernet header: what a frame has around its packet.
+/// Bytes around a packet: the outer header with two segments, and the Ethernet header.
 const AROUND: usize = 40 + 8 + 2 * 16 + 14;
 
-/// How a packet goes.
+/// Forwarding mode of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Function,
     End,
     DecapsulateAndEncapsulate,
-    /// The same with a VRF (End.DT4), which not every kernel has.
+    /// The same with a VRF (End.DT4), which not every kernel supports.
     InVrf,
     Plain,
 }
@@ -38,9 +38,9 @@ impl Way {
         }
     }
 
-    /// A frame of `size` bytes.
+    /// Returns a frame of `size` bytes.
     pub(super) fn frame(self, size: usize) -> Vec<u8> {
-        // What is given is the size on a wire of the packet's own frame, checksum included.
+        // The size is that of the packet's own frame on the wire, frame check sequence included.
         let inner = size - AROUND + 18;
         match self {
             Self::Function | Self::End => What::End.frame(inner),
@@ -50,11 +50,11 @@ impl Way {
     }
 }
 
-/// A node that does one thing.
+/// A node that performs one action.
 pub(super) struct Node {
     way: Way,
     bed: Bed,
-    /// Of the node with the function.
+    /// Only for the node with the function.
     _daemon: Option<Daemon>,
 }
 
@@ -87,7 +87,7 @@ impl Node {
         &self.bed
     }
 
-    /// What the generator alone takes for a packet, in ns.
+    /// Returns the cost of the generator alone per packet, in ns.
     pub(super) fn generator(
         &self,
         template: &Template,
@@ -97,7 +97,7 @@ impl Node {
         Ok(self.bed.send(Plane::Drop, template, frame, count)?.0)
     }
 
-    /// What a packet takes with the generator, in ns.
+    /// Returns the cost of a packet including the generator, in ns.
     pub(super) fn forward(
         &self,
         template: &Template,
@@ -107,7 +107,7 @@ impl Node {
         let (whole, arrived) = self.bed.send(Plane::Kernel, template, frame, count)?;
         let lost = u64::from(count).saturating_sub(arrived);
         ensure!(
-            // More than the last batches that a run leaves behind.
+            // More than the last batches of a run, which may not have arrived yet.
             lost * 50 < u64::from(count),
             "{lost} of {count} packets were lost on the way of {}: is the machine busy?",
             self.way.name()
@@ -116,7 +116,7 @@ impl Node {
     }
 }
 
-/// A node for each way that is to be measured.
+/// A node for each mode to be measured.
 pub(super) struct Nodes(Vec<Node>);
 
 impl Nodes {
@@ -131,12 +131,12 @@ impl Nodes {
         self.0.iter().find(|node| node.way == way).expect("each way that is asked for has a node")
     }
 
-    /// Does something in each.
+    /// Runs a closure in each node's namespace.
     pub(super) fn each(&self, work: impl Fn() -> anyhow::Result<()> + Sync) -> anyhow::Result<()> {
         self.0.iter().try_for_each(|node| node.bed.in_node(&work)?)
     }
 
-    /// How many of the hooks an inner packet meets, or a plain one; and how many the outer one.
+    /// Counts the hooks that an inner (or plain) packet traverses, and those of the outer packet.
     pub(super) fn hooks(&self, way: Way) -> anyhow::Result<Vec<Row>> {
         const COUNT: u32 = 1000;
         let (node, frame) = (self.of(way), way.frame(SIZES[0]));
@@ -144,7 +144,7 @@ impl Nodes {
         let send = || node.bed.send(Plane::Kernel, &template, &frame, COUNT).map(drop);
         let counts = node.bed.in_node(|| nft::count(send))??;
         let rows = ["", "-outer"].into_iter().zip(counts).map(|(what, counts)| {
-            // Each time, and not now and then: the kernel itself sends packets too.
+            // Only hooks traversed by every packet count: the kernel itself sends packets as well.
             let met = counts.iter().filter(|count| **count >= u64::from(COUNT)).count();
             let name = format!("hooks/{}{what}", way.name());
             Row::of(&name, "hooks", &[met as f64], Better::More, None)
@@ -153,7 +153,7 @@ impl Nodes {
     }
 }
 
-/// Ends the chain, and begins another: the service function of a kernel that has no End.AN.NF.
+/// Terminates the chain and starts another one: the service function of a kernel without End.AN.NF.
 fn decapsulate_and_encapsulate() -> anyhow::Result<()> {
     switch_hooks_on()?;
     let mut batch = Batch::new();
@@ -164,7 +164,7 @@ fn decapsulate_and_encapsulate() -> anyhow::Result<()> {
     Ok(Handle::new()?.commit(batch)?)
 }
 
-/// The same, with the second look-up in a VRF's table: the published baseline.
+/// The same with the second lookup in a VRF's table: the published baseline.
 fn in_vrf() -> anyhow::Result<()> {
     switch_hooks_on()?;
     for line in [
@@ -178,12 +178,12 @@ fn in_vrf() -> anyhow::Result<()> {
     ip("-6 route add fd00:1::1/128 encap seg6local action End.DT4 vrftable 300 dev out")
 }
 
-/// Lets inner packets meet hooks where the kernel decapsulates and encapsulates. It stays so until the
-/// machine starts again: the kernel does not switch it off.
+/// Enables netfilter hooks for inner packets when the kernel decapsulates and encapsulates. The
+/// kernel cannot disable them again until a reboot.
 fn switch_hooks_on() -> anyhow::Result<()> {
     const KEY: &str = "netfilter/nf_hooks_lwtunnel";
     if sysctl::read(KEY).is_err() {
-        // Linux 6.1 keeps it in a module, which nothing that is here would load.
+        // In Linux 6.1 the key belongs to a module that is not loaded automatically.
         std::process::Command::new("modprobe").arg("nf_conntrack").status().context("modprobe")?;
     }
     Ok(sysctl::write(KEY, "1")?)
