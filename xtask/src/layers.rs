@@ -7,13 +7,15 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 
 /// Layers, lowest first. A crate depends only on crates of lower layers.
-const FLOORS: [&[&str]; 7] = [
+const FLOORS: [&[&str]; 9] = [
     &["wire"],
     &["model"],
     &["bpf", "netlink", "capture", "private", "serve", "vminfo"],
     &["emulator", "import", "p4", "pathfinder"],
-    &["api", "dataplane", "lab", "p4info", "sandbox", "store", "telemetry"],
-    &["node", "controller", "engine", "forwarder", "bench", "p4runtime", "publisher", "supervisor"],
+    &["api", "dataplane", "p4info", "sandbox", "store", "telemetry"],
+    &["node", "controller", "engine", "forwarder", "p4runtime", "publisher"],
+    &["lab"],
+    &["bench", "supervisor"],
     &["kaido"],
 ];
 

@@ -89,7 +89,7 @@ impl<'c> Bed<'c> {
         let topology = topology::parse("labs/paper-path.yaml", &text)?;
         let options = Options {
             name: Some(name.into()),
-            daemons: Some(context.daemons()),
+            program: Some(context.program.clone()),
             owned: true,
             ..Options::default()
         };

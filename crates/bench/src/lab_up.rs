@@ -9,8 +9,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use lab::{Options, Routes};
+use lab::Options;
 use model::topology::{self, Topology};
+use pathfinder::Routes;
 
 use crate::{Better, Context, Row};
 

@@ -37,13 +37,4 @@ pub struct Context<'c> {
     pub say: &'c dyn Fn(&str),
 }
 
-impl Context<'_> {
-    /// Returns the daemons of the labs.
-    pub(crate) fn daemons(&self) -> lab::Daemons {
-        lab::Daemons {
-            program: self.program.clone(),
-            missing: api::missing,
-            at_work: api::dataplane_is_at_work,
-        }
-    }
-}
+impl Context<'_> {}

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use api::v1::controller_server::ControllerServer;
 use model::Application;
+use serde::{Deserialize, Serialize};
 use serve::{Incoming, Limits};
 use store::Embedded;
 use tokio::net::UnixStream;
@@ -25,14 +26,16 @@ use crate::service::Service;
 /// A thousand nodes, plus clients.
 const CONNECTIONS: Limits = Limits::of(4096);
 
-/// The configuration of a controller.
-#[derive(Debug, Clone)]
+/// The configuration of a controller, as JSON.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Config {
     /// The Unix socket to listen on.
     pub socket: PathBuf,
     /// The file of the application store.
     pub store: PathBuf,
     /// The initial applications of a new store.
+    #[serde(default)]
     pub applications: Vec<Application>,
 }
 

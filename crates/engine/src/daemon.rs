@@ -7,27 +7,49 @@ use std::thread;
 
 use api::v1::emulator_server::EmulatorServer;
 use emulator::PortId;
-use model::topology::Attachment;
+use model::topology::{self, Attachment};
 use netlink::Namespace;
 use nix::net::if_::if_nametoindex;
 use private::{NamespaceLock, TakeError};
+use serde::{Deserialize, Serialize};
 use serve::{Incoming, Limits};
 use tokio::sync::{oneshot, watch};
 
 use crate::plan::{Outlet, Plan};
 use crate::service::Service;
-use crate::{Engine, Error, Gate, GateCounts, Queue, QueueSettings, Socket};
+use crate::{
+    Engine, Error, Gate, GateCounts, Queue, QueueSettings, Recordings, Socket, recordings,
+};
 
-/// Configuration of the emulator.
+/// Configuration of the emulator, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Config {
     /// Unix socket to listen on.
     pub socket: PathBuf,
-    /// The network. Its devices are in the calling thread's network namespace.
-    pub plan: Plan,
-    /// Path of the namespace that contains the attached interfaces; unused if there are none.
-    pub machine: PathBuf,
-    /// First netfilter queue of each interface that uses queues.
+    /// Topology file of the network. Its devices are in the calling thread's network namespace.
+    pub topology: PathBuf,
+    /// Copies of the files that its links refer to, by their names in the topology. Changes to the
+    /// original files do not affect a running lab.
+    #[serde(default)]
+    pub files: BTreeMap<String, PathBuf>,
+    /// First netfilter queue of each interface that is attached by queues. It is recorded before
+    /// rules are added, so that removal of the lab always finds them.
+    #[serde(default)]
     pub queues: BTreeMap<String, u16>,
+}
+
+impl Config {
+    /// Reads the topology and the files that it refers to.
+    fn plan(&self) -> Result<Plan, Error> {
+        let path = &self.topology;
+        let unreadable = |source| Error::Unreadable { path: path.clone(), source };
+        let text = recordings::read(path).map_err(unreadable)?;
+        let topology = topology::parse(&path.to_string_lossy(), &text).map_err(Error::Topology)?;
+        let copy = |name: &str| self.files.get(name).cloned().unwrap_or_else(|| name.into());
+        let recordings = Recordings::read(&topology, copy)?;
+        Ok(Plan::of(&topology, &recordings))
+    }
 }
 
 /// Maximum number of connections: one for each node, supervisor and command.
@@ -114,14 +136,16 @@ fn remove_dead(socket: &Path) -> Result<(), Error> {
     }
 }
 
-/// Runs the emulator until `stop` completes.
+/// Runs the emulator until `stop` completes. `machine`: path of the network namespace that contains
+/// the attached interfaces; unused if there are none.
 pub async fn run(
     config: Config,
+    machine: &Path,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
-    let Config { socket, plan, machine, queues } = config;
-    let Plan { network, ports, mtu, nodes, directions } = plan;
-    let (gates, _locks) = open(ports, mtu, &machine, &queues)?;
+    let Plan { network, ports, mtu, nodes, directions } = config.plan()?;
+    let Config { socket, queues, .. } = config;
+    let (gates, _locks) = open(ports, mtu, machine, &queues)?;
     let (engine, remote) = Engine::new(network, gates)?;
     let (ended, mut end) = oneshot::channel();
     let thread = thread::Builder::new().name("engine".into()).spawn(move || {

@@ -60,6 +60,21 @@ pub enum Error {
     /// The machine's network namespace, which contains the attached interfaces, is not accessible.
     #[error("cannot find this machine's network namespace")]
     NoMachine(#[source] netlink::Error),
+    /// The topology file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Unreadable {
+        /// Path of the file.
+        path: std::path::PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The topology file has mistakes.
+    #[error("{0}")]
+    Topology(model::topology::Problems),
+    /// A file that a link refers to cannot be used.
+    #[error(transparent)]
+    Recording(#[from] crate::BadRecording),
     /// The engine's thread did not start.
     #[error("cannot start the engine's thread")]
     Thread {
@@ -98,6 +113,13 @@ pub enum Error {
         #[source]
         source: Errno,
     },
+}
+
+impl Error {
+    /// Returns true if the configuration or a file that it names is wrong.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Unreadable { .. } | Self::Topology(_) | Self::Recording(_))
+    }
 }
 
 fn queue_help(errno: Errno) -> &'static str {

@@ -34,7 +34,7 @@ pub use error::Error;
 pub use gate::{Gate, GateCounts};
 pub use lateness::Lateness;
 pub use nodes::VirtualNode;
-pub use plan::{Direction, Outlet, Plan, Surroundings};
+pub use plan::{Direction, Outlet, Plan, device_name};
 pub use pump::Engine;
 pub use queue::{Queue, QueueSettings};
 pub use recordings::{BadRecording, Recorded, Recordings};

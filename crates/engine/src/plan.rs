@@ -6,6 +6,7 @@ use emulator::router::{Interface, Route, Router};
 use emulator::{LinkId, Network, NodeId, PortId, Switch};
 use ipnet::IpNet;
 use model::topology::{Attachment, Means, Node, Segment, SegmentKind, Topology};
+use pathfinder::{Routes, StaticRoute};
 use wire::Mac;
 
 use crate::describe::describe;
@@ -77,14 +78,9 @@ pub struct Plan {
     pub directions: Vec<Direction>,
 }
 
-/// Lab data that the plan needs in addition to the topology.
-pub struct Surroundings<'a> {
-    /// Contents of the files that links refer to.
-    pub recordings: &'a Recordings,
-    /// Name of the device at an end of a segment, given the indices of both.
-    pub device: &'a dyn Fn(usize, usize) -> String,
-    /// Routes of a node, given its index: prefix, interface and next hop.
-    pub routes: &'a dyn Fn(usize) -> Vec<(IpNet, usize, IpAddr)>,
+/// Returns the name of the emulator's device for a segment's end, given the indices of both.
+pub fn device_name(segment: usize, end: usize) -> String {
+    format!("e{segment}-{end}")
 }
 
 /// Index of a router's interface towards the hosts behind its attached interface.
@@ -93,8 +89,9 @@ fn outside(node: &Node) -> usize {
 }
 
 impl Plan {
-    /// Creates the plan of a lab.
-    pub fn of(topology: &Topology, lab: &Surroundings<'_>) -> Self {
+    /// Creates the plan of a lab, given the contents of the files that its links refer to.
+    pub fn of(topology: &Topology, recordings: &Recordings) -> Self {
+        let shortest = [false, true].map(|ipv6| Routes::of_all(topology, ipv6));
         let network = Network::new(topology.seed.unwrap_or(SEED));
         let interfaces = topology.nodes.iter().flat_map(|node| &node.interfaces);
         let mtu = interfaces.map(|interface| interface.mtu).min().unwrap_or(topology.mtu);
@@ -102,18 +99,21 @@ impl Plan {
             Self { network, ports: Vec::new(), mtu, nodes: Vec::new(), directions: Vec::new() };
         let nodes = topology.nodes.iter().enumerate();
         let routers: Vec<Option<NodeId>> = nodes
-            .map(|(at, node)| node.is_virtual().then(|| plan.add_router(at, node, lab)))
+            .map(|(at, node)| {
+                node.is_virtual()
+                    .then(|| plan.add_router(at, node, static_routes(topology, &shortest, at)))
+            })
             .collect();
         for (number, segment) in topology.segments.iter().enumerate() {
             if topology.is_emulated(segment) {
-                plan.add(topology, (number, segment), &routers, lab);
+                plan.add(topology, (number, segment), &routers, recordings);
             }
         }
         plan
     }
 
     /// Adds a virtual router. An attached one has an additional interface to the outside.
-    fn add_router(&mut self, at: usize, node: &Node, lab: &Surroundings<'_>) -> NodeId {
+    fn add_router(&mut self, at: usize, node: &Node, mut routes: Vec<Route>) -> NodeId {
         let mut interfaces: Vec<Interface> = node
             .interfaces
             .iter()
@@ -128,10 +128,6 @@ impl Plan {
         if let Some(first) = interfaces.first_mut() {
             first.addresses.extend(node.loopback4.map(|address| IpNet::from(IpAddr::V4(address))));
             first.addresses.extend(node.loopback6.map(|address| IpNet::from(IpAddr::V6(address))));
-        }
-        let mut routes = Vec::new();
-        for (prefix, interface, via) in (lab.routes)(at) {
-            routes.push(Route { prefix, interface, via: Some(via) });
         }
         if node.attachment.is_some() {
             let interface = outside(node);
@@ -184,7 +180,7 @@ impl Plan {
         topology: &Topology,
         (number, segment): (usize, &Segment),
         routers: &[Option<NodeId>],
-        lab: &Surroundings<'_>,
+        recordings: &Recordings,
     ) {
         let mut ends: Vec<(NodeId, usize)> = Vec::new();
         let mut edges = Vec::new();
@@ -197,7 +193,7 @@ impl Plan {
                     let port = self.network.port();
                     let outlet = match attachment {
                         Some(attachment) => Outlet::Frames(attachment.interface.clone()),
-                        None => Outlet::Device((lab.device)(number, at)),
+                        None => Outlet::Device(device_name(number, at)),
                     };
                     self.ports.push((port, outlet));
                     (port.into(), 0)
@@ -213,7 +209,7 @@ impl Plan {
         let name = |end: usize| topology.nodes[segment.ends[end].node].name.clone();
         for (number, (end, port)) in segment.ends.iter().zip(&ends).enumerate() {
             let interface = &topology.nodes[end.node].interfaces[end.interface];
-            let side = Side::of(interface, lab.recordings);
+            let side = Side::of(interface, recordings);
             let settings = side.settings();
             // Seed by name and not by index, so that adding a link does not change the outcomes of
             // others.
@@ -233,6 +229,16 @@ impl Plan {
             self.directions.push(Direction { link, from, to, interface, side, id, entry, exit });
         }
     }
+}
+
+/// Returns the routes of a virtual router. Of several paths it uses the first.
+fn static_routes(topology: &Topology, shortest: &[Routes], node: usize) -> Vec<Route> {
+    let routes = shortest.iter().flat_map(|family| family.static_routes(topology, node));
+    let first = |(prefix, hops): StaticRoute| {
+        let (interface, via) = *hops.first()?;
+        Some(Route { prefix, interface, via: Some(via) })
+    };
+    routes.filter_map(first).collect()
 }
 
 impl Outlet {

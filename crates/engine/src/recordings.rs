@@ -118,7 +118,7 @@ fn text(name: &str, path: PathBuf) -> Result<String, BadRecording> {
     read(&path).map_err(|source| BadRecording::Unreadable { name: name.into(), path, source })
 }
 
-fn read(path: &Path) -> io::Result<String> {
+pub(crate) fn read(path: &Path) -> io::Result<String> {
     // Do not block on a FIFO without a writer.
     let flags = libc::O_NONBLOCK;
     let file = File::options().read(true).custom_flags(flags).open(path)?;

@@ -11,11 +11,11 @@ use netlink::{
     Address, Batch, Behavior, Encap, GenericHandle, Handle, Namespace, NextHop, Request, Route,
     RouteKind, Tbf, VethEnd,
 };
+use pathfinder::{Routes, StaticRoute, routing};
 
 use crate::Error;
 use crate::emulated;
 use crate::netem;
-use crate::routes::{Routes, StaticRoute, routing};
 use crate::state::{INFRASTRUCTURE, namespace_path};
 use crate::xdp;
 
@@ -104,7 +104,7 @@ pub(crate) fn links(
         match segment.kind {
             _ if topology.is_emulated(segment) => {
                 for at in (0..segment.ends.len()).filter(|at| has_namespace(*at)) {
-                    let name = emulated::device(number, at);
+                    let name = engine::device_name(number, at);
                     let far = VethEnd {
                         name: &name,
                         namespace: infrastructure,

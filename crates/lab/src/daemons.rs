@@ -10,9 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use model::topology::Topology;
-use model::{Announcement, Application};
 use private::Lock;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::announce::announcement;
 use crate::emulated;
@@ -23,47 +22,6 @@ use crate::processes::{end, pause, processes};
 use crate::state::{INFRASTRUCTURE, Lab, SOCKET, is_lab, lock, node_folder};
 use crate::teardown::remove_whatever;
 use crate::{Cancel, Error, supervised, xdp};
-
-/// Configuration of `kaido node`, as JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NodeConfig {
-    /// The controller's Unix socket.
-    pub controller: PathBuf,
-    /// Size of the largest inner packet: the MTU of steered applications' routes.
-    pub mtu: u16,
-    /// The node's announcement to the controller.
-    pub announcement: Announcement,
-    /// Unix socket of the emulator, if any of the node's links is emulated.
-    #[serde(default)]
-    pub emulator: Option<PathBuf>,
-}
-
-/// Configuration of `kaido controller`, as JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ControllerConfig {
-    /// Unix socket to listen on.
-    pub socket: PathBuf,
-    /// File that stores the applications.
-    pub store: PathBuf,
-    /// Initial applications.
-    #[serde(default)]
-    pub applications: Vec<Application>,
-}
-
-/// Kaido's own daemons, as provided by the crates above this one.
-#[derive(Debug, Clone)]
-pub struct Daemons {
-    /// The program to run as `kaido node` and `kaido controller`.
-    pub program: PathBuf,
-    /// Asks the controller at a socket for missing information about these nodes and its
-    /// applications, and returns a description of each item. An empty list means that the
-    /// controller is complete.
-    pub missing: fn(&Path, &[String]) -> Vec<String>,
-    /// Returns true if the data plane at a socket is running.
-    pub at_work: fn(&Path) -> bool,
-}
 
 /// A daemon that was started.
 pub(crate) struct Started {
@@ -94,7 +52,7 @@ pub(crate) fn start_all(
     program: &Path,
     cancel: &Cancel,
 ) -> Result<Vec<Started>, Error> {
-    let config = ControllerConfig {
+    let config = controller::Config {
         socket: folder.join(SOCKET),
         store: folder.join("controller.store"),
         applications: topology.applications.clone(),
@@ -106,7 +64,7 @@ pub(crate) fn start_all(
     for at in 0..topology.nodes.len() {
         let files = node_folder(folder, &topology.nodes[at].name);
         private::make(&files).map_err(Error::file("make", &files))?;
-        let config = NodeConfig {
+        let config = node::Config {
             controller: folder.join(SOCKET),
             mtu: topology.mtu,
             announcement: announcement(topology, at),
@@ -129,7 +87,6 @@ pub(crate) fn wait(
     folder: &Path,
     topology: &Topology,
     mut started: Vec<Started>,
-    missing: fn(&Path, &[String]) -> Vec<String>,
     cancel: &Cancel,
 ) -> Result<(), Error> {
     const LIMIT: Duration = Duration::from_secs(20);
@@ -139,7 +96,7 @@ pub(crate) fn wait(
     loop {
         cancel.check()?;
         started.iter_mut().try_for_each(Started::check)?;
-        let missing = missing(&socket, &nodes);
+        let missing = api::missing(&socket, &nodes);
         if missing.is_empty() {
             return Ok(());
         }
@@ -167,7 +124,7 @@ impl Lab {
 
     /// Restarts the lab's emulator after it has exited or become unreachable. Its links are
     /// restored from the file and the file's events.
-    pub fn start_emulator(&self, daemons: &Daemons) -> Result<(), Error> {
+    pub fn start_emulator(&self, program: &Path) -> Result<(), Error> {
         if !self.topology.has_emulated() {
             return Err(Error::NoEmulator(self.name.clone()));
         }
@@ -176,36 +133,36 @@ impl Lab {
         if !self.makes_way(&config, &emulated::socket(&self.folder))? {
             return Err(Error::Running("emulator".into()));
         }
-        self.supervise(daemons)?;
-        emulated::run(&self.folder, daemons, &Cancel::default())?;
+        self.supervise(program)?;
+        emulated::run(&self.folder, program, &Cancel::default())?;
         // Steps of the timeline that are due in the meantime may need the lock.
         drop(lock);
         supervised::wait_until_mended(&self.folder)
     }
 
     /// Restarts the lab's supervisor after it has exited; it resumes the timeline.
-    pub fn start_supervisor(&self, daemons: &Daemons) -> Result<(), Error> {
+    pub fn start_supervisor(&self, program: &Path) -> Result<(), Error> {
         if !supervised::is_needed(&self.topology) {
             return Err(Error::NoSupervisor(self.name.clone()));
         }
         let _lock = self.lock_to_start()?;
-        if !self.supervise(daemons)? {
+        if !self.supervise(program)? {
             return Err(Error::Running("supervisor".into()));
         }
         Ok(())
     }
 
     /// Starts the supervisor unless it is running. Returns true if it was started.
-    fn supervise(&self, daemons: &Daemons) -> Result<bool, Error> {
+    fn supervise(&self, program: &Path) -> Result<bool, Error> {
         if !self.makes_way(&supervised::config(&self.folder), &supervised::socket(&self.folder))? {
             return Ok(false);
         }
-        supervised::run(&self.folder, daemons, &Cancel::default())?;
+        supervised::run(&self.folder, program, &Cancel::default())?;
         Ok(true)
     }
 
     /// Restarts those of a node's daemons that have exited.
-    pub fn start_node(&self, node: &str, daemons: &Daemons) -> Result<(), Error> {
+    pub fn start_node(&self, node: &str, program: &Path) -> Result<(), Error> {
         let runs_xdp = self.node(node)?.runs_xdp();
         if !self.topology.controller && !runs_xdp {
             return Err(Error::NoController(self.name.clone()));
@@ -219,10 +176,10 @@ impl Lab {
             return Err(Error::Running(node.into()));
         }
         if dataplane {
-            xdp::start_again(&self.folder, node, daemons)?;
+            xdp::start_again(&self.folder, node, program)?;
         }
         if agent {
-            start_node(&self.folder, node, &daemons.program)?;
+            start_node(&self.folder, node, program)?;
         }
         Ok(())
     }
@@ -337,14 +294,14 @@ fn start_node(folder: &Path, node: &str, program: &Path) -> Result<Started, Erro
 pub(crate) fn run(
     folder: &Path,
     name: &str,
-    daemons: &Daemons,
+    program: &Path,
     input: Stdio,
     cancel: &Cancel,
 ) -> Result<(), Error> {
     let file = |end: &str| folder.join(format!("{name}.{end}"));
     let (config, log, socket) = (file("json"), file("log"), file("sock"));
     let arguments = [name.as_ref(), CONFIG.as_ref(), config.as_os_str()];
-    let process = spawn(folder, INFRASTRUCTURE, &log, &daemons.program, &arguments, input)?;
+    let process = spawn(folder, INFRASTRUCTURE, &log, program, &arguments, input)?;
     let mut started = Started { daemon: format!("the {name}"), log, process };
     wait_for_socket(&socket, &mut started, cancel)
 }

@@ -7,35 +7,11 @@ use std::path::{Path, PathBuf};
 
 use model::topology::{Segment, Topology};
 use netlink::Namespace;
-use serde::{Deserialize, Serialize};
 
 use crate::attached::{self, Queues};
-use crate::daemons::{self, Daemons, write};
+use crate::daemons::{self, write};
 use crate::state::Lab;
 use crate::{Cancel, Error};
-
-/// Configuration of `kaido emulator`, as JSON.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EmulatorConfig {
-    /// Unix socket to listen on.
-    pub socket: PathBuf,
-    /// The lab's topology file.
-    pub topology: PathBuf,
-    /// Copies of the files that its links refer to, by their names in the topology. Changes to the
-    /// original files do not affect a running lab.
-    #[serde(default)]
-    pub files: BTreeMap<String, PathBuf>,
-    /// First netfilter queue of each interface that is attached by queues. It is recorded before
-    /// rules are added, so that removal of the lab always finds them.
-    #[serde(default)]
-    pub queues: Queues,
-}
-
-/// Name of the emulator's device for a segment's end, from their indexes.
-pub fn device(segment: usize, end: usize) -> String {
-    format!("e{segment}-{end}")
-}
 
 /// A device of the emulator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +41,7 @@ pub fn devices(topology: &Topology) -> Vec<Device> {
             .map(|(at, end)| {
                 let node = &topology.nodes[end.node];
                 Device {
-                    name: device(number, at),
+                    name: engine::device_name(number, at),
                     segment: number,
                     node: node.name.clone(),
                     interface: node.interfaces[end.interface].name.clone(),
@@ -123,27 +99,27 @@ pub(crate) fn start(
     folder: &Path,
     files: &BTreeMap<String, String>,
     (topology, queues): (&Topology, Queues),
-    daemons: &Daemons,
+    program: &Path,
     cancel: &Cancel,
 ) -> Result<(), Error> {
     let (path, socket) = (config(folder), socket(folder));
     let files = keep(folder, files)?;
-    let config = EmulatorConfig { socket, topology: folder.join("lab.yaml"), files, queues };
+    let config = engine::Config { socket, topology: folder.join("lab.yaml"), files, queues };
     write(&path, &config)?;
     if !config.queues.is_empty() {
         attached::open(topology, &config.queues)?;
     }
-    run(folder, daemons, cancel)
+    run(folder, program, cancel)
 }
 
 /// Starts the emulator with the existing configuration.
-pub(crate) fn run(folder: &Path, daemons: &Daemons, cancel: &Cancel) -> Result<(), Error> {
+pub(crate) fn run(folder: &Path, program: &Path, cancel: &Cancel) -> Result<(), Error> {
     // The emulator enters the namespace of bridges; attached interfaces are in that of `up`.
     let machine = attached::machine(folder);
     let machine =
         if machine.exists() { machine } else { PathBuf::from("/proc/thread-self/ns/net") };
     let machine = File::open(&machine).map_err(Error::file("open", &machine))?;
-    daemons::run(folder, "emulator", daemons, machine.into(), cancel)
+    daemons::run(folder, "emulator", program, machine.into(), cancel)
 }
 
 impl Lab {

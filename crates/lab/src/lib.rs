@@ -30,7 +30,6 @@ mod patience;
 mod probe;
 mod processes;
 mod ready;
-mod routes;
 mod runs;
 mod state;
 mod supervised;
@@ -45,12 +44,9 @@ pub use announce::announcement;
 pub use attached::{Attached, interfaces as attached};
 pub use cancel::Cancel;
 pub use counted::{Counted, Told};
-pub use daemons::{ControllerConfig, Daemons, NodeConfig, is_deaf};
+pub use daemons::is_deaf;
 pub use draw::draw;
-pub use emulated::{
-    Device, EmulatorConfig, SOCKET as EMULATOR_SOCKET, device as emulator_device,
-    devices as emulator_devices,
-};
+pub use emulated::{Device, SOCKET as EMULATOR_SOCKET, devices as emulator_devices};
 pub use error::Error;
 pub use frr_config::config as frr_config;
 pub use functions::unreadable_rules;
@@ -58,7 +54,6 @@ pub use journal::{Entry, Happening, now};
 pub use links::{Change, Ends};
 pub use netem::try_netem;
 pub use probe::{Probe, probe};
-pub use routes::{Destination, Routes, StaticRoute};
 pub use runs::{Run, runs};
 pub use state::{Lab, Labs, Phase, Summary, run_folder};
 pub use supervised::SupervisorConfig;

@@ -3,10 +3,10 @@
 use model::Bandwidth;
 use model::topology::End;
 use netlink::{Handle, Tbf};
+use pathfinder::Routes;
 
 use crate::Error;
 use crate::build;
-use crate::routes::Routes;
 use crate::state::{Lab, lock};
 
 /// A change to a link.

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use ipnet::IpNet;
 use model::topology::{Routing, Topology};
 use netlink::{Handle, MAIN_TABLE, Namespace};
+use pathfinder::{Routes, routing};
 
 use crate::build::index_of;
 use crate::frr;
 use crate::processes::pause;
-use crate::routes::{Routes, routing};
 use crate::{Cancel, Error};
 
 /// Polling interval for the routes.

@@ -156,8 +156,8 @@ impl Labs {
         Ok(names)
     }
 
-    /// Summaries for `kaido lab ls`. `answers`: returns true if the emulator at a socket responds.
-    pub fn list(&self, answers: fn(&Path) -> bool) -> Result<Vec<Summary>, Error> {
+    /// Summaries for `kaido lab ls`.
+    pub fn list(&self) -> Result<Vec<Summary>, Error> {
         let summary = |name: String| {
             let folder = self.folder(&name);
             let state = State::read(&folder);
@@ -167,7 +167,7 @@ impl Labs {
                 (topology.nodes.len(), xdp)
             });
             let (phase, troubles) = match (self.phase(&name), &topology) {
-                (Phase::Ready, Some(topology)) => match troubles(&folder, topology, answers) {
+                (Phase::Ready, Some(topology)) => match troubles(&folder, topology) {
                     none if none.is_empty() => (Phase::Ready, none),
                     troubles => (Phase::Degraded, troubles),
                 },
@@ -387,7 +387,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let labs = Labs::at(root.path());
         let yaml = written(&labs, "a").join("lab.yaml");
-        let look = || labs.list(|_| true).unwrap().pop().unwrap();
+        let look = || labs.list().unwrap().pop().unwrap();
         assert_eq!((look().phase, look().troubles.len()), (Phase::Ready, 0));
         for garbled in ["", "nodes: [", "\0"] {
             fs::write(&yaml, garbled).unwrap();
@@ -406,7 +406,7 @@ mod tests {
             let path = written(&labs, "a").join(name);
             let _ = fs::remove_file(&path);
             nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
-            labs.list(|_| true).unwrap();
+            labs.list().unwrap();
             let _ = labs.open("a");
             labs.down("a").unwrap_or_else(|error| panic!("{name}: {error:?}"));
             assert!(labs.names().unwrap().is_empty(), "{name}");

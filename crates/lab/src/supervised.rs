@@ -9,7 +9,7 @@ use model::topology::Topology;
 use netlink::{Batch, Handle, Namespace};
 use serde::{Deserialize, Serialize};
 
-use crate::daemons::{self, Daemons, runs_deaf, write};
+use crate::daemons::{self, runs_deaf, write};
 use crate::ended::ended as ended_daemons;
 use crate::journal::{self, Happening};
 use crate::processes::pause;
@@ -43,17 +43,17 @@ pub(crate) fn ended(folder: &Path) -> PathBuf {
 pub(crate) fn start(
     lab: &str,
     folder: &Path,
-    daemons: &Daemons,
+    program: &Path,
     cancel: &Cancel,
 ) -> Result<(), Error> {
     let config = SupervisorConfig { lab: lab.into(), folder: folder.into() };
     write(&self::config(folder), &config)?;
-    run(folder, daemons, cancel)
+    run(folder, program, cancel)
 }
 
 /// Starts the supervisor with the existing configuration.
-pub(crate) fn run(folder: &Path, daemons: &Daemons, cancel: &Cancel) -> Result<(), Error> {
-    daemons::run(folder, "supervisor", daemons, Stdio::null(), cancel)
+pub(crate) fn run(folder: &Path, program: &Path, cancel: &Cancel) -> Result<(), Error> {
+    daemons::run(folder, "supervisor", program, Stdio::null(), cancel)
 }
 
 /// Waits until the supervisor has restored the links of an emulator that was restarted.
@@ -71,13 +71,8 @@ pub(crate) fn wait_until_mended(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Describes the problems of a lab that was ready; empty if all of it is running. `answers`:
-/// returns true if the emulator at a socket responds.
-pub(crate) fn troubles(
-    folder: &Path,
-    topology: &Topology,
-    answers: fn(&Path) -> bool,
-) -> Vec<String> {
+/// Describes the problems of a lab that was ready; empty if all of it is running.
+pub(crate) fn troubles(folder: &Path, topology: &Topology) -> Vec<String> {
     // An unprivileged user cannot connect: assume that the daemon is running.
     let is_there = |socket: &Path| match std::os::unix::net::UnixStream::connect(socket) {
         Ok(_) => true,
@@ -97,7 +92,7 @@ pub(crate) fn troubles(
         troubles.push(format!(
             "the emulator has ended and its links are {links}: `kaido lab start emulator`"
         ));
-    } else if topology.has_emulated() && !answers(&emulator) {
+    } else if topology.has_emulated() && !api::emulator_answers(&emulator) {
         let events = if topology.events.is_empty() { "" } else { ", and events wait" };
         troubles.push(format!(
             "the emulator does not answer: it is stopped, or has too much to do{events}"
@@ -219,9 +214,8 @@ impl Lab {
         ended(&self.folder).exists()
     }
 
-    /// Describes the lab's problems; empty if all of it is running. `answers`: returns true if the
-    /// emulator at a socket responds.
-    pub fn troubles(&self, answers: fn(&Path) -> bool) -> Vec<String> {
-        troubles(&self.folder, &self.topology, answers)
+    /// Describes the lab's problems; empty if all of it is running.
+    pub fn troubles(&self) -> Vec<String> {
+        troubles(&self.folder, &self.topology)
     }
 }

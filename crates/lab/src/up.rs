@@ -9,11 +9,12 @@ use std::time::Duration;
 use model::topology::{Node, NodeKind, RouterKind, Topology};
 use netlink::{Handle, Namespace};
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use pathfinder::Routes;
 use private::Lock;
 
 use crate::attached;
 use crate::build;
-use crate::daemons::{self, Daemons};
+use crate::daemons;
 use crate::emulated;
 use crate::frr::Frr;
 use crate::functions;
@@ -21,7 +22,6 @@ use crate::journal;
 use crate::parallel::in_parallel;
 use crate::processes::processes;
 use crate::ready;
-use crate::routes::Routes;
 use crate::state::{self, Lab, Labs, MARKER, Phase, SOCKET, State, UNNAMED};
 use crate::{Cancel, Error, netem, supervised, xdp};
 
@@ -30,9 +30,9 @@ use crate::{Cancel, Error, netem, supervised, xdp};
 pub struct Options {
     /// Lab name; the file's own if absent.
     pub name: Option<String>,
-    /// Kaido's own daemons. Without them the lab has none, and all its routers use the kernel's
-    /// SRv6.
-    pub daemons: Option<Daemons>,
+    /// Program that runs as Kaido's own daemons. Without it the lab has none, and all its routers
+    /// use the kernel's SRv6.
+    pub program: Option<PathBuf>,
     /// Timeout for routing to converge.
     pub limit: Duration,
     /// Allows attaching the interface of this machine's only default route.
@@ -48,7 +48,7 @@ impl Default for Options {
     fn default() -> Self {
         let limit = Duration::from_secs(120);
         let files = BTreeMap::new();
-        Self { name: None, daemons: None, limit, attach_only_way_out: false, files, owned: false }
+        Self { name: None, program: None, limit, attach_only_way_out: false, files, owned: false }
     }
 }
 
@@ -255,24 +255,24 @@ impl Lab {
         build::links(topology, &namespaces, &infrastructure)?;
         self.configure_all(&namespaces, cancel, progress)?;
         if topology.has_emulated() {
-            let daemons = options.daemons.as_ref().ok_or(Error::NoProgram)?;
+            let program = options.program.as_ref().ok_or(Error::NoProgram)?;
             // Emulated links do not forward packets before the emulator runs.
             let files = &options.files;
-            emulated::start(&self.folder, files, (topology, queues), daemons, cancel)?;
+            emulated::start(&self.folder, files, (topology, queues), program, cancel)?;
         }
         if supervised::is_needed(topology) {
-            let daemons = options.daemons.as_ref().ok_or(Error::NoProgram)?;
-            supervised::start(&self.name, &self.folder, daemons, cancel)?;
+            let program = options.program.as_ref().ok_or(Error::NoProgram)?;
+            supervised::start(&self.name, &self.folder, program, cancel)?;
         }
         for (&at, namespace) in &namespaces {
             functions::load_rules(&topology.nodes[at], namespace, file, cancel)?;
         }
-        if let Some(daemons) = &options.daemons
+        if let Some(program) = &options.program
             && topology.nodes.iter().any(Node::runs_xdp)
         {
             progress(Stage::Dataplanes, 0, total);
             // Before there is traffic: attaching to a port may lose packets.
-            xdp::start_all(&self.folder, topology, daemons, cancel)?;
+            xdp::start_all(&self.folder, topology, program, cancel)?;
         }
         if let Some(frr) = frr {
             self.start_frr(frr, cancel, progress)?;
@@ -281,12 +281,12 @@ impl Lab {
             let limit = options.limit;
             ready::wait(&self.folder, topology, &namespaces, limit, cancel, &mut converging)?;
         }
-        if let Some(daemons) = &options.daemons
+        if let Some(program) = &options.program
             && topology.controller
         {
             progress(Stage::Daemons, 0, total);
-            let started = daemons::start_all(&self.folder, topology, &daemons.program, cancel)?;
-            daemons::wait(&self.folder, topology, started, daemons.missing, cancel)?;
+            let started = daemons::start_all(&self.folder, topology, program, cancel)?;
+            daemons::wait(&self.folder, topology, started, cancel)?;
         }
         cancel.check()?;
         let mut state =

@@ -12,7 +12,7 @@ use model::dataplane::SOCKET;
 use model::topology::{Backend, Interface, Node, Topology};
 use netlink::{Handle, Namespace, Offload, VethEnd, set_offload};
 
-use crate::daemons::{Daemons, Started, spawn};
+use crate::daemons::{Started, spawn};
 use crate::processes::pause;
 use crate::state::{Lab, node_folder, nodes_folder};
 use crate::{Cancel, Error, build};
@@ -123,7 +123,7 @@ fn file(node: &Node) -> String {
 pub(crate) fn start_all(
     folder: &Path,
     topology: &Topology,
-    daemons: &Daemons,
+    program: &Path,
     cancel: &Cancel,
 ) -> Result<(), Error> {
     let mut started = BTreeMap::new();
@@ -136,11 +136,11 @@ pub(crate) fn start_all(
         // Mount in the global view: `down` finds the mount in the lab's folder, and a restarted
         // daemon finds the ports that its predecessor left running.
         prepare_pins(&state.join("bpf"))?;
-        let daemon = start(folder, &node.name, &daemons.program, Some(&path))?;
+        let daemon = start(folder, &node.name, program, Some(&path))?;
         started.insert(node.name.as_str(), daemon);
     }
     for (node, daemon) in &mut started {
-        wait(&socket(folder, node), daemon, daemons.at_work, cancel)?;
+        wait(&socket(folder, node), daemon, cancel)?;
     }
     Ok(())
 }
@@ -158,17 +158,12 @@ fn start(folder: &Path, node: &str, program: &Path, file: Option<&Path>) -> Resu
     Ok(Started { daemon: format!("the data plane of {node}"), log, process })
 }
 
-fn wait(
-    socket: &Path,
-    daemon: &mut Started,
-    at_work: fn(&Path) -> bool,
-    cancel: &Cancel,
-) -> Result<(), Error> {
+fn wait(socket: &Path, daemon: &mut Started, cancel: &Cancel) -> Result<(), Error> {
     let since = Instant::now();
     loop {
         cancel.check()?;
         daemon.check()?;
-        if at_work(socket) {
+        if api::dataplane_is_at_work(socket) {
             return Ok(());
         }
         if since.elapsed() > LIMIT {
@@ -179,10 +174,10 @@ fn wait(
 }
 
 /// Restarts a node's data plane after it has exited.
-pub(crate) fn start_again(folder: &Path, node: &str, daemons: &Daemons) -> Result<(), Error> {
+pub(crate) fn start_again(folder: &Path, node: &str, program: &Path) -> Result<(), Error> {
     prepare_pins(&state(folder, node).join("bpf"))?;
-    let mut daemon = start(folder, node, &daemons.program, None)?;
-    wait(&socket(folder, node), &mut daemon, daemons.at_work, &Cancel::default())
+    let mut daemon = start(folder, node, program, None)?;
+    wait(&socket(folder, node), &mut daemon, &Cancel::default())
 }
 
 /// The arguments that identify the process of a node's data plane.

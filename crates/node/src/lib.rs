@@ -18,13 +18,15 @@ use bpf::Meter;
 use dataplane::KernelSeg6;
 use model::Announcement;
 use netlink::Handle;
+use serde::{Deserialize, Serialize};
 
 use crate::agent::Agent;
 use crate::emulated::Said;
 use crate::worker::Worker;
 
-/// The configuration of a node.
-#[derive(Debug, Clone)]
+/// The configuration of a node, as JSON.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Config {
     /// The controller's Unix socket.
     pub controller: PathBuf,
@@ -33,6 +35,7 @@ pub struct Config {
     /// The announcement of the node.
     pub announcement: Announcement,
     /// The Unix socket of the emulator, if some of its links are emulated.
+    #[serde(default)]
     pub emulator: Option<PathBuf>,
 }
 

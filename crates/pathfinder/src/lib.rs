@@ -9,6 +9,7 @@
 //!   needs.
 //! - [`layers`] lets a search find paths through service functions.
 //! - [`segments`] encodes a path as the shortest segment list that the IGP follows.
+//! - [`Routes`] derives the routes of a topology's routers from its shortest paths.
 //! - [`Decider`] keeps the applications, their reservations and their measured load, and decides
 //!   which of them move.
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ pub mod igp;
 pub mod layers;
 mod ledger;
 mod load;
+mod routes;
 pub mod search;
 pub mod segments;
 mod ted;
@@ -31,4 +33,5 @@ pub use explain::{Alternative, Explanation, Verdict};
 pub use graph::{ArcId, Graph, GraphArc, GraphNode, NodeId, Path, PortId};
 pub use ledger::Ledger;
 pub use load::{AppLoad, PortLoad, Stamps};
+pub use routes::{Destination, Routes, StaticRoute, routing};
 pub use ted::Ted;

@@ -28,9 +28,9 @@ impl<'c> Hosts<'c> {
     ) -> Result<Self> {
         context.cancel.check()?;
         let topology = topology::parse("bench.yaml", text)?;
-        let daemons = Some(context.daemons());
+        let program = Some(context.program.clone());
         let options =
-            Options { name: Some(LAB.into()), daemons, owned: true, ..Options::default() };
+            Options { name: Some(LAB.into()), program, owned: true, ..Options::default() };
         let (labs, cancel) = (&context.labs, &context.cancel);
         let up = || {
             let mut silent = |_: lab::Stage, _: usize, _: usize| {};

@@ -4,9 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
-use engine::Recordings;
-use lab::{ControllerConfig, EmulatorConfig, NodeConfig, SupervisorConfig};
-use model::topology::Topology;
+use lab::SupervisorConfig;
 use private::{Lock, NamespaceLock, TakeError};
 use serde::de::DeserializeOwned;
 
@@ -18,54 +16,29 @@ const LARGEST_FILE: u64 = 64 << 20;
 
 pub(crate) fn node(config: &Path) -> Done {
     start();
-    let NodeConfig { controller, mtu, announcement, emulator } = read(config)?;
     let _lock = lock(config)?;
     let _only_one = only_one_here()?;
-    let config = node::Config { controller, mtu, announcement, emulator };
-    block_on(node::run(config, asked_to_end()))?.map_err(Failure::failed)?;
+    block_on(node::run(read(config)?, asked_to_end()))?.map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn controller(config: &Path) -> Done {
     start();
-    let ControllerConfig { socket, store, applications } = read(config)?;
     let _lock = lock(config)?;
-    let config = controller::Config { socket, store, applications };
-    block_on(controller::run(config, asked_to_end()))?.map_err(Failure::failed)?;
+    block_on(controller::run(read(config)?, asked_to_end()))?.map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn emulator(config: &Path) -> Done {
     start();
-    let EmulatorConfig { socket, topology, files, queues } = read(config)?;
     let _lock = lock(config)?;
-    let text = crate::input::read(&topology, "topology file", LARGEST_FILE)?;
-    let topology = model::topology::parse(&topology.to_string_lossy(), &text)
-        .map_err(|problems| Failure::usage(anyhow!("{problems}")))?;
-    let copy = |name: &str| files.get(name).cloned().unwrap_or_else(|| name.into());
-    let recordings = Recordings::read(&topology, copy).map_err(Failure::failed)?;
-    let plan = plan(&topology, &recordings);
-    // Whoever starts it is in the machine's namespace, and hands that over as standard input.
-    let machine = "/proc/self/fd/0".into();
-    let config = engine::Config { socket, plan, machine, queues };
-    block_on(engine::run(config, asked_to_end()))?.map_err(Failure::failed)?;
+    // Standard input is the machine's network namespace.
+    let machine = Path::new("/proc/self/fd/0");
+    let run = engine::run(read(config)?, machine, asked_to_end());
+    block_on(run)?.map_err(|error| {
+        if error.is_usage() { Failure::usage(error) } else { Failure::failed(error) }
+    })?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The emulated network of a lab.
-pub(super) fn plan(topology: &Topology, recordings: &Recordings) -> engine::Plan {
-    let shortest = [false, true].map(|ipv6| lab::Routes::of_all(topology, ipv6));
-    let routes = |node: usize| {
-        let routes = shortest.iter().flat_map(|family| family.static_routes(topology, node));
-        // Of several ways a virtual router takes the first.
-        let first = |(prefix, hops): lab::StaticRoute| {
-            hops.first().map(|(interface, via)| (prefix, *interface, *via))
-        };
-        routes.filter_map(first).collect()
-    };
-    let surroundings =
-        engine::Surroundings { recordings, device: &lab::emulator_device, routes: &routes };
-    engine::Plan::of(topology, &surroundings)
 }
 
 pub(crate) fn supervisor(config: &Path) -> Done {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use engine::Recordings;
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::{Cancel, Daemons, Labs, Options, Stage};
+use lab::{Cancel, Labs, Options, Stage};
 use model::topology::{self, Problems, Topology};
 use serde_json::json;
 
@@ -27,9 +27,9 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         LabCommand::Check { file } => check(&file, output),
         LabCommand::Up { file, name, limit, yes } => {
             let limit = Duration::from_secs(limit);
-            let daemons = Some(daemons()?);
+            let program = Some(program()?);
             let options =
-                Options { name, daemons, limit, attach_only_way_out: yes, ..Options::default() };
+                Options { name, program, limit, attach_only_way_out: yes, ..Options::default() };
             up(&labs, &file, options, output)
         }
         LabCommand::Down { name } => {
@@ -115,15 +115,15 @@ pub(crate) fn run(command: LabCommand, output: &Output) -> Done {
         LabCommand::Replay { file, capture } => super::replay::run(&file, &capture, output),
         LabCommand::Start { which, daemon } => {
             let lab = labs.choose(which.lab.as_deref())?;
-            let daemons = daemons()?;
+            let program = program()?;
             match daemon.as_str() {
-                "controller" => lab.start_controller(&daemons.program)?,
-                "emulator" => lab.start_emulator(&daemons)?,
-                "supervisor" => lab.start_supervisor(&daemons)?,
-                node => lab.start_node(node, &daemons)?,
+                "controller" => lab.start_controller(&program)?,
+                "emulator" => lab.start_emulator(&program)?,
+                "supervisor" => lab.start_supervisor(&program)?,
+                node => lab.start_node(node, &program)?,
             }
             // What it is still without.
-            let troubles = lab.troubles(api::emulator_answers);
+            let troubles = lab.troubles();
             output.print(&json!({ "started": daemon, "troubles": troubles }), |_| {
                 let started = format!("{daemon} is started");
                 std::iter::once(started).chain(troubles.clone()).collect::<Vec<_>>().join("\n")
@@ -275,7 +275,7 @@ fn one_to_end(labs: &Labs, what: String) -> Result<String, Failure> {
         }
         _ => return Ok(what),
     };
-    let of_file = labs.list(api::emulator_answers)?.into_iter().filter(|lab| lab.file == file);
+    let of_file = labs.list()?.into_iter().filter(|lab| lab.file == file);
     let said = match of_file.map(|lab| lab.name).collect::<Vec<_>>().as_slice() {
         [one] => return Ok(one.clone()),
         [] if !file.exists() => match all.join(", ") {
@@ -292,7 +292,7 @@ fn one_to_end(labs: &Labs, what: String) -> Result<String, Failure> {
 }
 
 fn ls(labs: &Labs, output: &Output) -> Done {
-    output.print(&labs.list(api::emulator_answers)?, |list| {
+    output.print(&labs.list()?, |list| {
         if list.is_empty() {
             return "no labs".into();
         }
@@ -332,12 +332,6 @@ fn become_command(mut process: Command) -> Failure {
     // As shells have it.
     let code = if error.kind() == ErrorKind::NotFound { 127 } else { 126 };
     Failure::with_code(anyhow::Error::new(error).context(format!("cannot run {program}")), code)
-}
-
-/// Kaido's own daemons for a lab.
-pub(super) fn daemons() -> Result<Daemons, Failure> {
-    let (missing, at_work) = (api::missing, api::dataplane_is_at_work);
-    Ok(Daemons { program: program()?, missing, at_work })
 }
 
 /// This program, to be run as the lab's daemons.

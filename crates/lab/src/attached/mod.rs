@@ -191,7 +191,7 @@ pub(crate) fn queues(topology: &Topology, labs: &Labs) -> Result<Queues, Error> 
 fn known_queues(folder: &Path, machine: &Namespace) -> Result<Queues, Error> {
     let path = crate::emulated::config(folder);
     let read = files::read(&path).and_then(|text| Ok(serde_json::from_slice(&text)?));
-    match read.map(|config: crate::emulated::EmulatorConfig| config.queues) {
+    match read.map(|config: engine::Config| config.queues) {
         Ok(queues) => Ok(queues),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             // The record is written atomically before any rule is added; a folder with a marker

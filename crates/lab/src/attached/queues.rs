@@ -72,7 +72,7 @@ fn of_labs(root: &Path) -> BTreeSet<u16> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(root.join("labs")).into_iter().flatten().flatten() {
         let text = crate::files::read(&crate::emulated::config(&entry.path())).unwrap_or_default();
-        if let Ok(lab) = serde_json::from_slice::<crate::emulated::EmulatorConfig>(&text) {
+        if let Ok(lab) = serde_json::from_slice::<engine::Config>(&text) {
             found.extend(lab.queues.values());
         }
     }

@@ -12,7 +12,7 @@ use model::topology::{Test, Topology};
 use serde_json::json;
 
 use self::junit::Junit;
-use super::lab::{daemons, progress_bar, read_all, shows};
+use super::lab::{program, progress_bar, read_all, shows};
 use crate::failure::{Done, Failure};
 use crate::output::{Output, table};
 use crate::runtime::cancellable;
@@ -73,8 +73,8 @@ fn of_file(
     check(&tests, &file.display().to_string())?;
     let files = recordings.into_texts();
     // A killed one leaves no lab that `gc` takes for a user's.
-    let daemons = Some(daemons()?);
-    let options = Options { daemons, limit, files, owned: true, ..Options::default() };
+    let program = Some(program()?);
+    let options = Options { program, limit, files, owned: true, ..Options::default() };
     let path: PathBuf = std::fs::canonicalize(file).unwrap_or_else(|_| file.into());
     let bar = progress_bar(output);
     let done = cancellable(cancel, || {

@@ -8,7 +8,8 @@ use std::net::IpAddr;
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use model::topology::{Interface, Node, Routing, Topology};
-use pathfinder::{Graph, GraphArc, GraphNode, NodeId, PortId, igp};
+
+use crate::{Graph, GraphArc, GraphNode, NodeId, PortId, igp};
 
 /// A prefix and the interfaces, by index at their node, over which it is reachable.
 pub type Destination = (IpNet, BTreeSet<usize>);
@@ -182,7 +183,7 @@ impl Routes {
 }
 
 /// Source of a node's routes of one address family.
-pub(crate) fn routing(node: &Node, ipv6: bool) -> Routing {
+pub fn routing(node: &Node, ipv6: bool) -> Routing {
     if ipv6 { node.ipv6_routing } else { node.ipv4_routing }
 }
 
