@@ -160,12 +160,12 @@ mod tests {
     #[test]
     fn upward_and_sideways_are_wrong() {
         let found = problems(&[
-            ("kaido-model", &[("kaido-lab", None)]),
-            ("kaido-lab", &[("kaido-store", Some("dev"))]),
+            ("kaido-model", &[("kaido-dataplane", None)]),
+            ("kaido-dataplane", &[("kaido-store", Some("dev"))]),
         ]);
         assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found[0].contains("model (floor 1) -> lab (floor 4)"), "{found:?}");
-        assert!(found[1].contains("lab (floor 4) -> store (floor 4)"), "{found:?}");
+        assert!(found[0].contains("model (floor 1) -> dataplane (floor 4)"), "{found:?}");
+        assert!(found[1].contains("dataplane (floor 4) -> store (floor 4)"), "{found:?}");
     }
 
     #[test]
