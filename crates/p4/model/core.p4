@@ -1,54 +1,54 @@
-// What every P4_16 program has (P4_16 specification, appendix D).
+// Core library of P4_16 (P4_16 specification, appendix D).
 
 #ifndef _CORE_P4_
 #define _CORE_P4_
 
-/// Why a parser stops.
+/// Parser errors.
 error {
     NoError,
-    PacketTooShort,        // extract: the packet has fewer bits
-    NoMatch,               // select: no case is met
-    StackOutOfBounds,      // an element that a header stack does not have
-    HeaderTooShort,        // extract: more bits than a varbit has room for
+    PacketTooShort,        // extract: the packet is too short
+    NoMatch,               // select: no case matches
+    StackOutOfBounds,      // index past the end of a header stack
+    HeaderTooShort,        // extract: longer than the varbit's maximum
     ParserTimeout,         // the parser took too long
-    ParserInvalidArgument  // a value that the parser cannot do with
+    ParserInvalidArgument  // unsupported value
 }
 
-/// The packet that a parser reads.
+/// Input packet of a parser.
 extern packet_in {
-    /// Reads a header of one size, and makes it valid.
+    /// Reads a fixed-size header and makes it valid.
     void extract<T>(out T headerLvalue);
-    /// The same with one varbit field, of so many bits.
+    /// Reads a header whose varbit field has the given number of bits.
     void extract<T>(out T variableSizeHeader, in bit<32> varFieldSizeBits);
-    /// What extract would read next, without reading it.
+    /// Returns the next data without consuming it.
     T lookahead<T>();
-    /// Goes on by so many bits.
+    /// Skips the given number of bits.
     void advance(in bit<32> bits);
-    /// The packet's bytes.
+    /// Length of the packet in bytes.
     bit<32> length();
 }
 
-/// The packet that a deparser writes.
+/// Output packet of a deparser.
 extern packet_out {
-    /// Writes a header if it is valid; of a stack, a struct or a union each one that is.
+    /// Writes a header if it is valid, or each valid header of a stack, a struct or a union.
     void emit<T>(in T hdr);
 }
 
-/// Stops the parser with an error where the condition does not hold.
+/// Stops the parser with an error if the condition is false.
 extern void verify(in bool condition, in error err);
 
 /// Does nothing.
 @noWarn("unused")
 action NoAction() {}
 
-/// How a table's key is compared.
+/// Match kinds of table keys.
 match_kind {
     exact,
     ternary,
     lpm
 }
 
-/// Refuses the program where a condition does not hold that is known when it is compiled.
+/// Rejects the program if a compile-time condition is false.
 extern bool static_assert(bool check, string message);
 extern bool static_assert(bool check);
 

@@ -1,4 +1,4 @@
-// Counters, meters and digests, as the Portable Switch Architecture names them (PSA 1.2, sections 7.7,
+// Counters, meters and digests with the names of the Portable Switch Architecture (PSA 1.2, sections 7.7,
 // 7.8 and 7.11), for programs of the model `ubpf`.
 
 #ifndef _KAIDO_P4_
@@ -6,57 +6,57 @@
 
 #include <ubpf_model.p4>
 
-/// What a counter counts.
+/// Units of a counter.
 enum PSA_CounterType_t {
     PACKETS,
     BYTES,
     PACKETS_AND_BYTES
 }
 
-/// Packets and their bytes as they came, by index. W is a number of up to 64 bits, beyond which counts
-/// begin anew; nothing is counted under an index that is not there.
+/// Counts packets and their bytes at input, by index. W is a type of up to 64 bits, at whose width counts
+/// wrap. An index out of range is ignored.
 extern Counter<W, S> {
     Counter(bit<32> n_counters, PSA_CounterType_t type);
     void count(in S index);
 }
 
-/// The same, one for each entry of a table, and one for what the table does by default:
-/// `psa_direct_counter = name;` is the table's property. Counted in the table's actions.
+/// Counter with one cell for each entry of a table, and one for the default action. The table has the
+/// property `psa_direct_counter = name;`, and its actions call count().
 extern DirectCounter<W> {
     DirectCounter(PSA_CounterType_t type);
     void count();
 }
 
-/// What a meter's rates are in.
+/// Units of a meter's rates.
 enum PSA_MeterType_t {
     PACKETS,
     BYTES
 }
 
-/// How a packet fits the rates: both, the peak rate only, none.
+/// Color of a packet: green conforms to both rates, yellow to the peak rate only, red to neither.
 enum PSA_MeterColor_t {
     RED,
     GREEN,
     YELLOW
 }
 
-/// Meters of two rates and three colours (RFC 2698), by index. The colour that a packet has already, or
-/// green, is kept or becomes worse. Where nobody has set a meter's rates nothing is too much, and under an
-/// index that is not there.
+/// Two-rate three-color meters (RFC 2698), by index. The packet's previous color (by default green) is
+/// kept or becomes worse. A meter without rates, and an index out of range, limit nothing.
 extern Meter<S> {
     Meter(bit<32> n_meters, PSA_MeterType_t type);
     PSA_MeterColor_t execute(in S index, in PSA_MeterColor_t color);
     PSA_MeterColor_t execute(in S index);
 }
 
-/// The same, one for each entry of a table: `psa_direct_meter = name;`. Executed in the table's actions.
+/// Meter with one cell for each entry of a table. The table has the property `psa_direct_meter = name;`,
+/// and its actions call execute().
 extern DirectMeter {
     DirectMeter(PSA_MeterType_t type);
     PSA_MeterColor_t execute(in PSA_MeterColor_t color);
     PSA_MeterColor_t execute();
 }
 
-/// Values for the control plane. What it does not take in time is lost.
+/// Sends values to the control plane. Values that it does not read in time are lost.
 extern Digest<T> {
     Digest();
     void pack(in T data);

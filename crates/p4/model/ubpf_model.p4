@@ -1,5 +1,5 @@
-// A tenant's program: a parser, a pipeline and a deparser. The same interface as the uBPF back end
-// of p4c has, so that programs run with either.
+// Architecture of a tenant's program: a parser, a pipeline and a deparser. The interface is that of p4c's
+// uBPF back end, so programs run with either compiler.
 
 #ifndef _UBPF_MODEL_P4_
 #define _UBPF_MODEL_P4_
@@ -17,21 +17,21 @@ match_kind {
     optional
 }
 
-/// What becomes of the packet.
+/// Verdict on the packet.
 enum ubpf_action {
-    ABORT,    // the program could not go on
+    ABORT,    // the program failed
     DROP,
     PASS,
     REDIRECT  // to output_port
 }
 
-/// What is known of a packet, and what becomes of it.
+/// Metadata and verdict of a packet.
 struct standard_metadata {
-    bit<32>     input_port;     // the port by which it came
+    bit<32>     input_port;     // ingress port
     bit<32>     packet_length;  // bytes
     ubpf_action output_action;  // PASS unless the program says otherwise
     bit<32>     output_port;    // for REDIRECT
-    bool        clone;          // whether a copy leaves by clone_port
+    bool        clone;          // send a copy to clone_port
     bit<32>     clone_port;
 }
 
@@ -39,27 +39,27 @@ struct standard_metadata {
 extern void mark_to_drop();
 extern void mark_to_pass();
 
-/// Values that outlive a packet, by index.
+/// Values that persist across packets, by index.
 extern Register<T, S> {
     Register(bit<32> size);
     T read(in S index);
     void write(in S index, in T value);
 }
 
-/// The time since the machine began, in nanoseconds.
+/// Time since boot, in nanoseconds.
 extern bit<48> ubpf_time_get_ns();
 
-/// Cuts the packet to so many bytes when it leaves.
+/// Limits the output packet to `len` bytes.
 extern void truncate(in bit<32> len);
 
 enum HashAlgorithm {
     lookup3
 }
 
-/// A hash over up to 64 bits of data.
+/// Computes a hash over up to 64 bits of data.
 extern void hash<D>(out bit<32> result, in HashAlgorithm algo, in D data);
 
-/// A checksum in which one word has changed (RFC 1624).
+/// Updates a checksum after a change of one word (RFC 1624).
 extern bit<16> csum_replace2(in bit<16> csum, in bit<16> old, in bit<16> new);
 extern bit<16> csum_replace4(in bit<16> csum, in bit<32> old, in bit<32> new);
 

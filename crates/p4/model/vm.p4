@@ -1,16 +1,15 @@
-// What the tenant's VM says of itself: values that it publishes (`kaido p4 publish`), read while packets
-// come. Keys are names; each one that a program reads is looked for in what the VM publishes when the
-// program is loaded.
+// Values that the tenant's VM publishes (`kaido p4 publish`), read during packet processing. Keys are
+// names. When the program is loaded, each key that it reads is looked up among the published values.
 
 #ifndef _VM_P4_
 #define _VM_P4_
 
-/// Puts the value that the VM published last into `value`, or the greatest one that fits there; 0 if it
-/// has published none. True if it is fresh: no older than the VM says that it may be, by the clock of the
-/// machine on which the program runs.
+/// Writes the last published value to `value`, saturated to its width, or 0 if there is none. Returns true
+/// if the value is fresh: its age, by the clock of the machine that runs the program, is within the limit
+/// that the VM has set.
 extern bool vm_info<T>(string key, out T value);
 
-/// How long ago the VM counted the value, in nanoseconds; all ones if it never did.
+/// Returns the age of the value in nanoseconds, or all ones if the VM has never published it.
 extern bit<64> vm_info_age(string key);
 
 #endif

@@ -1,4 +1,4 @@
-// An object with the conventions of p4c's uBPF back end: maps, helpers, a function of its own.
+// Source of an object with the conventions of p4c's uBPF back end: maps, helpers, a local function.
 // clang -O2 -target bpf -c by_clang.c -o by_clang.o
 struct ubpf_map_def {
     unsigned type, key_size, value_size, max_entries, nb_hash_functions;

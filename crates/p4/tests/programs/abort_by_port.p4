@@ -1,4 +1,4 @@
-// The pipeline alone can abort a packet, too.
+// A pipeline aborts a packet through output_action.
 #include <ubpf_model.p4>
 
 struct headers { }

@@ -1,4 +1,4 @@
-// Entries hand values to their actions: numbers of any width, bool, and types of the program.
+// Entries pass arguments to their actions: numbers of any width, bool, and types of the program.
 #include <ubpf_model.p4>
 
 type bit<16> port_t;

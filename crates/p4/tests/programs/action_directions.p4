@@ -1,4 +1,4 @@
-// Arguments are copied in when a call begins, and back when it ends, the first first.
+// Directions of action parameters: copied in at the call, copied out at its end from left to right.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; bit<8> c; }

@@ -1,4 +1,4 @@
-// return leaves an action, and only that; what it has written comes back.
+// return leaves only the action; its out arguments are copied out.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; }

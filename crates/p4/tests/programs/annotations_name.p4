@@ -1,4 +1,4 @@
-// @name is what the control plane calls a table, a part of its key, or an action; a dot in front makes it whole.
+// @name sets the control-plane name of a table, a key field or an action; a leading dot makes it absolute.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; bit<8> result; }

@@ -1,4 +1,4 @@
-// Numbers of int<W> wrap in two's complement.
+// Arithmetic of int<W> wraps in two's complement.
 #include <ubpf_model.p4>
 
 header h_t { int<8> a; int<8> b; int<8> sum; int<8> difference; int<8> product; int<8> negative; }

@@ -1,4 +1,4 @@
-// Numbers of bit<W> wrap modulo 2^W, also where W is no whole byte.
+// Arithmetic of bit<W> wraps modulo 2^W, also if W is not a multiple of 8.
 #include <ubpf_model.p4>
 
 header h_t {

@@ -1,4 +1,4 @@
-// && and || look at their right only where it matters: what it does else does not happen.
+// && and || evaluate their right operand only if the left one does not decide; its side effects are skipped.
 #include <ubpf_model.p4>
 
 bool tick(inout bit<8> count, in bit<8> by) {

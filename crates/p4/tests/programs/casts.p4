@@ -1,4 +1,4 @@
-// Casts: bits are cut off or added by the sign of what is cast, bool is one bit.
+// Casts: truncation, extension by the sign of the source, and bool as one bit.
 #include <ubpf_model.p4>
 
 header h_t {

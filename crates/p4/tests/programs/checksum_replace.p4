@@ -1,4 +1,4 @@
-// A checksum follows what changes in a header: one word, then an address.
+// Incremental update of a checksum after a change of one word, then of an address.
 #include <ubpf_model.p4>
 
 header h_t {

@@ -1,4 +1,4 @@
-// Of the two zeros of a checksum, each function gives the one that RFC 1624's equation 3 has.
+// Both zeros of a checksum: each function returns the one of RFC 1624 equation 3.
 #include <ubpf_model.p4>
 
 header h_t { bit<16> sum; bit<16> old; bit<16> new; bit<16> two; bit<16> four; }

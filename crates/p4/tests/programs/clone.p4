@@ -1,4 +1,4 @@
-// A copy of what leaves goes by another port, also where the packet itself is dropped.
+// A clone leaves through another port, also if the packet itself is dropped.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; }

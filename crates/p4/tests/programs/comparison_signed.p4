@@ -1,4 +1,4 @@
-// int<W> is compared with its sign, bit<W> without.
+// Comparisons of int<W> are signed, those of bit<W> are unsigned.
 #include <ubpf_model.p4>
 
 header h_t {

@@ -1,4 +1,4 @@
-// x op= y is x = x op y, also for parts of a number and elements of a stack.
+// Compound assignment: x op= y is x = x op y, also for slices and stack elements.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; int<8> s; }

@@ -1,4 +1,4 @@
-// ++ puts the left in front, and the result has the sign of the left.
+// Concatenation: the left operand of ++ has the high bits, and determines the sign of the result.
 #include <ubpf_model.p4>
 
 header h_t { bit<4> high; bit<4> low; bit<8> b; bit<16> joined; int<8> s; bit<8> below_zero; }

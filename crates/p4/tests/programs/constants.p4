@@ -1,4 +1,4 @@
-// Constants: of constants, of structs, within blocks, and in the widths of types.
+// Constants: from constants, of structs, within blocks, and in the widths of types.
 #include <ubpf_model.p4>
 
 const int WIDTH = 8;

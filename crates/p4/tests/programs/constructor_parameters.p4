@@ -1,4 +1,4 @@
-// What a constructor takes is handed on to what is made inside, counted before if need be.
+// Constructor parameters are passed on to instances inside, also as computed values.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; }

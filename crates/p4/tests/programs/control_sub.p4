@@ -1,4 +1,4 @@
-// Controls within a control: each object has its own arguments, registers and tables.
+// Controls within a control: each instance has its own arguments, registers and tables.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; bit<8> c; }

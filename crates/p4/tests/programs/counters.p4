@@ -1,5 +1,6 @@
-// Counters count packets, their bytes as they came, or both, by index; nothing is counted under an index
-// that is not there, and a narrow count begins anew.
+// Counters count packets, input bytes, or both, by index.
+//
+// Counts wrap at their width; an index out of range is ignored.
 #include <kaido.p4>
 
 header h_t { bit<8> index; bit<8> way; }
@@ -32,7 +33,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
         if (hdr.h.way == 1) {
             first.apply(hdr.h.index);
             second.apply(0);
-            // The packet that leaves is longer; it is the one that came that counts.
+            // The output is longer; the length of the input counts.
             hdr.more = { 1, 2 };
             both.count(3);
         } else if (hdr.h.way == 2) {

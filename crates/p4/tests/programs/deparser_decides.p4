@@ -1,4 +1,4 @@
-// The deparser may look before it writes: what it does not emit does not leave.
+// A deparser with conditions: headers that it does not emit are not sent.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; }

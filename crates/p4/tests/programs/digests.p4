@@ -1,4 +1,4 @@
-// Digests hand values to the control plane: numbers of any width, and structs of them.
+// Digests send values to the control plane: numbers of any width, and structs of them.
 #include <kaido.p4>
 
 enum bit<4> Kind { One = 1, Two = 2 }

@@ -1,5 +1,6 @@
-// A direct counter has a cell for each entry of its table, and one for what the table does by default;
-// actions that do not count leave it alone.
+// A direct counter has one cell per entry of its table and one for the default action.
+//
+// Only actions that call count() change it.
 #include <kaido.p4>
 
 header h_t { bit<16> a; bit<8> b; bit<128> wide; }
@@ -33,7 +34,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
     table by_prefix {
         key = { hdr.h.wide: lpm; }
         actions = { add_b; refuse; }
-        // Nobody can change this, but it is counted.
+        // The default action is constant, but counted.
         const default_action = add_b();
         psa_direct_counter = prefix_count;
     }

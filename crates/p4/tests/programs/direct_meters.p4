@@ -1,4 +1,4 @@
-// A direct meter has a cell for each entry of its table, and one for what the table does by default.
+// A direct meter has one cell per entry of its table and one for the default action.
 #include <kaido.p4>
 
 header h_t { bit<8> who; bit<8> colour; }

@@ -1,5 +1,7 @@
-// Questions to DNS, filtered by name: the parser goes through the labels letter by letter, without
-// regard to case, and keeps the last three, of each the last 15 bytes. What is refused is answered.
+// A DNS filter by name; refused queries are answered.
+//
+// The parser reads labels byte by byte, ignores case, and keeps the last three labels, of each the last 15
+// bytes.
 #include <ubpf_model.p4>
 
 header ethernet_t {
@@ -88,7 +90,7 @@ parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metad
         transition select(p.lookahead<bit<8>>()) {
             0: question;
             1 .. 63: label;
-            // A pointer (RFC 1035 section 4.1.4) has no place in a question.
+            // A question contains no pointers (RFC 1035 section 4.1.4).
             default: reject;
         }
     }
@@ -118,7 +120,7 @@ parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metad
 control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
     action allow() { }
     action drop() { mark_to_drop(); }
-    // The question goes back as its own answer.
+    // Turns the question into its own answer.
     action refuse() {
         bit<16> old = hdr.dns.response ++ hdr.dns.opcode ++ hdr.dns.flags ++ hdr.dns.rcode;
         hdr.dns.response = 1;

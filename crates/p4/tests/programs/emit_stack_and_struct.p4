@@ -1,4 +1,4 @@
-// emit writes what is valid of a stack, a struct and a union, in their order, as often as it is called.
+// emit writes the valid headers of a stack, a struct or a union in order, at each call.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; }

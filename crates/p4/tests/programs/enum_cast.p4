@@ -1,4 +1,4 @@
-// A cast to an enumeration with a representation leaves as many bits as that has, as any cast does.
+// A cast to an enum with an underlying type truncates to the width of that type.
 #include <ubpf_model.p4>
 
 enum bit<8> E { A = 1, B = 2 }

@@ -1,4 +1,4 @@
-// A value of an enumeration is one of its names, and nothing else.
+// An enum without an underlying type has only its members as values.
 #include <ubpf_model.p4>
 
 enum Colour { Red, Green, Blue }

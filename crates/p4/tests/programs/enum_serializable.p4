@@ -1,4 +1,4 @@
-// An enumeration with a representation is in headers, and holds numbers without a name as well.
+// An enum with an underlying type is allowed in headers, and holds values without a name.
 #include <ubpf_model.p4>
 
 enum bit<16> Ether { IPV4 = 0x800, VLAN = 0x8100, IPV6 = 0x86dd }

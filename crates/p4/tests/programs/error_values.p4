@@ -1,4 +1,4 @@
-// Errors are values: they are kept, compared and switched over.
+// Errors are values: they are stored, compared and used in switch.
 #include <ubpf_model.p4>
 
 error { Odd, Two }

@@ -1,4 +1,4 @@
-// exit leaves everything at once, from within an action of a control of a control.
+// exit ends the whole pipeline, also from an action of a nested control.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; bit<8> c; }

@@ -1,8 +1,9 @@
-// Extern functions of the program's own: helpers of the machine by their numbers, and values that the
-// tenant's VM publishes, under the function's name or another one.
+// Extern functions of a program: helpers by number, and values that the tenant's VM publishes.
+//
+// A value has the key of the function's name, or another one.
 #include <ubpf_model.p4>
 
-/// The machine's clock, as the model has it too.
+/// The machine's clock, which the model has as well.
 @helper(5)
 extern bit<48> clock();
 

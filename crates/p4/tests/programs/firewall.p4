@@ -1,4 +1,4 @@
-// A stateless firewall: five-tuples under masks, the highest priority first, closed by default.
+// A stateless firewall: masked five-tuples, highest priority first, default deny.
 #include <ubpf_model.p4>
 
 header ethernet_t {
@@ -91,7 +91,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
     }
     apply {
         if (!hdr.ipv4.isValid()) {
-            // ARP passes, nothing else.
+            // Only ARP passes.
             if (hdr.ethernet.type != 0x0806) mark_to_drop();
             return;
         }
@@ -99,7 +99,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
             mark_to_drop();
             return;
         }
-        // SYN and FIN at once is nobody's honest packet.
+        // No legitimate packet has both SYN and FIN.
         if (hdr.tcp.isValid() && hdr.tcp.flags & 3 == 3) deny();
         rules.apply();
     }

@@ -1,4 +1,4 @@
-// for over a range: both ends are in it, also the greatest number of the type; the ends are taken once.
+// for over a range includes both ends, also the maximum of the type, and evaluates the ends once.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> from; bit<8> to; bit<8> rounds; bit<8> last; }

@@ -1,4 +1,4 @@
-// for over a list and over a stack: the values are those from before the first turn.
+// for over a list and over a stack iterates over the values from before the first iteration.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> sum; bit<8> rounds; }

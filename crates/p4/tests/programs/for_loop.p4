@@ -1,4 +1,4 @@
-// for with conditions and steps, several at once; break leaves the inner loop, continue goes to its step.
+// for with a condition and several updates; break ends the inner loop, continue runs its updates.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> sum; bit<8> rounds; bit<8> pairs; }

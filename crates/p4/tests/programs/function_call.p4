@@ -1,4 +1,4 @@
-// Functions: what they give, what they write, and which is meant by how many arguments.
+// Functions: results, inout parameters, and overloads by the number of arguments.
 #include <ubpf_model.p4>
 
 bit<8> swap(inout bit<8> x, inout bit<8> y) {

@@ -1,4 +1,4 @@
-// A struct and a header that are generic: each list of types makes another type of them.
+// Generic structs and headers: each list of type arguments makes a distinct type.
 #include <ubpf_model.p4>
 
 header h_t<T> { T value; }

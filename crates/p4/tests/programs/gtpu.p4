@@ -1,5 +1,6 @@
-// The user plane of a mobile network (GTP-U, 3GPP TS 29.281): from the base station, tunnels are
-// taken off, with their extension headers; to it, packets get the tunnel of their subscriber.
+// A GTP-U gateway (3GPP TS 29.281) between a base station and subscribers.
+//
+// Uplink, tunnels and their extension headers are removed. Downlink, packets get their subscriber's tunnel.
 #include <ubpf_model.p4>
 
 header ethernet_t {
@@ -38,13 +39,13 @@ header gtpu_t {
     bit<16> length;
     bit<32> teid;
 }
-// There if one of the three bits is set.
+// Present if one of the three bits is set.
 header gtpu_options_t {
     bit<16> sequence;
     bit<8>  npdu;
     bit<8>  next;
 }
-// Its length is in words of four bytes, the type of what follows is its last byte.
+// The length is in words of four bytes; the last byte is the type of the next extension.
 header gtpu_extension_t {
     bit<8>      words;
     varbit<240> content;
@@ -85,7 +86,7 @@ parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metad
         transition select(hdr.gtpu.type, hdr.gtpu.has_extension ++ hdr.gtpu.has_sequence ++ hdr.gtpu.has_npdu) {
             (G_PDU, 0): ipv4;
             (G_PDU, _): options;
-            // Echo requests and the like are for somebody else.
+            // Other messages, such as echo requests, are not for this program.
             default: accept;
         }
     }

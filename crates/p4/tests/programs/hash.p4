@@ -1,4 +1,4 @@
-// hash is lookup3 over the bytes of a value as they are on the wire, a list as its parts one behind the other.
+// hash is lookup3 over the bytes of a value in wire order; a list is the concatenation of its elements.
 #include <ubpf_model.p4>
 
 header h_t { bit<32> a; bit<16> b; bit<8> c; bit<32> one; bit<32> list; bit<32> small; }

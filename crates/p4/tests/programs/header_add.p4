@@ -1,4 +1,4 @@
-// A header that becomes valid makes the packet longer: a tag in front of what was there.
+// setValid on a header adds it to the packet: a tag is inserted.
 #include <ubpf_model.p4>
 
 header eth_t { bit<48> dst; bit<48> src; bit<16> type; }

@@ -1,4 +1,4 @@
-// Headers are equal if none is valid, or both are with the same fields.
+// Headers are equal if both are invalid, or both are valid with equal fields.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; }

@@ -1,4 +1,4 @@
-// {#} is a header that is not valid: assigned, compared, handed over.
+// {#} is an invalid header: assigned, compared, passed as an argument.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; }

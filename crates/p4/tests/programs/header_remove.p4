@@ -1,4 +1,4 @@
-// A header that is not valid any more is missing in the packet: tags are taken off.
+// setInvalid on a header removes it from the packet: tags are stripped.
 #include <ubpf_model.p4>
 
 header eth_t { bit<48> dst; bit<48> src; bit<16> type; }

@@ -1,4 +1,4 @@
-// How many bits and bytes a type or a value takes on the wire, at least and at most.
+// Minimum and maximum sizes of types and values on the wire, in bits and bytes.
 #include <ubpf_model.p4>
 
 header short_t { bit<8> a; bit<4> b; bit<4> c; }

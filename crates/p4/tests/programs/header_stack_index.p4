@@ -1,4 +1,4 @@
-// An index is counted while packets run; an element that is not there reads as zeros, and is not written.
+// Stack elements by a run-time index: out of bounds, reads give zeros and writes are ignored.
 #include <ubpf_model.p4>
 
 bit<8> step(inout bit<8> at) {
@@ -20,7 +20,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
         hdr.all[hdr.inner.at].a = 0xee;
         hdr.all[hdr.inner.at + 1].setValid();
         bit<8> at = 0;
-        // The place is found before what is put there moves it.
+        // The index is evaluated before the right side changes it.
         hdr.all[at].a = step(at);
     }
 }

@@ -1,4 +1,4 @@
-// More headers than a stack holds stop the parser: the packet goes nowhere.
+// A parser error stops the parser when a stack overflows: the packet is dropped.
 #include <ubpf_model.p4>
 
 header h_t { bit<7> value; bit<1> more; }

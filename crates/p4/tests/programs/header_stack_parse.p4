@@ -1,4 +1,4 @@
-// next, last and lastIndex of a stack while it is parsed: labels up to the one that says so.
+// next, last and lastIndex of a stack in the parser: a label stack up to the bottom bit.
 #include <ubpf_model.p4>
 
 header label_t { bit<20> label; bit<3> class; bit<1> bottom; bit<8> ttl; }

@@ -1,4 +1,4 @@
-// push_front and pop_front move a stack: what comes in is not valid, what falls out is gone.
+// push_front and pop_front shift a stack: new elements are invalid, shifted-out elements are lost.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; }

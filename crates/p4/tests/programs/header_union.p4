@@ -1,4 +1,4 @@
-// At most one header of a union is valid, and that one leaves.
+// At most one header of a union is valid, and that header is emitted.
 #include <ubpf_model.p4>
 
 header result_t { bool any; bool four; bool six; bool same; bool changed; bit<3> rest; }

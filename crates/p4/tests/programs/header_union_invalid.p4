@@ -1,4 +1,4 @@
-// A header of a union that becomes invalid takes the whole union along (section 8.20).
+// Invalidating any header of a union invalidates the union (section 8.20).
 #include <ubpf_model.p4>
 
 header h_t { bit<8> kind; }
@@ -18,7 +18,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
         if (hdr.h.kind == 2) hdr.u.one = {#};
         if (hdr.h.kind == 3) { u_t none; hdr.u = none; }
         if (hdr.h.kind == 4) { u_t one; one.one = { 0x55 }; hdr.u = one; }
-        // What is written into a header that is not valid makes it no more so.
+        // A write to an invalid header does not make it valid.
         if (hdr.h.kind == 5) hdr.u.one.kind = 0x66;
         if (hdr.u == (u_t){#}) hdr.h.kind = 0xee;
     }

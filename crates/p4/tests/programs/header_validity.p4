@@ -1,4 +1,4 @@
-// setValid and setInvalid decide whether a header leaves; a copy is as valid as what it is of.
+// setValid and setInvalid decide if a header is emitted; a copy has the validity of its source.
 #include <ubpf_model.p4>
 
 header flags_t { bool one; bool two; bool three; bit<5> rest; }

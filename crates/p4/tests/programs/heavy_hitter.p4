@@ -1,5 +1,7 @@
-// Who sends most: a count-min sketch of three rows, each counted under another hash. The least of the
-// three is at least what a source has sent; above four packets it is marked, and once told by port 7.
+// A heavy hitter detector: a count-min sketch of three rows.
+//
+// Each row counts under another hash; the minimum is an upper bound of a source's count. Packets of a source
+// with more than four are marked, and the source is reported once through port 7.
 #include <ubpf_model.p4>
 
 header ethernet_t {

@@ -1,4 +1,4 @@
-// An else belongs to the if in front of it; & | ^ bind tighter than comparisons.
+// An else belongs to the nearest if; & | ^ bind tighter than comparisons.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; }

@@ -1,4 +1,4 @@
-// int has any precision while the program is compiled: large numbers, bits of them, and what is asserted.
+// int has arbitrary precision at compile time: large numbers, their slices, static_assert.
 #include <ubpf_model.p4>
 
 const int HUGE = (1 << 100) + (1 << 104);

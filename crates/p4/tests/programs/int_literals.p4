@@ -1,4 +1,4 @@
-// Numbers as they are written: widths, signs, bases, and int, which has no width.
+// Integer literals: widths, signs, bases, and int, which has no width.
 #include <ubpf_model.p4>
 
 const int M = 100;

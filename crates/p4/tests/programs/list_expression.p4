@@ -1,4 +1,4 @@
-// A list in braces becomes a struct, a header, a tuple or what it is compared with.
+// A list expression becomes a struct, a header, a tuple, or the type it is compared with.
 #include <ubpf_model.p4>
 
 struct two_t { bit<8> x; tuple<bit<8>, bool> some; }

@@ -1,5 +1,6 @@
-// A load balancer: the hash of a flow chooses a bucket, the bucket a backend. The service's address
-// becomes the backend's, and TCP's checksum follows; a flow always goes the same way.
+// A load balancer: the hash of a flow selects a bucket, the bucket a backend.
+//
+// The service's address is replaced by the backend's, and the TCP checksum is updated. A flow keeps its backend.
 #include <ubpf_model.p4>
 
 header ethernet_t {
@@ -82,7 +83,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
         if (!hdr.tcp.isValid()) return;
         switch (services.apply().action_run) {
             serve: {
-                // At most 64 bits can be hashed: of the destination there is one only.
+                // hash takes at most 64 bits; the destination is constant and left out.
                 bit<32> flow;
                 hash(flow, HashAlgorithm.lookup3, { hdr.ipv4.src, hdr.tcp.src, hdr.ipv4.protocol });
                 meta.bucket = flow[1:0];

@@ -1,5 +1,7 @@
-// Meters give packets colours by two rates, in packets or in bytes; a colour that a packet has already is
-// kept or becomes worse. To a meter that nobody has set, or that is not there, nothing is too much.
+// Meters color packets by two rates, in packets or in bytes.
+//
+// A packet's present color is kept or becomes worse. A meter without rates, and an index out of range, limit
+// nothing.
 #include <kaido.p4>
 
 header h_t { bit<8> index; bit<8> colour; bit<8> by_packets; bit<8> by_bytes; bit<8> aware; }

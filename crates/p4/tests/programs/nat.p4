@@ -1,5 +1,6 @@
-// Source NAT for IPv4: addresses and ports of the inside become those of the outside, and back;
-// all checksums follow what changes (RFC 1624).
+// Source NAT for IPv4: translates addresses and ports in both directions.
+//
+// All checksums are updated incrementally (RFC 1624).
 #include <ubpf_model.p4>
 
 header ethernet_t {
@@ -69,7 +70,7 @@ parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metad
     }
 }
 
-// An address and a port that a transport's checksum covers are replaced.
+// Updates a transport checksum after a change of an address and a port.
 bit<16> follow(in bit<16> sum, in bit<32> old, in bit<32> new, in bit<16> from, in bit<16> to) {
     return csum_replace2(csum_replace4(sum, old, new), from, to);
 }
@@ -81,7 +82,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
         if (hdr.tcp.isValid()) {
             hdr.tcp.checksum = follow(hdr.tcp.checksum, address, new, port, to);
         } else if (hdr.udp.checksum != 0) {
-            // Zero means that there is none; the sum zero is written as all ones (RFC 768).
+            // Zero means no checksum; a computed zero is written as all ones (RFC 768).
             bit<16> sum = follow(hdr.udp.checksum, address, new, port, to);
             hdr.udp.checksum = sum == 0 ? 16w0xffff : sum;
         }

@@ -1,4 +1,4 @@
-// type makes a type like no other: a cast leads to it and back.
+// type makes a distinct type; casts convert to it and back.
 #include <ubpf_model.p4>
 
 type bit<16> port_t;

@@ -1,4 +1,4 @@
-// Which operator binds tighter: * before + and ++, these before shifts, & before ^ before |, all before comparisons.
+// Precedence: * before + and ++, these before shifts, & before ^ before |, all before comparisons.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; bit<8> c; bit<8> d; bit<8> e; bit<8> f; }

@@ -1,4 +1,4 @@
-// The model says how many bytes came in, and by which port.
+// Standard metadata has the packet's length in bytes and its input port.
 #include <ubpf_model.p4>
 
 header known_t { bit<32> length; bit<32> port; bit<32> parsed; }

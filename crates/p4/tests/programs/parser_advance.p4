@@ -1,4 +1,4 @@
-// advance goes over bits that nobody needs: they do not leave. length is that of the whole packet.
+// advance skips bits, which are not emitted; length is that of the whole packet.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> bytes; bit<8> a; }

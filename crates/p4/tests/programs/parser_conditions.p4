@@ -1,4 +1,4 @@
-// Conditions in a parser's states, and a state without a transition: it refuses.
+// Conditions in parser states; a state without a transition rejects the packet.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; }

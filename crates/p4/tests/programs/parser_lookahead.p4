@@ -1,4 +1,4 @@
-// lookahead says what comes next, a number or a header, and reads nothing.
+// lookahead returns the next number or header without consuming it.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> kind; bit<8> value; }

@@ -1,4 +1,4 @@
-// A parser goes round until what it counts is used up, or the packet is.
+// A parser loop ends with its counter or with the packet.
 #include <ubpf_model.p4>
 
 header byte_t { bit<8> value; }

@@ -1,4 +1,4 @@
-// select takes the first case that fits: values, masks, ranges, several at once; without one, the packet is refused.
+// select takes the first matching case: values, masks, ranges, tuples; without a match the packet is rejected.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; bit<8> result; }

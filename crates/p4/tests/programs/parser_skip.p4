@@ -1,4 +1,4 @@
-// extract into _ goes behind a header that nobody wants: it does not leave.
+// extract(_) skips a header, which is not emitted.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; }

@@ -1,4 +1,4 @@
-// A stack of unions: options of different kinds, one behind the other.
+// A stack of unions: a sequence of options of different kinds.
 #include <ubpf_model.p4>
 
 header end_t { bit<8> kind; }

@@ -1,4 +1,4 @@
-// A parser runs another, with arguments of its constructor and values that come back.
+// A parser calls another, with constructor arguments and out parameters.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; }

@@ -1,4 +1,4 @@
-// A parser that comes to no end refuses the packet, and what comes next is not held up.
+// A parser that does not terminate rejects the packet; the next packet is not affected.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; }

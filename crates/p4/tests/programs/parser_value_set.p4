@@ -1,4 +1,4 @@
-// Nothing is in a value set until the control plane puts it there; what stands behind it is still met.
+// A value set is empty until the control plane fills it; later cases still match.
 #include <ubpf_model.p4>
 
 header h_t { bit<16> type; bit<8> result; }

@@ -1,4 +1,4 @@
-// verify stops the parser where a condition does not hold.
+// verify stops the parser if its condition is false.
 #include <ubpf_model.p4>
 
 error { NotFour, TooShort }

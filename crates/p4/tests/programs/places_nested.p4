@@ -1,4 +1,4 @@
-// What is written: a field of an element of a stack in a struct, by index, slice, action and control.
+// Nested l-values: a field of a stack element in a struct, by index, slice, action and control.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; }

@@ -1,5 +1,7 @@
-// A policer for each customer: a prefix has its rates, its packets are marked yellow or dropped when
-// there are too many, and counted by colour; the control plane hears of who is nobody's customer.
+// A policer with rates for each customer's prefix.
+//
+// Excess packets are marked yellow or dropped, and counted by color. The control plane is notified of sources
+// that are not a customer's.
 #include <kaido.p4>
 
 header ethernet_t { bit<48> dst; bit<48> src; bit<16> type; }
@@ -44,7 +46,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
     action customer(bit<16> number) {
         meta.customer = number;
         all.count();
-        // What the customer has sent already marked low stays that.
+        // A packet that the customer has marked low starts as yellow.
         meta.colour = rate.execute(hdr.ipv4.dscp == LOW ? PSA_MeterColor_t.YELLOW
                                                        : PSA_MeterColor_t.GREEN);
     }
@@ -63,7 +65,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
     apply {
         if (!hdr.ipv4.isValid()) return;
         if (!customers.apply().hit) { mark_to_drop(); return; }
-        // What the customer may is all the same if the uplink is full.
+        // The uplink's limit applies regardless of the customer's rates.
         PSA_MeterColor_t colour = uplink.execute(0, meta.colour);
         if (colour == PSA_MeterColor_t.RED) {
             dropped.count(meta.customer);

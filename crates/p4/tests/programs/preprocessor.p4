@@ -1,4 +1,4 @@
-// The preprocessor: names with and without arguments, conditions, and what is not read.
+// The preprocessor: macros with and without arguments, conditions, and skipped sections.
 #include <ubpf_model.p4>
 
 #define BYTE bit<8>

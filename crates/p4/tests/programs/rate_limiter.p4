@@ -1,5 +1,6 @@
-// A token bucket for each class of packets: so many bytes a second, and so many at once. What finds
-// too few tokens is dropped; what belongs to no class passes.
+// A token bucket for each class of packets: a byte rate and a burst.
+//
+// A packet without enough tokens is dropped; a packet without a class passes.
 #include <ubpf_model.p4>
 
 header ethernet_t {
@@ -27,7 +28,7 @@ struct headers {
 }
 struct meta_t { }
 
-// What a class has: tokens in bytes, and when they were counted last.
+// State of a class: tokens in bytes, and the time of the last refill.
 struct bucket_t {
     bit<32> tokens;
     bit<48> at;
@@ -49,13 +50,13 @@ control limit(in bit<32> length, inout bool passes)(bit<32> classes) {
     Register<bucket_t, bit<32>>(classes) buckets;
     Register<bit<32>, bit<32>>(classes) dropped;
 
-    // A millisecond is 2^20 ns here, nearly.
+    // A millisecond is approximated as 2^20 ns.
     action take(in bit<32> bytes, bit<32> class, bit<32> bytes_per_ms, bit<32> most) {
         bit<48> now = ubpf_time_get_ns();
         bucket_t bucket = buckets.read(class);
         if (!bucket.used) bucket = { most, now, true };
         bit<48> ms = (now - bucket.at) >> 20;
-        // After a long time it is full: a product of many milliseconds would not fit.
+        // After a long time the bucket is full; the product of many milliseconds would overflow.
         bit<32> more = ms > 0xffff ? most : (bit<32>)ms * bytes_per_ms;
         bucket.tokens = bucket.tokens |+| more;
         if (bucket.tokens > most) bucket.tokens = most;

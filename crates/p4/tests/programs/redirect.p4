@@ -1,4 +1,4 @@
-// Where a packet leaves: where it came in, by another port, or nowhere; what is said last counts.
+// Output of a packet: the input port, another port, or none; the last assignment counts.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; }

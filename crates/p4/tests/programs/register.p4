@@ -1,4 +1,4 @@
-// Registers keep what packets leave in them, by index; what is not there reads as zeros.
+// Registers keep values across packets, by index; an index out of range reads as zeros.
 #include <ubpf_model.p4>
 
 struct pair_t { bit<8> packets; bit<8> last; }

@@ -1,4 +1,4 @@
-// A parser that accepts nothing.
+// A parser that accepts no packet.
 #include <ubpf_model.p4>
 
 struct headers { }

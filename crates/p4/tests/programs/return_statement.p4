@@ -1,4 +1,4 @@
-// return in apply leaves this control; the one around it, and the deparser, go on.
+// return in apply leaves that control; the enclosing control and the deparser continue.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; bit<8> c; }

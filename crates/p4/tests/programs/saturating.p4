@@ -1,4 +1,4 @@
-// |+| and |-| stop at the least and the greatest number of their type.
+// Saturating |+| and |-| stop at the minimum and the maximum of their type.
 #include <ubpf_model.p4>
 
 header h_t {

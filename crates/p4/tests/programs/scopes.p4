@@ -1,4 +1,4 @@
-// A name means what is nearest: blocks have their own, and a dot in front means the one at the top.
+// Scopes: an inner name shadows an outer one, and a leading dot names the top level.
 #include <ubpf_model.p4>
 
 const bit<8> x = 1;

@@ -1,4 +1,4 @@
-// Shifts: int<W> keeps its sign to the right; a shift by the width or more leaves nothing of it.
+// Shifts: right shifts of int<W> are arithmetic; a shift by the width or more shifts out all bits.
 #include <ubpf_model.p4>
 
 header h_t {

@@ -1,4 +1,4 @@
-// Bits are cut out of a number, and put into one, also where an action writes them.
+// Bit slices are read and assigned, also as arguments that an action writes.
 #include <ubpf_model.p4>
 
 header h_t { bit<16> a; bit<16> b; bit<8> c; int<8> s; bit<4> n; bit<4> m; bit<8> d; }

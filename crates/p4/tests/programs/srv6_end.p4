@@ -1,5 +1,6 @@
-// An SRv6 node (RFC 8986): End goes on to the next segment, with PSP where it is the last; End.DT6
-// takes the outer headers off; H.Encaps.Red gives packets of a prefix a list of one or two segments.
+// An SRv6 node (RFC 8986): End with PSP, End.DT6 and H.Encaps.Red.
+//
+// H.Encaps.Red encapsulates packets of a prefix with a list of one or two segments.
 #include <ubpf_model.p4>
 
 header ethernet_t {
@@ -57,7 +58,7 @@ parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metad
     state srh {
         p.extract(hdr.srh);
         verify(hdr.srh.routing_type == 4, error.NotSrh);
-        // No TLVs: the segments are all there is (RFC 8754 section 2.1).
+        // No TLVs: the SRH consists of segments only (RFC 8754 section 2.1).
         verify(hdr.srh.length == (hdr.srh.last_entry + 1) << 1, error.NotSrh);
         verify(hdr.srh.left <= hdr.srh.last_entry, error.NotSrh);
         meta.entries = hdr.srh.last_entry + 1;
@@ -116,7 +117,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
     }
     action encap_one(bit<128> from, bit<128> only) { around(0, 41, only, from); }
     action encap_two(bit<128> from, bit<128> first, bit<128> second) {
-        // Reduced: the first segment is the destination only (RFC 8986 section 5.2).
+        // Reduced: the first segment is only in the destination address (RFC 8986 section 5.2).
         hdr.outer_segments[0] = { second };
         hdr.outer_srh = { next = 41, length = 2, routing_type = 4, left = 1, ... };
         around(24, 43, first, from);

@@ -1,4 +1,4 @@
-// Structs are values: a copy does not change with what it is copied from.
+// Struct assignment copies the value: a copy does not change with its source.
 #include <ubpf_model.p4>
 
 struct inner_t { bit<8> a; bit<8> b; }

@@ -1,4 +1,4 @@
-// ... gives what is not named its default: zeros, false, the first name, no header.
+// ... gives missing fields their defaults: zeros, false, the first member, an invalid header.
 #include <ubpf_model.p4>
 
 enum Colour { Red, Green }

@@ -1,4 +1,4 @@
-// A struct is made of values by place or by name, one inside the other, also for a call.
+// Struct initializers by position or by name, nested, and as call arguments.
 #include <ubpf_model.p4>
 
 struct inner_t { bit<8> a; bit<8> b; }

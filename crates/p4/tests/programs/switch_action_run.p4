@@ -1,4 +1,4 @@
-// switch over what a table ran, entry or default; a label without a block goes with the next.
+// switch over action_run, for an entry or the default action; a label without a block falls through.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; }

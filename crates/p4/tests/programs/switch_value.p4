@@ -1,4 +1,4 @@
-// switch over a value: one label is taken, none falls through, and default is for all others.
+// switch over a value: one label is taken without fall-through, default matches all other values.
 #include <ubpf_model.p4>
 
 const bit<8> TEN = 10;

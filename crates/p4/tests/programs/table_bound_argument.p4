@@ -1,4 +1,4 @@
-// A table gives its action what it says beside it; the entry gives the rest.
+// Action arguments bound in the table's action list; the entry supplies the rest.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> key; bit<8> a; bit<8> b; bit<8> c; }

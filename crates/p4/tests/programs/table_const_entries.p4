@@ -1,4 +1,4 @@
-// Entries of the program: without priorities the first that fits is taken, of prefixes the longest.
+// const entries: without priorities the first match wins, with lpm keys the longest prefix.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; bit<8> c; bit<8> d; }

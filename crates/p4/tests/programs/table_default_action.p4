@@ -1,4 +1,4 @@
-// What a table does without an entry: what the program says, then what the control plane says, else nothing.
+// Default action of a table: the program's, or the control plane's, or NoAction.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; bit<8> c; }

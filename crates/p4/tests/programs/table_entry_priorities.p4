@@ -1,5 +1,6 @@
-// Priorities of entries: those that are not said go on from the one before, by priority_delta
-// (section 14.2.1.4); the control plane puts others between them.
+// Priorities of entries: explicit, or derived by priority_delta (section 14.2.1.4).
+//
+// The control plane inserts entries between them.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; bit<8> c; bit<8> d; }

@@ -1,4 +1,4 @@
-// A table whose key is compared exactly: an entry's argument is written, others are dropped.
+// A table with an exact key: a hit writes the entry's argument, a miss drops.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; }

@@ -1,4 +1,4 @@
-// hit and miss say whether an entry was found, whatever it does.
+// hit and miss report if an entry matched, whatever its action.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> result; }

@@ -1,4 +1,4 @@
-// Keys: part of a number, whether a header is there, a sum with a name, and a prefix beside values.
+// Key expressions: a slice, isValid, a named sum, and a prefix next to exact values.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> kind; bit<8> a; bit<32> to; }

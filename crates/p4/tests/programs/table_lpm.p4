@@ -1,4 +1,4 @@
-// The longest prefix is found, whatever was put in first.
+// Longest-prefix match, regardless of the order of insertion.
 #include <ubpf_model.p4>
 
 header h_t { bit<32> to; bit<8> via; }

@@ -1,4 +1,4 @@
-// An optional part of a key is one value, or any.
+// An optional key field matches one value, or any.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; bit<8> result; }

@@ -1,4 +1,4 @@
-// A range holds both of its ends; where several fit, the highest priority is taken.
+// A range includes both ends; among several matches, the highest priority wins.
 #include <ubpf_model.p4>
 
 header h_t { bit<16> port; bit<8> result; }

@@ -1,4 +1,4 @@
-// Of the entries whose masks fit, the one with the highest priority is taken.
+// Ternary match: among the matching entries, the highest priority wins.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; bit<8> result; }

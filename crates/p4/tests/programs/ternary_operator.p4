@@ -1,4 +1,4 @@
-// ? : gives one of two values, and the other is not even looked at.
+// ? : yields one of two values, and does not evaluate the other.
 #include <ubpf_model.p4>
 
 bit<8> tick(inout bit<8> count) {

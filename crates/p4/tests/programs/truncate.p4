@@ -1,4 +1,4 @@
-// truncate cuts the packet as it leaves, headers and what is behind them.
+// truncate limits the length of the output, headers and payload.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> length; bit<8> a; }

@@ -1,5 +1,6 @@
-// Out of a tunnel: IPv4 in IPv4 (RFC 2003) and GRE with or without a key (RFC 2890) lose what is
-// around them, if the other end is known.
+// Decapsulation of IPv4 in IPv4 (RFC 2003) and GRE with or without a key (RFC 2890).
+//
+// Only packets from a known peer are decapsulated.
 #include <ubpf_model.p4>
 
 header ethernet_t {
@@ -55,7 +56,7 @@ parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metad
     }
     state gre {
         p.extract(hdr.gre);
-        // Neither checksums nor sequence numbers, version 0.
+        // No checksum, no sequence number, version 0.
         verify(hdr.gre.checksum ++ hdr.gre.sequence ++ hdr.gre.version == 0, error.NoMatch);
         transition select(hdr.gre.protocol, hdr.gre.key) {
             (0x0800, 0): ipv4;
@@ -76,7 +77,7 @@ parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metad
 control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
     action drop() { mark_to_drop(); }
     action unwrap() {
-        // Congestion that the tunnel has met is told to the inside (RFC 6040 section 4.2).
+        // Congestion in the tunnel is propagated to the inner header (RFC 6040 section 4.2).
         if (hdr.outer.dscp[1:0] == 3 && hdr.ipv4.dscp[1:0] != 0) {
             bit<16> old = hdr.ipv4.version ++ hdr.ipv4.ihl ++ hdr.ipv4.dscp;
             hdr.ipv4.dscp[1:0] = 3;

@@ -1,4 +1,4 @@
-// IPv4 into a tunnel: IPv4 in IPv4 (RFC 2003) or GRE (RFC 2784), as the table of tunnels says.
+// Encapsulation of IPv4 in IPv4 (RFC 2003) or GRE (RFC 2784), by a table of tunnels.
 #include <ubpf_model.p4>
 
 header ethernet_t {
@@ -48,7 +48,7 @@ parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metad
     }
 }
 
-// The sum of a header's words, in one's complement, as its checksum is (RFC 791).
+// One's complement sum of a header's words, as in its checksum (RFC 791).
 bit<16> checksum_of(in ipv4_t h) {
     bit<32> sum = (bit<32>)(h.version ++ h.ihl ++ h.dscp) + (bit<32>)h.length + (bit<32>)h.id
         + (bit<32>)(h.flags ++ h.offset) + (bit<32>)(h.ttl ++ h.protocol)
@@ -67,7 +67,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
         hdr.outer.length = hdr.ipv4.length + more;
         hdr.outer.id = ids.read(0);
         ids.write(0, hdr.outer.id + 1);
-        // Not to be cut, if the packet inside is not (RFC 2003 section 3.1).
+        // Copy Don't Fragment from the inner packet (RFC 2003 section 3.1).
         hdr.outer.flags = hdr.ipv4.flags & 2;
         hdr.outer.offset = 0;
         hdr.outer.ihl = 5;

@@ -1,4 +1,4 @@
-// Tuples: made of lists, read by place, compared whole.
+// Tuples: built from lists, indexed by position, compared as a whole.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; bit<16> c; bit<8> same; }

@@ -1,4 +1,4 @@
-// Lists are compared with tuples, and {...} and ... are defaults of tuples and headers.
+// Lists are compared with tuples; {...} and ... are defaults of tuples and headers.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> a; bit<8> b; }

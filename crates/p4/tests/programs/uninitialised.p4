@@ -1,4 +1,4 @@
-// What has no first value is zero here, each time anew; headers are not valid.
+// A variable without an initializer is zero at each execution; headers are invalid.
 #include <ubpf_model.p4>
 
 struct pair_t { bit<8> a; bit<8> b; }

@@ -1,4 +1,4 @@
-// A field of varying length: as many bits as the packet says, none to the most that it holds.
+// A varbit field: its length comes from the packet, from zero to the maximum.
 #include <ubpf_model.p4>
 
 header h_t { bit<8> bytes; varbit<32> data; }

@@ -1,4 +1,4 @@
-// Varbits are the same if they have the same bits, wherever they come from.
+// Varbits are equal if their contents are equal, regardless of their source.
 #include <ubpf_model.p4>
 
 header option_t {

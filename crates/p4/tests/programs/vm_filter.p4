@@ -1,9 +1,11 @@
-// A filter by the load of the tenant's VM, with hysteresis: above 30 % of its network, packets to port
-// 9000 are dropped until it is below 10 %; those to port 8000 always pass. The VM may publish other limits.
+// A filter by the load of the tenant's VM, with hysteresis.
+//
+// Above 30 % use of its network, packets to port 9000 are dropped until it is below 10 %. Packets to port 8000
+// always pass. The VM may publish other limits.
 #include <ubpf_model.p4>
 #include <vm.p4>
 
-// Thousandths.
+// Per mille.
 #define ON_ABOVE 300
 #define OFF_BELOW 100
 
@@ -61,13 +63,13 @@ parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metad
 }
 
 control filter(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
-    // Whether the filter is on.
+    // State of the filter: on or off.
     Register<bool, bit<32>>(1) state;
 
     apply {
         bool on = state.read(0);
         bit<32> used;
-        // A VM that is too busy to publish is no reason to let its load in: what is not known changes
+        // A VM that is too busy to publish must not open the filter: an unknown value changes
         // nothing.
         if (vm_info("net.utilisation", used)) {
             bit<32> on_above;

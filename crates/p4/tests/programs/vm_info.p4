@@ -1,5 +1,6 @@
-// What the tenant's VM publishes: values by name, whether they are fresh, and how old they are; what is
-// too large for its place is the greatest value there.
+// Values that the tenant's VM publishes: by name, with freshness and age.
+//
+// A value that is too large for its variable becomes the maximum.
 #include <ubpf_model.p4>
 #include <vm.p4>
 
@@ -20,7 +21,7 @@ struct meta_t { bit<16> load; bool is_fresh; }
 parser prs(packet_in p, out headers hdr, inout meta_t meta, inout standard_metadata std) {
     state start {
         p.extract(hdr.h);
-        // Parsers may ask as well.
+        // Parsers can read values, too.
         meta.is_fresh = vm_info(LOAD, meta.load);
         transition accept;
     }

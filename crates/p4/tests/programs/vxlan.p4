@@ -1,5 +1,7 @@
-// A VXLAN end (RFC 7348): port 0 is the bridged network, port 1 the one between ends. What a tenant
-// sends is wrapped for the end where the address lives; what comes for a known network is unwrapped.
+// A VXLAN tunnel endpoint (RFC 7348): port 0 is the bridged network, port 1 the underlay.
+//
+// A tenant's frame is encapsulated for the endpoint of its destination address. A packet of a known network is
+// decapsulated.
 #include <ubpf_model.p4>
 
 header ethernet_t {
@@ -83,7 +85,7 @@ control c(inout headers hdr, inout meta_t meta, inout standard_metadata std) {
             version = 4, ihl = 5, length = inside + 36, flags = 2, ttl = 64, protocol = 17,
             src = from, dst = to, ...
         };
-        // What does not change is added up beforehand: all but length and addresses.
+        // The constant part of the sum is precomputed: all but the length and the addresses.
         bit<16> sum = ~(16w0x4500 + 0x4000 + 0x4011);
         sum = csum_replace2(sum, 0, hdr.ipv4.length);
         sum = csum_replace4(sum, 0, from);

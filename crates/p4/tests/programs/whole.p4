@@ -1,4 +1,4 @@
-// A bit of everything: what is changed at random in tests, and by the fuzzer.
+// A program of many language constructs, which tests and the fuzzer change at random.
 #include <ubpf_model.p4>
 
 #define WIDE(n) bit<n>

@@ -1,4 +1,4 @@
-// Numbers of 128 bits, as IPv6 addresses are, have every operator.
+// All operators on numbers of 128 bits, the width of IPv6 addresses.
 #include <ubpf_model.p4>
 
 header h_t {
