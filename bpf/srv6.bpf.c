@@ -24,6 +24,7 @@ const volatile struct {
 	enum reason reason;
 	enum behaviour behaviour;
 	enum sid_flag sid_flag;
+	enum port_flag port_flag;
 	enum index index;
 	enum hook hook;
 	enum function_device function_device;
@@ -204,7 +205,7 @@ int srv6(struct xdp_md *ctx)
 
 	if ((void *)ip > end_of(&frame))
 		return XDP_PASS;
-	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && !frame.port->closed &&
+	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && !(frame.port->flags & PORT_TENANT) &&
 	    (void *)(ip + 1) <= end_of(&frame) && is_for(frame.port, ethernet)) {
 		const struct sid *sid =
 			find_sid(&frame, high(&ip->daddr), low(&ip->daddr));

@@ -131,6 +131,8 @@ enum reason {
 	REASON_LOCAL_ANSWER,
 	/* The interface to a service function, or the one back, is down or not there. */
 	REASON_FUNCTION_DOWN,
+	/* The kernel requires an HMAC on this port (seg6_require_hmac), and the SRH has none. */
+	REASON_NO_HMAC,
 	REASONS,
 };
 
@@ -143,11 +145,19 @@ struct count {
 };
 _Static_assert(sizeof(struct count) == 16, "no hidden padding");
 
+/* Bits of a port. */
+enum port_flag {
+	/* This node's SIDs are not reachable from here: the kernel looks in the tenant's table. */
+	PORT_TENANT = 1,
+	/* The kernel requires an HMAC of each SRH (seg6_require_hmac). */
+	PORT_HMAC = 2,
+};
+
 /* An interface that the program is attached to or may send by. */
 struct port {
 	__u32 ifindex;
 	__u8 mac[6];
-	__u16 closed; /* whether this node's SIDs are out of reach from here: a tenant's */
+	__u16 flags;  /* PORT_* */
 	__u32 tenant; /* of frames without a tag; 0 for none */
 	__u32 policy; /* of frames without a tag, for H.Encaps.L2; 0 for none */
 	__u32 tagged; /* whether an attachment may exist for tagged frames */

@@ -53,8 +53,8 @@ pub(crate) struct Engine {
     neighbours: HashMap<(u32, IpAddr), Option<Mac>>,
     trace: Option<Trace>,
     checks: Checks,
-    /// When the kernel was last asked for the outer source address.
-    looked_for_source: Instant,
+    /// When the kernel was last asked for that of which it sends no events.
+    looked_for_silent: Instant,
 }
 
 /// Which of a file's ports have to be there.
@@ -105,7 +105,7 @@ impl Engine {
             neighbours: HashMap::new(),
             trace: None,
             checks: Checks::default(),
-            looked_for_source: Instant::now(),
+            looked_for_silent: Instant::now(),
         })
     }
 

@@ -111,10 +111,12 @@ impl Host for KernelSide {
         Ok(Seen { kernel, present, source: self.source, exact, passing })
     }
 
-    fn has_another_source(&mut self, seen: &Kernel) -> Result<bool, Error> {
+    fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error> {
         let source = self.seg6.tunnel_source()?;
         let source = Some(source).filter(|s| !s.is_unspecified() && Some(*s) != self.source);
-        Ok(source != seen.source)
+        let mut ports = seen.links.iter().filter(|link| ports.contains(&link.index));
+        Ok(source != seen.source
+            || ports.any(|link| requires_hmac(&link.name) != link.requires_hmac))
     }
 
     fn event(&mut self, wait: Duration) -> Result<Option<Event>, Error> {
@@ -167,6 +169,13 @@ impl Host for KernelSide {
             tracing::warn!("the kernel's routes differ: {}", api::in_one_line(&error));
         }
     }
+}
+
+/// Whether the kernel drops what comes in there with an SRH without an HMAC. A kernel that knows no
+/// HMAC, and an interface that is gone or has no IPv6, have no such parameter.
+fn requires_hmac(interface: &str) -> bool {
+    let value = netlink::sysctl::read(&format!("ipv6/conf/{interface}/seg6_require_hmac"));
+    value.is_ok_and(|value| value.parse::<i32>().is_ok_and(|value| value > 0))
 }
 
 /// A link without what changes by itself.

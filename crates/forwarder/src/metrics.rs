@@ -226,7 +226,8 @@ mod tests {
     #[test]
     fn what_nobody_counts_is_no_zero() {
         let sid = v1::DataplaneEntry { name: "fd00::1/128".into(), ..Default::default() };
-        let port = v1::DataplanePort { name: "l".into(), mode: String::new() };
+        let port =
+            v1::DataplanePort { name: "l".into(), mode: String::new(), ..Default::default() };
         let text = text(&v1::GetDataplaneResponse {
             ports: vec![port],
             sids: vec![sid],

@@ -3,7 +3,7 @@
 use bpf::srv6::types::reason;
 
 /// A reason's name, for scripts, and its meaning, for people.
-pub(crate) const REASONS: [(reason, &str, &str); 21] = [
+pub(crate) const REASONS: [(reason, &str, &str); 22] = [
     (reason::REASON_NO_ENTRY, "no-entry", "nothing here concerns the packet"),
     (reason::REASON_OTHER_STATION, "other-station", "the frame is for another address"),
     (reason::REASON_EXTENSION, "extension", "an extension header that is no SRH"),
@@ -32,6 +32,11 @@ pub(crate) const REASONS: [(reason, &str, &str); 21] = [
         reason::REASON_FUNCTION_DOWN,
         "function-down",
         "the interface to the service function is down",
+    ),
+    (
+        reason::REASON_NO_HMAC,
+        "no-hmac",
+        "the SRH has no HMAC, which the kernel requires on this port",
     ),
 ];
 

@@ -181,6 +181,7 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
                     Some(Mode::Generic) => "generic".into(),
                     Some(Mode::Auto) | None => String::new(),
                 },
+                requires_hmac: port.requires_hmac,
             })
             .collect(),
         sids: sids

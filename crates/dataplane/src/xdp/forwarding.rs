@@ -68,6 +68,9 @@ pub struct Port {
     /// Whether packets that come in here reach no SID of this node: the port is a tenant's, by the
     /// file or by its VRF, and not the SRv6 network's (RFC 8986 section 9).
     pub closed: bool,
+    /// Whether the kernel drops segment routing headers without an HMAC here (`seg6_require_hmac`), as
+    /// the program then leaves them to it.
+    pub requires_hmac: bool,
 }
 
 /// An interface above a port, such as a VLAN's.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bpf::Srv6;
-use bpf::srv6::types::{self, limit};
+use bpf::srv6::types::{self, limit, port_flag};
 
-use super::{Attachment, Forwarding, Owner, PolicyId, Tags, Upper};
+use super::{Attachment, Forwarding, Owner, PolicyId, Port, Tags, Upper};
 use crate::Error;
 
 /// What frames of an owner meet: a tenant, and a policy for whole frames.
@@ -20,7 +20,7 @@ struct Said {
     tagged: bool,
     /// What is sent into.
     device: u32,
-    closed: bool,
+    flags: u16,
 }
 
 /// What the program's tables say of interfaces.
@@ -76,18 +76,18 @@ impl Ports {
                 mac: port.mac.0,
                 meets: meets(&port.owner)?,
                 tagged: with_tags.contains(index),
-                closed: port.closed,
+                flags: flags(port),
                 device: port.exit.unwrap_or(*index),
             };
             if self.ports.get(index) != Some(&said) {
-                let Said { mac, meets: (tenant, policy), tagged, closed, device } = said;
+                let Said { mac, meets: (tenant, policy), tagged, flags, device } = said;
                 let value = types::port {
                     ifindex: *index,
                     mac,
                     tenant,
                     policy,
                     tagged: u32::from(tagged),
-                    closed: u16::from(closed),
+                    flags,
                 };
                 // Should one of the two fail, both are written again.
                 self.ports.remove(index);
@@ -131,6 +131,14 @@ impl Ports {
 /// The keys that are there and not wanted.
 fn gone<K: Ord + Copy, V, W>(there: &BTreeMap<K, V>, wanted: &BTreeMap<K, W>) -> Vec<K> {
     there.keys().filter(|key| !wanted.contains_key(*key)).copied().collect()
+}
+
+/// The bits of a port.
+fn flags(port: &Port) -> u16 {
+    let bits = [(port.closed, port_flag::PORT_TENANT), (port.requires_hmac, port_flag::PORT_HMAC)];
+    let set = bits.iter().filter(|(is, _)| *is);
+    // The numbers are small.
+    set.fold(0, |all, (_, bit)| all | bit.0 as u16)
 }
 
 /// Where a port's entry is.

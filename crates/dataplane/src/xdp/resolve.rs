@@ -149,7 +149,9 @@ impl Resolving<'_> {
             let masters = std::iter::successors(above(link), |link| above(link));
             let in_vrf = masters.take(MASTERS).any(|master| master.vrf_table.is_some());
             let closed = in_vrf || owner != Owner::Nobody;
-            let port = Port { name: name.to_string(), mac, owner, exit, closed };
+            let requires_hmac = link.requires_hmac;
+            let name_of = name.to_string();
+            let port = Port { name: name_of, mac, owner, exit, closed, requires_hmac };
             self.forwarding.ports.insert(link.index, port);
             indices.insert(&**name, link.index);
         }

@@ -288,7 +288,15 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
     let (packets, bytes) = (counter("PACKETS"), counter("BYTES"));
     let is_kernel = found.dataplane == "kernel";
     let port = |port: &v1::DataplanePort| {
-        if is_kernel { port.name.clone() } else { format!("{} ({})", port.name, port.mode) }
+        let words = [
+            Some(port.mode.as_str()).filter(|_| !is_kernel),
+            Some("requires HMAC").filter(|_| port.requires_hmac),
+        ];
+        let words: Vec<&str> = words.into_iter().flatten().collect();
+        match words.is_empty() {
+            true => port.name.clone(),
+            false => format!("{} ({})", port.name, words.join(", ")),
+        }
     };
     let ports: Vec<String> = found.ports.iter().map(port).collect();
     let mut parts = vec![format!("ports: {}", ports.join(" "))];
@@ -393,7 +401,7 @@ fn as_json(found: &v1::GetDataplaneResponse) -> Value {
     json!({
         "dataplane": found.dataplane,
         "ports": found.ports.iter().map(|port| {
-            json!({ "name": port.name, "mode": port.mode })
+            json!({ "name": port.name, "mode": port.mode, "requires_hmac": port.requires_hmac })
         }).collect::<Value>(),
         "sids": entries(&found.sids),
         "policies": entries(&found.policies),

@@ -20,6 +20,7 @@ mod function_drops;
 mod functions;
 mod health;
 mod held;
+mod hmac;
 mod import;
 mod jumbo;
 mod metrics;
