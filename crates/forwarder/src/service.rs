@@ -94,14 +94,14 @@ fn apply(
         let applied = Config::applied(state);
         crate::apply_and_keep(engine, file, Ports::All, &request.file, most, &applied)?
     };
-    Ok(response(&difference))
+    Ok(response(&difference, engine))
 }
 
 /// What has changed.
-pub(crate) fn response(difference: &Difference) -> v1::ApplyDataplaneResponse {
+pub(crate) fn response(difference: &Difference, engine: &Engine) -> v1::ApplyDataplaneResponse {
     let changes = difference.changes.iter().map(ToString::to_string).collect();
     let (more, summary) = (difference.more() as u64, difference.summary());
-    v1::ApplyDataplaneResponse { changes, more, summary }
+    v1::ApplyDataplaneResponse { changes, more, summary, warnings: engine.warned().to_vec() }
 }
 
 fn trace(
@@ -182,6 +182,7 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
                     Some(Mode::Auto) | None => String::new(),
                 },
                 requires_hmac: port.requires_hmac,
+                edge: port.edge || port.closed,
             })
             .collect(),
         sids: sids
@@ -220,6 +221,8 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
         imported: engine.imported().taken as u64,
         tenants: engine.tenant_counts(),
         dataplane: engine.which().name().into(),
+        warnings: engine.warnings(),
+        sources: now.sources_of(0).map(|net| net.to_string()).collect(),
     }
 }
 

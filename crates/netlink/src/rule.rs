@@ -185,7 +185,8 @@ fn owner(body: &[u8]) -> Result<Owner, DecodeError> {
     }
     Ok(match (priority, table, l3mdev) {
         _ if protocol == PROTOCOL => Owner::Own,
-        // By interface, of which every look-up has one, or for all packets.
+        // By interface, of which every look-up has one, or for all packets; those by source say
+        // nothing of packets that a program forwards: they are to this node, or dropped.
         _ if protocol == SLOW_PATH || protocol == FUNCTIONS => Owner::Kernel,
         _ if !plain => Owner::Other,
         (0 | 32765, 255, false) => Owner::Local,

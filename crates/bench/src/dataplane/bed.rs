@@ -283,6 +283,7 @@ fn with_ports(forwarding: Forwarding) -> Forwarding {
         owner: Owner::Nobody,
         exit: None,
         closed: false,
+        edge: false,
         requires_hmac: false,
     };
     let mut ports = forwarding.ports;

@@ -46,6 +46,7 @@ pub(crate) fn run(output: &Output) -> Done {
         what: setting.wanted.into(),
     }));
     findings.extend(hmac());
+    findings.extend(edges());
     findings.push(Finding {
         required: false,
         ..finding(
@@ -108,6 +109,19 @@ fn hmac() -> Option<Finding> {
         return None;
     }
     line(format!("HMAC required on {}", interfaces.join(", ")), true, "")
+}
+
+/// Where the data plane that runs here, if one does, leaves the SR domain open.
+fn edges() -> Vec<Finding> {
+    let found = super::dataplane::warnings();
+    let line = |warning: String| Finding {
+        what: "edge of the SR domain".into(),
+        ok: false,
+        required: false,
+        needed_for: "keeping packets from outside from SIDs",
+        fix: warning,
+    };
+    found.into_iter().map(line).collect()
 }
 
 fn has_netfilter() -> bool {

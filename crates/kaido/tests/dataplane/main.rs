@@ -11,6 +11,7 @@ mod changes;
 mod conntrack;
 mod daemon;
 mod doctor;
+mod edge;
 mod firewall;
 mod flapping;
 mod folder;
