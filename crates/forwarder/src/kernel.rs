@@ -115,8 +115,10 @@ impl Host for KernelSide {
         let source = self.seg6.tunnel_source()?;
         let source = Some(source).filter(|s| !s.is_unspecified() && Some(*s) != self.source);
         let mut ports = seen.links.iter().filter(|link| ports.contains(&link.index));
-        Ok(source != seen.source
-            || ports.any(|link| requires_hmac(&link.name) != link.requires_hmac))
+        let differs = |link: &Link| {
+            requires_hmac(&link.name).is_some_and(|requires| requires != link.requires_hmac)
+        };
+        Ok(source != seen.source || ports.any(differs))
     }
 
     fn event(&mut self, wait: Duration) -> Result<Option<Event>, Error> {
@@ -171,11 +173,11 @@ impl Host for KernelSide {
     }
 }
 
-/// Whether the kernel drops what comes in there with an SRH without an HMAC. A kernel that knows no
-/// HMAC, and an interface that is gone or has no IPv6, have no such parameter.
-fn requires_hmac(interface: &str) -> bool {
+/// Whether the kernel drops what comes in there with an SRH without an HMAC. None where it does not say:
+/// a kernel that knows no HMAC, and an interface that is gone or has no IPv6, have no such parameter.
+fn requires_hmac(interface: &str) -> Option<bool> {
     let value = netlink::sysctl::read(&format!("ipv6/conf/{interface}/seg6_require_hmac"));
-    value.is_ok_and(|value| value.parse::<i32>().is_ok_and(|value| value > 0))
+    value.ok()?.parse::<i32>().ok().map(|value| value > 0)
 }
 
 /// A link without what changes by itself.

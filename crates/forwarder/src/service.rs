@@ -227,9 +227,9 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
 }
 
 fn health(record: Record) -> v1::DataplaneHealth {
-    let Record { up, since, in_a_row, runs, failures, failure } = record;
+    let Record { up, since, in_a_row, runs, failures, not_started, failure } = record;
     let for_ms = since.elapsed().as_millis() as u64;
-    v1::DataplaneHealth { up, for_ms, in_a_row, runs, failures, failure }
+    v1::DataplaneHealth { up, for_ms, in_a_row, runs, failures, failure, not_started }
 }
 
 fn dropped(drops: Drops) -> v1::FunctionDrops {

@@ -396,6 +396,7 @@ pub(super) fn health_json(health: &v1::DataplaneHealth) -> Value {
         "in_a_row": health.in_a_row,
         "runs": health.runs,
         "failures": health.failures,
+        "not_started": health.not_started,
         "failure": health.failure,
     })
 }
