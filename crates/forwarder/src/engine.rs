@@ -117,7 +117,7 @@ impl Engine {
         let next = self.other(file)?;
         let seen = self.look(next.as_deref())?;
         let wanted = self.wanted(file, seen, Ports::All)?;
-        self.warnings = warnings(&wanted.forwarding, &wanted.seen.kernel);
+        self.warn(&wanted);
         Ok(self.difference(&wanted, file, most))
     }
 
@@ -134,11 +134,19 @@ impl Engine {
         let seen = self.look(next.as_deref())?;
         let wanted = self.wanted(&file, seen, ports)?;
         let difference = self.difference(&wanted, &file, most);
-        self.warnings = warnings(&wanted.forwarding, &wanted.seen.kernel);
+        self.warn(&wanted);
         self.install(wanted, next, &file)?;
         self.which = file.dataplane;
         self.file = Some(file);
         Ok(difference)
+    }
+
+    /// Remembers what is open in that state.
+    fn warn(&mut self, wanted: &Wanted) {
+        self.warnings = warnings(&wanted.forwarding, &wanted.seen.kernel);
+        if wanted.forwarding.sids.values().any(|endpoint| endpoint.netfilter) {
+            self.warnings.extend(self.host.open_firewall());
+        }
     }
 
     /// What is to forward in this one's place, if `file` asks for another.

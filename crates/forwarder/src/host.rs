@@ -39,6 +39,9 @@ pub(crate) trait Host {
     /// address, and the HMAC that it requires on these interfaces.
     fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error>;
 
+    /// Where packets of service functions pass netfilter that no rule names; nothing if they do not.
+    fn open_firewall(&mut self) -> Option<String>;
+
     /// The next change; none if none comes within `wait`.
     fn event(&mut self, wait: Duration) -> Result<Option<Event>, Error>;
 

@@ -12,6 +12,7 @@ use model::dataplane::Dataplane as Which;
 use netlink::{Event, GenericHandle, Handle, Link, Monitor, SLOW_PATH};
 
 use crate::Error;
+use crate::firewall;
 use crate::host::{Host, Seen};
 
 /// The kernel.
@@ -119,6 +120,10 @@ impl Host for KernelSide {
             requires_hmac(&link.name).is_some_and(|requires| requires != link.requires_hmac)
         };
         Ok(source != seen.source || ports.any(differs))
+    }
+
+    fn open_firewall(&mut self) -> Option<String> {
+        firewall::warning()
     }
 
     fn event(&mut self, wait: Duration) -> Result<Option<Event>, Error> {

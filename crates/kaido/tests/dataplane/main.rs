@@ -24,6 +24,7 @@ mod held;
 mod hmac;
 mod import;
 mod jumbo;
+mod listing;
 mod metrics;
 mod modes;
 mod net;

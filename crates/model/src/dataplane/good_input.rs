@@ -191,11 +191,11 @@ fn a_check_of_a_function() {
         ));
         file.sids[0].1.health.clone().unwrap()
     };
-    let least = health("{run: nft list table ip fw01}");
-    assert_eq!(least.run, ["nft", "list", "table", "ip", "fw01"]);
+    let least = health("{run: nft list table inet fw01}");
+    assert_eq!(least.run, ["nft", "list", "table", "inet", "fw01"]);
     assert_eq!(
         least.to_string(),
-        "`nft list table ip fw01` every 200ms, timeout 300ms, fall 2, rise 3"
+        "`nft list table inet fw01` every 200ms, timeout 300ms, fall 2, rise 3"
     );
     let whole = "{run: [sh, -c, \"a | b\"], every: 2s, fall: 1, rise: 5}";
     assert_eq!(health(whole).to_string(), "`sh -c a | b` every 2s, timeout 2s, fall 1, rise 5");
