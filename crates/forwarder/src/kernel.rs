@@ -79,6 +79,7 @@ impl Host for KernelSide {
         let mounts = |process| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
         if let (Some(own), Some(machines)) = (mounts("self"), mounts("1"))
             && own != machines
+            && !is_mounted_outside(&self.pins)
         {
             tracing::warn!(
                 "this daemon is in a mount namespace of its own: with that its pins go, and its \
@@ -176,6 +177,13 @@ impl Host for KernelSide {
             tracing::warn!("the kernel's routes differ: {}", api::in_one_line(&error));
         }
     }
+}
+
+/// Whether the machine's first process sees a file system mounted at `pins`: then it outlives this one.
+fn is_mounted_outside(pins: &Path) -> bool {
+    let mounts = std::fs::read_to_string("/proc/1/mounts").unwrap_or_default();
+    let at = |line: &str| line.split(' ').nth(1).is_some_and(|path| Path::new(path) == pins);
+    mounts.lines().any(at)
 }
 
 /// Whether the kernel drops what comes in there with an SRH without an HMAC. None where it does not say:

@@ -37,3 +37,4 @@ mod stream;
 mod tenants;
 mod trace;
 mod two_servers;
+mod unit;
