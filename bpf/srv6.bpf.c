@@ -11,6 +11,7 @@
 #include "include/srv6/end_an_nf.h"
 #include "include/srv6/end_b6_encaps.h"
 #include "include/srv6/proxy.h"
+#include "include/srv6/source.h"
 #include "include/srv6/watch.h"
 
 #include <linux/errno.h>
@@ -24,6 +25,8 @@ const volatile struct {
 	enum reason reason;
 	enum behaviour behaviour;
 	enum sid_flag sid_flag;
+	enum port_flag port_flag;
+	enum tenant_flag tenant_flag;
 	enum index index;
 	enum hook hook;
 	enum function_device function_device;
@@ -204,11 +207,21 @@ int srv6(struct xdp_md *ctx)
 
 	if ((void *)ip > end_of(&frame))
 		return XDP_PASS;
-	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && !frame.port->closed &&
+	if (ethertype_of(ethernet) == bpf_htons(ETH_P_IPV6) && !(frame.port->flags & PORT_TENANT) &&
 	    (void *)(ip + 1) <= end_of(&frame) && is_for(frame.port, ethernet)) {
 		const struct sid *sid =
 			find_sid(&frame, high(&ip->daddr), low(&ip->daddr));
 
+		if (frame.port->flags & (PORT_EDGE | PORT_SOURCES)) {
+			int refused = sid ? refused_to_sid(&frame, ip) : -1;
+
+			if (!sid && is_spoofed(&frame, ip))
+				refused = REASON_FOREIGN_SOURCE;
+			if (refused >= 0) {
+				frame.length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
+				return drop(&frame, refused);
+			}
+		}
 		if (sid)
 			return endpoint(&frame, sid, ip);
 	}

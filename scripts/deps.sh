@@ -9,7 +9,7 @@ PACKAGES="frr iperf3 tcpdump clang libelf-dev zlib1g-dev pkg-config gcc make ipr
 # functions.
 if [ "${1:-}" = --lint ] && command -v apt-get >/dev/null; then
     PACKAGES="$PACKAGES qemu-system-x86 busybox-static cpio curl iptables libnetfilter-queue-dev"
-    PACKAGES="$PACKAGES python3-venv"
+    PACKAGES="$PACKAGES python3-venv strace systemd"
 fi
 # Commands to look for instead, on a distribution without apt.
 COMMANDS="iperf3 tcpdump clang pkg-config gcc make ip ping ethtool nft"

@@ -131,6 +131,15 @@ enum reason {
 	REASON_LOCAL_ANSWER,
 	/* The interface to a service function, or the one back, is down or not there. */
 	REASON_FUNCTION_DOWN,
+	/* The kernel requires an HMAC on this port (seg6_require_hmac), and the SRH has none. */
+	REASON_NO_HMAC,
+	/* To a SID, by a port where the SR domain ends (RFC 8754 section 5.1). */
+	REASON_EDGE,
+	/* To a SID, from a source outside of the SR domain; or by a port where the domain ends, from one
+	 * inside. */
+	REASON_FOREIGN_SOURCE,
+	/* A tenant's, from a source that is not the tenant's. */
+	REASON_TENANT_SOURCE,
 	REASONS,
 };
 
@@ -143,12 +152,38 @@ struct count {
 };
 _Static_assert(sizeof(struct count) == 16, "no hidden padding");
 
+/* With a tenant's number, in ports and attachments. */
+enum tenant_flag {
+	/* There are `sources` of the tenant's. */
+	TENANT_SOURCES = 1 << 30,
+};
+
+/* Prefixes that packets may come from. */
+struct source {
+	__u32 length; /* of all that follows, in bits: 32 and those of the address */
+	__u32 owner;  /* the tenant, FOUND_IPV6 with it for IPv6; FOUND_IPV6 alone: of packets to SIDs */
+	__u64 address[2]; /* IPv4 in the first 4 bytes, the others zero */
+};
+_Static_assert(sizeof(struct source) == 24, "no hidden padding");
+
+/* Bits of a port. */
+enum port_flag {
+	/* This node's SIDs are not reachable from here: the kernel looks in the tenant's table. */
+	PORT_TENANT = 1,
+	/* The kernel requires an HMAC of each SRH (seg6_require_hmac). */
+	PORT_HMAC = 2,
+	/* The SR domain ends here: packets to SIDs are dropped. */
+	PORT_EDGE = 4,
+	/* There are `sources` of packets to SIDs. */
+	PORT_SOURCES = 8,
+};
+
 /* An interface that the program is attached to or may send by. */
 struct port {
 	__u32 ifindex;
 	__u8 mac[6];
-	__u16 closed; /* whether this node's SIDs are out of reach from here: a tenant's */
-	__u32 tenant; /* of frames without a tag; 0 for none */
+	__u16 flags;  /* PORT_* */
+	__u32 tenant; /* of frames without a tag, TENANT_SOURCES with it; 0 for none */
 	__u32 policy; /* of frames without a tag, for H.Encaps.L2; 0 for none */
 	__u32 tagged; /* whether an attachment may exist for tagged frames */
 };
@@ -164,7 +199,7 @@ _Static_assert(sizeof(struct attachment_key) == 8, "no hidden padding");
 
 /* To whom they belong. */
 struct attachment {
-	__u32 tenant; /* 0 for none */
+	__u32 tenant; /* TENANT_SOURCES with it; 0 for none */
 	__u32 policy; /* for H.Encaps.L2; 0 for none */
 };
 _Static_assert(sizeof(struct attachment) == 8, "no hidden padding");

@@ -48,6 +48,15 @@ struct {
 	__type(value, struct attachment);
 } attachments SEC(".maps");
 
+/* Memory is taken for what is there. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 65536);
+	__type(key, struct source);
+	__type(value, __u32);
+} sources SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

@@ -52,6 +52,8 @@ static __always_inline int is_extension(__u8 protocol)
 /*
  * Looks behind the IPv6 header at `ip`. SRH_GOOD means that the segment list is complete, ends with
  * the header, and has the segment that is left, or one less if it is reduced (section 4.1.1).
+ * It never has an HMAC, so it is not good where the kernel requires one (section 2.1.2): the kernel
+ * drops it in the same place, whatever follows the header.
  */
 static __always_inline enum srh_found find_srh(const struct frame *frame, const struct ipv6hdr *ip,
 					       enum reason *reason)
@@ -82,6 +84,10 @@ static __always_inline enum srh_found find_srh(const struct frame *frame, const 
 	}
 	if ((void *)(srh + 1) + 8 * srh->length > end) {
 		*reason = REASON_TRUNCATED;
+		return SRH_OTHER;
+	}
+	if (frame->port->flags & PORT_HMAC) {
+		*reason = REASON_NO_HMAC;
 		return SRH_OTHER;
 	}
 	return SRH_GOOD;

@@ -132,6 +132,8 @@ pub struct Srv6 {
     pub uppers: Table<u32, types::upper>,
     /// Tenants' tagged frames.
     pub attachments: Table<types::attachment_key, types::attachment>,
+    /// Prefixes that packets may come from.
+    pub sources: Table<types::source, u32>,
     /// Tenants by number.
     pub tenants: Mapped<types::tenant>,
     /// IPv4 destinations of tenants.
@@ -223,6 +225,7 @@ impl Srv6 {
             devices: table("devices", &maps.devices)?,
             uppers: table("uppers", &maps.uppers)?,
             attachments: table("attachments", &maps.attachments)?,
+            sources: table("sources", &maps.sources)?,
             tenants: mapped("tenants", &maps.tenants)?,
             prefixes4: indexed("prefixes4", &maps.prefixes4, prefix4_index)?,
             prefixes6: indexed("prefixes6", &maps.prefixes6, prefix6_index)?,
@@ -444,6 +447,7 @@ impl Srv6 {
             (&mut new.uppers, &shared.uppers),
             (&mut new.attachments, &shared.attachments),
             (&mut new.tenants, &shared.tenants),
+            (&mut new.sources, &shared.sources),
             (&mut new.prefixes4, &shared.prefixes4),
             (&mut new.prefix4_index, &shared.prefix4_index),
             (&mut new.prefixes6, &shared.prefixes6),
@@ -605,5 +609,5 @@ macro_rules! plain {
         unsafe impl Abi for types::$name {}
     )*};
 }
-plain!(control port upper attachment_key attachment tenant prefix4 prefix6);
+plain!(control port upper attachment_key attachment source tenant prefix4 prefix6);
 plain!(policy spread outer bucket sid found_sid count missing proxy back);

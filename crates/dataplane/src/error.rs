@@ -111,6 +111,20 @@ pub enum Error {
         /// What it is.
         is: String,
     },
+    /// Packets of a tenant would be looked up in the main table, too.
+    #[error(
+        "line {line}: what the tenant `{tenant}` sends falls through its VRF's table {table} to the main \
+         table, where the SIDs are: `ip -6 route add unreachable default metric 4278198272 table {table}`, \
+         or write `falls_through: true` at the tenant"
+    )]
+    FallsThrough {
+        /// The line in the file.
+        line: u32,
+        /// The tenant.
+        tenant: model::dataplane::Name,
+        /// The table.
+        table: u32,
+    },
     /// Packets to a service function's SID would go another way.
     #[error(
         "{what} is in the way of the service function {sid} (`ip -6 route show to root {sid}`): take \

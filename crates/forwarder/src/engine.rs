@@ -18,7 +18,7 @@ use api::v1;
 use dataplane::Dataplane;
 use dataplane::xdp::{
     Difference, Forwarding, Imported, Kernel, Links, Names, Refused, SlowPath, TableTenants,
-    TenantId, Tenants, check_functions, import, leave_own, resolve,
+    TenantId, Tenants, check_functions, check_tables, import, leave_own, resolve, warnings,
 };
 use ipnet::Ipv6Net;
 use model::dataplane::{Dataplane as Which, File, Table};
@@ -53,8 +53,10 @@ pub(crate) struct Engine {
     neighbours: HashMap<(u32, IpAddr), Option<Mac>>,
     trace: Option<Trace>,
     checks: Checks,
-    /// When the kernel was last asked for the outer source address.
-    looked_for_source: Instant,
+    /// What the last file that was planned or applied leaves open.
+    warnings: Vec<String>,
+    /// When the kernel was last asked for that of which it sends no events.
+    looked_for_silent: Instant,
 }
 
 /// Which of a file's ports have to be there.
@@ -105,7 +107,8 @@ impl Engine {
             neighbours: HashMap::new(),
             trace: None,
             checks: Checks::default(),
-            looked_for_source: Instant::now(),
+            warnings: Vec::new(),
+            looked_for_silent: Instant::now(),
         })
     }
 
@@ -114,6 +117,7 @@ impl Engine {
         let next = self.other(file)?;
         let seen = self.look(next.as_deref())?;
         let wanted = self.wanted(file, seen, Ports::All)?;
+        self.warn(&wanted);
         Ok(self.difference(&wanted, file, most))
     }
 
@@ -130,10 +134,19 @@ impl Engine {
         let seen = self.look(next.as_deref())?;
         let wanted = self.wanted(&file, seen, ports)?;
         let difference = self.difference(&wanted, &file, most);
+        self.warn(&wanted);
         self.install(wanted, next, &file)?;
         self.which = file.dataplane;
         self.file = Some(file);
         Ok(difference)
+    }
+
+    /// Remembers what is open in that state.
+    fn warn(&mut self, wanted: &Wanted) {
+        self.warnings = warnings(&wanted.forwarding, &wanted.seen.kernel);
+        if wanted.forwarding.sids.values().any(|endpoint| endpoint.netfilter) {
+            self.warnings.extend(self.host.open_firewall());
+        }
     }
 
     /// What is to forward in this one's place, if `file` asks for another.
@@ -181,6 +194,7 @@ impl Engine {
         leave_own(&mut forwarding, &seen.kernel);
         if ports == Ports::All {
             check_functions(&forwarding, &seen.kernel)?;
+            check_tables(file, &seen.kernel)?;
         }
         let mut imported = Imported::default();
         // The kernel's own routes are the kernel's own as long as nothing stands in front of them.
@@ -336,6 +350,16 @@ impl Engine {
     /// What checks have said of a service function; none without a check.
     pub(crate) fn health(&self, sid: Ipv6Net) -> Option<Record> {
         self.checks.record(sid)
+    }
+
+    /// What the file that was planned or applied last leaves open.
+    pub(crate) fn warned(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// What is open now.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.seen.as_ref().map_or_else(Vec::new, |seen| warnings(self.plane.now(), seen))
     }
 
     /// What was taken over from the kernel, and what was not.

@@ -128,5 +128,5 @@ fn apply(
     let file = model::dataplane::parse("the applied file", text).map_err(Error::File)?;
     let applied = Config::applied(state);
     let difference = crate::apply_and_keep(engine, file, Ports::All, text, MOST, &applied)?;
-    Ok(response(&difference))
+    Ok(response(&difference, engine))
 }

@@ -35,8 +35,12 @@ pub(crate) trait Host {
     /// Lists everything. `finds_tables`: whether the data plane finds a table by its number alone.
     fn look(&mut self, finds_tables: bool) -> Result<Seen, Error>;
 
-    /// Whether the outer source address is another than was seen: nobody tells when it changes.
-    fn has_another_source(&mut self, seen: &Kernel) -> Result<bool, Error>;
+    /// Whether something is not as it was seen of which the kernel sends no event: the outer source
+    /// address, and the HMAC that it requires on these interfaces.
+    fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error>;
+
+    /// Where packets of service functions pass netfilter that no rule names; nothing if they do not.
+    fn open_firewall(&mut self) -> Option<String>;
 
     /// The next change; none if none comes within `wait`.
     fn event(&mut self, wait: Duration) -> Result<Option<Event>, Error>;

@@ -12,6 +12,7 @@ use model::dataplane::Dataplane as Which;
 use netlink::{Event, GenericHandle, Handle, Link, Monitor, SLOW_PATH};
 
 use crate::Error;
+use crate::firewall;
 use crate::host::{Host, Seen};
 
 /// The kernel.
@@ -78,6 +79,7 @@ impl Host for KernelSide {
         let mounts = |process| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
         if let (Some(own), Some(machines)) = (mounts("self"), mounts("1"))
             && own != machines
+            && !is_mounted_outside(&self.pins)
         {
             tracing::warn!(
                 "this daemon is in a mount namespace of its own: with that its pins go, and its \
@@ -111,10 +113,18 @@ impl Host for KernelSide {
         Ok(Seen { kernel, present, source: self.source, exact, passing })
     }
 
-    fn has_another_source(&mut self, seen: &Kernel) -> Result<bool, Error> {
+    fn has_changed_silently(&mut self, seen: &Kernel, ports: &[u32]) -> Result<bool, Error> {
         let source = self.seg6.tunnel_source()?;
         let source = Some(source).filter(|s| !s.is_unspecified() && Some(*s) != self.source);
-        Ok(source != seen.source)
+        let mut ports = seen.links.iter().filter(|link| ports.contains(&link.index));
+        let differs = |link: &Link| {
+            requires_hmac(&link.name).is_some_and(|requires| requires != link.requires_hmac)
+        };
+        Ok(source != seen.source || ports.any(differs))
+    }
+
+    fn open_firewall(&mut self) -> Option<String> {
+        firewall::warning()
     }
 
     fn event(&mut self, wait: Duration) -> Result<Option<Event>, Error> {
@@ -167,6 +177,20 @@ impl Host for KernelSide {
             tracing::warn!("the kernel's routes differ: {}", api::in_one_line(&error));
         }
     }
+}
+
+/// Whether the machine's first process sees a file system mounted at `pins`: then it outlives this one.
+fn is_mounted_outside(pins: &Path) -> bool {
+    let mounts = std::fs::read_to_string("/proc/1/mounts").unwrap_or_default();
+    let at = |line: &str| line.split(' ').nth(1).is_some_and(|path| Path::new(path) == pins);
+    mounts.lines().any(at)
+}
+
+/// Whether the kernel drops what comes in there with an SRH without an HMAC. None where it does not say:
+/// a kernel that knows no HMAC, and an interface that is gone or has no IPv6, have no such parameter.
+fn requires_hmac(interface: &str) -> Option<bool> {
+    let value = netlink::sysctl::read(&format!("ipv6/conf/{interface}/seg6_require_hmac"));
+    value.ok()?.parse::<i32>().ok().map(|value| value > 0)
 }
 
 /// A link without what changes by itself.

@@ -7,6 +7,7 @@
 
 mod describe;
 mod engine;
+mod firewall;
 mod functions;
 mod health;
 mod host;
@@ -157,6 +158,8 @@ pub async fn run(
     config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
+    // Before connections and checks compete for descriptors.
+    serve::raise_descriptor_limit();
     let state = config.state.clone();
     let is_new = !state.exists();
     let done = run_in(config, stop).await;

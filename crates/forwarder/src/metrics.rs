@@ -149,12 +149,16 @@ fn health(registry: &mut Registry, sids: &[v1::DataplaneEntry]) {
     registry.register("function_checks", "Runs of a service function's check", runs.clone());
     let help = "Runs of a service function's check that failed";
     registry.register("function_check_failures", help, failures.clone());
+    let lacking = Family::<Entry, Counter>::default();
+    let help = "Runs of a service function's check that could not be started, and change nothing";
+    registry.register("function_checks_not_started", help, lacking.clone());
     for entry in sids {
         let Some(health) = &entry.health else { continue };
         let labels = Entry { name: entry.name.clone() };
         up.get_or_create(&labels).set(i64::from(health.up));
         runs.get_or_create(&labels).inc_by(health.runs);
         failures.get_or_create(&labels).inc_by(health.failures);
+        lacking.get_or_create(&labels).inc_by(health.not_started);
     }
 }
 
@@ -185,7 +189,8 @@ mod tests {
             health: None,
             dropped: None,
         };
-        let health = v1::DataplaneHealth { runs: 9, failures: 2, ..Default::default() };
+        let health =
+            v1::DataplaneHealth { runs: 9, failures: 2, not_started: 3, ..Default::default() };
         let dropped = v1::FunctionDrops { forward: 5, ..Default::default() };
         let function = v1::DataplaneEntry {
             health: Some(health),
@@ -217,6 +222,7 @@ mod tests {
             "kaido_dataplane_function_up{name=\"fd00::f:0/112\"} 0",
             "kaido_dataplane_function_checks_total{name=\"fd00::f:0/112\"} 9",
             "kaido_dataplane_function_check_failures_total{name=\"fd00::f:0/112\"} 2",
+            "kaido_dataplane_function_checks_not_started_total{name=\"fd00::f:0/112\"} 3",
             "kaido_dataplane_reason_packets_total{reason=\"too-big\",outcome=\"dropped\"} 2",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
@@ -226,7 +232,8 @@ mod tests {
     #[test]
     fn what_nobody_counts_is_no_zero() {
         let sid = v1::DataplaneEntry { name: "fd00::1/128".into(), ..Default::default() };
-        let port = v1::DataplanePort { name: "l".into(), mode: String::new() };
+        let port =
+            v1::DataplanePort { name: "l".into(), mode: String::new(), ..Default::default() };
         let text = text(&v1::GetDataplaneResponse {
             ports: vec![port],
             sids: vec![sid],

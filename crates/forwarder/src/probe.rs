@@ -18,3 +18,15 @@ pub fn function_settings() -> Vec<Setting> {
     };
     settings.map(look).collect()
 }
+
+/// The interfaces of the calling process's network namespace on which the kernel drops segment routing
+/// headers without an HMAC, and whether `all` alone asks for it, which has no effect.
+pub fn hmac() -> (Vec<String>, bool) {
+    let links = netlink::Handle::new().and_then(|mut handle| handle.links()).unwrap_or_default();
+    let required: Vec<String> =
+        links.into_iter().filter(|link| link.requires_hmac).map(|link| link.name).collect();
+    let all = netlink::sysctl::read("ipv6/conf/all/seg6_require_hmac");
+    let all = all.is_ok_and(|value| value.parse::<i32>().is_ok_and(|value| value > 0));
+    let alone = all && required.is_empty();
+    (required, alone)
+}

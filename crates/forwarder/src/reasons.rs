@@ -3,7 +3,7 @@
 use bpf::srv6::types::reason;
 
 /// A reason's name, for scripts, and its meaning, for people.
-pub(crate) const REASONS: [(reason, &str, &str); 21] = [
+pub(crate) const REASONS: [(reason, &str, &str); 25] = [
     (reason::REASON_NO_ENTRY, "no-entry", "nothing here concerns the packet"),
     (reason::REASON_OTHER_STATION, "other-station", "the frame is for another address"),
     (reason::REASON_EXTENSION, "extension", "an extension header that is no SRH"),
@@ -33,6 +33,18 @@ pub(crate) const REASONS: [(reason, &str, &str); 21] = [
         "function-down",
         "the interface to the service function is down",
     ),
+    (
+        reason::REASON_NO_HMAC,
+        "no-hmac",
+        "the SRH has no HMAC, which the kernel requires on this port",
+    ),
+    (reason::REASON_EDGE, "edge", "to a SID, by a port where the SR domain ends"),
+    (
+        reason::REASON_FOREIGN_SOURCE,
+        "foreign-source",
+        "to a SID from outside of `sources`, or with one of them from outside",
+    ),
+    (reason::REASON_TENANT_SOURCE, "tenant-source", "from none of the tenant's `sources`"),
 ];
 
 #[cfg(test)]

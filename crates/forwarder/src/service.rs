@@ -94,14 +94,14 @@ fn apply(
         let applied = Config::applied(state);
         crate::apply_and_keep(engine, file, Ports::All, &request.file, most, &applied)?
     };
-    Ok(response(&difference))
+    Ok(response(&difference, engine))
 }
 
 /// What has changed.
-pub(crate) fn response(difference: &Difference) -> v1::ApplyDataplaneResponse {
+pub(crate) fn response(difference: &Difference, engine: &Engine) -> v1::ApplyDataplaneResponse {
     let changes = difference.changes.iter().map(ToString::to_string).collect();
     let (more, summary) = (difference.more() as u64, difference.summary());
-    v1::ApplyDataplaneResponse { changes, more, summary }
+    v1::ApplyDataplaneResponse { changes, more, summary, warnings: engine.warned().to_vec() }
 }
 
 fn trace(
@@ -181,6 +181,8 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
                     Some(Mode::Generic) => "generic".into(),
                     Some(Mode::Auto) | None => String::new(),
                 },
+                requires_hmac: port.requires_hmac,
+                edge: port.edge || port.closed,
             })
             .collect(),
         sids: sids
@@ -219,13 +221,15 @@ fn get(engine: &Engine, counted: bool) -> v1::GetDataplaneResponse {
         imported: engine.imported().taken as u64,
         tenants: engine.tenant_counts(),
         dataplane: engine.which().name().into(),
+        warnings: engine.warnings(),
+        sources: now.sources_of(0).map(|net| net.to_string()).collect(),
     }
 }
 
 fn health(record: Record) -> v1::DataplaneHealth {
-    let Record { up, since, in_a_row, runs, failures, failure } = record;
+    let Record { up, since, in_a_row, runs, failures, not_started, failure } = record;
     let for_ms = since.elapsed().as_millis() as u64;
-    v1::DataplaneHealth { up, for_ms, in_a_row, runs, failures, failure }
+    v1::DataplaneHealth { up, for_ms, in_a_row, runs, failures, failure, not_started }
 }
 
 fn dropped(drops: Drops) -> v1::FunctionDrops {

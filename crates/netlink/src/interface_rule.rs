@@ -1,6 +1,9 @@
 //! Policy rules by interface: packets received on it, or all packets, are looked up in a separate
-//! table first.
+//! table first, or dropped.
 
+use std::net::IpAddr;
+
+use ipnet::IpNet;
 use netlink_packet_core::{DecodeError, Parseable};
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
@@ -10,11 +13,11 @@ use crate::{Handle, Request, Result};
 
 /// A rule that looks up packets of one family, received on `interface` or on any, in `table`. If
 /// the table has no route, evaluation continues with the next rule.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct InterfaceRule {
     /// The rule's priority; lower values are evaluated first.
     pub priority: u32,
-    /// The table to look up.
+    /// The table to look up; 0 to drop the packets.
     pub table: u32,
     /// The rule's protocol ID (`RTPROT_*`).
     pub protocol: u8,
@@ -24,6 +27,10 @@ pub struct InterfaceRule {
     pub interface: Option<String>,
     /// The only IP protocol that matches (IANA number).
     pub ip_protocol: Option<u8>,
+    /// The only source prefix that matches.
+    pub from: Option<IpNet>,
+    /// The only destination prefix that matches.
+    pub to: Option<IpNet>,
 }
 
 /// Adds a rule. An existing equal rule is an error (EEXIST).
@@ -43,12 +50,19 @@ fn family(ipv6: bool) -> AddressFamily {
 fn message(rule: &InterfaceRule) -> RuleMessage {
     let mut message = RuleMessage::default();
     message.header.family = family(rule.ipv6);
-    message.header.action = RuleAction::ToTable;
-    message.attributes = vec![
-        RuleAttribute::Priority(rule.priority),
-        RuleAttribute::Table(rule.table),
-        RuleAttribute::Protocol(rule.protocol.into()),
-    ];
+    let drops = rule.table == 0;
+    message.header.action = if drops { RuleAction::Blackhole } else { RuleAction::ToTable };
+    message.attributes =
+        vec![RuleAttribute::Priority(rule.priority), RuleAttribute::Protocol(rule.protocol.into())];
+    message.attributes.extend((!drops).then_some(RuleAttribute::Table(rule.table)));
+    if let Some(from) = rule.from {
+        message.header.src_len = from.prefix_len();
+        message.attributes.push(RuleAttribute::Source(from.network()));
+    }
+    if let Some(to) = rule.to {
+        message.header.dst_len = to.prefix_len();
+        message.attributes.push(RuleAttribute::Destination(to.network()));
+    }
     message.attributes.extend(rule.interface.clone().map(RuleAttribute::Iifname));
     let protocol = rule.ip_protocol.map(|number| RuleAttribute::IpProtocol(number.into()));
     message.attributes.extend(protocol);
@@ -124,20 +138,21 @@ fn is_first_local(body: &[u8]) -> std::result::Result<bool, DecodeError> {
 /// Parses a rule.
 fn read(body: &[u8], ipv6: bool) -> std::result::Result<InterfaceRule, DecodeError> {
     let message = RuleMessage::parse(body)?;
-    let mut rule = InterfaceRule {
-        priority: 0,
-        table: message.header.table.into(),
-        protocol: 0,
-        ipv6,
-        interface: None,
-        ip_protocol: None,
+    let header = &message.header;
+    let mut rule = InterfaceRule { table: header.table.into(), ipv6, ..InterfaceRule::default() };
+    let net = |address: IpAddr, length| {
+        let net = IpNet::new(address, length);
+        net.map(Some).map_err(|_| DecodeError::from("a prefix is longer than its address"))
     };
+    let (from, to) = (header.src_len, header.dst_len);
     for attribute in message.attributes {
         match attribute {
             RuleAttribute::Priority(priority) => rule.priority = priority,
             RuleAttribute::Table(table) => rule.table = table,
             RuleAttribute::Protocol(protocol) => rule.protocol = protocol.into(),
             RuleAttribute::Iifname(name) => rule.interface = Some(name),
+            RuleAttribute::Source(address) => rule.from = net(address, from)?,
+            RuleAttribute::Destination(address) => rule.to = net(address, to)?,
             RuleAttribute::IpProtocol(number) => rule.ip_protocol = Some(i32::from(number) as u8),
             _ => {}
         }
@@ -161,6 +176,15 @@ mod tests {
             ipv6,
             interface: ipv6.then(|| "lo".into()),
             ip_protocol: ipv6.then_some(58),
+            from: ipv6.then(|| "fd00::/16".parse().unwrap()),
+            to: ipv6.then(|| "fd00:1::/48".parse().unwrap()),
+        };
+        let drops = InterfaceRule {
+            priority: 6001,
+            protocol: SLOW_PATH,
+            ipv6: true,
+            from: Some("fd00:9::/64".parse().unwrap()),
+            ..InterfaceRule::default()
         };
         let namespace = Namespace::unnamed().unwrap();
         let test = || {
@@ -169,8 +193,12 @@ mod tests {
             for ipv6 in [false, true] {
                 batch.push("add", add_interface_rule(&rule(ipv6)));
             }
+            batch.push("add", add_interface_rule(&drops));
             handle.commit(batch).unwrap();
-            assert_eq!(handle.interface_rules(SLOW_PATH).unwrap(), [rule(false), rule(true)]);
+            assert_eq!(
+                handle.interface_rules(SLOW_PATH).unwrap(),
+                [rule(false), rule(true), drops.clone()]
+            );
             // Routing depends on no additional fields: every lookup includes the interface.
             assert_eq!(handle.rule_owners().unwrap(), crate::RuleOwners::default());
             let again = handle.request("again", add_interface_rule(&rule(true))).unwrap_err();
@@ -178,6 +206,7 @@ mod tests {
             for ipv6 in [false, true] {
                 handle.request("delete", delete_interface_rule(&rule(ipv6))).unwrap();
             }
+            handle.request("delete", delete_interface_rule(&drops)).unwrap();
             assert_eq!(handle.interface_rules(SLOW_PATH).unwrap(), []);
         };
         namespace.run(test).unwrap();

@@ -202,6 +202,12 @@ pub struct Link {
     pub rx_queues: u32,
     /// The number of transmit queues the device was created with.
     pub tx_queues: u32,
+    /// True if the interface accepts segment routing headers to the node's own addresses
+    /// (`seg6_enabled`, which has to be set for `all` as well).
+    pub takes_srh: bool,
+    /// True if it drops segment routing headers without an HMAC (`seg6_require_hmac`; the kernel
+    /// reads the interface's own value only, not that of `all`).
+    pub requires_hmac: bool,
     /// The XDP programs: usually none or one, at most one per mode.
     pub xdp: Vec<Xdp>,
     /// The counters.
@@ -240,6 +246,7 @@ const IFLA_STATS64: u16 = 23;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_CARRIER: u16 = 33;
+const IFLA_AF_SPEC: u16 = 26;
 const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_XDP: u16 = 43;
 const IFLA_INFO_KIND: u16 = 1;
@@ -250,6 +257,10 @@ const IFLA_VRF_TABLE: u16 = 1;
 const IFLA_XDP_DRV_PROG_ID: u16 = 5;
 const IFLA_XDP_SKB_PROG_ID: u16 = 6;
 const IFLA_XDP_HW_PROG_ID: u16 = 7;
+const IFLA_INET6_CONF: u16 = 2;
+// linux/ipv6.h, in words of 32 bits
+const DEVCONF_SEG6_ENABLED: usize = 44;
+const DEVCONF_SEG6_REQUIRE_HMAC: usize = 45;
 
 /// Parses the body of RTM_NEWLINK.
 pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
@@ -274,6 +285,7 @@ pub(crate) fn link(body: &[u8]) -> Result<Link, DecodeError> {
             IFLA_STATS64 => link.stats = stats(value)?,
             IFLA_LINKINFO => info(value, &mut link)?,
             IFLA_XDP => link.xdp = xdp(value)?,
+            IFLA_AF_SPEC => families(value, &mut link)?,
             _ => {}
         }
     }
@@ -312,6 +324,28 @@ fn info(value: &[u8], link: &mut Link) -> Result<(), DecodeError> {
                 link.vlan = Some(vlan);
             }
             _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// IFLA_AF_SPEC: the parameters of each family; those of IPv6 are an array of numbers. A kernel
+/// without SRv6 leaves zeros, an older one has a shorter array.
+fn families(value: &[u8], link: &mut Link) -> Result<(), DecodeError> {
+    for family in each(value) {
+        let family = family?;
+        if family.kind() != libc::AF_INET6 as u16 {
+            continue;
+        }
+        for attribute in each(family.value()) {
+            let attribute = attribute?;
+            if attribute.kind() == IFLA_INET6_CONF {
+                let positive = |at: usize| {
+                    u32_at(attribute.value(), at * 4).is_ok_and(|value| value as i32 > 0)
+                };
+                link.takes_srh = positive(DEVCONF_SEG6_ENABLED);
+                link.requires_hmac = positive(DEVCONF_SEG6_REQUIRE_HMAC);
+            }
         }
     }
     Ok(())

@@ -186,7 +186,8 @@ fn owner(body: &[u8]) -> Result<Owner, DecodeError> {
     }
     Ok(match (priority, table, l3mdev) {
         _ if protocol == PROTOCOL => Owner::Own,
-        // A selector by interface, which every lookup has, or a match on all packets.
+        // A selector by interface, which every lookup has, or a match on all packets. Rules by source
+        // match packets to this node, or drop: they do not affect packets that a program forwards.
         _ if protocol == SLOW_PATH || protocol == FUNCTIONS => Owner::Kernel,
         _ if !plain => Owner::Other,
         (0 | 32765, 255, false) => Owner::Local,

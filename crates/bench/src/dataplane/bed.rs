@@ -286,6 +286,8 @@ fn with_ports(forwarding: Forwarding) -> Forwarding {
         owner: Owner::Nobody,
         exit: None,
         closed: false,
+        edge: false,
+        requires_hmac: false,
     };
     let mut ports = forwarding.ports;
     ports.entry(IN).or_insert(port("in", IN_MAC));

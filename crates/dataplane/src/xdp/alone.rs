@@ -102,6 +102,13 @@ impl Checking<'_> {
             .map(|(key, owner)| (self.names.attachment(key), owner, uppers.get(key).copied()));
         for (entry, owner, interface) in ports.chain(tagged).collect::<Vec<_>>() {
             let tenant = match owner {
+                Owner::Tenant(tenant) if forwarding.sources_of(*tenant).next().is_some() => {
+                    self.lacks(
+                        format!("sources of {entry}"),
+                        "only XDP looks where tenants' packets come from: remove them, and use `nft`",
+                    );
+                    continue;
+                }
                 Owner::Tenant(tenant) if *tenant > TABLE_TENANTS => *tenant,
                 Owner::Frames(_) => {
                     self.lacks(format!("frames of {entry}"), "only XDP takes whole frames");

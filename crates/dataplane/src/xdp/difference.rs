@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use ipnet::IpNet;
 use serde::Serialize;
 
 use super::text::{Names, lists, same_policy, short};
@@ -39,6 +40,8 @@ pub enum Kind {
     Dataplane,
     /// The outer source address.
     Source,
+    /// A prefix that packets may come from.
+    From,
     /// An interface of the data plane.
     Port,
     /// Tagged frames of a port.
@@ -56,6 +59,7 @@ impl Kind {
         match self {
             Self::Dataplane => "dataplane",
             Self::Source => "source",
+            Self::From => "sources",
             Self::Port => "port",
             Self::Attachment => "attachment",
             Self::Policy => "policy",
@@ -103,6 +107,15 @@ impl Difference {
             let change = vec![((), source(old), source(new))];
             found.add(Kind::Source, names, most, change, |()| String::new(), |_, text| text);
         }
+        let sources = compare(
+            (old.sources.iter().map(|key| (key, ())), |key| old.sources.get(key).map(|_| ())),
+            (new.sources.iter().map(|key| (key, ())), |key| new.sources.get(key).map(|_| ())),
+            |(), ()| true,
+        );
+        let name = |key: &&(TenantId, IpNet)| {
+            if new.sources.contains(*key) { after } else { before }.source_of(key)
+        };
+        found.add(Kind::From, names, most, sources, name, |_, ()| String::new());
         let by_name = |state: &Forwarding| -> BTreeMap<String, u32> {
             state.ports.iter().map(|(index, port)| (port.name.clone(), *index)).collect()
         };

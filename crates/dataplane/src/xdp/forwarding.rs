@@ -1,6 +1,6 @@
 //! What a data plane is to forward, with every name resolved: ports by index, tenants by number.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -25,6 +25,9 @@ pub struct Forwarding {
     pub source: Ipv6Addr,
     /// Where this node's SIDs are, as its file says.
     pub locators: Vec<Ipv6Net>,
+    /// The prefixes that packets of tenants may come from, and with number 0 those that packets to SIDs
+    /// may come from. Of whom there is none here, all sources are good.
+    pub sources: BTreeSet<(TenantId, IpNet)>,
     /// The interfaces that the program is attached to and sends by, by index.
     pub ports: BTreeMap<u32, Port>,
     /// Interfaces above ports, by index: what is routed to them leaves by the port, tagged.
@@ -39,11 +42,19 @@ pub struct Forwarding {
     pub policies: Map<PolicyId, Policy>,
 }
 
+impl Forwarding {
+    /// The prefixes that packets of a tenant, or with 0 to SIDs, may come from; none for all.
+    pub fn sources_of(&self, tenant: TenantId) -> impl Iterator<Item = IpNet> {
+        self.sources.iter().filter(move |(of, _)| *of == tenant).map(|(_, net)| *net)
+    }
+}
+
 impl Default for Forwarding {
     fn default() -> Self {
         Self {
             source: Ipv6Addr::UNSPECIFIED,
             locators: Vec::new(),
+            sources: BTreeSet::new(),
             ports: BTreeMap::new(),
             uppers: BTreeMap::new(),
             attachments: BTreeMap::new(),
@@ -68,6 +79,11 @@ pub struct Port {
     /// Whether packets that come in here reach no SID of this node: the port is a tenant's, by the
     /// file or by its VRF, and not the SRv6 network's (RFC 8986 section 9).
     pub closed: bool,
+    /// Whether the SR domain ends here: packets to SIDs are dropped.
+    pub edge: bool,
+    /// Whether the kernel drops segment routing headers without an HMAC here (`seg6_require_hmac`), as
+    /// the program then leaves them to it.
+    pub requires_hmac: bool,
 }
 
 /// An interface above a port, such as a VLAN's.

@@ -238,6 +238,7 @@ fn rules() -> [InterfaceRule; 4] {
         ipv6,
         interface: Some(interface.into()),
         ip_protocol,
+        ..InterfaceRule::default()
     };
     [
         rule(false, 0, INWARDS, None),

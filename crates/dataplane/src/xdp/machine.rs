@@ -135,6 +135,19 @@ pub enum Unresolved {
         /// The port.
         port: Name,
     },
+    /// A port at the edge that is a bridge's or a bond's.
+    #[error(
+        "line {line}: `sids: false` does not hold at `{port}`, whose packets come in by `{master}`: take it \
+         out of that, or keep SIDs from `{master}` with `nft`"
+    )]
+    EdgeInMaster {
+        /// The line in the file.
+        line: u32,
+        /// The port.
+        port: Name,
+        /// The bridge or bond.
+        master: String,
+    },
     /// A table that this kernel finds only by its VRF.
     #[error(
         "line {line}: this kernel does not look up in a table by its number (Linux 6.5, and later \

@@ -3,6 +3,7 @@
 mod alone;
 mod attach;
 mod counters;
+mod edge;
 mod forwarding;
 pub(crate) mod functions;
 mod guards;
@@ -14,11 +15,13 @@ mod ports;
 mod program;
 mod proxies;
 mod slow_path;
+mod sources;
 mod spread;
 mod tables;
 mod tracing;
 
 pub use alone::NotInKernel;
+pub use edge::{check_tables, warnings};
 pub use forwarding::{
     Attachment, Endpoint, Forwarding, Map, Owner, Policy, PolicyId, Port, Proxy, ProxyLink, Tags,
     TenantId, Upper, Weighted,

@@ -120,9 +120,15 @@ impl Pins {
     /// Leaves nothing behind, unless a port is at work.
     pub(crate) fn end(&self) -> Result<(), Error> {
         if self.0.exists() && self.ports()?.is_empty() {
+            // They do not go with a view of the file system that is this process's alone.
+            self.all()?.iter().try_for_each(|pin| remove(pin))?;
             // Without a program it may never have been mounted.
             unmount_pins(&self.0)?;
-            std::fs::remove_dir(&self.0).map_err(|source| self.failed(source))?;
+            match std::fs::remove_dir(&self.0) {
+                // It is mounted outside of this process's view: whoever did that keeps it.
+                Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {}
+                removed => removed.map_err(|source| self.failed(source))?,
+            }
         }
         Ok(())
     }

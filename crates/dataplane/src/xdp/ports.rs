@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bpf::Srv6;
-use bpf::srv6::types::{self, limit};
+use bpf::srv6::types::{self, limit, port_flag, tenant_flag};
 
-use super::{Attachment, Forwarding, Owner, PolicyId, Tags, Upper};
+use super::{Attachment, Forwarding, Owner, PolicyId, Port, Tags, Upper};
 use crate::Error;
 
 /// What frames of an owner meet: a tenant, and a policy for whole frames.
@@ -20,7 +20,7 @@ struct Said {
     tagged: bool,
     /// What is sent into.
     device: u32,
-    closed: bool,
+    flags: u16,
 }
 
 /// What the program's tables say of interfaces.
@@ -56,6 +56,9 @@ impl Ports {
         let meets = |owner: &Owner| -> Result<Meets, Error> {
             Ok(match owner {
                 Owner::Nobody => (0, 0),
+                Owner::Tenant(tenant) if wanted.sources_of(*tenant).next().is_some() => {
+                    (*tenant | tenant_flag::TENANT_SOURCES.0, 0)
+                }
                 Owner::Tenant(tenant) => (*tenant, 0),
                 Owner::Frames(id) => {
                     let unknown = || Error::UnknownPolicy { policy: id.clone() };
@@ -70,24 +73,25 @@ impl Ports {
                 self.attachments.insert(*attachment, (tenant, policy));
             }
         }
+        let checks_sources = wanted.sources_of(0).next().is_some();
         let with_tags: BTreeSet<u32> = wanted.attachments.keys().map(|key| key.port).collect();
         for (index, port) in &wanted.ports {
             let said = Said {
                 mac: port.mac.0,
                 meets: meets(&port.owner)?,
                 tagged: with_tags.contains(index),
-                closed: port.closed,
+                flags: flags(port, checks_sources),
                 device: port.exit.unwrap_or(*index),
             };
             if self.ports.get(index) != Some(&said) {
-                let Said { mac, meets: (tenant, policy), tagged, closed, device } = said;
+                let Said { mac, meets: (tenant, policy), tagged, flags, device } = said;
                 let value = types::port {
                     ifindex: *index,
                     mac,
                     tenant,
                     policy,
                     tagged: u32::from(tagged),
-                    closed: u16::from(closed),
+                    flags,
                 };
                 // Should one of the two fail, both are written again.
                 self.ports.remove(index);
@@ -131,6 +135,19 @@ impl Ports {
 /// The keys that are there and not wanted.
 fn gone<K: Ord + Copy, V, W>(there: &BTreeMap<K, V>, wanted: &BTreeMap<K, W>) -> Vec<K> {
     there.keys().filter(|key| !wanted.contains_key(*key)).copied().collect()
+}
+
+/// The bits of a port.
+fn flags(port: &Port, checks_sources: bool) -> u16 {
+    let bits = [
+        (port.closed, port_flag::PORT_TENANT),
+        (port.requires_hmac, port_flag::PORT_HMAC),
+        (port.edge, port_flag::PORT_EDGE),
+        (checks_sources, port_flag::PORT_SOURCES),
+    ];
+    let set = bits.iter().filter(|(is, _)| *is);
+    // The numbers are small.
+    set.fold(0, |all, (_, bit)| all | bit.0 as u16)
 }
 
 /// Where a port's entry is.

@@ -75,6 +75,8 @@ pub fn resolve(
         Resolving { links, problems: Vec::new(), forwarding: Forwarding::default() };
     resolving.forwarding.source = file.source.unwrap_or(Ipv6Addr::UNSPECIFIED);
     resolving.forwarding.locators = file.locators.iter().map(|locator| locator.prefix()).collect();
+    let domain = file.sources.iter().map(|net| (0, IpNet::V6(*net)));
+    resolving.forwarding.sources.extend(domain);
     let owners = resolving.tenants(file, &numbers);
     let ports = resolving.ports(file, &owners);
     for (name, tenant) in &file.tenants {
@@ -149,7 +151,16 @@ impl Resolving<'_> {
             let masters = std::iter::successors(above(link), |link| above(link));
             let in_vrf = masters.take(MASTERS).any(|master| master.vrf_table.is_some());
             let closed = in_vrf || owner != Owner::Nobody;
-            let port = Port { name: name.to_string(), mac, owner, exit, closed };
+            let edge = port.edge;
+            // Its frames come in by the master, which other ports have too.
+            let master = above(link).filter(|master| edge && master.vrf_table.is_none());
+            if let Some(master) = master {
+                let (port, master) = (name.clone(), master.name.clone());
+                self.problems.push(Unresolved::EdgeInMaster { line, port, master });
+            }
+            let requires_hmac = link.requires_hmac;
+            let name_of = name.to_string();
+            let port = Port { name: name_of, mac, owner, exit, closed, edge, requires_hmac };
             self.forwarding.ports.insert(link.index, port);
             indices.insert(&**name, link.index);
         }
@@ -198,6 +209,8 @@ impl Resolving<'_> {
                 let id = self.policy(file, number, *prefix, steer);
                 self.forwarding.prefixes.insert((number, *prefix), id);
             }
+            let sources = tenant.sources.iter().map(|net| (number, *net));
+            self.forwarding.sources.extend(sources);
             let owner = match &tenant.frames {
                 // Such a tenant has no routes, so that its default route names nothing else.
                 Some(steer) => {

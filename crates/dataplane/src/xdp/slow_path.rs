@@ -9,6 +9,8 @@
 //!   its interfaces leads to, so that no other packet meets them. In the same table the locators, and
 //!   SIDs outside of them, are unreachable: as in the program, no SID is within a tenant's reach.
 //!
+//! - At the edge of the SR domain, rules keep packets from SIDs (`edge.rs`).
+//!
 //! - A service function's SID has an unreachable route in the main table, which others may be told of,
 //!   and another one in a table in front of the main one. While the function is down the first is
 //!   gone, and the second keeps its packets from leaving by a shorter route, past the rules.
@@ -25,17 +27,17 @@ use netlink::{
     RouteKind, SLOW_PATH, add_interface_rule, delete_interface_rule, delete_route, replace_route,
 };
 
-use super::alone;
 use super::{
     Attachment, Endpoint, Form, Forwarding, Kernel, Map, Names, Owner, Policy, PolicyId,
     TABLE_TENANTS, Tags, TenantId,
 };
+use super::{alone, edge};
 use crate::Error;
 
 /// Tenants' tables are those behind this number: nobody's, as tables are numbered.
 const TABLES: u32 = (SLOW_PATH as u32) << 16;
 /// Behind the rules of VRFs (1000), before those of applications (7000) and the main table's.
-const PRIORITY: u32 = 6000;
+pub(super) const PRIORITY: u32 = 6000;
 /// Of the table that keeps packets to service functions from leaving: no tenant has this number.
 const GUARD: u32 = TABLES;
 /// Of the rule to it: behind those of tenants, to whom no SID is known.
@@ -176,6 +178,7 @@ impl SlowPath {
         let mut path = Self::default();
         let interfaces = interfaces(forwarding, &kernel.links);
         path.guard(forwarding, &interfaces, few);
+        path.rules.extend(edge::rules(forwarding, &kernel.links, few));
         path.guard_functions(forwarding);
         let up = |link: &&Link| link.up && forwarding.ports.contains_key(&link.index);
         let device = kernel.links.iter().find(up).map(|link| link.index);
@@ -188,9 +191,7 @@ impl SlowPath {
 
     /// Keeps tenants from SIDs.
     fn guard(&mut self, forwarding: &Forwarding, tenants: &Map<TenantId, Vec<String>>, few: bool) {
-        let within = |sid: &Ipv6Net| forwarding.locators.iter().any(|net| net.contains(sid));
-        let outside = forwarding.sids.keys().filter(|sid| few && !within(sid));
-        let closed: Vec<&Ipv6Net> = forwarding.locators.iter().chain(outside).collect();
+        let closed = edge::closed(forwarding, few);
         for (tenant, interfaces) in tenants {
             let table = TABLES + tenant;
             for net in &closed {
@@ -206,7 +207,7 @@ impl SlowPath {
                         protocol,
                         ipv6,
                         interface,
-                        ip_protocol: None,
+                        ..InterfaceRule::default()
                     });
                 }
             }
@@ -224,8 +225,7 @@ impl SlowPath {
                 table: GUARD,
                 protocol: SLOW_PATH,
                 ipv6: true,
-                interface: None,
-                ip_protocol: None,
+                ..InterfaceRule::default()
             });
         }
     }

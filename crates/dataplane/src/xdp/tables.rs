@@ -19,6 +19,7 @@ use super::counters::Counters;
 use super::lengths::Lengths;
 use super::ports::Ports;
 use super::proxies::Proxies;
+use super::sources::Sources;
 use super::spread::spread;
 use super::{Endpoint, Form, Forwarding, Map, Policy, PolicyId, TenantId, outer};
 use crate::Error;
@@ -70,6 +71,7 @@ pub struct Tables {
     counters: Counters,
     lengths: Lengths,
     ports: Ports,
+    sources: Sources,
     proxies: Proxies,
 }
 
@@ -88,6 +90,7 @@ impl Tables {
             counters,
             lengths: Lengths::default(),
             ports: Ports::default(),
+            sources: Sources::default(),
             proxies: Proxies::default(),
         }
     }
@@ -159,6 +162,7 @@ impl Tables {
             ("policies", wanted.policies.len(), sizes.policies),
             ("tenants", tenants as usize, sizes.tenants),
             ("attachments", wanted.attachments.len(), sizes.attachments),
+            ("sources", 2 * wanted.sources.len(), self.srv6.sources.capacity()),
             ("service functions", super::functions::count(wanted), FUNCTIONS),
         ] {
             if count > room as usize {
@@ -202,7 +206,10 @@ impl Tables {
         }
         let policies = &self.policies;
         let record = |id: &PolicyId| policies.get(id).map(|placed| placed.record);
+        // Ports ask for sources: new ones come before, old ones go behind.
+        self.sources.extend(&self.srv6, wanted)?;
         self.ports.change(&self.srv6, wanted, &record)?;
+        self.sources.shrink(&self.srv6, wanted)?;
         self.remove_ways_back(wanted)?;
         self.remove(wanted);
         self.proxies.end(&self.srv6, wanted)?;

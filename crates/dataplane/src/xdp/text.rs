@@ -24,7 +24,8 @@ impl<'a> Names<'a> {
         let Some(port) = self.of.ports.get(&index) else { return String::new() };
         let owner = Some(self.owner(&port.owner)).filter(|owner| !owner.is_empty());
         let exit = port.exit.map(|exit| format!("exit {exit}"));
-        let words = [Some(format!("{index} {}", port.mac)), owner, exit];
+        let edge = port.edge.then(|| "edge".to_owned());
+        let words = [Some(format!("{index} {}", port.mac)), owner, exit, edge];
         words.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
@@ -66,6 +67,14 @@ impl<'a> Names<'a> {
     /// `blue 10.1.0.0/16`
     pub(super) fn route(self, (tenant, prefix): &&(TenantId, IpNet)) -> String {
         format!("{} {prefix}", (self.tenant)(*tenant))
+    }
+
+    /// `10.0.5.0/24 of blue`; of what addresses SIDs without a tenant.
+    pub(super) fn source_of(self, (tenant, prefix): &&(TenantId, IpNet)) -> String {
+        match tenant {
+            0 => prefix.to_string(),
+            tenant => format!("{prefix} of {}", (self.tenant)(*tenant)),
+        }
     }
 
     /// Its name, or what it is if it has none.

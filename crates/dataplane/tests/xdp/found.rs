@@ -31,7 +31,15 @@ fn stay_on_this_processor() {
 fn ports(of_tenant: bool) -> Forwarding {
     let port = |name: &str, mac: [u8; 6], owner| {
         let name = name.to_owned();
-        let port = Port { mac: Mac(mac), owner, exit: None, closed: false, name };
+        let port = Port {
+            mac: Mac(mac),
+            owner,
+            exit: None,
+            closed: false,
+            edge: false,
+            requires_hmac: false,
+            name,
+        };
         (index(&port.name), port)
     };
     let owner = if of_tenant { Owner::Tenant(TENANT) } else { Owner::Nobody };

@@ -13,9 +13,9 @@ use crate::Error;
 pub(super) const SETTLE: Duration = Duration::from_millis(20);
 /// A look at large tables takes long: the next comes after this many times as long.
 const REST: u32 = 4;
-/// How often the kernel is asked for its outer source address (`ip sr tunsrc`), of which it gives no
-/// events.
-const SOURCE_EVERY: Duration = Duration::from_secs(1);
+/// How often the kernel is asked for that of which it sends no events: its outer source address
+/// (`ip sr tunsrc`), and where it requires an HMAC.
+const SILENT_EVERY: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// Waits for events for a tick, and follows them.
@@ -54,10 +54,11 @@ impl Engine {
         if generation {
             self.plane.forget_routes();
         }
-        if self.looked_for_source.elapsed() >= SOURCE_EVERY {
-            self.looked_for_source = Instant::now();
+        if self.looked_for_silent.elapsed() >= SILENT_EVERY {
+            self.looked_for_silent = Instant::now();
+            let ports: Vec<u32> = self.plane.now().ports.keys().copied().collect();
             if let Some(seen) = &self.seen
-                && self.host.has_another_source(seen)?
+                && self.host.has_changed_silently(seen, &ports)?
             {
                 self.changed_since.get_or_insert_with(Instant::now);
             }

@@ -95,8 +95,12 @@ impl Host for FakeHost {
         Ok(Seen { kernel, ..Seen::default() })
     }
 
-    fn has_another_source(&mut self, _: &Kernel) -> Result<bool, Error> {
+    fn has_changed_silently(&mut self, _: &Kernel, _: &[u32]) -> Result<bool, Error> {
         Ok(false)
+    }
+
+    fn open_firewall(&mut self) -> Option<String> {
+        Some("the firewall is open".into())
     }
 
     fn event(&mut self, _: Duration) -> Result<Option<Event>, Error> {
@@ -452,4 +456,15 @@ fn a_trace_takes_the_place_of_one_that_nobody_waits_for() {
     drop(packets);
     // What stands for XDP here has nothing to trace.
     assert!(matches!(again(), Err(Error::NothingToTrace)));
+}
+
+#[test]
+fn an_open_firewall_is_warned_of_where_functions_are() {
+    let host = FakeHost::new();
+    let mut engine = host.engine();
+    let head = "locators: [\"fd00:1::/32\"]\nports: { l: {sids: false}, r: {} }\nsids:\n";
+    for (sid, warned) in [("\"fd00:1::/112\": End.AN.NF", true), ("\"fd00:1::1\": End", false)] {
+        engine.plan(&parse(&format!("{head}  {sid}\n")), 9).unwrap();
+        assert_eq!(engine.warned().contains(&"the firewall is open".into()), warned, "{sid}");
+    }
 }

@@ -26,6 +26,9 @@ pub(super) enum Outcome {
     Succeeded,
     /// It was another one, or there was none in time.
     Failed(String),
+    /// It could not be started, since this process or the machine lacks what that takes: nothing is known
+    /// of the function.
+    NotStarted(String),
     /// Nobody wants to know any more.
     Stopped,
 }
@@ -51,6 +54,7 @@ impl<'a> Command<'a> {
         self.left = None;
         let (mut child, mut output) = match self.start() {
             Ok(started) => started,
+            Err(error) if is_lack(&error) => return Outcome::NotStarted(error.to_string()),
             Err(error) => return Outcome::Failed(format!("it cannot be run: {error}")),
         };
         let found = watch(&child, &mut output, Instant::now() + timeout, stop);
@@ -96,6 +100,12 @@ impl<'a> Command<'a> {
         let found = watch(child, output, deadline, &never);
         if found == Found::Ended { child.wait().ok() } else { None }
     }
+}
+
+/// Whether descriptors, processes or memory are used up: that says nothing of what was to be run.
+fn is_lack(error: &std::io::Error) -> bool {
+    let lacks = [Errno::EMFILE, Errno::ENFILE, Errno::EAGAIN, Errno::ENOMEM];
+    error.raw_os_error().is_some_and(|code| lacks.contains(&Errno::from_raw(code)))
 }
 
 /// What a look after a command ended with.
@@ -213,6 +223,17 @@ mod tests {
         // Neither its input nor its folder is the daemon's.
         assert_eq!(run(&["cat"]), Outcome::Succeeded);
         assert_eq!(run(&["sh", "-c", "test \"$(pwd)\" = /"]), Outcome::Succeeded);
+    }
+
+    #[test]
+    fn what_the_machine_lacks_is_told_from_what_fails() {
+        for code in [Errno::EMFILE, Errno::ENFILE, Errno::EAGAIN, Errno::ENOMEM] {
+            assert!(is_lack(&std::io::Error::from_raw_os_error(code as i32)), "{code:?}");
+        }
+        for code in [Errno::ENOENT, Errno::EACCES, Errno::ENOEXEC, Errno::E2BIG] {
+            assert!(!is_lack(&std::io::Error::from_raw_os_error(code as i32)), "{code:?}");
+        }
+        assert!(!is_lack(&ErrorKind::InvalidInput.into()));
     }
 
     #[test]

@@ -58,7 +58,9 @@ impl Checks {
     /// others begin.
     pub(crate) fn follow(&mut self, file: &File, down: &BTreeSet<Ipv6Net>) {
         let wanted: BTreeMap<Ipv6Net, &Health> = checked(file).collect();
-        self.running.retain(|sid, check| wanted.get(sid) == Some(&&check.health));
+        // One without a thread is started again.
+        let goes_on = |check: &Check| check.thread.is_some();
+        self.running.retain(|sid, check| wanted.get(sid) == Some(&&check.health) && goes_on(check));
         for (sid, health) in wanted {
             if !self.running.contains_key(&sid) {
                 let up = !down.contains(&sid);
@@ -112,10 +114,12 @@ impl Check {
         let named = std::thread::Builder::new().name("health".into()).stack_size(STACK);
         let thread = named.spawn(work);
         if let Err(error) = &thread {
-            // Nobody can tell whether it works.
-            tracing::error!("the function {sid} cannot be checked, and is down: {error}");
-            *record.lock().unwrap_or_else(PoisonError::into_inner) = Record::new(false);
-            changed.store(true, Ordering::Release);
+            // The machine lacks what a thread takes, which says nothing of the function.
+            tracing::error!(
+                "the function {sid} cannot be checked, and stays {}: {error}",
+                if up { "up" } else { "down" }
+            );
+            record.lock().unwrap_or_else(PoisonError::into_inner).not_started += 1;
         }
         Self { health: health.clone(), record, stop: Some(stop), thread: thread.ok() }
     }
@@ -134,13 +138,30 @@ fn run(
     stop: &Receiver<()>,
 ) {
     let mut command = Command::new(&health.run);
+    // Said once, until a run is started again.
+    let mut lacks = false;
     loop {
         let started = Instant::now();
         let failure = match command.run(health.timeout, stop) {
             Outcome::Succeeded => None,
             Outcome::Failed(why) => Some(why),
+            Outcome::NotStarted(why) => {
+                record.lock().unwrap_or_else(PoisonError::into_inner).not_started += 1;
+                if !lacks {
+                    tracing::error!(
+                        "the check of the function {sid} cannot be started, and the function stays as it \
+                         is: {why}"
+                    );
+                }
+                lacks = true;
+                if wait(health, started, stop) {
+                    continue;
+                }
+                return;
+            }
             Outcome::Stopped => return,
         };
+        lacks = false;
         let mut now = record.lock().unwrap_or_else(PoisonError::into_inner);
         let said = now.failure.clone();
         let turned = now.note(failure, health, Instant::now());
@@ -159,9 +180,14 @@ fn run(
         if turned {
             changed.store(true, Ordering::Release);
         }
-        let wait = health.every.saturating_sub(started.elapsed()).max(Duration::from_millis(1));
-        if stop.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+        if !wait(health, started, stop) {
             return;
         }
     }
+}
+
+/// Waits until the next run is to start. False if there is to be none.
+fn wait(health: &Health, started: Instant, stop: &Receiver<()>) -> bool {
+    let wait = health.every.saturating_sub(started.elapsed()).max(Duration::from_millis(1));
+    stop.recv_timeout(wait) == Err(RecvTimeoutError::Timeout)
 }

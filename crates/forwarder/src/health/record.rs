@@ -16,6 +16,8 @@ pub(crate) struct Record {
     /// How many runs there were, and how many of them failed.
     pub(crate) runs: u64,
     pub(crate) failures: u64,
+    /// How many could not be started, which says nothing of the function; they are not among the runs.
+    pub(crate) not_started: u64,
     /// Why the last one failed; none if it did not.
     pub(crate) failure: Option<String>,
 }
@@ -24,7 +26,7 @@ impl Record {
     /// Nothing but what was so before.
     pub(crate) fn new(up: bool) -> Self {
         let since = Instant::now();
-        Self { up, since, in_a_row: 0, runs: 0, failures: 0, failure: None }
+        Self { up, since, in_a_row: 0, runs: 0, failures: 0, not_started: 0, failure: None }
     }
 
     /// Notes a run's result, none for success. True if the function has gone up or down by it. What

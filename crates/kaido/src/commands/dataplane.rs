@@ -89,16 +89,19 @@ fn apply(file: &DataplaneFile, plan: bool, output: &Output) -> Done {
 
 /// What a change of the data plane has changed.
 pub(super) fn print_changes(answer: v1::ApplyDataplaneResponse, output: &Output) -> Done {
-    let v1::ApplyDataplaneResponse { mut changes, more, summary } = answer;
-    let found = json!({ "changes": changes, "more": more, "summary": summary });
+    let v1::ApplyDataplaneResponse { mut changes, more, summary, warnings } = answer;
+    let found = json!({
+        "changes": changes, "more": more, "summary": summary, "warnings": warnings,
+    });
     output.print(&found, |_| {
         if changes.is_empty() && more == 0 {
-            return "nothing changes".into();
+            changes.push("nothing changes".into());
         }
         if more > 0 {
             changes.push(format!("… and {more} more"));
             changes.push(summary.clone());
         }
+        changes.extend(warnings.iter().map(|warning| format!("warning: {warning}")));
         changes.join("\n")
     })?;
     Ok(ExitCode::SUCCESS)
@@ -200,6 +203,14 @@ pub(super) async fn get(socket: &Path) -> Result<v1::GetDataplaneResponse, Failu
     Ok(client.get_dataplane(v1::GetDataplaneRequest {}).await?.into_inner())
 }
 
+/// Where the data plane of this machine leaves the SR domain open; nothing without one.
+pub(super) fn warnings() -> Vec<String> {
+    let socket = folder(&State { state: None }).map(|state| forwarder::Config::socket(&state));
+    let Some(socket) = socket.ok().filter(|socket| socket.exists()) else { return Vec::new() };
+    let found = block_on(get(&socket)).ok().and_then(Result::ok);
+    found.map(|found| found.warnings).unwrap_or_default()
+}
+
 fn show(which: &WhichDataplane, output: &Output) -> Done {
     let found = block_on(get(&socket(which)?))??;
     output.print(&as_json(&found), |_| text(&found, ""))?;
@@ -288,10 +299,22 @@ fn text(found: &v1::GetDataplaneResponse, per: &str) -> String {
     let (packets, bytes) = (counter("PACKETS"), counter("BYTES"));
     let is_kernel = found.dataplane == "kernel";
     let port = |port: &v1::DataplanePort| {
-        if is_kernel { port.name.clone() } else { format!("{} ({})", port.name, port.mode) }
+        let words = [
+            Some(port.mode.as_str()).filter(|_| !is_kernel),
+            Some("edge").filter(|_| port.edge),
+            Some("requires HMAC").filter(|_| port.requires_hmac),
+        ];
+        let words: Vec<&str> = words.into_iter().flatten().collect();
+        match words.is_empty() {
+            true => port.name.clone(),
+            false => format!("{} ({})", port.name, words.join(", ")),
+        }
     };
     let ports: Vec<String> = found.ports.iter().map(port).collect();
     let mut parts = vec![format!("ports: {}", ports.join(" "))];
+    if !found.sources.is_empty() {
+        parts.push(format!("SIDs are for packets from {}", found.sources.join(", ")));
+    }
     if is_kernel {
         parts.push("the kernel alone forwards (`dataplane: kernel`), and counts nothing".into());
     }
@@ -373,6 +396,7 @@ pub(super) fn health_json(health: &v1::DataplaneHealth) -> Value {
         "in_a_row": health.in_a_row,
         "runs": health.runs,
         "failures": health.failures,
+        "not_started": health.not_started,
         "failure": health.failure,
     })
 }
@@ -393,7 +417,12 @@ fn as_json(found: &v1::GetDataplaneResponse) -> Value {
     json!({
         "dataplane": found.dataplane,
         "ports": found.ports.iter().map(|port| {
-            json!({ "name": port.name, "mode": port.mode })
+            json!({
+                "name": port.name,
+                "mode": port.mode,
+                "requires_hmac": port.requires_hmac,
+                "edge": port.edge,
+            })
         }).collect::<Value>(),
         "sids": entries(&found.sids),
         "policies": entries(&found.policies),
@@ -408,6 +437,8 @@ fn as_json(found: &v1::GetDataplaneResponse) -> Value {
                 "bytes": tenant.decapsulated_bytes,
             },
         })).collect::<Value>(),
+        "sources": found.sources,
+        "warnings": found.warnings,
         "imported": found.imported,
         "left": found.left.iter().map(|left| {
             json!({ "destination": left.destination, "reason": left.reason })

@@ -45,6 +45,8 @@ pub(crate) fn run(output: &Output) -> Done {
         fix: format!("sysctl -w {}", setting.wanted),
         what: setting.wanted.into(),
     }));
+    findings.extend(hmac());
+    findings.extend(edges());
     findings.push(Finding {
         required: false,
         ..finding(
@@ -84,6 +86,42 @@ pub(crate) fn run(output: &Output) -> Done {
 
 fn finding(what: &'static str, ok: bool, needed_for: &'static str, fix: &str) -> Finding {
     Finding { what: what.into(), ok, required: true, needed_for, fix: fix.into() }
+}
+
+/// Where the kernel requires an HMAC: XDP leaves what has an SRH to it there.
+fn hmac() -> Option<Finding> {
+    let (interfaces, all_alone) = forwarder::probe::hmac();
+    let line = |what: String, ok, fix: &str| {
+        Some(Finding {
+            what: what.into(),
+            ok,
+            required: false,
+            needed_for: "HMAC in segment routing headers",
+            fix: fix.into(),
+        })
+    };
+    if all_alone {
+        let what = "net.ipv6.conf.all.seg6_require_hmac alone requires nothing".into();
+        let fix = "sysctl -w net.ipv6.conf.INTERFACE.seg6_require_hmac=1 for each interface";
+        return line(what, false, fix);
+    }
+    if interfaces.is_empty() {
+        return None;
+    }
+    line(format!("HMAC required on {}", interfaces.join(", ")), true, "")
+}
+
+/// Where the data plane that runs here, if one does, leaves the SR domain open.
+fn edges() -> Vec<Finding> {
+    let found = super::dataplane::warnings();
+    let line = |warning: String| Finding {
+        what: "edge of the SR domain".into(),
+        ok: false,
+        required: false,
+        needed_for: "keeping packets from outside from SIDs",
+        fix: warning,
+    };
+    found.into_iter().map(line).collect()
 }
 
 fn has_netfilter() -> bool {

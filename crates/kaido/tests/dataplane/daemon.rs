@@ -1,6 +1,6 @@
 //! `kaido dataplane run` in a namespace, and its commands.
 
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use netlink::Namespace;
@@ -27,7 +27,12 @@ impl Daemon {
 
     /// Starts the daemon in the node; returns when it answers.
     pub(crate) fn start(&mut self, more: &[&str]) {
-        let mut command = self.kaido.command(&[&["dataplane", "run"], more].concat());
+        let command = self.kaido.command(&[&["dataplane", "run"], more].concat());
+        self.start_as(command);
+    }
+
+    /// Starts it by this command.
+    pub(crate) fn start_as(&mut self, mut command: Command) {
         let path = self.kaido.folder().join("log");
         let log = std::fs::File::options().create(true).append(true).open(path).unwrap();
         command.stderr(log);

@@ -24,7 +24,7 @@ fn root_the_page_for_firewalls_works_as_it_is_written() {
     let function = &firewall.kaido.json(&["function", "ls"])[0];
     assert!(function["in"].as_u64() > function["out"].as_u64(), "{function}");
     assert!(function["out"].as_u64() >= Some(10), "{function}");
-    let rules = machines.run("firewall", "nft list chain ip fw forward");
+    let rules = machines.run("firewall", "nft list chain inet fw client");
     assert!(rules.contains("counter packets 1 "), "{rules}");
     assert_eq!(perform(end, &mut machines), 2);
     machines.run("client", "ping -c 1 -W 1 10.9.0.1 && exit 1 || true");

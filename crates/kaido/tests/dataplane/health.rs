@@ -1,6 +1,7 @@
 //! A function's check: while it fails nobody is told of the SID, and nothing gets past the rules.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -8,6 +9,8 @@ use testkit::until;
 
 use crate::functions::{nft, ping};
 use crate::net::{Net, ip, show};
+
+const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) const SID: &str = "fd00:1::f:0:0/112";
 
@@ -193,4 +196,41 @@ fn root_a_daemon_begins_with_what_the_last_one_told() {
     function.wait(false);
     let why = function.shown()["failure"].to_string();
     assert!(why.contains("it cannot be run: No such file"), "{why}");
+}
+
+/// Sets how many descriptors the daemon may have.
+fn allow_descriptors(function: &Function, limit: &str) {
+    let pid = function.net.pid().to_string();
+    let limit = format!("--nofile={limit}:");
+    let status = Command::new("prlimit").args(["--pid", &pid, &limit]).status().unwrap();
+    assert!(status.success());
+}
+
+#[test]
+fn root_a_function_whose_check_cannot_be_started_stays_as_it_is() {
+    let mut function = Function::new();
+    nft(&function.net, "table inet none {}");
+    // One failure would be enough.
+    let check = function.check().replace("timeout", "fall: 1, timeout");
+    function.net.apply(&function.file(&check));
+    function.wait(true);
+    // As after a flood of connections: no descriptor is left for the command's output.
+    allow_descriptors(&function, "3");
+    let told = || function.net.log().contains("cannot be started").then_some(());
+    until(PATIENCE, told, || function.net.log());
+    assert!(function.is_announced(), "withdrawn: {}", function.net.log());
+    allow_descriptors(&function, "1024");
+    let again = || {
+        let shown = function.shown();
+        let started =
+            shown["not_started"].as_u64().unwrap() > 0 && shown["runs"].as_u64() > Some(1);
+        started.then_some(shown)
+    };
+    let shown = until(PATIENCE, again, || function.net.log());
+    assert_eq!((&shown["up"], &shown["failures"]), (&true.into(), &0.into()), "{shown}");
+    assert!(!function.net.log().contains("is down"), "{}", function.net.log());
+    // A real failure still counts.
+    function.fails();
+    function.wait(false);
+    function.net.end();
 }

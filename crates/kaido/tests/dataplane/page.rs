@@ -43,8 +43,9 @@ fn blocks(page: &str) -> impl Iterator<Item = (&str, &str)> {
 
 /// What the unit says under a key, after the command's own words.
 fn unit<'a>(key: &str, words: &str) -> Vec<&'a str> {
-    let line = UNIT.lines().find_map(|line| line.strip_prefix(key)).unwrap();
-    line.strip_prefix(&format!("={PROGRAM} {words} ")).unwrap().split(' ').collect()
+    let command = format!("{key}={PROGRAM} {words} ");
+    let rest = UNIT.lines().find_map(|line| line.strip_prefix(&command)).unwrap();
+    rest.split(' ').collect()
 }
 
 /// A machine's name and its interface's.

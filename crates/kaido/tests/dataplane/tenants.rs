@@ -139,6 +139,10 @@ fn root_tenants_with_the_same_addresses_cannot_reach_each_other() {
     net.apply(FILE);
     let shown = net.show();
     assert_eq!(shown["left"].as_array().unwrap().len(), 0, "{shown}");
+    // SIDs are IPv6, of which red's table has no end: a tenant of the file there is refused.
+    let file = net.kaido.file("vrf.yaml", &format!("{FILE}tenants: {{ red: {{ vrf: red }} }}\n"));
+    let said = net.kaido.run(&["dataplane", "plan", &file]);
+    said.failed(2, &["falls through its VRF's table 100", "`falls_through: true`"]);
     let policy = |table: u32| {
         let shown = net.show();
         let policies = shown["policies"].as_array().unwrap().clone();

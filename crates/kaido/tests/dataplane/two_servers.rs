@@ -4,11 +4,7 @@
 //!  host1 eth0 --- eth1 | server1 | eth0 --- eth0 | server2 | eth1 --- eth0 host2
 //! ```
 
-use std::process::Command;
-
-use testkit::Kaido;
-
-use crate::page::{Machines, PROGRAM, UNIT, perform};
+use crate::page::{Machines, perform};
 
 const PAGE: &str = include_str!("../../../../docs/two-servers.md");
 
@@ -28,19 +24,4 @@ fn root_the_page_for_newcomers_works_as_it_is_written() {
     // Once the neighbours are known nothing is lost, and all goes through what the hosts' links take.
     let said = machines.run("host2", "ping -c 3 -i 0.1 -M do -s 1472 10.1.0.2");
     assert!(said.contains(" 0% packet loss"), "{said}");
-}
-
-#[test]
-fn root_systemd_has_nothing_against_the_unit() {
-    let kaido = Kaido::new(env!("CARGO_BIN_EXE_kaido"));
-    let unit = UNIT.replace(PROGRAM, env!("CARGO_BIN_EXE_kaido"));
-    let file = kaido.file("kaido-dataplane.service", &unit);
-    match Command::new("systemd-analyze").args(["verify", &file]).output() {
-        Ok(said) => {
-            let text = String::from_utf8_lossy(&said.stderr);
-            // What it says of others is not asked.
-            assert!(said.status.success() && !text.contains("kaido"), "{text}");
-        }
-        Err(error) => eprintln!("SKIPPED: no systemd-analyze: {error}"),
-    }
 }

@@ -242,6 +242,13 @@ fn root_the_published_listing_does_what_it_says() {
     let received = said.split(", ").find_map(|part| part.strip_suffix(" received"));
     let received: u32 = received.unwrap().parse().unwrap();
     assert!((1..=10).contains(&received), "{said}");
+    // IPv6 meets the same limit, and an argument without a chain meets the policy.
+    let address6 = network.ipv6("h2").to_string();
+    let said =
+        network.run("h1", &["ping", "-q", "-c", "40", "-i", "0.02", "-W", "1", &address6]).stdout;
+    let received = said.split(", ").find_map(|part| part.strip_suffix(" received"));
+    let received: u32 = received.unwrap().parse().unwrap();
+    assert!((1..=10).contains(&received), "{said}");
     let counted = |mark: &str| {
         let shown = kaido.json(&["dataplane", "show", "--node", "fw01"]);
         let sids = shown["sids"].as_array().unwrap().clone();

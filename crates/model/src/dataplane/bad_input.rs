@@ -60,6 +60,25 @@ fn exits() {
 }
 
 #[test]
+fn the_edge_of_the_domain() {
+    expect("ports: {eth0: {sids: none}}\n", &[("1:22", "expected true or false", "")]);
+    let sources = |list: &str| file(&format!("sources: {list}"));
+    expect(&sources("[fd00::1]"), &[("5:11", "`fd00::1`", "")]);
+    expect(&sources("[10.0.0.0/8]"), &[("5:11", "`10.0.0.0/8` is no IPv6 prefix", "")]);
+    expect(&sources("['::/0']"), &[("5:11", "every source is in `::/0`", "remove `sources`")]);
+    expect(
+        &sources("[fd00:0:2::/48]"),
+        &[("5:1", "`source` fd00:0:1::1 is in none of `sources`", "add its prefix")],
+    );
+    expect(&tenant("sources: [10.0.0.1]"), &[("5:28", "`10.0.0.1`", "")]);
+    expect(&tenant("falls_through: perhaps"), &[("5:33", "expected true or false", "")]);
+    expect(
+        &tenant("frames: to-osaka, sources: [10.0.0.0/8]"),
+        &[("5:36", "`blue` has both `frames` and `sources`", "remove `sources`")],
+    );
+}
+
+#[test]
 fn form() {
     expect("", &[("1:1", "the file is empty", "at least `ports:`")]);
     expect("- a\n", &[("1:1", "expected a map of `key: value`, found a list", "")]);

@@ -10,7 +10,7 @@ use super::sid_text::SidText;
 use super::steer_text::{PolicyText, SteerText};
 use super::types::Mode;
 use crate::Locator;
-use crate::document::{Entries, Items, Prefix, from_text, prefix};
+use crate::document::{Entries, Items, Prefix, Prefix6, from_text, prefix};
 use crate::topology::Dataplane;
 
 /// A Kaido data plane: ports, tenants, policies and SIDs.
@@ -23,6 +23,9 @@ pub(super) struct FileText {
     /// The prefixes that SIDs are taken from.
     #[serde(default)]
     pub(super) locators: Items<Locator>,
+    /// The prefixes that SIDs may be addressed from; all when absent.
+    #[serde(default)]
+    pub(super) sources: Items<Prefix6>,
     /// What forwards; `xdp` when absent.
     pub(super) dataplane: Option<Dataplane>,
     /// Whether the kernel's own SRv6 routes are taken over; true when absent.
@@ -56,6 +59,9 @@ pub(super) struct PortText {
     pub(super) tenant: Option<String>,
     /// The interface that packets for this port are sent into; the port itself when absent.
     pub(super) exit: Option<String>,
+    /// Whether this node's SIDs can be reached from here; true when absent, and false where the SR
+    /// domain ends.
+    pub(super) sids: Option<bool>,
 }
 
 /// How much fits into the tables.
@@ -93,6 +99,12 @@ pub(super) struct TenantText {
     pub(super) table: Option<u32>,
     /// The VRF device in whose table they are looked up.
     pub(super) vrf: Option<String>,
+    /// Whether the table may be without a default route, so that packets go on to the main table, where
+    /// all SIDs are.
+    pub(super) falls_through: Option<bool>,
+    /// The prefixes that its packets may come from; all when absent.
+    #[serde(default)]
+    pub(super) sources: Items<Prefix>,
     /// The frames that belong to the tenant.
     #[serde(default)]
     pub(super) attachments: Items<AttachmentText>,

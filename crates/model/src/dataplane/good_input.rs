@@ -22,7 +22,7 @@ fn the_least_file() {
     assert_eq!((file.source, file.import, file.sids.len()), (None, true, 0));
     assert_eq!(file.dataplane, Dataplane::Xdp);
     assert_eq!(good("ports: {eth0: {}}\ndataplane: kernel\n").dataplane, Dataplane::Kernel);
-    let port = Port { mode: Mode::Auto, tenant: None, exit: None, line: 1 };
+    let port = Port { mode: Mode::Auto, tenant: None, exit: None, edge: false, line: 1 };
     assert_eq!(file.ports.get("eth0"), Some(&port));
     let limits = Limits {
         sids: 4096,
@@ -40,14 +40,22 @@ fn the_whole_grammar() {
     let file = good(EVERYTHING);
     assert_eq!(file.source, Some("fd00:0:1::1".parse().unwrap()));
     let port = |name: &str| file.ports.get(name).unwrap();
-    assert_eq!(port("eth0"), &Port { mode: Mode::Auto, tenant: None, exit: None, line: 9 });
+    assert_eq!(
+        port("eth0"),
+        &Port { mode: Mode::Auto, tenant: None, exit: None, edge: false, line: 10 }
+    );
     assert_eq!(port("eth1").tenant.as_deref(), Some("blue"));
+    assert_eq!(["eth0", "eth1", "eth2"].map(|name| port(name).edge), [false, false, true]);
+    assert_eq!(file.sources, ["fd00::/32".parse().unwrap()]);
     // An attachment without a tag is the port's.
     assert_eq!((port("eth2").mode, port("eth2").tenant.as_deref()), (Mode::Generic, Some("wire")));
     assert_eq!((file.limits.sids, file.limits.lists), (8192, 4096));
 
     let blue = file.tenants.get("blue").unwrap();
     assert_eq!(blue.table, Some(Table::Number(100)));
+    assert!(!blue.falls_through);
+    let sources: Vec<String> = blue.sources.iter().map(ToString::to_string).collect();
+    assert_eq!(sources, ["10.0.5.0/24", "2001:db8:5::/48"]);
     let tags: Vec<Tags> = blue.attachments.iter().map(|attachment| attachment.tags).collect();
     assert_eq!(tags, [Tags { outer: 10, inner: 0 }, Tags { outer: 10, inner: 20 }]);
     let routes: Vec<String> = blue.routes.iter().map(|(prefix, _)| prefix.to_string()).collect();
@@ -183,11 +191,11 @@ fn a_check_of_a_function() {
         ));
         file.sids[0].1.health.clone().unwrap()
     };
-    let least = health("{run: nft list table ip fw01}");
-    assert_eq!(least.run, ["nft", "list", "table", "ip", "fw01"]);
+    let least = health("{run: nft list table inet fw01}");
+    assert_eq!(least.run, ["nft", "list", "table", "inet", "fw01"]);
     assert_eq!(
         least.to_string(),
-        "`nft list table ip fw01` every 200ms, timeout 300ms, fall 2, rise 3"
+        "`nft list table inet fw01` every 200ms, timeout 300ms, fall 2, rise 3"
     );
     let whole = "{run: [sh, -c, \"a | b\"], every: 2s, fall: 1, rise: 5}";
     assert_eq!(health(whole).to_string(), "`sh -c a | b` every 2s, timeout 2s, fall 1, rise 5");

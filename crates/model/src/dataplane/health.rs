@@ -86,7 +86,7 @@ impl<'de> Deserialize<'de> for CommandText {
             type Value = CommandText;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a command such as `nft list table ip fw01`, or a list of its words")
+                f.write_str("a command such as `nft list table inet fw01`, or a list of its words")
             }
 
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<CommandText, E> {
@@ -157,7 +157,7 @@ impl CommandText {
         };
         let program = words.first().map_or("", String::as_str);
         if program.is_empty() {
-            let help = "write one such as `nft list table ip fw01`";
+            let help = "write one such as `nft list table inet fw01`";
             place.value(path, "there is no command", help);
         } else if program.contains('/') && !program.starts_with('/') {
             let help = "write its whole path, or a name alone, which is looked for in PATH";

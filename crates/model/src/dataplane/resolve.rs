@@ -49,6 +49,7 @@ pub(super) fn resolve<'a>(
     };
     checked.source(&file);
     checked.locators = checked.locators(&file.locators.0);
+    let sources = checked.sources(&file);
     checked.ports(&file.ports.0, file.mode);
     checked.named_policies(file.policies.0);
     checked.tenants(&file.ports.0, file.tenants.0);
@@ -61,6 +62,7 @@ pub(super) fn resolve<'a>(
     Ok(File {
         source: file.source.map(|Ipv6(address)| address),
         locators: file.locators.0,
+        sources,
         dataplane: file.dataplane.unwrap_or(Dataplane::Xdp),
         import: file.import.unwrap_or(true),
         ports,
@@ -93,6 +95,24 @@ impl Checked<'_> {
         };
         let help = "add `source:` with an address of this node, such as fd00:0:1::1";
         self.place.key(&at, "`source` is missing, and packets are encapsulated", help);
+    }
+
+    /// The prefixes that SIDs may be addressed from. This node's own address is one that others see.
+    fn sources(&mut self, file: &FileText) -> Vec<Ipv6Net> {
+        let sources: Vec<Ipv6Net> = file.sources.0.iter().map(|prefix| prefix.0).collect();
+        if let Some(at) = sources.iter().position(|net| net.prefix_len() == 0) {
+            let help = "write the prefixes of the SR domain's nodes, or remove `sources`";
+            self.place.value(steps!["sources", at], "every source is in `::/0`", help);
+        }
+        if let Some(Ipv6(source)) = file.source
+            && !sources.is_empty()
+            && !sources.iter().any(|net| net.contains(&source))
+        {
+            let message = format!("`source` {source} is in none of `sources`");
+            let help = "add its prefix: with this list, other nodes drop what this one sends";
+            self.place.key(steps!["sources"], message, help);
+        }
+        sources
     }
 
     /// The locators in order, those in others left out.

@@ -40,7 +40,8 @@ impl Checked<'_> {
             let mode = text.mode.or(mode).unwrap_or_default();
             let line = self.line("ports", index);
             let exit = text.exit.as_deref().map(Into::into);
-            self.ports.insert(name.as_str().into(), Port { mode, tenant: None, exit, line });
+            let edge = text.sids == Some(false);
+            self.ports.insert(name.as_str().into(), Port { mode, tenant: None, exit, edge, line });
         }
     }
 
@@ -110,6 +111,13 @@ impl Checked<'_> {
                 let help = "make two tenants of it: frames leave before anyone looks inside";
                 self.place.key(&at("frames"), message, help);
             }
+            if text.frames.is_some() && !text.sources.0.is_empty() {
+                let message = format!("`{name}` has both `frames` and `sources`");
+                let help = "remove `sources`: frames are taken whatever is inside";
+                self.place.key(&at("sources"), message, help);
+            }
+            let sources = text.sources.0.iter().map(|prefix| prefix.0).collect();
+            let falls_through = text.falls_through.unwrap_or_default();
             let frames = text
                 .frames
                 .as_mut()
@@ -117,7 +125,9 @@ impl Checked<'_> {
             let routes = self.routes(index, std::mem::take(&mut text.routes.0));
             self.count(&frames, routes.iter().map(|(_, steer)| steer));
             let line = self.line("tenants", index);
-            self.tenants.insert(name, Tenant { table, attachments, frames, routes, line });
+            let tenant =
+                Tenant { table, falls_through, sources, attachments, frames, routes, line };
+            self.tenants.insert(name, tenant);
         }
     }
 

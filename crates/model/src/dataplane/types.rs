@@ -23,6 +23,8 @@ pub struct File {
     pub source: Option<Ipv6Addr>,
     /// Where SIDs are taken from; they do not overlap.
     pub locators: Vec<Locator>,
+    /// The prefixes that SIDs may be addressed from; none for all.
+    pub sources: Vec<Ipv6Net>,
     /// What forwards.
     pub dataplane: Dataplane,
     /// Whether the kernel's own SRv6 routes are taken over.
@@ -66,6 +68,8 @@ pub struct Port {
     pub tenant: Option<Name>,
     /// The interface that packets for the port are sent into, in the port's place.
     pub exit: Option<Name>,
+    /// Whether the SR domain ends here: no SID can be reached from the port.
+    pub edge: bool,
     /// The line in the file.
     pub line: u32,
 }
@@ -165,6 +169,10 @@ pub enum Steer {
 pub struct Tenant {
     /// Where decapsulated packets are looked up.
     pub table: Option<Table>,
+    /// Whether its table may be without a default route.
+    pub falls_through: bool,
+    /// The prefixes that its packets may come from; none for all.
+    pub sources: Vec<IpNet>,
     /// Its tagged frames. Those without a tag are the port's.
     pub attachments: Vec<Attachment>,
     /// Where its frames go as they are. A tenant with these has no routes.

@@ -211,3 +211,28 @@ fn root_a_bridge_gets_and_loses_a_port() {
         assert_eq!(handle.link("a").unwrap().master, None);
     });
 }
+
+#[test]
+fn root_what_an_interface_does_with_srhs_is_read() {
+    in_namespace(|| {
+        let mut handle = Handle::new().unwrap();
+        let here = Namespace::current().unwrap();
+        let end = |name| VethEnd { name, namespace: &here, mtu: 1500, mac: None, index: None };
+        handle.request("veth", add_veth(&end("a"), &end("b"))).unwrap();
+        let set = |path: &str, value| crate::sysctl::write(&format!("ipv6/conf/{path}"), value);
+        // That of all interfaces says nothing of this one.
+        set("all/seg6_require_hmac", "1").unwrap();
+        let mut look = || {
+            let link = handle.link("a").unwrap();
+            (link.takes_srh, link.requires_hmac)
+        };
+        assert_eq!(look(), (false, false));
+        set("a/seg6_require_hmac", "1").unwrap();
+        assert_eq!(look(), (false, true));
+        set("a/seg6_enabled", "1").unwrap();
+        assert_eq!(look(), (true, true));
+        // Negative: an HMAC is not even looked at.
+        set("a/seg6_require_hmac", "-1").unwrap();
+        assert_eq!(look(), (true, false));
+    });
+}

@@ -1,0 +1,143 @@
+//! Which rules close which ports, and what is warned of.
+
+use netlink::{Mac, RouteKind, Vlan};
+
+use super::*;
+use crate::xdp::{Links, Tenants, resolve};
+
+fn link(index: u32, name: &str) -> Link {
+    let mac = Some(Mac([2, 0, 0, 0, 0, index as u8]));
+    Link { index, name: name.into(), mac, up: true, ..Link::default() }
+}
+
+/// Two ports, a VLAN above the second, a VRF with the third in it.
+fn links() -> Vec<Link> {
+    let vlan = Some(Vlan { id: 10, protocol: 0x8100, parent: Some(2) });
+    vec![
+        link(1, "core"),
+        link(2, "out"),
+        Link { vlan, ..link(3, "out.10") },
+        Link { kind: "vrf".into(), vrf_table: Some(100), ..link(4, "red") },
+        Link { master: Some(4), ..link(5, "inner") },
+        Link { kind: "bridge".into(), ..link(6, "br0") },
+        Link { master: Some(6), ..link(7, "bridged") },
+    ]
+}
+
+fn file(text: &str) -> File {
+    let head = "locators: [\"fd00:1::/48\"]\nsids: {\"fd00:1::1\": End}\n";
+    let text = format!("{head}{text}");
+    model::dataplane::parse("file", &text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn state(text: &str) -> Forwarding {
+    resolve(&file(text), &Links::new(links(), true), &mut Tenants::default()).unwrap()
+}
+
+/// As `ip -6 rule` writes them.
+fn written(text: &str) -> Vec<String> {
+    let rules = rules(&state(text), &links(), true);
+    let line = |rule: &InterfaceRule| {
+        let words = [
+            rule.from.map(|net| format!(" from {net}")),
+            rule.to.map(|net| format!(" to {net}")),
+            rule.interface.as_ref().map(|name| format!(" iif {name}")),
+        ];
+        let words: String = words.into_iter().flatten().collect();
+        let what = if rule.table == 0 { "blackhole".into() } else { rule.table.to_string() };
+        format!("{}:{words} {what}", rule.priority)
+    };
+    rules.iter().map(line).collect()
+}
+
+#[test]
+fn a_file_that_says_nothing_of_it_has_no_rules() {
+    assert_eq!(written("ports: {core: {}, out: {}}"), [""; 0]);
+}
+
+#[test]
+fn an_edge_is_closed_with_the_vlans_above_it() {
+    assert_eq!(
+        written("ports: {core: {}, out: {sids: false}}"),
+        ["5999: to fd00:1::/48 iif out blackhole", "5999: to fd00:1::/48 iif out.10 blackhole"]
+    );
+}
+
+#[test]
+fn sources_open_the_locators_for_themselves_and_this_node() {
+    assert_eq!(
+        written("sources: [\"fd00:1::/32\"]\nports: {core: {}, out: {}}"),
+        [
+            "6003: from fd00:1::/32 to fd00:1::/48 254",
+            "6003: to fd00:1::/48 iif lo 254",
+            "6004: to fd00:1::/48 blackhole",
+        ]
+    );
+}
+
+#[test]
+fn at_an_edge_the_domains_sources_are_spoofed() {
+    let spoofed = |text: &str| {
+        let written = written(&format!("sources: [\"fd00:1::/32\"]\n{text}"));
+        written.into_iter().filter(|line| line.starts_with("6002")).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        spoofed("ports: {core: {}, out: {sids: false}}"),
+        ["6002: from fd00:1::/32 iif out blackhole", "6002: from fd00:1::/32 iif out.10 blackhole"]
+    );
+    // What this node encapsulates of a tenant's is looked up as if it had come in there.
+    let tenant = "ports: {core: {}, out: {sids: false}}\nsource: fd00:1::9\n\
+         tenants: {t: {attachments: [{port: out, vlan: 10}], routes: {10.0.0.0/8: [\"fd00:2::1\"]}}}";
+    assert_eq!(spoofed(tenant), [""; 0]);
+}
+
+#[test]
+fn no_edge_is_hidden_by_a_bridge() {
+    let file = file("ports: {core: {}, bridged: {sids: false}}");
+    let error = resolve(&file, &Links::new(links(), true), &mut Tenants::default()).unwrap_err();
+    assert!(error[0].to_string().contains("whose packets come in by `br0`"), "{}", error[0]);
+}
+
+#[test]
+fn a_domain_without_an_edge_is_warned_of() {
+    let kernel = Kernel { links: links(), ..Kernel::default() };
+    let warned = |text: &str| warnings(&state(text), &kernel);
+    let open = warned("ports: {core: {}, out: {}}");
+    assert!(open.len() == 1 && open[0].contains("every port reaches every SID"), "{open:?}");
+    assert_eq!(warned("ports: {core: {}, out: {sids: false}}"), [""; 0]);
+    assert_eq!(warned("sources: [\"fd00:1::/32\"]\nports: {core: {}}"), [""; 0]);
+    let vrf = warned("ports: {core: {}, inner: {}}");
+    assert!(vrf.len() == 1 && vrf[0].contains("by the VRF `red`"), "{vrf:?}");
+}
+
+#[test]
+fn an_edge_whose_kernel_takes_srhs_is_warned_of() {
+    let mut links = links();
+    links[1].takes_srh = true;
+    let kernel = Kernel { links, ..Kernel::default() };
+    let found = warnings(&state("ports: {core: {}, out: {sids: false}}"), &kernel);
+    assert!(found.len() == 1 && found[0].contains("net.ipv6.conf.out.seg6_enabled=0"), "{found:?}");
+}
+
+#[test]
+fn a_tenants_vrf_without_a_default_route_is_refused() {
+    let tenant = |more: &str| {
+        file(&format!(
+            "ports: {{core: {{}}, inner: {{tenant: t}}}}\ntenants: {{t: {{vrf: red{more}}}}}"
+        ))
+    };
+    let by_number = file("ports: {core: {}}\ntenants: {t: {table: 100}}");
+    let mut kernel = Kernel { links: links(), ..Kernel::default() };
+    for file in [&tenant(""), &by_number] {
+        let said = check_tables(file, &kernel).unwrap_err().to_string();
+        assert!(said.contains("ip -6 route add unreachable default") && said.contains("table 100"));
+    }
+    check_tables(&tenant(", falls_through: true"), &kernel).unwrap();
+    let everything = IpNet::V6(Ipv6Net::default());
+    let end = Route { table: 100, kind: RouteKind::Unreachable, ..Route::new(everything, vec![]) };
+    // That of another table ends nothing here.
+    kernel.routes = vec![Route { table: 101, ..end.clone() }];
+    assert!(check_tables(&tenant(""), &kernel).is_err());
+    kernel.routes = vec![end];
+    check_tables(&tenant(""), &kernel).unwrap();
+}

@@ -1,0 +1,249 @@
+//! The edge of the SR domain (RFC 8754 section 5.1): who reaches a SID of the node, from where, and with
+//! which source. The attacker is left; a packet that reaches the node's End comes out at right.
+
+use testkit::Tap;
+use wire::{Ethernet, Ipv4, Ipv6, Mac, Srh, Udp, ethertype, protocol};
+
+use crate::net::{Net, ip};
+
+const SOURCE: &str = "fd00:a::2";
+/// In front of what marks a packet.
+const MARK: &str = "kaido-edge-";
+
+struct Bed {
+    net: Net,
+    tap: Tap,
+    out: Tap,
+    stations: [Mac; 2],
+    sent: u32,
+}
+
+/// A datagram that is found again by its payload.
+fn datagram(mark: &str) -> Vec<u8> {
+    Udp::new(1000, 2000).around(mark.as_bytes()).unwrap()
+}
+
+/// A packet to the node's End and on to right.
+fn to_sid(source: &str, mark: &str) -> Vec<u8> {
+    let path = ["fd00:1::1", "fd00:2::9"].map(|sid| sid.parse().unwrap());
+    let ends = ["10.7.0.1", "10.9.0.1"].map(|address| address.parse().unwrap());
+    let inner = Ipv4::new(ends[0], ends[1], protocol::UDP).around(&datagram(mark)).unwrap();
+    let srh = Srh::of_path(protocol::IPV4, &path).around(&inner).unwrap();
+    Ipv6::new(source.parse().unwrap(), path[0], protocol::ROUTING).around(&srh).unwrap()
+}
+
+fn plain(source: &str, to: &str, mark: &str) -> Vec<u8> {
+    let [source, to] = [source, to].map(|address| address.parse().unwrap());
+    Ipv6::new(source, to, protocol::UDP).around(&datagram(mark)).unwrap()
+}
+
+fn ipv4(source: &str, mark: &str) -> Vec<u8> {
+    let ends = [source, "10.9.0.1"].map(|address| address.parse().unwrap());
+    Ipv4::new(ends[0], ends[1], protocol::UDP).around(&datagram(mark)).unwrap()
+}
+
+impl Bed {
+    /// The SID is the file's alone.
+    fn new() -> Self {
+        let net = Net::new();
+        ip(&net.node, &["-6 route del fd00:1::1/128"]);
+        let mac = |namespace: &netlink::Namespace, name: &str| {
+            let link = || netlink::Handle::new().unwrap().link(name).unwrap();
+            Mac(namespace.run(link).unwrap().mac.unwrap().0)
+        };
+        let tap = net.left.run(|| Tap::open("port")).unwrap();
+        let out = net.right.run(|| Tap::open("port")).unwrap();
+        let stations = [mac(&net.node, "l"), mac(&net.left, "port")];
+        let mut bed = Self { net, tap, out, stations, sent: 0 };
+        bed.net.start(&[]);
+        bed
+    }
+
+    /// Applies the file with these ports; `more` are further keys.
+    fn apply(&self, ports: &str, more: &str) -> serde_json::Value {
+        let head = "locators: [\"fd00:1::/48\"]\nsids: {\"fd00:1::1\": End}\n";
+        self.net.apply(&format!("{head}ports: {ports}\n{more}"))
+    }
+
+    fn frame(&self, packet: &[u8]) -> Vec<u8> {
+        let [dst, src] = self.stations;
+        let mut frame = Vec::new();
+        Ethernet { dst, src, ethertype: ethertype::of_ip(packet) }.emit(&mut frame);
+        frame.extend(packet);
+        frame
+    }
+
+    /// Whether what `packet` makes of a mark comes out at right, sent as it is and wrapped by `dress`.
+    fn passes_as(
+        &mut self,
+        packet: impl Fn(&str) -> Vec<u8>,
+        dress: impl Fn(&mut Vec<u8>),
+    ) -> bool {
+        self.sent += 1;
+        let mark = |what: &str, number| format!("{MARK}{what}-{number:08}");
+        let (asked, behind) = (mark("asked", self.sent), mark("behind", self.sent));
+        let mut frame = self.frame(&packet(&asked));
+        dress(&mut frame);
+        self.tap.send(&frame);
+        // One that any router forwards, behind it.
+        self.tap.send(&self.frame(&plain(SOURCE, "fd00:b::2", &behind)));
+        let has = |frame: &[u8], mark: &str| {
+            frame.windows(mark.len()).any(|window| window == mark.as_bytes())
+        };
+        let mut found = false;
+        loop {
+            let frame = self.out.next().expect("what is forwarded as ever");
+            found |= has(&frame, &asked);
+            if has(&frame, &behind) {
+                return found;
+            }
+        }
+    }
+
+    fn passes(&mut self, packet: impl Fn(&str) -> Vec<u8>) -> bool {
+        self.passes_as(packet, |_| {})
+    }
+
+    fn reaches_sid(&mut self) -> bool {
+        self.passes(|mark| to_sid(SOURCE, mark))
+    }
+
+    fn dropped(&self, reason: &str) -> u64 {
+        let shown = self.net.show();
+        let reasons = shown["reasons"].as_array().unwrap();
+        let found = reasons.iter().find(|found| found["reason"] == reason);
+        found.map_or(0, |found| found["dropped"].as_u64().unwrap())
+    }
+}
+
+/// A frame with a priority and no VLAN: to the kernel it has no tag.
+fn with_priority(frame: &mut Vec<u8>) {
+    frame.splice(12..12, [0x81, 0x00, 0x20, 0x00]);
+}
+
+fn to_everybody(frame: &mut Vec<u8>) {
+    frame.splice(..6, [0xff; 6]);
+}
+
+#[test]
+fn root_no_sid_is_reached_from_an_edge_port() {
+    let mut bed = Bed::new();
+    let sid = |mark: &str| to_sid(SOURCE, mark);
+    for dataplane in ["xdp", "kernel", "xdp"] {
+        let which = format!("dataplane: {dataplane}\n");
+        bed.apply("{ l: {}, r: {} }", &which);
+        assert!(bed.reaches_sid(), "{dataplane}: nothing to keep from it");
+        assert!(bed.passes_as(sid, with_priority), "{dataplane}");
+        bed.apply("{ l: { sids: false }, r: {} }", &which);
+        let before = bed.dropped("edge");
+        assert!(!bed.reaches_sid(), "{dataplane}");
+        let grown = bed.dropped("edge") - before;
+        assert_eq!(grown, u64::from(dataplane == "xdp"), "only XDP counts");
+        // What the program does not look at is the kernel's, which has the same SID.
+        assert!(!bed.passes_as(sid, with_priority), "{dataplane}");
+        assert!(!bed.passes_as(sid, to_everybody), "{dataplane}");
+        assert!(bed.passes(|mark| plain(SOURCE, "fd00:b::2", mark)), "it stays a router");
+    }
+    let shown = bed.net.show();
+    let edge = |name: &str| {
+        let port = shown["ports"].as_array().unwrap().iter().find(|port| port["name"] == name);
+        port.unwrap()["edge"].as_bool().unwrap()
+    };
+    assert_eq!([edge("l"), edge("r")], [true, false]);
+    // The kernel keeps none of it.
+    bed.net.kaido.ok(&["dataplane", "detach"]);
+    assert!(!crate::net::show(&bed.net.node, "-6 rule").contains("blackhole"));
+}
+
+#[test]
+fn root_no_sid_is_reached_from_outside_of_the_sources() {
+    let mut bed = Bed::new();
+    let sid = |mark: &str| to_sid(SOURCE, mark);
+    for dataplane in ["xdp", "kernel"] {
+        let file =
+            |net: &str| format!("dataplane: {dataplane}\nsources: [\"{net}\", \"fd00:5::/48\"]\n");
+        bed.apply("{ l: {}, r: {} }", &file("fd00:a::/64"));
+        assert!(bed.reaches_sid(), "{dataplane}");
+        bed.apply("{ l: {}, r: {} }", &file("fd00:a:1::/64"));
+        let before = bed.dropped("foreign-source");
+        assert!(!bed.reaches_sid(), "{dataplane}");
+        let grown = bed.dropped("foreign-source") - before;
+        assert_eq!(grown, u64::from(dataplane == "xdp"), "only XDP counts");
+        assert!(!bed.passes_as(sid, with_priority), "{dataplane}");
+        assert!(!bed.passes_as(sid, to_everybody), "{dataplane}");
+        assert!(bed.passes(|mark| to_sid("fd00:5::1", mark)), "{dataplane}: one of the domain");
+    }
+    let said = bed.net.kaido.ok(&["dataplane", "show"]);
+    assert!(said.contains("SIDs are for packets from fd00:5::/48, fd00:a:1::/64"), "{said}");
+}
+
+#[test]
+fn root_no_source_of_the_domain_comes_in_by_an_edge_port() {
+    let mut bed = Bed::new();
+    let other = |mark: &str| plain("fd00:5::1", "fd00:2::9", mark);
+    for dataplane in ["xdp", "kernel"] {
+        let file = format!("dataplane: {dataplane}\nsources: [\"fd00:5::/48\"]\n");
+        bed.apply("{ l: {}, r: {} }", &file);
+        assert!(bed.passes(other), "{dataplane}: another node's SID");
+        bed.apply("{ l: { sids: false }, r: {} }", &file);
+        assert!(!bed.passes(other), "{dataplane}");
+        assert!(!bed.passes_as(other, with_priority), "{dataplane}");
+        assert!(bed.passes(|mark| plain(SOURCE, "fd00:2::9", mark)), "its own source");
+    }
+}
+
+#[test]
+fn root_a_tenant_sends_from_its_own_addresses_alone() {
+    let mut bed = Bed::new();
+    let tenant = |sources: &str| {
+        format!(
+            "source: fd00:a::1\ntenants:\n  blue:\n    sources: {sources}\n    routes: {{ \
+             10.9.0.0/16: [\"fd00:2::9\"], \"fd00:9::/32\": [\"fd00:2::9\"] }}\n"
+        )
+    };
+    let ports = "{ l: { tenant: blue }, r: {} }";
+    let ours = |mark: &str| ipv4("10.1.0.2", mark);
+    let others = |mark: &str| ipv4("10.7.0.2", mark);
+    let ours6 = |mark: &str| plain("fd00:a::7", "fd00:9::1", mark);
+    let others6 = |mark: &str| plain("fd00:7::7", "fd00:9::1", mark);
+    bed.apply(ports, &tenant("[]"));
+    assert!(bed.passes(ours) && bed.passes(others) && bed.passes(ours6) && bed.passes(others6));
+    bed.apply(ports, &tenant("[10.1.0.0/24, \"fd00:a::/64\"]"));
+    let before = bed.dropped("tenant-source");
+    assert!(bed.passes(ours) && bed.passes(ours6));
+    assert!(!bed.passes(others) && !bed.passes(others6));
+    // One without a policy is the kernel's, and has to be the tenant's all the same.
+    assert!(!bed.passes(|mark| plain("fd00:7::7", "fd00:b::2", mark)));
+    assert_eq!(bed.dropped("tenant-source") - before, 3);
+    // A family of which nothing is said has no source.
+    bed.apply(ports, &tenant("[10.1.0.0/24, \"fd00:a::2/128\"]"));
+    assert!(!bed.passes(ours6));
+
+    let text = format!(
+        "dataplane: kernel\nlocators: [\"fd00:1::/48\"]\nports: {ports}\n{}",
+        tenant("[10.1.0.0/24]")
+    );
+    let file = bed.net.kaido.file("kernel.yaml", &text);
+    let refused = bed.net.kaido.run(&["dataplane", "apply", &file]);
+    refused.failed(2, &["sources of l", "only XDP looks where tenants' packets come from"]);
+}
+
+#[test]
+fn root_a_domain_without_an_edge_is_told_by_apply_plan_show_and_doctor() {
+    let bed = Bed::new();
+    let open = "every port reaches every SID";
+    let warned = bed.apply("{ l: {}, r: {} }", "");
+    assert!(warned["warnings"][0].as_str().unwrap().contains(open), "{warned}");
+    let file = bed.net.kaido.folder().join("dataplane.yaml");
+    let plan = bed.net.kaido.ok(&["dataplane", "plan", file.to_str().unwrap()]);
+    assert!(plan.contains(&format!("warning: {open}")), "{plan}");
+    assert!(bed.net.show()["warnings"][0].as_str().unwrap().contains(open));
+    let doctor = || bed.net.node.run(|| bed.net.kaido.run(&["--json", "doctor"]).stdout).unwrap();
+    assert!(doctor().contains(open), "{}", doctor());
+    let closed = bed.apply("{ l: { sids: false }, r: {} }", "");
+    assert!(!closed["warnings"].to_string().contains(open), "{closed}");
+    // What the kernel does by itself is not the file's.
+    let kernel = "the kernel takes SRHs to its own addresses from the edge `l`";
+    assert!(closed["warnings"].to_string().contains(kernel), "{closed}");
+    assert!(!doctor().contains(open) && doctor().contains(kernel), "{}", doctor());
+}
