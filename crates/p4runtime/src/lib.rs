@@ -41,8 +41,8 @@ pub use pipeline::{
     Action, Array, Field, MOST_CELLS, MatchKind, Param, Pipeline, Register, Scope, Table, ValueSet,
 };
 pub use sandboxed::{
-    Alone, CPU_PORT, Counts, Health, InProcess, Installed, Leaving, Plane, Prepared, Processes,
-    Ran, Runner, Running, Sandboxed, Verdict,
+    Alone, CPU_PORT, Counts, Health, Installed, Leaving, Plane, Prepared, Processes, Ran, Runner,
+    Running, Sandboxed, Verdict,
 };
 pub use service::{Ended, LARGEST_MESSAGE, Service, VERSION, serve};
 pub use types::{HeaderField, Type};

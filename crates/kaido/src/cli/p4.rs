@@ -107,15 +107,23 @@ pub(crate) struct P4Run {
     /// Let the program's process take so many hundredths of a processor, and no more
     ///
     /// By a control group (cgroups(7)), where there are some and this user may make one.
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with = "pcap")]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) cpu: Option<u32>,
+    /// Isolation of the program's process without which it is not run: `full` or `reduced`
+    ///
+    /// Full: a network, mount and IPC namespace of its own, an empty root, another user than root, no
+    /// capabilities, system calls filtered. Reduced: the last two are enough; the command says which of
+    /// the others are missing. `kaido doctor` says what this machine lets it have.
+    #[arg(long, value_enum, default_value_t, value_name = "LEVEL")]
+    pub(crate) isolation: IsolationLevel,
     /// Run the packets of a capture (pcap, pcapng) through the program
     #[arg(long, value_name = "FILE")]
     pub(crate) pcap: Option<PathBuf>,
     /// What the tenant's VM publishes (`kaido p4 publish`): the file that it shares with this machine
     ///
     /// The program's keys have to be among what the VM publishes. Where it has not begun yet, nothing is
-    /// fresh until it does. With `--pcap` it is read once, before the first packet.
+    /// fresh until it does. A capture's packets have their own time; a value is as old and as fresh as it
+    /// is on this machine's clock when the packet runs.
     #[arg(long, value_name = "FILE")]
     pub(crate) vm_info: Option<PathBuf>,
     /// The port by which they come
@@ -124,6 +132,26 @@ pub(crate) struct P4Run {
     /// Write what leaves to this file (pcapng), with an interface for each port
     #[arg(long, value_name = "FILE", requires = "pcap")]
     pub(crate) out: Option<PathBuf>,
+}
+
+/// Isolation without which a program is not run.
+#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+pub(crate) enum IsolationLevel {
+    /// All parts that a program's process is usually kept from the machine by.
+    #[default]
+    Full,
+    /// System calls filtered and no capabilities; the rest where it can be had.
+    Reduced,
+}
+
+impl IsolationLevel {
+    /// The parts of it.
+    pub(crate) fn requires(self) -> sandbox::process::Isolation {
+        match self {
+            Self::Full => sandbox::process::Isolation::REQUIRED,
+            Self::Reduced => sandbox::process::Isolation::LEAST,
+        }
+    }
 }
 
 /// Where P4Runtime is served.

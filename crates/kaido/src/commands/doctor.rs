@@ -45,6 +45,7 @@ pub(crate) fn run(output: &Output) -> Done {
         fix: format!("sysctl -w {}", setting.wanted),
         what: setting.wanted.into(),
     }));
+    findings.push(isolation());
     findings.push(Finding {
         required: false,
         ..finding(
@@ -84,6 +85,23 @@ pub(crate) fn run(output: &Output) -> Done {
 
 fn finding(what: &'static str, ok: bool, needed_for: &'static str, fix: &str) -> Finding {
     Finding { what: what.into(), ok, required: true, needed_for, fix: fix.into() }
+}
+
+/// The isolation of tenants' programs, as one process gets it.
+fn isolation() -> Finding {
+    use sandbox::process::{Isolation, Launcher, probe};
+    let got = Launcher::myself(["sandbox"]).map_err(|why| why.to_string());
+    let got = got.and_then(|launcher| probe(&launcher).map_err(|why| why.to_string()));
+    let fix = match &got {
+        Ok(isolation) => format!(
+            "without {}: run as root outside of a container, or `kaido p4 run --isolation reduced`",
+            isolation.lacks(Isolation::REQUIRED)
+        ),
+        Err(why) => why.clone(),
+    };
+    let ok = got.is_ok_and(|isolation| isolation.has(Isolation::REQUIRED));
+    let required = false;
+    Finding { required, ..finding("isolation", ok, "tenants' programs (kaido p4 run)", &fix) }
 }
 
 fn has_netfilter() -> bool {

@@ -67,6 +67,11 @@ impl Running {
         Self { child, said, errors: read, address }
     }
 
+    /// The command's process.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The next line on standard error with this in it.
     pub(super) fn told(&self, part: &str) -> String {
         loop {
@@ -146,12 +151,17 @@ fn p4runtime_shell_polices_customers() {
     assert_eq!(packets["faults"], 0, "{packets}");
 }
 
-/// The process of the program that runs.
-fn process_of(run: &Running) -> Pid {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", run.child.id())).expect("it runs");
+/// The processes that a process has started.
+pub(super) fn children(process: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
     let children = tasks.map(|task| task.expect("a thread").path().join("children"));
     let texts: String = children.filter_map(|file| std::fs::read_to_string(file).ok()).collect();
-    Pid::from_raw(texts.split_whitespace().next().expect("a process").parse().expect("a number"))
+    texts.split_whitespace().map(|number| number.parse().expect("a number")).collect()
+}
+
+/// The process of the program that runs.
+fn process_of(run: &Running) -> Pid {
+    Pid::from_raw(children(run.id())[0] as i32)
 }
 
 /// Another process comes in the place of one that is killed, and knows the tables.
