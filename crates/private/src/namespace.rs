@@ -1,0 +1,110 @@
+//! What there is one of in a network namespace.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::{Lock, folder};
+
+/// The locks of all network namespaces of this machine, whichever folder labs are kept in: a namespace is the
+/// kernel's, not a folder's.
+const FOLDER: &str = "/run/kaido/namespaces";
+
+/// A purpose for which one process at a time has a network namespace, such as `dataplane`. The file is removed at the
+/// end; one that a killed process left is taken over.
+#[derive(Debug)]
+pub struct NamespaceLock {
+    path: PathBuf,
+    #[expect(dead_code, reason = "holding it is its use")]
+    lock: Lock,
+}
+
+/// Why a namespace is not had.
+#[derive(Debug)]
+pub enum TakeError {
+    /// A process, known by its ID if it has written it down, has it for the same purpose.
+    Taken(Option<u32>),
+    /// The lock cannot be made.
+    Failed {
+        /// The lock's file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl NamespaceLock {
+    /// Takes the calling thread's network namespace.
+    pub fn take(purpose: &str) -> Result<Self, TakeError> {
+        let path = Path::new("/proc/thread-self/ns/net");
+        let failed = |source| TakeError::Failed { path: path.into(), source };
+        let inode = fs::metadata(path).map_err(failed)?.ino();
+        Self::take_in(Path::new(FOLDER), inode, purpose)
+    }
+
+    fn take_in(folder: &Path, inode: u64, purpose: &str) -> Result<Self, TakeError> {
+        let path = folder.join(format!("{inode}-{purpose}"));
+        let failed = |source| TakeError::Failed { path: path.clone(), source };
+        loop {
+            folder::make(folder).map_err(failed)?;
+            let lock = match Lock::file(&path) {
+                Ok(Some(lock)) => lock,
+                Ok(None) => return Err(TakeError::Taken(holder(&path))),
+                // The last holder of another lock has just removed the empty folder.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed(error)),
+            };
+            // Its last holder may have removed the file between the open and the lock.
+            let [locked, there] = [lock.as_file().metadata(), fs::symlink_metadata(&path)];
+            if there.is_ok_and(|there| locked.is_ok_and(|locked| locked.ino() == there.ino())) {
+                note_holder(lock.as_file()).map_err(failed)?;
+                return Ok(Self { path, lock });
+            }
+        }
+    }
+}
+
+impl Drop for NamespaceLock {
+    fn drop(&mut self) {
+        // While the lock is held, so that no other process's file is removed. Best effort.
+        let _ = fs::remove_file(&self.path);
+        let folder = self.path.parent();
+        for folder in [folder, folder.and_then(Path::parent)].into_iter().flatten() {
+            // Others may be in there: then it stays.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+fn note_holder(mut file: &File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(std::process::id().to_string().as_bytes())
+}
+
+fn holder(path: &Path) -> Option<u32> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(16).read_to_string(&mut text).ok()?;
+    text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_has_one_holder_for_each_purpose() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("kaido/namespaces");
+        let take = |inode, purpose| NamespaceLock::take_in(&folder, inode, purpose);
+        let first = take(7, "dataplane").unwrap();
+        let other = [take(7, "node").unwrap(), take(8, "dataplane").unwrap()];
+        let refused = take(7, "dataplane");
+        assert!(matches!(refused, Err(TakeError::Taken(pid)) if pid == Some(std::process::id())));
+        drop(first);
+        drop(take(7, "dataplane").unwrap());
+        drop(other);
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+}
