@@ -16,13 +16,14 @@ mod device;
 mod digests;
 mod entries;
 mod error;
-mod incoming;
 mod matches;
+mod peer;
 mod pipeline;
 mod program;
 mod read;
 mod reply;
 mod sandboxed;
+mod server;
 mod service;
 mod store;
 mod stream;
@@ -37,6 +38,7 @@ pub use device::{
     Target,
 };
 pub use error::Error;
+pub use peer::LARGEST_MESSAGE;
 pub use pipeline::{
     Action, Array, Field, MOST_CELLS, MatchKind, Param, Pipeline, Register, Scope, Table, ValueSet,
 };
@@ -44,7 +46,8 @@ pub use sandboxed::{
     Alone, CPU_PORT, Counts, Health, Installed, Leaving, Plane, Prepared, Processes, Ran, Runner,
     Running, Sandboxed, Verdict,
 };
-pub use service::{Ended, LARGEST_MESSAGE, Service, VERSION, serve};
+pub use server::{Ended, Listener, serve};
+pub use service::{Service, VERSION};
 pub use types::{HeaderField, Type};
 pub use values::Bits;
 
