@@ -1,7 +1,7 @@
 PREFIX ?= /usr/local
 KAIDO := $(or $(CARGO_TARGET_DIR),target)/release/kaido
 
-.PHONY: help deps build demo publisher test test-publisher test-guest fuzz soak bench bench-guest lint install
+.PHONY: help deps build demo publisher test test-publisher test-guest fuzz soak bench bench-guest lint audit install
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -11,7 +11,7 @@ deps: ## install the packages and tools that are missing
 
 build: ## build target/release/kaido
 	@scripts/deps.sh
-	@scripts/cargo build --release --package kaido
+	@scripts/cargo build --release --locked --package kaido
 
 demo: build ## run the path-control experiment; FULL=1 for the full rates, DATAPLANE=xdp for XDP
 	@scripts/as-root $(KAIDO) demo $(if $(FULL),--full) $(if $(DATAPLANE),--dataplane $(DATAPLANE))
@@ -46,6 +46,10 @@ bench-guest: ## count what SRv6 takes of instructions, in the virtual machine
 lint: ## check format, lints, floors, schema and licences
 	@scripts/deps.sh --lint
 	@scripts/lint.sh
+
+audit: ## look the crates that are used up in RustSec's advisories (needs a network)
+	@scripts/deps.sh --lint
+	@scripts/audit.sh
 
 install: build ## install the command, its manual, completions and a systemd unit under PREFIX
 	@scripts/as-root scripts/install.sh $(KAIDO) $(PREFIX) $(DESTDIR)

@@ -69,10 +69,12 @@ install_rust() {
     return 1
 }
 
+CARGO_DENY=0.20.2
+
 install_cargo_deny() {
     command -v cargo-deny >/dev/null || [ -x "$TARGET/tools/bin/cargo-deny" ] && return
     echo "Building cargo-deny into $TARGET/tools: a few minutes, once"
-    as_user cargo install --quiet --locked cargo-deny --root "$TARGET/tools"
+    as_user cargo install --quiet --locked "cargo-deny@$CARGO_DENY" --root "$TARGET/tools"
 }
 
 # A client of P4Runtime that others wrote, which its service is tested with; its versions are pinned.
@@ -87,7 +89,7 @@ install_p4runtime_shell() {
     echo "Installing p4runtime-shell into $folder with pip"
     rm -rf "$folder"
     as_user python3 -m venv "$folder"
-    as_user "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps -r "$wanted"
+    as_user "$folder/bin/pip" install --quiet --disable-pip-version-check --no-deps --require-hashes -r "$wanted"
     as_user cp "$wanted" "$folder/installed"
 }
 

@@ -62,16 +62,16 @@ as_root() {
 cargo_test_as_root() {
     local host user
     user=$(builder)
-    as_user cargo test --no-run "$@" || return
+    as_user cargo test --locked --no-run "$@" || return
     if [ -n "$user" ]; then
         # What the user has built is only run: nothing in his folders becomes root's.
-        CARGO_HOME="$(home_of "$user")/.cargo" cargo test "$@"
+        CARGO_HOME="$(home_of "$user")/.cargo" cargo test --locked "$@"
     elif [ "$EUID" = 0 ]; then
-        cargo test "$@"
+        cargo test --locked "$@"
     else
         host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
         # Asks for a password before the first test does.
-        as_root true && env "CARGO_TARGET_${host}_RUNNER=sudo -E" cargo test "$@"
+        as_root true && env "CARGO_TARGET_${host}_RUNNER=sudo -E" cargo test --locked "$@"
     fi
 }
 

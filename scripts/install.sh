@@ -16,6 +16,7 @@ completions bash bash-completion/completions/kaido
 completions zsh zsh/site-functions/_kaido
 completions fish fish/vendor_completions.d/kaido.fish
 mkdir -p "$prefix/lib/systemd/system"
-sed "s|/usr/local|$2|" contrib/systemd/kaido-dataplane.service \
-    >"$prefix/lib/systemd/system/kaido-dataplane.service"
+unit=$(<contrib/systemd/kaido-dataplane.service)
+# In quotes, `&` in the prefix is itself.
+printf '%s\n' "${unit//\/usr\/local/"$2"}" >"$prefix/lib/systemd/system/kaido-dataplane.service"
 echo "installed under $prefix"

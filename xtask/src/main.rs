@@ -4,6 +4,7 @@
 
 mod language;
 mod layers;
+mod prose;
 mod schema;
 
 use std::path::Path;
@@ -13,6 +14,7 @@ const USAGE: &str = "\
 Usage: cargo xtask COMMAND
 
   layers           check that crates depend on lower floors only
+  prose            check comments, messages and pages for plain English
   schema           write docs/*.schema.json, and check every file in labs/ against them
   schema --check   the same, but fail instead of writing when the file is out of date
   language         write docs/p4-language.md, from the programs in crates/p4/tests
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         ["schema", "--check"] => schema::run(root, true),
         ["language"] => language::run(root, false),
         ["language", "--check"] => language::run(root, true),
+        ["prose"] => prose::run(root),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -15,12 +15,15 @@ use std::path::{Path, PathBuf};
 
 use api::v1::controller_server::ControllerServer;
 use model::Application;
+use serve::{Incoming, Limits};
 use store::Embedded;
-use tokio::net::UnixListener;
-use tokio_stream::wrappers::UnixListenerStream;
+use tokio::net::UnixStream;
 
 use crate::core::Core;
 use crate::service::Service;
+
+/// A thousand nodes and those who ask.
+const CONNECTIONS: Limits = Limits::of(4096);
 
 /// What a controller needs to know before it starts.
 #[derive(Debug, Clone)]
@@ -76,7 +79,7 @@ pub async fn run(
             aside.display()
         );
     }
-    let listener = bind(&config.socket)?;
+    let incoming = bind(&config.socket)?;
     let rebuilding = opened.created || opened.set_aside.is_some();
     let mut core = Core::new(Box::new(opened.store), pathfinder::Config::default(), rebuilding)?;
     if opened.created {
@@ -87,7 +90,7 @@ pub async fn run(
     let abort = task.abort_handle();
     let server = tonic::transport::Server::builder()
         .add_service(ControllerServer::new(Service::new(handle)))
-        .serve_with_incoming_shutdown(UnixListenerStream::new(listener), async move {
+        .serve_with_incoming_shutdown(incoming, async move {
             stop.await;
             // The server waits for its sessions, and they for the core.
             abort.abort();
@@ -119,9 +122,9 @@ fn refuse_taken(path: &Path) -> Result<bool, Error> {
 }
 
 /// Binds the socket, and replaces one that a controller which was killed left behind.
-fn bind(path: &Path) -> Result<UnixListener, Error> {
+fn bind(path: &Path) -> Result<Incoming<UnixStream>, Error> {
     if refuse_taken(path)? {
         std::fs::remove_file(path).map_err(|source| Error::Bind { path: path.into(), source })?;
     }
-    UnixListener::bind(path).map_err(|source| Error::Bind { path: path.into(), source })
+    Incoming::unix(path, CONNECTIONS).map_err(|source| Error::Bind { path: path.into(), source })
 }

@@ -1,10 +1,7 @@
 //! The emulator as a daemon: `kaido emulator`.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
-use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::FileTypeExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener as Lock};
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -13,9 +10,9 @@ use emulator::PortId;
 use model::topology::Attachment;
 use netlink::Namespace;
 use nix::net::if_::if_nametoindex;
-use tokio::net::UnixListener;
+use private::{NamespaceLock, TakeError};
+use serve::{Incoming, Limits};
 use tokio::sync::{oneshot, watch};
-use tokio_stream::wrappers::UnixListenerStream;
 
 use crate::plan::{Outlet, Plan};
 use crate::service::Service;
@@ -33,8 +30,11 @@ pub struct Config {
     pub queues: BTreeMap<String, u16>,
 }
 
-/// The gates of a network's edges, and what says to others that interfaces are taken.
-type Gates = (Vec<(PortId, Gate)>, Vec<Lock>);
+/// Nodes, the supervisor and commands: one each.
+const CONNECTIONS: Limits = Limits::of(4096);
+
+/// The gates of a network's edges, and the locks of attached interfaces.
+type Gates = (Vec<(PortId, Gate)>, Vec<NamespaceLock>);
 
 fn open(
     ports: Vec<(PortId, Outlet)>,
@@ -90,15 +90,12 @@ fn within<T: Send>(
     Namespace::open(machine).and_then(|machine| machine.run(work)).map_err(Error::NoMachine)?
 }
 
-/// Says to other labs that an interface is taken.
-fn lock(interface: &str) -> Result<Lock, Error> {
+/// Locks an interface, so that no other lab attaches it.
+fn lock(interface: &str) -> Result<NamespaceLock, Error> {
     let index = if_nametoindex(interface).map_err(|_| Error::NoInterface(interface.into()))?;
-    let name = Attachment::lock_name(index);
-    let refused = |source| Error::Lock { interface: interface.into(), source };
-    let address = SocketAddr::from_abstract_name(name).map_err(refused)?;
-    Lock::bind_addr(&address).map_err(|source| match source.kind() {
-        ErrorKind::AddrInUse => Error::Attached(interface.into()),
-        _ => refused(source),
+    NamespaceLock::take(&Attachment::lock_name(index)).map_err(|error| match error {
+        TakeError::Taken(_) => Error::Attached(interface.into()),
+        TakeError::Failed { source, .. } => Error::Lock { interface: interface.into(), source },
     })
 }
 
@@ -134,12 +131,12 @@ pub async fn run(
     thread.map_err(|source| Error::Thread { source })?;
     remove_dead(&socket)?;
     let bind = |source| Error::Bind { path: socket.clone(), source };
-    let listener = UnixListener::bind(&socket).map_err(bind)?;
+    let incoming = Incoming::unix(&socket, CONNECTIONS).map_err(bind)?;
     tracing::info!("{} directions, listening on {}", directions.len(), socket.display());
     let (ends, ending) = watch::channel(false);
     let server = tonic::transport::Server::builder()
         .add_service(EmulatorServer::new(Service::new(remote, directions, nodes, ending)))
-        .serve_with_incoming_shutdown(UnixListenerStream::new(listener), async move {
+        .serve_with_incoming_shutdown(incoming, async move {
             stop.await;
             // The server waits for its calls.
             let _ = ends.send(true);

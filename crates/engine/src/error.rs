@@ -48,8 +48,8 @@ pub enum Error {
     /// Another lab has the interface.
     #[error("the interface `{0}` is attached to another lab")]
     Attached(String),
-    /// Other labs cannot be told that the interface is taken.
-    #[error("{interface}: cannot say to other labs that it is taken")]
+    /// The interface cannot be locked.
+    #[error("{interface}: cannot keep other labs from attaching it")]
     Lock {
         /// The interface.
         interface: String,

@@ -55,7 +55,7 @@ impl KernelSide {
         }
         let failed = |source| Error::State { path: self.source_file.clone(), source };
         if let Some(source) = source {
-            std::fs::write(&self.source_file, source.to_string()).map_err(failed)?;
+            private::replace(&self.source_file, source.to_string().as_bytes()).map_err(failed)?;
         }
         // One that somebody has set since is his.
         if source.is_some() || Some(self.seg6.tunnel_source()?) == self.source {

@@ -19,23 +19,22 @@ mod state;
 mod tenants;
 mod trace;
 
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener as StdListener};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
 use api::v1::dataplane_server::DataplaneServer;
 use model::dataplane::Dataplane as Which;
-use tokio::net::UnixListener;
-use tokio_stream::wrappers::UnixListenerStream;
+use private::{Lock, NamespaceLock, TakeError};
+use serve::{Incoming, Limits};
+use tokio::net::UnixStream;
 
 use crate::engine::{Engine, Ports};
 use crate::kernel::KernelSide;
 use crate::service::{Order, Orders, Service};
 use crate::state::State;
 
-/// What a data plane is called in its network namespace: there is one.
-const NAME: &[u8] = b"kaido/dataplane";
+/// Commands, and those that watch.
+const CONNECTIONS: Limits = Limits::of(256);
 
 /// What a daemon needs to know before it starts.
 #[derive(Debug, Clone)]
@@ -119,10 +118,11 @@ pub enum Error {
     Match(String),
     /// Another daemon has this network namespace.
     #[error(
-        "another data plane is at work in this network namespace, with a folder of its own: \
-         `pgrep -af 'dataplane run'` finds it"
+        "another data plane{} runs in this network namespace, with a folder of its own: \
+         `pgrep -af 'dataplane run'` finds it",
+        .0.map_or_else(String::new, |process| format!(" (process {process})"))
     )]
-    TwoInNamespace,
+    TwoInNamespace(Option<u32>),
     /// A defect: the engine has panicked, and the log says where.
     #[error("the data plane's daemon has panicked: start it again, and report what its log says")]
     Panicked,
@@ -174,26 +174,21 @@ async fn run_in(
 ) -> Result<(), Error> {
     let state = config.state.clone();
     let failed = |source| Error::State { path: state.clone(), source };
-    std::fs::create_dir_all(&state).map_err(failed)?;
+    // The file that was applied last, whose health commands run as root, is read from here.
+    private::check(&state).and_then(|()| private::make(&state)).map_err(failed)?;
     // Held as long as this lives, whatever ends it: of two that start at once, one gets it.
-    let lock = std::fs::File::open(&state).map_err(failed)?;
-    if let Err(error) = lock.try_lock() {
-        return Err(match error {
-            std::fs::TryLockError::WouldBlock => Error::Taken(state),
-            std::fs::TryLockError::Error(source) => Error::State { path: state, source },
-        });
-    }
-    // Abstract names are each network namespace's own.
-    let name = SocketAddr::from_abstract_name(NAME).map_err(failed)?;
-    let _namespace = StdListener::bind_addr(&name).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => Error::TwoInNamespace,
-        _ => failed(error),
+    let Some(_lock) = Lock::existing(&state).map_err(failed)? else {
+        return Err(Error::Taken(state));
+    };
+    let _namespace = NamespaceLock::take("dataplane").map_err(|error| match error {
+        TakeError::Taken(process) => Error::TwoInNamespace(process),
+        TakeError::Failed { path, source } => Error::State { path, source },
     })?;
     let metrics = match config.metrics {
         Some(address) => Some(telemetry::prometheus::listen(address).await?),
         None => None,
     };
-    let listener = bind(&Config::socket(&state))?;
+    let incoming = bind(&Config::socket(&state))?;
     let (orders, inbox) = mpsc::channel();
     let (ready, started) = tokio::sync::oneshot::channel();
     let (at_work, ended) = tokio::sync::oneshot::channel::<()>();
@@ -228,7 +223,7 @@ async fn run_in(
                 .max_encoding_message_size(api::LARGEST_MESSAGE);
             let served = tonic::transport::Server::builder()
                 .add_service(service)
-                .serve_with_incoming_shutdown(UnixListenerStream::new(listener), stop)
+                .serve_with_incoming_shutdown(incoming, stop)
                 .await;
             if let Some(metrics) = metrics {
                 // With it goes its way to the engine, which waits for that.
@@ -321,7 +316,9 @@ fn apply_and_keep(
 ) -> Result<dataplane::xdp::Difference, Error> {
     let failed = |source| Error::State { path: applied.into(), source };
     let new = applied.with_extension("new");
-    std::fs::write(&new, text).map_err(failed)?;
+    // Left by a daemon that was killed.
+    let _ = std::fs::remove_file(&new);
+    private::create(&new, text.as_bytes()).map_err(failed)?;
     let done = engine.apply(file, ports, most);
     match &done {
         Ok(_) => {
@@ -339,10 +336,10 @@ fn apply_and_keep(
     done
 }
 
-fn bind(path: &Path) -> Result<UnixListener, Error> {
+fn bind(path: &Path) -> Result<Incoming<UnixStream>, Error> {
     // Left by a daemon that was killed: the folder's lock is ours.
     let _ = std::fs::remove_file(path);
-    UnixListener::bind(path).map_err(|source| Error::State { path: path.into(), source })
+    Incoming::unix(path, CONNECTIONS).map_err(|source| Error::State { path: path.into(), source })
 }
 
 fn in_lines(problems: &[dataplane::xdp::Unresolved]) -> String {

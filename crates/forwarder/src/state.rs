@@ -30,7 +30,7 @@ impl State {
         if theirs.is_some() && state.has_pins() {
             return Err(Error::Elsewhere(path.into()));
         }
-        std::fs::write(&file, mine).map_err(failed)?;
+        private::replace(&file, mine.as_bytes()).map_err(failed)?;
         Ok(state)
     }
 

@@ -1,7 +1,7 @@
 //! Kaido's own daemons in a lab: a node on every node, one controller. Data planes are in `xdp`.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use model::topology::Topology;
 use model::{Announcement, Application};
+use private::Lock;
 use serde::{Deserialize, Serialize};
 
 use crate::announce::announcement;
@@ -18,7 +19,7 @@ use crate::enter::enter;
 use crate::files::tail;
 use crate::patience::{Patience, worked};
 use crate::processes::{end, pause, processes};
-use crate::state::{INFRASTRUCTURE, Lab, Lock, SOCKET, is_lab, lock, node_folder, write_whole};
+use crate::state::{INFRASTRUCTURE, Lab, SOCKET, is_lab, lock, node_folder};
 use crate::teardown::remove_whatever;
 use crate::{Cancel, Error, supervised, xdp};
 
@@ -102,7 +103,7 @@ pub(crate) fn start_all(
     let mut started = vec![controller];
     for at in 0..topology.nodes.len() {
         let files = node_folder(folder, &topology.nodes[at].name);
-        fs::create_dir_all(&files).map_err(Error::file("make", &files))?;
+        private::make(&files).map_err(Error::file("make", &files))?;
         let config = NodeConfig {
             controller: folder.join(SOCKET),
             mtu: topology.mtu,
@@ -357,8 +358,7 @@ pub(crate) fn spawn(
     input: Stdio,
 ) -> Result<Child, Error> {
     use std::os::unix::process::CommandExt;
-    let output =
-        File::options().create(true).append(true).open(log).map_err(Error::file("open", log))?;
+    let output = private::append(log).map_err(Error::file("open", log))?;
     let errors = output.try_clone().map_err(Error::file("open", log))?;
     let mut command = Command::new(program);
     command.args(arguments);
@@ -395,5 +395,5 @@ pub(crate) fn wait_for_socket(
 pub(crate) fn write(path: &Path, config: &impl Serialize) -> Result<(), Error> {
     let json = serde_json::to_vec_pretty(config)
         .expect("no odd keys, and `up` refuses paths that are not UTF-8");
-    write_whole(path, &json)
+    private::replace(path, &json).map_err(Error::file("write", path))
 }

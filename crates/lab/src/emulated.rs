@@ -1,7 +1,7 @@
 //! Emulated links: their devices beside the bridges, and the daemon that moves packets between them.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use model::topology::{Segment, Topology};
@@ -105,10 +105,10 @@ fn keep(
     files: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, PathBuf>, Error> {
     let folder = folder.join("files");
-    fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
+    private::make(&folder).map_err(Error::file("make", &folder))?;
     let copy = |(number, (name, text)): (usize, (&String, &String))| {
         let path = folder.join(number.to_string());
-        fs::write(&path, text).map_err(Error::file("write", &path))?;
+        private::create(&path, text.as_bytes()).map_err(Error::file("write", &path))?;
         Ok((name.clone(), path))
     };
     files.iter().enumerate().map(copy).collect()

@@ -129,6 +129,18 @@ pub enum Error {
         /// Those there are.
         known: Vec<String>,
     },
+    /// Another command attaches interfaces of this machine, and does not come to an end.
+    #[error(
+        "another command{} has attached interfaces of this machine for {seconds} s: wait until it has \
+         finished, or end it",
+        .process.map_or_else(String::new, |process| format!(" (process {process})"))
+    )]
+    NoTurn {
+        /// The time that was waited.
+        seconds: u64,
+        /// The command's process, if it has written it down.
+        process: Option<u32>,
+    },
     /// The interface to attach is down.
     #[error("the interface `{0}` to attach is down: `ip link set {0} up`")]
     AttachedDown(String),

@@ -1,13 +1,13 @@
 //! FRR's daemons on a lab's routers, from the distribution's package.
 
 use std::fs;
-use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use model::topology::{Routing, Topology};
 use nix::unistd::User;
+use private::Owner;
 
 use crate::bounded::run;
 use crate::enter::{FRR_RUN, enter};
@@ -52,7 +52,8 @@ fn daemons(topology: &Topology, at: usize) -> Vec<&'static str> {
 #[derive(Debug, Clone)]
 pub(crate) struct Frr {
     programs: PathBuf,
-    user: User,
+    /// Its daemons' user, which may have been taken over by a packet.
+    user: Owner,
 }
 
 impl Frr {
@@ -72,10 +73,10 @@ impl Frr {
         }
         let user = User::from_name("frr").ok().flatten();
         let user = user.ok_or_else(|| Error::NoFrr("the user frr".into()))?;
+        let user = Owner { user: user.uid.as_raw(), group: user.gid.as_raw() };
         if !Path::new(FRR_RUN).is_dir() {
-            fs::create_dir_all(FRR_RUN).map_err(Error::file("make", FRR_RUN))?;
-            chown(FRR_RUN, Some(user.uid.as_raw()), Some(user.gid.as_raw()))
-                .map_err(Error::file("give away", FRR_RUN))?;
+            private::make(Path::new(FRR_RUN)).map_err(Error::file("make", FRR_RUN))?;
+            user.give_folder(Path::new(FRR_RUN)).map_err(Error::file("give away", FRR_RUN))?;
         }
         Ok(Self { programs, user })
     }
@@ -104,13 +105,13 @@ impl Frr {
         })
     }
 
+    /// Makes a router's folders. FRR's user has the sockets' folder alone: the configuration is read by vtysh, as root,
+    /// and a daemon opens its log before it gives up root's rights.
     fn write_files(&self, folder: &Path, topology: &Topology, at: usize) -> Result<(), Error> {
         let files = node_folder(folder, &topology.nodes[at].name);
-        let (uid, gid) = (Some(self.user.uid.as_raw()), Some(self.user.gid.as_raw()));
-        for name in ["run", "etc"] {
+        for name in ["etc", "log", "run"] {
             let path = files.join(name);
-            fs::create_dir_all(&path).map_err(Error::file("make", &path))?;
-            chown(&path, uid, gid).map_err(Error::file("give away", &path))?;
+            private::make(&path).map_err(Error::file("make", &path))?;
         }
         let written = [
             ("etc/frr.conf", config(topology, at)),
@@ -118,10 +119,10 @@ impl Frr {
         ];
         for (name, text) in written {
             let path = files.join(name);
-            fs::write(&path, text).map_err(Error::file("write", &path))?;
-            chown(&path, uid, gid).map_err(Error::file("give away", &path))?;
+            private::create(&path, text.as_bytes()).map_err(Error::file("write", &path))?;
         }
-        Ok(())
+        let run = files.join("run");
+        self.user.give_folder(&run).map_err(Error::file("give away", &run))
     }
 
     fn start_daemon(
@@ -132,7 +133,7 @@ impl Frr {
         cancel: &Cancel,
     ) -> Result<(), Error> {
         let program = self.programs.join(daemon);
-        let log = format!("file:{FRR_RUN}/{daemon}.log");
+        let log = format!("file:{}", log(folder, node, daemon).display());
         // -P 0: no port for telnet; vtysh uses the socket. The configuration comes from vtysh.
         let mut command = Command::new(&program);
         command.args(["-d", "-P", "0", "-f", "/dev/null", "--log", &log]).stdin(Stdio::null());
@@ -188,9 +189,10 @@ pub(crate) fn check(folder: &Path, topology: &Topology, at: usize) -> Result<(),
     let node = &topology.nodes[at].name;
     for daemon in daemons(topology, at) {
         let pid = node_folder(folder, node).join("run").join(format!("{daemon}.pid"));
-        let pid = files::read_text(&pid).unwrap_or_default();
-        let command = fs::read_to_string(format!("/proc/{}/comm", pid.trim())).unwrap_or_default();
-        if command.trim() != daemon {
+        // FRR's user may have written anything there.
+        let pid = files::read_text(&pid).ok().and_then(|text| text.trim().parse::<u32>().ok());
+        let command = pid.and_then(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).ok());
+        if command.is_none_or(|command| command.trim() != daemon) {
             return Err(Error::Frr {
                 node: node.clone(),
                 daemon: daemon.into(),
@@ -207,8 +209,11 @@ fn too_late() -> String {
 }
 
 fn last_lines(folder: &Path, node: &str, daemon: &str, lines: usize) -> String {
-    let log = node_folder(folder, node).join("run").join(format!("{daemon}.log"));
-    tail(&log, lines)
+    tail(&log(folder, node, daemon), lines)
+}
+
+fn log(folder: &Path, node: &str, daemon: &str) -> PathBuf {
+    node_folder(folder, node).join("log").join(format!("{daemon}.log"))
 }
 
 #[cfg(test)]

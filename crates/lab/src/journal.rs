@@ -73,7 +73,7 @@ fn path(folder: &Path) -> PathBuf {
 pub(crate) fn append(folder: &Path, entry: &Entry) -> Result<(), Error> {
     let path = path(folder);
     let write = || {
-        let mut file = File::options().create(true).read(true).append(true).open(&path)?;
+        let mut file = private::append(&path)?;
         let mut line = if is_cut_off(&mut file)? { vec![b'\n'] } else { Vec::new() };
         line.extend(serde_json::to_vec(entry).expect("an entry is numbers and texts"));
         line.push(b'\n');

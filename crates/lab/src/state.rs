@@ -1,13 +1,11 @@
 //! The folders under `/run/kaido`: which labs there are, and what they are doing.
 
-use std::fs::{self, File};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use model::topology::{self, Topology};
-use nix::fcntl::{Flock, FlockArg, OFlag};
+use private::Lock;
 use serde::{Deserialize, Serialize};
 
 use crate::supervised::troubles;
@@ -91,10 +89,6 @@ pub struct Lab {
     pub(crate) owner: Option<Lock>,
 }
 
-/// The right to change a lab, or the ownership of one; it ends with the process, however that ends.
-#[derive(Debug)]
-pub(crate) struct Lock(#[expect(dead_code, reason = "holding it is its use")] Flock<File>);
-
 /// The folder that the environment names for all that runs, if it names one.
 fn named_folder() -> Result<Option<PathBuf>, Error> {
     match std::env::var_os("KAIDO_RUN") {
@@ -115,7 +109,12 @@ impl Labs {
     pub fn of_environment() -> Result<Self, Error> {
         Ok(match named_folder()? {
             // The daemons of a lab live in another folder.
-            Some(root) => Self::at(std::path::absolute(&root).unwrap_or(root)),
+            Some(root) => {
+                let root = std::path::absolute(&root).unwrap_or(root);
+                let unsafe_folder = |source| Error::RunFolder { path: root.clone(), source };
+                private::check(&root).map_err(unsafe_folder)?;
+                Self::at(root)
+            }
             None => Self { root: DEFAULT.into(), owned: true },
         })
     }
@@ -231,10 +230,9 @@ impl Labs {
     }
 }
 
-/// Locks a folder or a file, unless somebody else has.
+/// Locks a folder or a file, unless another process has.
 pub(crate) fn lock(path: &Path) -> Option<Lock> {
-    let file = files::open(path).ok()?;
-    Flock::lock(file, FlockArg::LockExclusiveNonblock).ok().map(Lock)
+    Lock::existing(path).ok()?
 }
 
 /// The file that the owner of a lab has locked as long as it lives; labs that outlive their commands have none.
@@ -245,16 +243,13 @@ fn owner_file(folder: &Path) -> PathBuf {
 /// Makes this process the owner of the lab in a new folder.
 pub(crate) fn own(folder: &Path) -> Result<Lock, Error> {
     let path = owner_file(folder);
-    let file = File::create(&path).map_err(Error::file("write", &path))?;
-    let locked = Flock::lock(file, FlockArg::LockExclusiveNonblock);
-    locked.map(Lock).map_err(|(_, errno)| Error::file("lock", path)(errno.into()))
+    let taken = || Error::file("lock", &path)(std::io::ErrorKind::WouldBlock.into());
+    Lock::file(&path).map_err(Error::file("lock", &path))?.ok_or_else(taken)
 }
 
 /// Whether a lab belonged to a process that has ended.
 fn has_lost_owner(folder: &Path) -> bool {
-    let file = files::open(&owner_file(folder));
-    // Shared: two that look at once do not take each other for the owner.
-    file.is_ok_and(|file| Flock::lock(file, FlockArg::LockSharedNonblock).is_ok())
+    Lock::is_free(&owner_file(folder)).unwrap_or(false)
 }
 
 impl Lab {
@@ -364,22 +359,9 @@ impl State {
 
     pub(crate) fn write(&self, folder: &Path) -> Result<(), Error> {
         let json = serde_json::to_vec(self).expect("a state has no map, and its path is UTF-8");
-        write_whole(&folder.join("state.json"), &json)
+        let path = folder.join("state.json");
+        private::replace(&path, &json).map_err(Error::file("write", path))
     }
-}
-
-/// Writes a file beside, and renames it: a reader sees the old or the new one, whole.
-pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), Error> {
-    let mut new = path.as_os_str().to_owned();
-    new.push(".new");
-    let new = PathBuf::from(new);
-    let mut options = File::options();
-    // In its place there may be a pipe, which nobody reads.
-    let options =
-        options.write(true).create(true).truncate(true).custom_flags(OFlag::O_NONBLOCK.bits());
-    let written = options.open(&new).and_then(|mut file| file.write_all(content));
-    written.map_err(Error::file("write", &new))?;
-    fs::rename(&new, path).map_err(Error::file("rename", &new))
 }
 
 #[cfg(test)]

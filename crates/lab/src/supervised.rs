@@ -207,7 +207,7 @@ impl Lab {
     /// Writes down, for those who look, whether the emulator's links are down since it has ended.
     pub fn mark_ended(&self, ended: bool) -> Result<(), Error> {
         let path = self::ended(&self.folder);
-        let done = if ended { std::fs::write(&path, "") } else { std::fs::remove_file(&path) };
+        let done = if ended { private::replace(&path, b"") } else { std::fs::remove_file(&path) };
         match done {
             Err(error) if !ended && error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             done => done.map_err(Error::file("write", path)),

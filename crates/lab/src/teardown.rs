@@ -57,6 +57,7 @@ impl Labs {
             collected.push(Collected { name, removed: done.is_ok(), error });
         }
         self.remove_unnamed();
+        private::remove_stale_namespace_locks();
         self.remove_empty_folders();
         Ok(collected)
     }
@@ -88,6 +89,7 @@ impl Labs {
             Err(error) => return Err(Error::file("remove", namespaces)(error)),
         }
         remove_files(folder).map_err(Error::file("remove", folder))?;
+        private::remove_stale_namespace_locks();
         self.remove_empty_folders();
         Ok(())
     }

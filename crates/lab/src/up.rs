@@ -9,6 +9,7 @@ use std::time::Duration;
 use model::topology::{Node, NodeKind, RouterKind, Topology};
 use netlink::{Handle, Namespace};
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use private::Lock;
 
 use crate::attached;
 use crate::build;
@@ -21,7 +22,7 @@ use crate::parallel::in_parallel;
 use crate::processes::processes;
 use crate::ready;
 use crate::routes::Routes;
-use crate::state::{self, Lab, Labs, Lock, MARKER, Phase, SOCKET, State, UNNAMED};
+use crate::state::{self, Lab, Labs, MARKER, Phase, SOCKET, State, UNNAMED};
 use crate::{Cancel, Error, netem, supervised, xdp};
 
 /// How a lab is brought up.
@@ -154,7 +155,7 @@ impl Labs {
         let mut last = None;
         // Another command may just be removing the empty folders above it.
         for _ in 0..10 {
-            let made = fs::create_dir_all(new.join("netns")).map_err(Error::file("make", &new));
+            let made = self.make_folders(&new);
             let named = made.and_then(|()| self.lock(&new_name)).and_then(|lock| {
                 let owner = if owned { Some(state::own(&new)?) } else { None };
                 self.name_folder(&new, &folder, name, text, file)?;
@@ -162,7 +163,9 @@ impl Labs {
             });
             match named {
                 Ok((lock, owner)) => return Ok((folder, lock, owner)),
-                Err(Error::File { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                Err(Error::File { source, .. } | Error::RunFolder { source, .. })
+                    if source.kind() == ErrorKind::NotFound =>
+                {
                     last = Some(source);
                 }
                 Err(error) => {
@@ -175,6 +178,16 @@ impl Labs {
         Err(Error::RunFolder { path: self.root().into(), source })
     }
 
+    /// Makes the folder of all labs and a new one in it. No other user enters the first, so that none can replace, lock
+    /// or read what is in a lab's folder.
+    fn make_folders(&self, new: &Path) -> Result<(), Error> {
+        let labs = self.root().join("labs");
+        private::check(&labs)
+            .and_then(|()| private::make(&labs))
+            .map_err(|source| Error::RunFolder { path: self.root().into(), source })?;
+        private::make(&new.join("netns")).map_err(Error::file("make", new))
+    }
+
     /// Fills the new folder and gives it its name, in one step.
     fn name_folder(
         &self,
@@ -185,8 +198,8 @@ impl Labs {
         file: &Path,
     ) -> Result<(), Error> {
         let (marker, yaml) = (new.join(MARKER), new.join("lab.yaml"));
-        fs::write(&marker, "").map_err(Error::file("write", marker))?;
-        fs::write(&yaml, text).map_err(Error::file("write", yaml))?;
+        private::create(&marker, b"").map_err(Error::file("write", marker))?;
+        private::create(&yaml, text.as_bytes()).map_err(Error::file("write", yaml))?;
         State::new(file).write(new)?;
         match renameat2(AT_FDCWD, new, AT_FDCWD, folder, RenameFlags::RENAME_NOREPLACE) {
             Err(nix::errno::Errno::EEXIST) => Err(self.exists(name)),

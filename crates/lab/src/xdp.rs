@@ -129,8 +129,8 @@ pub(crate) fn start_all(
         cancel.check()?;
         let path = node_folder(folder, &node.name).join("dataplane.yaml");
         let state = state(folder, &node.name);
-        fs::create_dir_all(&state).map_err(Error::file("make", &state))?;
-        fs::write(&path, file(node)).map_err(Error::file("write", &path))?;
+        private::make(&state).map_err(Error::file("make", &state))?;
+        private::create(&path, file(node).as_bytes()).map_err(Error::file("write", &path))?;
         // Where everybody sees it: whoever takes the lab down finds it in its folder, and a daemon
         // that is started again finds the ports that the last one left at work.
         prepare_pins(&state.join("bpf"))?;

@@ -38,9 +38,9 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Opens a file to append to it, and creates it where there is none.
+/// Opens a file to read it and to append to it, and creates it where there is none.
 pub fn append(path: &Path) -> io::Result<File> {
-    options().append(true).create(true).open(path)
+    options().read(true).append(true).create(true).open(path)
 }
 
 #[cfg(test)]

@@ -40,8 +40,9 @@ pub fn make(path: &Path) -> io::Result<()> {
 }
 
 /// Checks that no user but root and this one can create or replace a name in the folders that lead to `path`, which
-/// is absolute and need not exist.
+/// need not exist.
 pub fn check(path: &Path) -> io::Result<()> {
+    let path = &std::path::absolute(path)?;
     check_each(path)?;
     // Links on the way lead elsewhere.
     let exists = path.ancestors().find_map(|folder| fs::canonicalize(folder).ok());
@@ -87,13 +88,6 @@ impl Owner {
     pub fn give_folder(self, path: &Path) -> io::Result<()> {
         let folder = open(path)?;
         fchown(&folder, Some(self.user), Some(self.group))
-    }
-
-    /// Lets the group of this owner enter and read a folder that stays root's.
-    pub fn let_group_enter(self, path: &Path) -> io::Result<()> {
-        let folder = open(path)?;
-        fchown(&folder, None, Some(self.group))?;
-        folder.set_permissions(fs::Permissions::from_mode(0o750))
     }
 }
 

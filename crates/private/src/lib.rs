@@ -13,7 +13,7 @@ mod namespace;
 pub use file::{append, create, replace};
 pub use folder::{Owner, check, make};
 pub use lock::Lock;
-pub use namespace::{NamespaceLock, TakeError};
+pub use namespace::{NamespaceLock, TakeError, remove_stale_namespace_locks};
 
 /// Files that this process creates from now on are its user's alone, whatever umask it was started with.
 pub fn set_umask() {

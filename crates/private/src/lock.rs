@@ -35,6 +35,16 @@ impl Lock {
         Self::take(file)
     }
 
+    /// Whether no process has the lock of a file that exists. Two that ask at once do not take each other for a holder.
+    pub fn is_free(path: &Path) -> io::Result<bool> {
+        let file = File::options().read(true).custom_flags(flags().bits()).open(path)?;
+        match Flock::lock(file, FlockArg::LockSharedNonblock) {
+            Ok(_) => Ok(true),
+            Err((_, Errno::EWOULDBLOCK)) => Ok(false),
+            Err((_, errno)) => Err(errno.into()),
+        }
+    }
+
     fn take(file: File) -> io::Result<Option<Self>> {
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => Ok(Some(Self(lock))),
@@ -65,7 +75,9 @@ mod tests {
         let first = Lock::file(&path).unwrap().unwrap();
         assert!(Lock::file(&path).unwrap().is_none());
         assert!(Lock::existing(&path).unwrap().is_none());
+        assert!(!Lock::is_free(&path).unwrap());
         drop(first);
+        assert!(Lock::is_free(&path).unwrap());
         assert!(Lock::file(&path).unwrap().is_some());
         assert!(Lock::existing(root.path()).unwrap().is_some());
         std::os::unix::fs::symlink(&path, root.path().join("link")).unwrap();

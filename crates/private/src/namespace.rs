@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::{Lock, folder};
 
@@ -19,6 +20,9 @@ pub struct NamespaceLock {
     #[expect(dead_code, reason = "holding it is its use")]
     lock: Lock,
 }
+
+/// The longest time that the file of a dead process is locked while it is removed.
+const CLEANING: Duration = Duration::from_secs(1);
 
 /// Why a namespace is not had.
 #[derive(Debug)]
@@ -46,11 +50,19 @@ impl NamespaceLock {
     fn take_in(folder: &Path, inode: u64, purpose: &str) -> Result<Self, TakeError> {
         let path = folder.join(format!("{inode}-{purpose}"));
         let failed = |source| TakeError::Failed { path: path.clone(), source };
+        let since = Instant::now();
         loop {
             folder::make(folder).map_err(failed)?;
             let lock = match Lock::file(&path) {
                 Ok(Some(lock)) => lock,
-                Ok(None) => return Err(TakeError::Taken(holder(&path))),
+                Ok(None) => {
+                    let holder = holder(&path);
+                    if holder.is_some_and(is_alive) || since.elapsed() > CLEANING {
+                        return Err(TakeError::Taken(holder));
+                    }
+                    pause();
+                    continue;
+                }
                 // The last holder of another lock has just removed the empty folder.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(failed(error)),
@@ -69,11 +81,33 @@ impl Drop for NamespaceLock {
     fn drop(&mut self) {
         // While the lock is held, so that no other process's file is removed. Best effort.
         let _ = fs::remove_file(&self.path);
-        let folder = self.path.parent();
-        for folder in [folder, folder.and_then(Path::parent)].into_iter().flatten() {
-            // Others may be in there: then it stays.
-            let _ = fs::remove_dir(folder);
+        if let Some(folder) = self.path.parent() {
+            remove_empty(folder);
         }
+    }
+}
+
+/// Removes the files that killed processes have left.
+pub fn remove_stale_namespace_locks() {
+    remove_stale_in(Path::new(FOLDER));
+}
+
+fn remove_stale_in(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if let Ok(Some(_lock)) = Lock::existing(&path) {
+            // While the lock is held, as above.
+            let _ = fs::remove_file(&path);
+        }
+    }
+    remove_empty(folder);
+}
+
+/// Removes the folder and the one above it, unless something is in there.
+fn remove_empty(folder: &Path) {
+    let _ = fs::remove_dir(folder);
+    if let Some(above) = folder.parent() {
+        let _ = fs::remove_dir(above);
     }
 }
 
@@ -81,6 +115,18 @@ fn note_holder(mut file: &File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     file.write_all(std::process::id().to_string().as_bytes())
+}
+
+fn is_alive(process: u32) -> bool {
+    Path::new(&format!("/proc/{process}")).exists()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the removal of a file by another process has no event"
+)]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(1));
 }
 
 fn holder(path: &Path) -> Option<u32> {
@@ -104,6 +150,21 @@ mod tests {
         assert!(matches!(refused, Err(TakeError::Taken(pid)) if pid == Some(std::process::id())));
         drop(first);
         drop(take(7, "dataplane").unwrap());
+        // A dead process's file, locked by the one that removes it.
+        let cleaned = folder.join("6-node");
+        drop(take(6, "node"));
+        fs::write(&cleaned, u32::MAX.to_string()).unwrap();
+        let cleaning = Lock::existing(&cleaned).unwrap().unwrap();
+        let cleaner = std::thread::spawn(move || {
+            pause();
+            drop(cleaning);
+        });
+        take(6, "node").unwrap();
+        cleaner.join().unwrap();
+        let left = folder.join("9-node");
+        fs::write(&left, "1").unwrap();
+        remove_stale_in(&folder);
+        assert!(!left.exists() && take(8, "dataplane").is_err(), "held ones stay");
         drop(other);
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     }

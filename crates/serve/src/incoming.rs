@@ -193,7 +193,7 @@ mod tests {
         s.connect(sys.argv[1]); print(len(s.recv(1)))";
 
     async fn stranger(path: &Path) -> std::process::Output {
-        let mut command = tokio::process::Command::new("python3");
+        let mut command = tokio::process::Command::new("/usr/bin/python3");
         command.args(["-c", STRANGER]).arg(path).uid(65534).gid(65534);
         command.output().await.unwrap()
     }

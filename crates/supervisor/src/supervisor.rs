@@ -59,7 +59,7 @@ impl Supervisor {
             next,
             deeds: Deeds::new()?,
             is_silent: false,
-            callers: UnixListener::bind(&socket).map_err(Error::refused("listen"))?,
+            callers: serve::listen(&socket).map_err(Error::refused("listen"))?,
             lab,
         };
         let nonblocking = supervisor.callers.set_nonblocking(true);

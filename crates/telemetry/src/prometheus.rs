@@ -1,15 +1,23 @@
 //! Counters for Prometheus: `GET /metrics`.
 
+use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use tokio::net::TcpListener;
+use serve::{Connection, Incoming, Limits};
+use tokio::net::{TcpListener, TcpStream};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Any client may connect: a few scrapers, each for one answer. One that keeps its connection between scrapes connects
+/// again.
+const LIMITS: Limits =
+    Limits { connections: 16, silence: Duration::from_secs(10), lifetime: Duration::from_secs(30) };
 
 /// An address cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +25,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 pub struct NoListener {
     address: SocketAddr,
     #[source]
-    source: std::io::Error,
+    source: io::Error,
 }
 
 /// Listens on `address`.
@@ -25,11 +33,11 @@ pub async fn listen(address: SocketAddr) -> Result<TcpListener, NoListener> {
     TcpListener::bind(address).await.map_err(|source| NoListener { address, source })
 }
 
-/// Answers with what `counted` returns whenever somebody asks: OpenMetrics' text, or why there is none.
+/// Answers each scrape with what `counted` returns: OpenMetrics' text, or why there is none.
 pub async fn serve<F>(
     listener: TcpListener,
     counted: impl Fn() -> F + Clone + Send + Sync + 'static,
-) -> std::io::Result<()>
+) -> io::Result<()>
 where
     F: Future<Output = Result<String, String>> + Send + 'static,
 {
@@ -42,5 +50,23 @@ where
             }
         }
     };
-    axum::serve(listener, Router::new().route("/metrics", get(answer))).await
+    let scrapers = Scrapers(Incoming::tcp(listener, LIMITS));
+    axum::serve(scrapers, Router::new().route("/metrics", get(answer))).await
+}
+
+/// The listener, as axum takes it.
+struct Scrapers(Incoming<TcpStream>);
+
+impl axum::serve::Listener for Scrapers {
+    type Io = Connection<TcpStream>;
+    /// Answers are the same for all peers.
+    type Addr = ();
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        (self.0.accept().await, ())
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        Ok(())
+    }
 }

@@ -17,6 +17,7 @@ mod ages;
 mod key;
 pub mod layout;
 mod mapping;
+mod memory;
 mod publication;
 mod reader;
 mod writer;

@@ -5,11 +5,9 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use nix::errno::Errno;
-
 use crate::key::Key;
 use crate::layout::{ENTRY, HEADER, MAGIC, MAX_KEYS, SIZE, VERSION, entry, header, state};
-use crate::mapping::Mapping;
+use crate::memory::Memory;
 use crate::now_ns;
 
 /// Why nothing can be published.
@@ -54,7 +52,7 @@ pub enum WriteError {
 /// Publishes values. When it is dropped, readers see that it has ended.
 #[derive(Debug)]
 pub struct Writer {
-    memory: Mapping,
+    memory: Memory,
     /// What `memory` is to say, as words.
     words: Vec<u64>,
     keys: Vec<Key>,
@@ -103,7 +101,7 @@ impl Writer {
             file.set_len(SIZE as u64)
                 .map_err(|_| WriteError::Small { path: path.to_owned(), found: found.len() })?;
         }
-        let memory = Mapping::new(&file).map_err(|why: Errno| failed(why.into()))?;
+        let memory = Memory::of(&file).map_err(failed)?;
         let mut writer = Self {
             memory,
             words: vec![0; HEADER / 8],
@@ -176,17 +174,16 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// The file has been cut.
+    /// The file has been cut, or cannot be written.
     pub fn beat(&mut self) -> Result<(), WriteError> {
-        // Writing behind a file's end would kill this process (SIGBUS). Who cuts it between this look and
-        // the next line still does.
+        // Readers would find it too short. One that is cut after this is reported by the next heartbeat.
         if self.file.metadata().is_ok_and(|found| found.len() < SIZE as u64) {
             return Err(WriteError::Cut(self.path.clone()));
         }
         self.words[header::BEAT / 8] = self.words[header::BEAT / 8].wrapping_add(1);
         self.set(header::NOW, now_ns());
-        self.memory.write(&self.words);
-        Ok(())
+        let failed = |source| WriteError::File { path: self.path.clone(), source };
+        self.memory.write(&self.words).map_err(failed)
     }
 }
 

@@ -215,7 +215,6 @@ fn a_file_that_is_cut_kills_nobody() {
     let bed = bed();
     let writer = bed.writer(&["a", "b", "c"]);
     let good = std::fs::read(&bed.path).unwrap();
-    // It is another file that is cut: the writer's own mapping is not to die.
     drop(writer);
     let mut reader = bed.reader();
     let (done, file) = (AtomicBool::new(false), bed.file());
@@ -232,6 +231,31 @@ fn a_file_that_is_cut_kills_nobody() {
             match reader.read() {
                 Ok(said) => assert!(said.entries.len() <= 3),
                 Err(ReadError::Bad(_) | ReadError::Torn) => {}
+                Err(why) => panic!("{why}"),
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_file_that_is_cut_while_it_is_written_kills_no_writer() {
+    let bed = bed();
+    let mut writer = bed.writer(&["a", "b", "c"]);
+    let (done, file) = (AtomicBool::new(false), bed.file());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                for length in [0, 20, SIZE as u64] {
+                    file.set_len(length).unwrap();
+                }
+            }
+        });
+        let (mut written, mut cut) = (0, 0);
+        while written < 2000 || cut < 2000 {
+            match writer.beat() {
+                Ok(()) => written += 1,
+                Err(WriteError::Cut(_)) => cut += 1,
                 Err(why) => panic!("{why}"),
             }
         }

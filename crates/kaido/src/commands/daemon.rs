@@ -1,8 +1,5 @@
 //! Labs' daemons, in the foreground: read the configuration, start tracing, run.
 
-use std::fs::File;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -10,7 +7,7 @@ use anyhow::{Context, anyhow};
 use engine::Recordings;
 use lab::{ControllerConfig, EmulatorConfig, NodeConfig, SupervisorConfig};
 use model::topology::Topology;
-use nix::fcntl::{Flock, FlockArg};
+use private::{Lock, NamespaceLock, TakeError};
 use serde::de::DeserializeOwned;
 
 use crate::failure::{Done, Failure};
@@ -20,7 +17,7 @@ use crate::runtime::{asked_to_end, block_on};
 const LARGEST_FILE: u64 = 64 << 20;
 
 pub(crate) fn node(config: &Path) -> Done {
-    start_tracing();
+    start();
     let NodeConfig { controller, mtu, announcement, emulator } = read(config)?;
     let _lock = lock(config)?;
     let _only_one = only_one_here()?;
@@ -30,7 +27,7 @@ pub(crate) fn node(config: &Path) -> Done {
 }
 
 pub(crate) fn controller(config: &Path) -> Done {
-    start_tracing();
+    start();
     let ControllerConfig { socket, store, applications } = read(config)?;
     let _lock = lock(config)?;
     let config = controller::Config { socket, store, applications };
@@ -39,7 +36,7 @@ pub(crate) fn controller(config: &Path) -> Done {
 }
 
 pub(crate) fn emulator(config: &Path) -> Done {
-    start_tracing();
+    start();
     let EmulatorConfig { socket, topology, files, queues } = read(config)?;
     let _lock = lock(config)?;
     let text = crate::input::read(&topology, "topology file", LARGEST_FILE)?;
@@ -72,7 +69,7 @@ pub(super) fn plan(topology: &Topology, recordings: &Recordings) -> engine::Plan
 }
 
 pub(crate) fn supervisor(config: &Path) -> Done {
-    start_tracing();
+    start();
     let SupervisorConfig { lab, folder } = read(config)?;
     let _lock = lock(config)?;
     let lab = lab::Lab::of_folder(&lab, &folder)?;
@@ -87,25 +84,39 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
 }
 
 /// One daemon a configuration: two would take each other's place again and again.
-fn lock(config: &Path) -> Result<Flock<File>, Failure> {
-    let cannot = || format!("cannot open {}", config.display());
-    let file = File::open(config).with_context(cannot).map_err(Failure::usage)?;
-    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| {
+fn lock(config: &Path) -> Result<Lock, Failure> {
+    let cannot = || format!("cannot lock {}", config.display());
+    let lock = Lock::existing(config).with_context(cannot).map_err(Failure::usage)?;
+    lock.ok_or_else(|| {
         Failure::failed(anyhow!("a daemon with the configuration {} is running", config.display()))
     })
 }
 
-/// One node a network namespace, whatever its configuration: two would take each other's meter off
-/// the links. An abstract socket belongs to the namespace, and goes with the process.
-fn only_one_here() -> Result<UnixListener, Failure> {
-    let bound = SocketAddr::from_abstract_name("kaido-node");
-    bound.and_then(|address| UnixListener::bind_addr(&address)).map_err(|error| {
-        let context = "a node runs in this network namespace already";
-        Failure::failed(anyhow::Error::new(error).context(context))
+/// One node a network namespace, whatever its configuration: two would remove each other's meter from
+/// the links.
+fn only_one_here() -> Result<NamespaceLock, Failure> {
+    NamespaceLock::take("node").map_err(|error| {
+        Failure::failed(match error {
+            TakeError::Taken(process) => {
+                let which =
+                    process.map_or_else(String::new, |process| format!(" (process {process})"));
+                anyhow!("a node{which} runs in this network namespace already")
+            }
+            TakeError::Failed { path, source } => {
+                anyhow::Error::new(source).context(format!("cannot lock {}", path.display()))
+            }
+        })
     })
 }
 
-pub(crate) fn start_tracing() {
+/// Prepares a daemon: its files are root's alone, and connections cannot use up its descriptors.
+pub(crate) fn start() {
+    private::set_umask();
+    start_tracing();
+    serve::raise_descriptor_limit();
+}
+
+fn start_tracing() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("KAIDO_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     // The log is a file more often than a terminal.

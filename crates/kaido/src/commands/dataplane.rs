@@ -11,7 +11,7 @@ use api::v1;
 use lab::Labs;
 use serde_json::{Value, json};
 
-use super::daemon::start_tracing;
+use super::daemon;
 use super::function;
 use crate::cli::{DataplaneCommand, DataplaneFile, State, WhichDataplane};
 use crate::failure::{Done, Failure};
@@ -49,7 +49,7 @@ pub(super) fn socket(which: &WhichDataplane) -> Result<PathBuf, Failure> {
 }
 
 fn daemon(state: &State, file: Option<&Path>, metrics: Option<SocketAddr>) -> Done {
-    start_tracing();
+    daemon::start();
     let file = file.map(read).transpose()?;
     let config = forwarder::Config { state: folder(state)?, file, metrics };
     block_on(forwarder::run(config, asked_to_end()))?.map_err(|error| {

@@ -205,7 +205,10 @@ fn mistakes(problems: &Problems, output: &Output) -> Failure {
 
 fn check(file: &Path, output: &Output) -> Done {
     let (_, topology, _) = read_all(file, output)?;
-    output.print(&topology, |topology| {
+    let runs = lab::runs(&topology);
+    let mut value = json!(topology);
+    value["runs"] = json!(runs);
+    output.print(&value, |_| {
         let tests = match topology.tests.len() {
             0 => String::new(),
             n => format!(", {}", counted(n, "test")),
@@ -217,9 +220,26 @@ fn check(file: &Path, output: &Output) -> Done {
         };
         let applications = counted(topology.applications.len(), "application");
         let (file, name) = (file.display(), &topology.name);
-        format!("{file} is fine: lab {name}, {nodes}, {links}, {applications}{tests}")
+        let mut text =
+            format!("{file} is fine: lab {name}, {nodes}, {links}, {applications}{tests}");
+        for run in &runs {
+            text.push_str(&format!("\n{}", run_in_words(run)));
+        }
+        text
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A line for something that a lab runs. The text is the file's: nothing in it reaches the terminal unescaped.
+fn run_in_words(run: &lab::Run) -> String {
+    let mut lines = run.text.trim().lines().map(|line| line.trim().escape_debug().to_string());
+    let first = lines.next().unwrap_or_default();
+    let more = match lines.count() {
+        0 => String::new(),
+        n => format!(" (and {} more)", counted(n, "line")),
+    };
+    let by = run.by.map_or_else(String::new, |by| format!("{by}: "));
+    format!("runs as {} on {}: {by}{first}{more}", run.user, run.node)
 }
 
 fn up(labs: &Labs, file: &Path, options: Options, output: &Output) -> Done {

@@ -24,9 +24,9 @@ impl Frr {
         // Its daemons are root for as long as they read their arguments.
         let folder = tempfile::tempdir().unwrap();
         let user = User::from_name("frr").unwrap().unwrap();
-        let ids = (Some(user.uid.as_raw()), Some(user.gid.as_raw()));
-        std::os::unix::fs::chown(folder.path(), ids.0, ids.1).unwrap();
         std::fs::write(folder.path().join("frr.conf"), config).unwrap();
+        let owner = private::Owner { user: user.uid.as_raw(), group: user.gid.as_raw() };
+        owner.give_folder(folder.path()).unwrap();
         let mut frr = Self { folder, daemons: Vec::new() };
         for daemon in ["zebra", "bgpd"] {
             let child = namespace.run(|| frr.command(daemon).spawn().unwrap()).unwrap();

@@ -1,15 +1,14 @@
 //! Machines that lack something, and daemons that die while a lab comes up.
 
-use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::time::Duration;
 
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use private::NamespaceLock;
 use testkit::{Kaido, Machine, Said, until};
 
 use crate::topologies::{CHAIN, FRR, frr_ring, with_xdp};
@@ -211,14 +210,13 @@ fn root_a_daemon_that_dies_during_up_is_named() {
     }
 }
 
-/// A socket that a node's daemon needs, taken by somebody else.
-fn take_the_nodes_socket(namespace: &Path) -> Option<UnixListener> {
+/// The lock that a node's daemon needs, taken by another process.
+fn take_the_nodes_lock(namespace: &Path) -> Option<NamespaceLock> {
     let namespace = std::fs::File::open(namespace).ok()?;
     let taken = std::thread::spawn(move || {
         // It fails until a namespace is mounted on the file.
         setns(namespace, CloneFlags::CLONE_NEWNET).ok()?;
-        let address = SocketAddr::from_abstract_name("kaido-node").unwrap();
-        Some(UnixListener::bind_addr(&address).unwrap())
+        Some(NamespaceLock::take("node").unwrap())
     });
     taken.join().unwrap()
 }
@@ -232,12 +230,13 @@ fn root_a_node_that_ends_at_once_is_named_at_once() {
     // FRR is still starting, and its routes take a second at least.
     let taken = until(
         Duration::from_secs(20),
-        || take_the_nodes_socket(&namespace),
+        || take_the_nodes_lock(&namespace),
         || "the namespace does not come".into(),
     );
     let said = Said::from_output("up".into(), up.wait_with_output().unwrap());
-    let why = "a node runs in this network namespace already";
-    said.failed(1, &["the daemon of node r3 has ended", why]);
+    let why =
+        format!("a node (process {}) runs in this network namespace already", std::process::id());
+    said.failed(1, &["the daemon of node r3 has ended", &why]);
     drop(taken);
     before.assert_restored(&kaido);
 }
@@ -348,7 +347,7 @@ fn root_routes_that_never_come_are_named() {
 fn root_a_socket_in_use_is_named() {
     let kaido = kaido();
     let socket = kaido.folder().join("in-use.sock");
-    let _listener = UnixListener::bind(&socket).unwrap();
+    let _listener = serve::listen(&socket).unwrap();
     let config = serde_json::json!({ "socket": socket, "store": kaido.folder().join("store") });
     let config = kaido.file("controller.json", &config.to_string());
     let said = kaido.run(&["controller", "--config", &config]);

@@ -1,6 +1,5 @@
 //! What users and nodes may get wrong: said, and nothing changed.
 
-use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use serde_json::json;
@@ -141,7 +140,7 @@ fn root_without_a_controller_commands_say_so() {
         said.failed(1, &["no controller answers on", socket, "is it running?"]);
     }
     // A socket that nobody listens on any more.
-    drop(UnixListener::bind(socket).unwrap());
+    drop(serve::listen(std::path::Path::new(socket)).unwrap());
     kaido.run(&["app", "ls", "--controller", socket]).failed(1, &["no controller answers on"]);
 }
 

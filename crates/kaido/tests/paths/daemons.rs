@@ -92,7 +92,7 @@ fn root_a_second_controller_is_refused_and_the_first_unharmed() {
 fn root_a_dead_socket_is_replaced_and_any_other_file_is_not() {
     let kaido = kaido();
     let socket = kaido.folder().join("c.sock");
-    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    drop(serve::listen(&socket).unwrap());
     let path = socket.to_str().unwrap();
     let file = config(&kaido, "one", path);
     let mut running = kaido.start(&["controller", "--config", &file]);

@@ -5,10 +5,9 @@ use std::pin::Pin;
 
 use api::v1;
 use api::v1::controller_server::{Controller, ControllerServer};
-use tokio::net::UnixListener;
+use serve::{Incoming, Limits};
 use tokio::runtime::Runtime;
 use tokio_stream::Stream;
-use tokio_stream::wrappers::UnixListenerStream;
 use tonic::{Request, Response, Status, Streaming};
 
 /// Answers until it is dropped.
@@ -23,10 +22,10 @@ impl FakeController {
             .build()
             .unwrap();
         let _context = runtime.enter();
-        let listener = UnixListenerStream::new(UnixListener::bind(socket).unwrap());
+        let incoming = Incoming::unix(socket, Limits::of(16)).unwrap();
         let server = ControllerServer::new(Refusing(refusal));
         runtime.spawn(
-            tonic::transport::Server::builder().add_service(server).serve_with_incoming(listener),
+            tonic::transport::Server::builder().add_service(server).serve_with_incoming(incoming),
         );
         drop(_context);
         Self(runtime)

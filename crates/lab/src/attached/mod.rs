@@ -4,14 +4,13 @@ mod queues;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use model::topology::{Attachment, Means, Node, Topology};
 use netlink::{Handle, MAIN_TABLE, Namespace};
+use private::{NamespaceLock, TakeError};
 
 use crate::processes::pause;
 use crate::state::{Labs, MARKER};
@@ -78,11 +77,12 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
         if !link.up {
             return Err(Error::AttachedDown(interface));
         }
-        let address = SocketAddr::from_abstract_name(Attachment::lock_name(link.index));
-        let is_taken = match address.and_then(|address| UnixListener::bind_addr(&address)) {
+        let is_taken = match NamespaceLock::take(&Attachment::lock_name(link.index)) {
             Ok(_) => false,
-            Err(error) if error.kind() == ErrorKind::AddrInUse => true,
-            Err(error) => return Err(Error::file("name", "a socket")(error)),
+            Err(TakeError::Taken(_)) => true,
+            Err(TakeError::Failed { path, source }) => {
+                return Err(Error::file("lock", path)(source));
+            }
         };
         // Also by one whose emulator has ended: its rules are there.
         let lab = labs.that_attach(&interface);
@@ -119,22 +119,28 @@ pub(crate) fn keep_machine(topology: &Topology, folder: &Path) -> Result<(), Err
 
 /// The right to attach interfaces of this namespace, which one command has at a time: no two choose the same
 /// queue or interface.
-pub(crate) struct Turn(#[expect(dead_code, reason = "it is held")] Option<UnixListener>);
+pub(crate) struct Turn(#[expect(dead_code, reason = "it is held")] Option<NamespaceLock>);
+
+/// The longest wait for the turn: a lab with attached interfaces comes up in less.
+const TURN: Duration = Duration::from_secs(150);
 
 /// Waits for the turn, if any interface is to be attached.
 pub(crate) fn turn(topology: &Topology, cancel: &Cancel) -> Result<Turn, Error> {
     if attachments(topology).next().is_none() {
         return Ok(Turn(None));
     }
-    // It goes with the process, and is the namespace's own.
-    let failed = |source| Error::file("name", "a socket")(source);
-    let address = SocketAddr::from_abstract_name("kaido-attaching").map_err(failed)?;
+    let since = Instant::now();
     loop {
         cancel.check()?;
-        match UnixListener::bind_addr(&address) {
-            Ok(listener) => return Ok(Turn(Some(listener))),
-            Err(error) if error.kind() == ErrorKind::AddrInUse => pause(Duration::from_millis(10)),
-            Err(error) => return Err(failed(error)),
+        match NamespaceLock::take("attaching") {
+            Ok(lock) => return Ok(Turn(Some(lock))),
+            Err(TakeError::Taken(process)) if since.elapsed() > TURN => {
+                return Err(Error::NoTurn { seconds: TURN.as_secs(), process });
+            }
+            Err(TakeError::Taken(_)) => pause(Duration::from_millis(10)),
+            Err(TakeError::Failed { path, source }) => {
+                return Err(Error::file("lock", path)(source));
+            }
         }
     }
 }

@@ -38,10 +38,10 @@ impl Attachment {
     /// How many netfilter queues an interface has: TCP's, and everybody else's.
     pub const QUEUES: u16 = 2;
 
-    /// The abstract socket that the emulator of the interface's lab has in this machine's namespace: there
-    /// is one of it, and it goes with the process. `index`: the interface's.
+    /// The purpose for which the emulator of the interface's lab has this machine's network namespace. `index`: the
+    /// interface's.
     pub fn lock_name(index: u32) -> String {
-        format!("kaido-attached-{index}")
+        format!("attached-{index}")
     }
 }
 
