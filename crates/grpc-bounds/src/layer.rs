@@ -162,10 +162,9 @@ impl<C: Caller> http_body::Body for Bounded<C> {
         };
         if let Some(Ok(frame)) = &frame
             && let Some(bytes) = frame.data_ref()
+            && let Err(why) = this.frames.take(bytes, &this.caller.bounds())
         {
-            if let Err(why) = this.frames.take(bytes, &this.caller.bounds()) {
-                return Poll::Ready(Some(Err(why)));
-            }
+            return Poll::Ready(Some(Err(why)));
         }
         Poll::Ready(frame)
     }

@@ -150,10 +150,7 @@ impl Core {
         self.apps.remove(name);
         self.removed.insert(name.into());
         self.decider.remove(color);
-        if let Some(session) = self.sessions.get(&from) {
-            // A session that ended in the meantime is told at its next hello.
-            let _ = session.commands.send(ToNode::Retract(color));
-        }
+        self.command(&from, ToNode::Retract(color));
         Ok(())
     }
 
