@@ -95,9 +95,7 @@ impl Clients {
             self.highest = election;
         }
         self.mark();
-        if election.is_some() && election == self.highest {
-            self.tell_all();
-        } else if was_primary {
+        if was_primary || election.is_some() && election == self.highest {
             self.tell_all();
         } else {
             self.tell(&[number]);

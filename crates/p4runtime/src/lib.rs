@@ -10,12 +10,14 @@
 
 mod arbitration;
 mod cells;
+mod client;
 mod core;
 mod data;
 mod device;
 mod digests;
 mod entries;
 mod error;
+mod handshakes;
 mod matches;
 mod peer;
 mod pipeline;
@@ -27,11 +29,13 @@ mod server;
 mod service;
 mod store;
 mod stream;
+mod tls;
 mod types;
 mod values;
 mod write;
 
 pub use arbitration::{MOST_CLIENTS, QUEUE};
+pub use client::{Address, connect};
 pub use data::Data;
 pub use device::{
     Call, Change, Count, Device, Direct, Entry, Event, Initial, Key, Match, Meter, Packet, Refused,
@@ -48,6 +52,7 @@ pub use sandboxed::{
 };
 pub use server::{Ended, Listener, serve};
 pub use service::{Service, VERSION};
+pub use tls::{Files, TlsError};
 pub use types::{HeaderField, Type};
 pub use values::Bits;
 

@@ -9,10 +9,12 @@ use std::time::Duration;
 use grpc_bounds::{Budget, Layer, Shapes};
 use serve::{Incoming, Limits};
 use tokio::net::{TcpListener, UnixStream};
+use tokio_rustls::rustls::ServerConfig;
 use tokio_stream::StreamExt as _;
 use tonic::transport::Server;
 
 use crate::device::Device;
+use crate::handshakes::handshakes;
 use crate::peer::{Known, OTHERS_MEMORY, PRIMARIES_MEMORY, Peer};
 use crate::service::Service;
 
@@ -38,6 +40,7 @@ pub struct Listener(Kind);
 
 enum Kind {
     Tcp(TcpListener),
+    Tls(TcpListener, Arc<ServerConfig>),
     Unix(Box<Incoming<UnixStream>>),
 }
 
@@ -45,6 +48,11 @@ impl Listener {
     /// TCP without encryption, and with any client.
     pub fn insecure(listener: TcpListener) -> Self {
         Self(Kind::Tcp(listener))
+    }
+
+    /// TLS over TCP, for clients with certificates ([`Files::server`](crate::Files::server)).
+    pub fn tls(listener: TcpListener, config: Arc<ServerConfig>) -> Self {
+        Self(Kind::Tls(listener, config))
     }
 
     /// A new Unix socket, for root and this process's user. Call it in a tokio runtime.
@@ -114,6 +122,11 @@ pub async fn serve<D: Device>(
         match listener.into().0 {
             Kind::Tcp(listener) => {
                 let incoming = Incoming::tcp(listener, LIMITS).map(|one| one.map(Known::new));
+                builder.add_service(service).serve_with_incoming_shutdown(incoming, until).await
+            }
+            Kind::Tls(listener, config) => {
+                let incoming = handshakes(Incoming::tcp(listener, LIMITS), config);
+                let incoming = incoming.map(|one| one.map(Known::new));
                 builder.add_service(service).serve_with_incoming_shutdown(incoming, until).await
             }
             Kind::Unix(incoming) => {

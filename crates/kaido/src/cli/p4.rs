@@ -88,12 +88,20 @@ pub(crate) struct P4Run {
     /// tables, actions, registers, counters, meters and digests of the program.
     #[arg(long, value_name = "FILE")]
     pub(crate) p4info: Option<PathBuf>,
-    /// Serve P4Runtime at this address, or nowhere: `none`
+    /// Serve P4Runtime at this Unix socket (`unix:PATH`) or address, or nowhere: `none`
     ///
-    /// 127.0.0.1:9559 if nothing is said. With `--pcap`, it is served only where it is said: else the
-    /// command ends with the capture.
+    /// At a socket of the device's own in the run folder if nothing is said, to which this user and root
+    /// connect: `kaido p4 table` and the others find it there. An address (127.0.0.1:9559) needs
+    /// `--tls-cert`, `--tls-key` and `--tls-ca`, or `--insecure-tcp`. With `--pcap`, it is served only
+    /// where it is said: else the command ends with the capture.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) p4runtime: Option<Served>,
+    /// Serve P4Runtime over TCP on a loopback address without TLS: any user of this machine may then
+    /// program the device
+    #[arg(long, conflicts_with = "tls_cert")]
+    pub(crate) insecure_tcp: bool,
+    #[command(flatten)]
+    pub(crate) tls: P4Tls,
     /// The device's id
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) device_id: u64,
@@ -155,10 +163,25 @@ impl IsolationLevel {
 }
 
 /// Where P4Runtime is served.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Served {
     Nowhere,
     At(SocketAddr),
+    Socket(PathBuf),
+}
+
+/// TLS 1.3, with certificates of both sides.
+#[derive(Debug, Args)]
+pub(crate) struct P4Tls {
+    /// This side's certificate, in PEM: P4Runtime over TCP uses TLS 1.3 then
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM; others than its owner must not be able to read it
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// The authority's certificate, in PEM: the other side's has to be signed by it
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_ca: Option<PathBuf>,
 }
 
 impl std::str::FromStr for Served {
@@ -167,9 +190,12 @@ impl std::str::FromStr for Served {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(Self::Nowhere),
-            text => text.parse().map(Self::At).map_err(|_| {
-                "neither an address with a port, as 127.0.0.1:9559, nor `none`".to_owned()
-            }),
+            text => match crate::commands::p4::socket(text) {
+                Some(path) => Ok(Self::Socket(path)),
+                None => text.parse().map(Self::At).map_err(|_| {
+                    "no socket (unix:PATH), no address with a port (127.0.0.1:9559), and not `none`".to_owned()
+                }),
+            },
         }
     }
 }
@@ -297,9 +323,18 @@ pub(crate) struct P4DigestOptions {
 /// A device on which a program runs.
 #[derive(Debug, Args)]
 pub(crate) struct P4Device {
-    /// Where P4Runtime is served
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9559")]
-    pub(crate) address: String,
+    /// Where P4Runtime is served: a Unix socket (`unix:PATH`), or a host and port by TCP; at the device's
+    /// own socket if nothing is said
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) address: Option<String>,
+    /// Use TCP without TLS, on a loopback address
+    #[arg(long, conflicts_with = "tls_cert")]
+    pub(crate) insecure_tcp: bool,
+    #[command(flatten)]
+    pub(crate) tls: P4Tls,
+    /// The name that the server's certificate has, if it is not the host's
+    #[arg(long, value_name = "NAME", requires = "tls_cert")]
+    pub(crate) tls_name: Option<String>,
     /// The device's id
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) device_id: u64,

@@ -171,7 +171,9 @@ async fn people_see_digests() {
         let address = address.clone();
         tokio::task::spawn_blocking(move || {
             let mut command = Command::new(env!("CARGO_BIN_EXE_kaido"));
-            command.args(["p4", "digest", "--address", &address, "--count", "2"]).args(more);
+            command
+                .args(["p4", "digest", "--address", &address, "--insecure-tcp", "--count", "2"])
+                .args(more);
             command.stdin(Stdio::null()).output().expect("the command runs")
         })
     };

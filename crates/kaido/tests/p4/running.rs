@@ -46,7 +46,7 @@ pub(super) struct Running {
 impl Running {
     pub(super) fn start(arguments: &[&str], folder: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_kaido"))
-            .args(["p4", "run", "--p4runtime", "127.0.0.1:0", "--json"])
+            .args(["p4", "run", "--p4runtime", "127.0.0.1:0", "--insecure-tcp", "--json"])
             .args(arguments)
             .current_dir(folder)
             .stdout(Stdio::piped())
@@ -89,7 +89,7 @@ impl Running {
     /// A command that speaks with it.
     pub(super) fn command(&self, arguments: &[&str]) -> Output {
         let mut all = arguments.to_vec();
-        all.extend(["--address", &self.address]);
+        all.extend(["--address", &self.address, "--insecure-tcp"]);
         kaido(&all, Path::new("."))
     }
 
@@ -452,6 +452,6 @@ fn what_is_no_program_does_not_run() {
         let arguments = ["run", program, "--p4info", info, "--p4runtime", "none"];
         says(&kaido(&arguments, here.path()), 2, &[why]);
     }
-    let nobody = kaido(&["table", "ls", "--address", "127.0.0.1:1"], here.path());
+    let nobody = kaido(&["table", "ls", "--address", "127.0.0.1:1", "--insecure-tcp"], here.path());
     says(&nobody, 1, &["nobody answers at 127.0.0.1:1", "`kaido p4 run` serves P4Runtime"]);
 }

@@ -4,7 +4,6 @@ mod health;
 mod packets;
 mod said;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,15 +14,12 @@ use p4runtime::v1::{ForwardingPipelineConfig, Update};
 use p4runtime::{Pipeline, Plane, Processes, Running, Sandboxed, Service};
 use prost::Message;
 use sandbox::process::{Config, Launcher, VmFeed};
-use tokio::net::TcpListener;
 
-use crate::cli::{P4Run, Served};
+use super::socket::Serving;
+use crate::cli::P4Run;
 use crate::failure::{Done, Failure};
 use crate::output::Output;
 use crate::runtime::{block_on, listen};
-
-/// P4Runtime's own port.
-const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9559);
 
 pub(super) fn run(options: &P4Run, output: &Output) -> Done {
     let (program, info) = program(options, output)?;
@@ -125,26 +121,25 @@ fn serve(
         let begun = service.begin(options.device_id, config, updates).await;
         begun.map_err(|why| Failure::usage(anyhow!("{name}: {why}")))?;
         // Before packets run: a port that is taken is told at once.
-        let listener = listener(options).await?;
+        let serving = super::socket::listen(options).await?;
         said::lacks(&plane, output);
         if options.pcap.is_some() {
             packets::run(&packets, &plane, options)?;
         }
-        if listener.is_none() && options.pcap.is_some() {
+        if serving.is_none() && options.pcap.is_some() {
             return said::ended(&plane, output);
         }
-        let address = listener.as_ref().map(TcpListener::local_addr);
-        let address = address.transpose().map_err(Failure::failed)?;
+        let address = serving.as_ref().map(|serving| &*serving.address);
         // Before it is said that it runs: it ends as it should from then on.
         let asked_to_end = listen();
         said::begun(&pipeline, &plane, address, options, output)?;
-        match listener {
+        match serving {
             None => tokio::select! {
                 () = asked_to_end => {}
                 () = health::watch(plane.clone(), vm, &name) => {}
             },
             // Streams stay open as long as clients like: they are not waited for.
-            Some(listener) => tokio::select! {
+            Some(Serving { listener, _socket, .. }) => tokio::select! {
                 done = p4runtime::serve(service, listener, std::future::pending()) => {
                     done.map_err(Failure::failed)?;
                 }
@@ -154,19 +149,6 @@ fn serve(
         }
         said::ended(&plane, output)
     })?
-}
-
-/// Where P4Runtime is served, if it is.
-async fn listener(options: &P4Run) -> Result<Option<TcpListener>, Failure> {
-    let address = match options.p4runtime {
-        Some(Served::At(address)) => address,
-        Some(Served::Nowhere) => return Ok(None),
-        None if options.pcap.is_some() => return Ok(None),
-        None => DEFAULT,
-    };
-    let cannot = || format!("P4Runtime cannot be served at {address}");
-    let bound = TcpListener::bind(address).await.with_context(cannot);
-    bound.map(Some).map_err(Failure::failed)
 }
 
 /// An object and its p4info, of a program or of an object.

@@ -1,6 +1,5 @@
 //! What is said of a program at work.
 
-use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use p4runtime::{Counts, Pipeline, Plane, Running};
@@ -15,7 +14,7 @@ use crate::output::{Output, counted};
 pub(super) fn begun(
     pipeline: &Pipeline,
     plane: &Plane<impl Running>,
-    address: Option<SocketAddr>,
+    address: Option<&str>,
     options: &P4Run,
     output: &Output,
 ) -> Result<(), Failure> {
