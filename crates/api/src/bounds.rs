@@ -7,7 +7,7 @@ use grpc_bounds::{Bounds, Budget, Layer, Shapes};
 /// The largest request: a data plane's file of a million entries.
 pub const LARGEST_REQUEST: usize = 256 << 20;
 
-/// What `proto/` says of the messages, of which the build made the types.
+/// The description of `proto/`, from which the build made the types.
 static DESCRIBED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kaido.bin"));
 
 static SHAPES: LazyLock<Arc<Shapes>> =

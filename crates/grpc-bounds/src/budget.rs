@@ -44,7 +44,7 @@ impl Budget {
         self.0.iter().map(|pool| pool.used.load(Ordering::Relaxed)).sum()
     }
 
-    /// Holds nothing yet.
+    /// A part that holds nothing yet.
     pub(crate) fn hold(&self) -> Held {
         Held(Arc::new(Part { of: self.clone(), bytes: Default::default() }))
     }
@@ -58,7 +58,7 @@ pub struct Held(Arc<Part>);
 #[derive(Debug)]
 struct Part {
     of: Budget,
-    /// Of each pool. A caller may become privileged meanwhile. One task changes them.
+    /// Bytes from each pool: a caller may become privileged meanwhile. One task changes them.
     bytes: [AtomicU64; 2],
 }
 
@@ -82,7 +82,7 @@ impl Held {
         taken
     }
 
-    /// Gives back what it has beyond this.
+    /// Gives back all beyond this number of bytes.
     pub(crate) fn shrink(&self, bytes: u64) {
         let bytes = if bytes <= FREE { 0 } else { bytes };
         let mut back = self.0.has().saturating_sub(bytes);

@@ -112,7 +112,7 @@ impl Frames {
         Ok(rest)
     }
 
-    /// Holds what the message takes as far as it is known.
+    /// Holds the message's memory, as far as it is known.
     fn hold(&self, bounds: &Bounds) -> Result<(), Status> {
         let Some(message) = &self.message else { return Ok(()) };
         let memory = message.memory();

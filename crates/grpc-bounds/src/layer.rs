@@ -1,4 +1,4 @@
-//! The layer of a server that bounds what its requests take.
+//! The layer of a server that bounds the memory of its requests.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::shapes::Shapes;
 /// The time within which a message that has begun arrives.
 const ARRIVAL: Duration = Duration::from_secs(60);
 
-/// Who sends a request: found once for each, and asked for its bounds for each message.
+/// The sender of a request: found once for each request, and asked for its bounds at each message.
 pub trait Caller: Send + Sync + Unpin + 'static {
     /// The caller of a request with these extensions.
     fn of(extensions: &Extensions) -> Self;
@@ -31,7 +31,7 @@ pub trait Caller: Send + Sync + Unpin + 'static {
 
 /// Bounds that are the same for every caller.
 impl Caller for Bounds {
-    /// Those of the layer, which are among the extensions.
+    /// The layer's bounds, which are among the extensions.
     fn of(extensions: &Extensions) -> Self {
         let none = Self { length: 0, memory: 0, is_privileged: false };
         extensions.get().copied().unwrap_or(none)
@@ -138,7 +138,7 @@ struct Bounded<C> {
     inner: Body,
     frames: Frames,
     caller: C,
-    /// When a message that is arriving is late, by its number.
+    /// The timer of the message that is arriving, and the message's number.
     late: Option<(u64, Pin<Box<Sleep>>)>,
 }
 

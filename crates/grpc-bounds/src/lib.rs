@@ -2,9 +2,10 @@
 //!
 //! A protobuf message takes many times its length once it is decoded: two bytes can be an element of some
 //! hundred. [`Layer`] reads the bytes of a request as they arrive, and knows from the protocol's
-//! description ([`Shapes`]) what they become. A message beyond its caller's [`Bounds`] is refused with
-//! `RESOURCE_EXHAUSTED` before the rest of it is read. What a message takes comes out of one [`Budget`] of
-//! the process, and goes back when the call, and each job that has a clone of its [`Held`], is done.
+//! description ([`Shapes`]) the size of the structs that they become. A message beyond its caller's
+//! [`Bounds`] is refused with `RESOURCE_EXHAUSTED` before the rest of it is read. Messages share one
+//! [`Budget`] of the process. A call returns its part when the call, and each job that has a clone of its
+//! [`Held`], is done.
 #![forbid(unsafe_code)]
 
 mod budget;
@@ -22,8 +23,8 @@ pub use shapes::Shapes;
 pub struct Bounds {
     /// Its length in bytes.
     pub length: u64,
-    /// The memory of its bytes and of what is decoded of them.
+    /// The memory of its bytes and of the decoded message.
     pub memory: u64,
-    /// Whether it has the privileged callers' part of the budget.
+    /// True for callers that use the privileged pool of the budget.
     pub is_privileged: bool,
 }

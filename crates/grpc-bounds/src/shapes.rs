@@ -15,7 +15,7 @@ const WORD: u64 = 8;
 /// Bytes of an allocation beside its content, and of a map's entry beside key and value.
 pub(crate) const OVERHEAD: u64 = 32;
 
-/// What the messages of a protocol become, and which messages its methods take.
+/// The decoded sizes of a protocol's messages, and the inputs of its methods.
 #[derive(Debug)]
 pub struct Shapes {
     pub(crate) messages: Vec<Message>,
@@ -34,10 +34,10 @@ pub(crate) struct Method {
 pub(crate) struct Message {
     /// Bytes of its struct.
     pub(crate) size: u64,
-    /// By their numbers.
+    /// Fields by number.
     pub(crate) fields: BTreeMap<u32, Field>,
-    /// The number of its fields that grow.
-    pub(crate) growing: usize,
+    /// The number of its fields that are counted: those that grow, and messages.
+    pub(crate) counted: usize,
 }
 
 /// The content of a field on the wire.
@@ -54,17 +54,19 @@ pub(crate) enum Content {
 pub(crate) struct Field {
     pub(crate) content: Content,
     pub(crate) place: Place,
+    /// Its number among its message's counted fields.
+    pub(crate) count: usize,
 }
 
-/// Where a field's value is.
+/// The place of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// In its message's struct.
     Inline,
     /// In an allocation of this many bytes.
     Boxed(u64),
-    /// In a `Vec`, which is the message's growing field of this number, of elements of this many bytes.
-    Element { of: usize, size: u64 },
+    /// In a `Vec` of elements of this many bytes.
+    Element(u64),
 }
 
 impl Shapes {
@@ -72,7 +74,7 @@ impl Shapes {
     ///
     /// # Errors
     ///
-    /// The bytes are no such set.
+    /// The bytes are not such a set.
     pub fn new(described: &[u8]) -> Result<Self, DescriptorError> {
         let pool = DescriptorPool::decode(described)?;
         let all: Vec<MessageDescriptor> = pool.all_messages().collect();
@@ -115,14 +117,16 @@ impl Builder {
         for field in message.fields() {
             let content = self.content(&field);
             let place = if field.is_list() || field.is_map() {
-                made.growing += 1;
-                Place::Element { of: made.growing - 1, size: element(&field) }
+                Place::Element(element(&field))
             } else if is_boxed(&field) {
                 Place::Boxed(field.kind().as_message().map_or(0, size))
             } else {
                 Place::Inline
             };
-            made.fields.insert(field.number(), Field { content, place });
+            let count = made.counted;
+            made.fields.insert(field.number(), Field { content, place, count });
+            let is_counted = matches!(content, Content::Message(_)) || place != Place::Inline;
+            made.counted += usize::from(is_counted);
         }
         made
     }
@@ -182,7 +186,7 @@ fn inline(field: &FieldDescriptor) -> u64 {
     }
 }
 
-/// Whether prost boxes a field: its message has the field's own message in it, in place.
+/// True for a field that prost boxes: its message contains the field's own message, in place.
 fn is_boxed(field: &FieldDescriptor) -> bool {
     let Kind::Message(of) = field.kind() else { return false };
     if field.is_list() || field.is_map() {

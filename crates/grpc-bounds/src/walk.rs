@@ -5,7 +5,7 @@ use crate::shapes::{Content, Field, OVERHEAD, Place, Shapes};
 /// Messages within messages: as many as prost decodes.
 const DEPTH: usize = 100;
 
-/// Why bytes are not walked any further.
+/// An error in the bytes of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
     #[error("a number has more than 64 bits")]
@@ -14,6 +14,9 @@ pub(crate) enum Malformed {
     WireType(u8),
     #[error("a field is longer than its message")]
     Length,
+    /// Decoders merge both, and vectors in there grow on: no encoder writes that.
+    #[error("a field that has one message has two")]
+    Twice,
     #[error("messages are nested more than {DEPTH} deep")]
     Depth,
 }
@@ -22,9 +25,9 @@ pub(crate) enum Malformed {
 #[derive(Debug)]
 struct Level {
     message: usize,
-    /// Where it ends.
+    /// The place of its end.
     end: u64,
-    /// Where its growing fields' counts begin.
+    /// The place of its counted fields' counts.
     counts: usize,
 }
 
@@ -32,7 +35,7 @@ struct Level {
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Key(Varint),
-    /// Of a field's value, or of its length.
+    /// A number that is a field's value.
     Number(Option<Field>),
     Length(Option<Field>, Varint),
     /// Bytes that say nothing more; of a packed field, each element has its last byte.
@@ -77,7 +80,7 @@ impl Walk {
         let shape = &shapes.messages[message];
         Self {
             levels: vec![Level { message, end: length, counts: 0 }],
-            counts: vec![0; shape.growing],
+            counts: vec![0; shape.counted],
             step: KEY,
             at: 0,
             memory: shape.size,
@@ -85,7 +88,7 @@ impl Walk {
         }
     }
 
-    /// The memory that decoding takes of what was walked.
+    /// The memory that decoding the walked bytes takes.
     pub(crate) fn memory(&self) -> u64 {
         self.memory.saturating_add(self.copied)
     }
@@ -188,7 +191,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Where the next `length` bytes end: within the message that they are in.
+    /// The end of the next `length` bytes, which is within their message.
     fn end(&self, length: u64) -> Result<u64, Malformed> {
         let end = self.at.checked_add(length).ok_or(Malformed::Length)?;
         let fits = self.levels.last().is_some_and(|level| end <= level.end);
@@ -211,12 +214,15 @@ impl Walk {
                 self.one(Some(field));
             }
             Content::Message(message) => {
+                if !matches!(field.place, Place::Element(_)) {
+                    self.once(field)?;
+                }
                 self.one(Some(field));
                 if self.levels.len() >= DEPTH {
                     return Err(Malformed::Depth);
                 }
                 let counts = self.counts.len();
-                self.counts.resize(counts + shapes.messages[message].growing, 0);
+                self.counts.resize(counts + shapes.messages[message].counted, 0);
                 self.levels.push(Level { message, end, counts });
                 self.step = KEY;
             }
@@ -237,11 +243,22 @@ impl Walk {
         }
     }
 
+    /// A message of a field that has one.
+    fn once(&mut self, field: Field) -> Result<(), Malformed> {
+        let Some(level) = self.levels.last() else { return Ok(()) };
+        let count = &mut self.counts[level.counts + field.count];
+        if *count > 0 {
+            return Err(Malformed::Twice);
+        }
+        *count = 1;
+        Ok(())
+    }
+
     /// More elements of a field, if it has elements: a `Vec` has room for four at first, and doubles.
     fn grow(&mut self, field: Field, by: u64) {
-        let Place::Element { of, size } = field.place else { return };
+        let Place::Element(size) = field.place else { return };
         let Some(level) = self.levels.last() else { return };
-        let count = &mut self.counts[level.counts + of];
+        let count = &mut self.counts[level.counts + field.count];
         let (before, after) = (room(*count), room(count.saturating_add(by)));
         *count = count.saturating_add(by);
         if after > before {
@@ -256,7 +273,7 @@ impl Walk {
     }
 }
 
-/// Elements that a `Vec` of so many has room for.
+/// Elements that a `Vec` of `count` elements has room for.
 fn room(count: u64) -> u64 {
     if count == 0 { 0 } else { count.max(4).checked_next_power_of_two().unwrap_or(u64::MAX) }
 }

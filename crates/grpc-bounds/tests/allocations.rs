@@ -90,7 +90,7 @@ fn prost_allocates_no_more_than_was_counted() {
     let (most, counted) = (Cell::new(0), Cell::new(0));
     let config = ProptestConfig { cases: 4000, failure_persistence: None, ..Default::default() };
     proptest!(config, |(bytes in fields())| {
-        // What is not walked to its end is refused, and never decoded.
+        // A message that is not walked to its end is refused, and never decoded.
         let Some(memory) = shapes.memory("google.protobuf.FileDescriptorProto", &bytes) else {
             return Ok(());
         };

@@ -12,7 +12,7 @@ use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tonic::transport::{Channel, Endpoint, Uri};
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Debug, Clone)]
 pub enum Address {
     /// At a Unix socket.

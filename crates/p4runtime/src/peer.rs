@@ -22,14 +22,14 @@ const SMALL_MEMORY: u64 = 16 << 20;
 pub(crate) const PRIMARIES_MEMORY: u64 = 768 << 20;
 pub(crate) const OTHERS_MEMORY: u64 = 64 << 20;
 
-/// A connection, as what is known of it.
+/// A connection of a client.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Peer {
     /// The number of devices whose primary is on this connection.
     primaries: Arc<AtomicUsize>,
 }
 
-/// That a connection's client is a primary, as long as this is there.
+/// A mark that a connection's client is a primary, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Primary(Peer);
 
@@ -62,7 +62,7 @@ impl Caller for Peer {
     }
 }
 
-/// A stream of bytes, with what is known of its connection.
+/// A stream of bytes, with its connection.
 pub(crate) struct Known<S> {
     stream: S,
     peer: Peer,

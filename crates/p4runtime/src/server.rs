@@ -25,7 +25,7 @@ const LIMITS: Limits = Limits { silence: Duration::from_secs(20), ..Limits::of(2
 /// The calls of a connection at a time.
 const CALLS: u32 = 32;
 
-/// What one stream, and one connection, may send ahead of what is taken. HTTP/2's library closes a
+/// The bytes that one stream, and one connection, may send before the server reads. HTTP/2's library closes a
 /// connection whose small frames wait in too large a number: each counts 256 bytes less its length, and
 /// half of the connection's window is all. The smallest message has 5 bytes, so a stream's window is full
 /// with 52 times its own measure: all streams of a connection together stay below the half, and a client
@@ -71,7 +71,7 @@ impl From<TcpListener> for Listener {
     }
 }
 
-/// Why a server has ended.
+/// An error that ended a server.
 #[derive(Debug, thiserror::Error)]
 pub enum Ended {
     /// The transport has failed.
@@ -85,7 +85,7 @@ pub enum Ended {
 /// The protocol's description, of which the build made the types.
 static DESCRIBED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/p4runtime.bin"));
 
-/// What its messages become once they are decoded.
+/// The decoded sizes of its messages.
 pub(crate) static SHAPES: LazyLock<Arc<Shapes>> =
     LazyLock::new(|| Arc::new(Shapes::new(DESCRIBED).expect("the description is the build's own")));
 

@@ -30,7 +30,7 @@ pub struct Files {
     pub authority: PathBuf,
 }
 
-/// Why TLS cannot be set up.
+/// An error in setting TLS up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -38,7 +38,7 @@ pub enum TlsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -47,12 +47,12 @@ pub enum TlsError {
     Content {
         /// The file.
         path: PathBuf,
-        /// What it should have.
+        /// The content that it should have.
         what: &'static str,
-        /// Why.
+        /// The cause.
         why: String,
     },
-    /// Others than its owner can read a private key.
+    /// Users other than its owner can read a private key.
     #[error("{}: its mode is {mode:04o}, so that others can read the key: chmod 600", path.display())]
     Mode {
         /// The key's file.

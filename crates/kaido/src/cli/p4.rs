@@ -176,7 +176,7 @@ pub(crate) struct P4Tls {
     /// This side's certificate, in PEM: P4Runtime over TCP uses TLS 1.3 then
     #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// The certificate's private key, in PEM; others than its owner must not be able to read it
+    /// The certificate's private key, in PEM; refused if users other than its owner can read it
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
     /// The authority's certificate, in PEM: the other side's has to be signed by it
@@ -193,7 +193,7 @@ impl std::str::FromStr for Served {
             text => match crate::commands::p4::socket(text) {
                 Some(path) => Ok(Self::Socket(path)),
                 None => text.parse().map(Self::At).map_err(|_| {
-                    "no socket (unix:PATH), no address with a port (127.0.0.1:9559), and not `none`".to_owned()
+                    "not a socket (unix:PATH), an address with a port (127.0.0.1:9559) or `none`".to_owned()
                 }),
             },
         }
@@ -332,7 +332,7 @@ pub(crate) struct P4Device {
     pub(crate) insecure_tcp: bool,
     #[command(flatten)]
     pub(crate) tls: P4Tls,
-    /// The name that the server's certificate has, if it is not the host's
+    /// Name in the server's certificate, if it is not the host's
     #[arg(long, value_name = "NAME", requires = "tls_cert")]
     pub(crate) tls_name: Option<String>,
     /// The device's id

@@ -108,7 +108,7 @@ fn tcp_without_certificates_is_asked_for_and_local() {
     );
     says(&run(&["0.0.0.0:0", "--insecure-tcp"]), 2, &["is for loopback addresses"]);
     says(&run(&["[::]:0", "--insecure-tcp"]), 2, &["is for loopback addresses"]);
-    says(&run(&["somewhere"]), 2, &["no socket (unix:PATH)"]);
+    says(&run(&["somewhere"]), 2, &["not a socket (unix:PATH)"]);
     says(&run(&["127.0.0.1:0", "--tls-cert", "a"]), 2, &["--tls-key"]);
     says(&done(&["run", "p.p4", "--insecure-tcp"], here.path()), 2, &["without an address"]);
     let ls = |more: &[&str]| done(&[&["table", "ls", "--address"], more].concat(), here.path());

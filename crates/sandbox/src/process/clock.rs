@@ -9,7 +9,7 @@ use p4::vm::{MAX_KEYS, Reading};
 use super::readings::Readings;
 use crate::instance::Instance;
 
-/// The machine's time as of the last look, and what the VM had published by then.
+/// The machine's time as of the last look, and the VM's values as of then.
 #[derive(Debug)]
 pub(super) struct Clock {
     readings: Readings,
@@ -26,7 +26,7 @@ impl Clock {
         Ok(Self { readings, seen: [None; MAX_KEYS], now: Duration::ZERO, set: None })
     }
 
-    /// Looks at the machine's clock, and at what is new of the VM.
+    /// Reads the machine's clock, and the VM's new values.
     pub(super) fn look(&mut self) {
         self.readings.read(&mut self.seen);
         // After that: nothing was counted later than now.

@@ -130,7 +130,7 @@ fn remove_dead(path: &Path) -> anyhow::Result<()> {
     Ok(fs::remove_file(path)?)
 }
 
-/// Where a device is found, and how that is shown.
+/// The address of a device, and its name in messages.
 pub(super) fn find(to: &P4Device) -> Result<(Address, String), Failure> {
     let unix = |path: PathBuf| {
         let shown = format!("unix:{}", path.display());
@@ -143,16 +143,19 @@ pub(super) fn find(to: &P4Device) -> Result<(Address, String), Failure> {
     let shown = address.clone();
     if let Some(files) = files(&to.tls) {
         let (host, _) = address.rsplit_once(':').ok_or_else(|| {
-            Failure::usage(anyhow!("`{address}` is no address: HOST:PORT, as 192.0.2.1:9559"))
+            Failure::usage(anyhow!("`{address}` is not an address: HOST:PORT, as 192.0.2.1:9559"))
         })?;
         let name = to.tls_name.as_deref().unwrap_or(host).trim_matches(['[', ']']).to_owned();
-        let wrong = |_| Failure::usage(anyhow!("`{host}` is no name that a certificate has"));
+        let wrong = |_| Failure::usage(anyhow!("a certificate cannot have the name `{host}`"));
         let name = name.try_into().map_err(wrong)?;
         let config = files.client().map_err(Failure::usage)?;
         return Ok((Address::Tls { address: address.clone(), name, config }, shown));
     }
-    let wrong =
-        |_| Failure::usage(anyhow!("`{address}` is no address: as 127.0.0.1:9559, or unix:PATH"));
+    let wrong = |_| {
+        Failure::usage(anyhow!(
+            "`{address}` is not an address, such as 127.0.0.1:9559 or unix:PATH"
+        ))
+    };
     let address = address.parse().map_err(wrong)?;
     insecure(address, to.insecure_tcp)?;
     Ok((Address::Insecure(address), shown))
