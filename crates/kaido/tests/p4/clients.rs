@@ -56,12 +56,12 @@ fn a_device_is_found_at_its_own_socket() {
     let mode = |path: &Path| std::fs::metadata(path).expect("it is there").mode() & 0o777;
     assert_eq!((mode(&socket), mode(socket.parent().expect("a folder"))), (0o600, 0o700));
     says(&done(&["table", "ls"], here.path()), 0, &["c.t"]);
-    // Two devices have two sockets, and one has one.
+    // Each device has a socket of its own.
     let again = done(&["run", "p.p4"], here.path());
     says(&again, 1, &["another program is served there", "`--device-id`"]);
     let _other = Served::start(&["--device-id", "2"], here.path());
     says(&done(&["table", "ls", "--device-id", "2"], here.path()), 0, &["c.t"]);
-    // One that was killed leaves a socket that nobody serves.
+    // One that was killed leaves a dead socket.
     drop(served);
     assert!(socket.exists());
     let _again = Served::start(&[], here.path());
@@ -114,7 +114,7 @@ fn tcp_without_certificates_is_asked_for_and_local() {
     let ls = |more: &[&str]| done(&[&["table", "ls", "--address"], more].concat(), here.path());
     says(&ls(&["127.0.0.1:1"]), 2, &["TCP does not say who"]);
     says(&ls(&["192.0.2.1:1", "--insecure-tcp"]), 2, &["is for loopback addresses"]);
-    // Whoever serves it so is warned.
+    // The command warns of it.
     let mut command =
         kaido(&["run", "p.p4", "--p4runtime", "127.0.0.1:0", "--insecure-tcp"], here.path());
     let mut child =
@@ -190,4 +190,27 @@ fn tls_takes_holders_of_certificates_alone() {
     says(&with(&own), 2, &["operator.key: its mode is 0640", "chmod 600"]);
     let swapped = ["--tls-cert", "p.p4", "--tls-key", "switch.key", "--tls-ca", "ca.pem"];
     says(&with(&swapped), 2, &["p.p4: no certificate in PEM"]);
+}
+
+/// A client by others, with the files as the page says.
+#[test]
+fn p4runtime_shell_connects_by_tls() {
+    let here = folder(&[("p.p4", PROGRAM)]);
+    certificates(here.path());
+    let tls = ["--tls-cert", "switch.pem", "--tls-key", "switch.key", "--tls-ca", "ca.pem"];
+    let served = Served::start(&[&["--p4runtime", "127.0.0.1:0"], &tls[..]].concat(), here.path());
+    let address = served.address.replace("127.0.0.1", "localhost");
+    let shell = |certificate: &[&str]| {
+        let mut shell = Command::new("timeout");
+        shell.args(["120", super::running::PYTHON, "-m", "p4runtime_sh", "--grpc-addr", &address]);
+        shell.args(["--device-id", "1", "--election-id", "0,1", "--ssl", "--cacert", "ca.pem"]);
+        shell.args(certificate).current_dir(here.path()).stdin(Stdio::null());
+        shell.env("PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION", "python").env_remove("PYTHONPATH");
+        let said = shell.output().expect("it runs");
+        String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned()
+    };
+    let own = shell(&["--cert", "operator.pem", "--private-key", "operator.key"]);
+    assert!(own.contains("P4Runtime sh >>>") && !own.contains("CRITICAL"), "{own}");
+    let without = shell(&[]);
+    assert!(without.contains("Failed to establish session"), "{without}");
 }

@@ -29,7 +29,8 @@ pub(super) const CUSTOMERS: &str = include_str!("../../../p4/tests/programs/poli
 const ROUTER: &str = include_str!("../../../p4/tests/programs/table_lpm.p4");
 
 /// Where `scripts/deps.sh --lint` puts it.
-const PYTHON: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
+pub(super) const PYTHON: &str =
+    concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
 const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/p4/");
 
 /// How long something is waited for that comes at once.
