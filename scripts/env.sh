@@ -5,7 +5,7 @@
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-RUST_NEEDED=1.90
+RUST_NEEDED=1.95
 TARGET=${CARGO_TARGET_DIR:-target}
 
 rust_is_new_enough() {

@@ -4,10 +4,12 @@
 //! types of the model. Nodes and users reach a controller over a Unix socket.
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod convert;
 mod endpoint;
 mod wait;
 
+pub use bounds::{LARGEST_REQUEST, large_requests, small_requests};
 pub use convert::{ConvertError, sids_from_text, sids_to_text};
 pub use endpoint::{
     ConnectError, LARGEST_MESSAGE, connect, connect_dataplane, connect_emulator, in_one_line,

@@ -354,10 +354,13 @@ impl Core {
     /// after its next hello.
     fn assign(&mut self, name: &str) {
         let Some(assignment) = self.assignment(name) else { return };
-        let Some(session) = self.sessions.get(&assignment.application.from) else { return };
+        let node = assignment.application.from.clone();
+        if !self.sessions.contains_key(&node) {
+            return;
+        }
         self.next_serial += 1;
         let serial = self.next_serial;
-        let sent = session.commands.send(ToNode::Assign(Box::new(assignment), serial)).is_ok();
+        let sent = self.command(&node, ToNode::Assign(Box::new(assignment), serial));
         if let Some(entry) = self.apps.get_mut(name).filter(|_| sent) {
             entry.serial = serial;
             if let Some(decision) = &mut entry.record.decision

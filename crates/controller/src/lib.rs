@@ -92,6 +92,7 @@ pub async fn run(
     tracing::info!("listening on {}", config.socket.display());
     let abort = task.abort_handle();
     let server = tonic::transport::Server::builder()
+        .layer(api::small_requests())
         .add_service(ControllerServer::new(Service::new(handle)))
         .serve_with_incoming_shutdown(incoming, async move {
             stop.await;

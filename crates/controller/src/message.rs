@@ -26,7 +26,7 @@ pub(crate) struct Hello {
     pub(crate) announcement: Announcement,
     pub(crate) installed: Vec<Policy>,
     pub(crate) assignments: Vec<Assignment>,
-    pub(crate) commands: mpsc::UnboundedSender<ToNode>,
+    pub(crate) commands: mpsc::Sender<ToNode>,
 }
 
 /// A node's reply to an assignment.
@@ -85,6 +85,10 @@ pub(crate) enum Message {
 /// The channel for the reply.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refusal>>;
 
+/// The commands that wait for a node at most: twice as many as there can be policies, since a hello is
+/// answered with all of them at once.
+pub(crate) const COMMANDS: usize = 2 * model::Color::BAND as usize;
+
 /// Sessions by node.
 pub(crate) type Sessions = BTreeMap<String, Session>;
 
@@ -92,6 +96,6 @@ pub(crate) type Sessions = BTreeMap<String, Session>;
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: SessionId,
-    pub(crate) commands: mpsc::UnboundedSender<ToNode>,
+    pub(crate) commands: mpsc::Sender<ToNode>,
     pub(crate) last_heard: std::time::Duration,
 }

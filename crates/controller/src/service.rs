@@ -5,12 +5,12 @@ use std::pin::Pin;
 use api::v1::{self, controller_server::Controller};
 use api::{now_ns, sids_to_text};
 use tokio::sync::{mpsc, oneshot};
-use tokio_stream::wrappers::{BroadcastStream, UnboundedReceiverStream};
+use tokio_stream::wrappers::{BroadcastStream, ReceiverStream};
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::core::Handle;
-use crate::message::{Assigned, Hello, Message, Refusal, SessionId, ToNode};
+use crate::message::{Assigned, COMMANDS, Hello, Message, Refusal, SessionId, ToNode};
 use crate::view::{AlternativeView, AppView, InterfaceView, NodeView, Standing};
 
 pub(crate) struct Service {
@@ -87,7 +87,7 @@ impl Controller for Service {
                 api::VERSION
             )));
         }
-        let (commands, outbound) = mpsc::unbounded_channel();
+        let (commands, outbound) = mpsc::channel(COMMANDS);
         let hello = Hello {
             announcement: (&hello).try_into().map_err(invalid)?,
             installed: convert_all(hello.installed)?,
@@ -103,7 +103,7 @@ impl Controller for Service {
             let _ = core.tell(Message::Ended { session, node }).await;
         });
         let welcome = v1::to_node::Message::Welcome(v1::Welcome { api_version: api::VERSION });
-        let outbound = UnboundedReceiverStream::new(outbound).map(to_node);
+        let outbound = ReceiverStream::new(outbound).map(to_node);
         let outbound = tokio_stream::once(welcome)
             .chain(outbound)
             .map(|message| Ok(v1::ToNode { message: Some(message) }));

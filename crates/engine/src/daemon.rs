@@ -159,6 +159,7 @@ pub async fn run(
     tracing::info!("{} directions, listening on {}", directions.len(), socket.display());
     let (ends, ending) = watch::channel(false);
     let server = tonic::transport::Server::builder()
+        .layer(api::small_requests())
         .add_service(EmulatorServer::new(Service::new(remote, directions, nodes, ending)))
         .serve_with_incoming_shutdown(incoming, async move {
             stop.await;

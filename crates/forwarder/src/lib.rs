@@ -222,9 +222,10 @@ async fn run_in(
                 ending.end_trace().await;
             };
             let service = DataplaneServer::new(Service::new(orders))
-                .max_decoding_message_size(api::LARGEST_MESSAGE)
+                .max_decoding_message_size(api::LARGEST_REQUEST)
                 .max_encoding_message_size(api::LARGEST_MESSAGE);
             let served = tonic::transport::Server::builder()
+                .layer(api::large_requests())
                 .add_service(service)
                 .serve_with_incoming_shutdown(incoming, stop)
                 .await;

@@ -1,5 +1,6 @@
 //! What a command prints: text and tables for people, JSON for scripts.
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use comfy_table::{ContentArrangement, Table, presets};
@@ -11,9 +12,48 @@ use crate::failure::Failure;
 /// Cursor home and clear: what every terminal since the VT100 understands.
 pub(crate) const CLEAR: &str = "\x1b[H\x1b[2J";
 
+/// Text for a terminal. Line breaks, tabs and colours (SGR, which diagnostics are rendered with) stay;
+/// other control characters, and those that change the direction of writing, become `\u{..}`. Text of
+/// objects, of programs' processes and of daemons may have any.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(is_control) {
+        shown.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let colour = colour(rest);
+        if colour > 0 {
+            shown.push_str(&rest[..colour]);
+            rest = &rest[colour..];
+        } else if let Some(control) = rest.chars().next() {
+            shown.extend(control.escape_unicode());
+            rest = &rest[control.len_utf8()..];
+        }
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
+}
+
+fn is_control(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        c => c.is_control(),
+    }
+}
+
+/// The length of a colour's sequence that text begins with: `ESC [ 1;31 m` (ECMA-48 section 8.3.117).
+fn colour(text: &str) -> usize {
+    let Some(rest) = text.strip_prefix("\x1b[") else { return 0 };
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(rest.len());
+    if rest[end..].starts_with('m') { "\x1b[".len() + end + 1 } else { 0 }
+}
+
 /// Says something to people on standard error. Where that cannot be written, the exit code says the rest.
 pub(crate) fn tell(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", plain(text));
 }
 
 /// Where and how to print.
@@ -48,7 +88,13 @@ impl Output {
                 "output has no map with odd keys, and its paths come from JSON or are texts",
             )
         } else {
-            text(value)
+            // The one sequence that is the command's own.
+            let text = text(value);
+            let (clear, rest) = match text.strip_prefix(CLEAR) {
+                Some(rest) => (CLEAR, rest),
+                None => ("", &*text),
+            };
+            format!("{clear}{}", plain(rest))
         };
         write(format!("{}\n", text.trim_end()).as_bytes())
     }
@@ -62,7 +108,7 @@ impl Output {
             object.insert("error".into(), text.into());
             writeln!(errors, "{}", Value::Object(object))
         } else {
-            writeln!(errors, "kaido: {text}")
+            writeln!(errors, "kaido: {}", plain(text))
         };
     }
 }
@@ -107,6 +153,17 @@ pub(crate) fn table(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_are_written_out() {
+        let text = "one\ttwo\nthree \x1b]0;evil\x07\r\u{9b}2J\u{202e}ü";
+        let shown = "one\ttwo\nthree \\u{1b}]0;evil\\u{7}\\u{d}\\u{9b}2J\\u{202e}ü";
+        assert_eq!(plain(text), shown);
+        assert!(matches!(plain("quiet"), Cow::Borrowed(_)));
+        let coloured = "\x1b[1;31merror\x1b[0m";
+        assert_eq!(plain(coloured), coloured);
+        assert_eq!(plain("\x1b[31"), "\\u{1b}[31");
+    }
 
     #[test]
     fn one_is_no_plural() {

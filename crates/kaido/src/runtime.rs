@@ -47,7 +47,7 @@ fn is_closed(output: std::os::fd::BorrowedFd<'_>) -> bool {
 }
 
 /// Takes the signals over at once, within a runtime; the future completes with the first one.
-fn listen() -> impl Future<Output = ()> + Send {
+pub(crate) fn listen() -> impl Future<Output = ()> + Send {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     let signals = kinds.map(signal);
     async move {

@@ -6,6 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 use tonic::{Code, Status};
 
 use crate::error::Error;
+use crate::peer::{Peer, Primary};
 use crate::rpc;
 use crate::v1::{
     MasterArbitrationUpdate, StreamError, StreamMessageResponse, StreamOtherError, Uint128,
@@ -25,6 +26,9 @@ pub const MOST_CLIENTS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) election: Option<u128>,
+    pub(crate) peer: Peer,
+    /// There while the client is primary.
+    pub(crate) primary: Option<Primary>,
     pub(crate) out: mpsc::Sender<StreamMessageResponse>,
     /// Ends the stream with an error, once everything that waits is sent.
     pub(crate) end: oneshot::Sender<Status>,
@@ -89,8 +93,9 @@ impl Clients {
     fn elected(&mut self, number: u64, election: Option<u128>, was_primary: bool) {
         if election.is_some() && election >= self.highest {
             self.highest = election;
-            self.tell_all();
-        } else if was_primary {
+        }
+        self.mark();
+        if was_primary || election.is_some() && election == self.highest {
             self.tell_all();
         } else {
             self.tell(&[number]);
@@ -127,6 +132,17 @@ impl Clients {
     /// Whether a request with this id comes from the primary.
     pub(crate) fn is_primary(&self, election: Option<u128>) -> bool {
         election.is_some() && election == self.highest && self.primary().is_some()
+    }
+
+    /// Notes at its connection whether each client is primary, before any is told.
+    fn mark(&mut self) {
+        let primary = self.primary();
+        for (number, client) in &mut self.live {
+            match Some(*number) == primary {
+                true => _ = client.primary.get_or_insert_with(|| client.peer.is_primary()),
+                false => client.primary = None,
+            }
+        }
     }
 
     /// Everybody; the primary last, when all others know.

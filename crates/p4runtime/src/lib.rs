@@ -10,41 +10,49 @@
 
 mod arbitration;
 mod cells;
+mod client;
 mod core;
 mod data;
 mod device;
 mod digests;
 mod entries;
 mod error;
-mod incoming;
+mod handshakes;
 mod matches;
+mod peer;
 mod pipeline;
 mod program;
 mod read;
 mod reply;
 mod sandboxed;
+mod server;
 mod service;
 mod store;
 mod stream;
+mod tls;
 mod types;
 mod values;
 mod write;
 
 pub use arbitration::{MOST_CLIENTS, QUEUE};
+pub use client::{Address, connect};
 pub use data::Data;
 pub use device::{
     Call, Change, Count, Device, Direct, Entry, Event, Initial, Key, Match, Meter, Packet, Refused,
     Target,
 };
 pub use error::Error;
+pub use peer::LARGEST_MESSAGE;
 pub use pipeline::{
     Action, Array, Field, MOST_CELLS, MatchKind, Param, Pipeline, Register, Scope, Table, ValueSet,
 };
 pub use sandboxed::{
-    Alone, CPU_PORT, Counts, Health, InProcess, Installed, Leaving, Plane, Prepared, Processes,
-    Ran, Runner, Running, Sandboxed, Verdict,
+    Alone, CPU_PORT, Counts, Health, Installed, Leaving, Plane, Prepared, Processes, Ran, Runner,
+    Running, Sandboxed, Verdict,
 };
-pub use service::{Ended, LARGEST_MESSAGE, Service, VERSION, serve};
+pub use server::{Ended, Listener, serve};
+pub use service::{Service, VERSION};
+pub use tls::{Files, TlsError};
 pub use types::{HeaderField, Type};
 pub use values::Bits;
 

@@ -1,12 +1,11 @@
 //! The gRPC face: look the device up, have it done there, answer.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use grpc_bounds::{Caller as _, Held};
 use prost::Message;
-use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tonic::{Request, Response, Status, Streaming};
 
@@ -14,7 +13,7 @@ use crate::arbitration::from_message;
 use crate::core::Handle;
 use crate::device::{Device, Refused};
 use crate::error::Error;
-use crate::incoming::Incoming;
+use crate::peer::{LARGEST_MESSAGE, Peer};
 use crate::pipeline::Pipeline;
 use crate::read::Found;
 use crate::reply;
@@ -23,10 +22,6 @@ use crate::v1::{self, p4_runtime_server::P4Runtime, p4_runtime_server::P4Runtime
 
 /// The version of P4Runtime that clients are told.
 pub const VERSION: &str = "1.5.0";
-
-/// What one message from a client may be: a batch of a few 100,000 entries, or a program. A larger
-/// one is refused before it is read.
-pub const LARGEST_MESSAGE: usize = 64 << 20;
 
 /// The bytes and entities of one answer to a read. Clients take 4 MiB if nobody tells them more.
 const ANSWER_BYTES: usize = 1 << 20;
@@ -38,30 +33,12 @@ const READERS: usize = 32;
 /// How long a reader may read nothing.
 const READER_WAITS: Duration = Duration::from_secs(60);
 
-/// What one stream, and one connection, may send ahead of what is taken. HTTP/2's library closes a
-/// connection whose small frames wait in too large a number, and takes half of the connection's window
-/// as their measure, 256 bytes less its length for each. So one stream's window, full of the smallest
-/// messages (5 bytes), must weigh less than half of the connection's: then a client waits.
-const STREAM_WINDOW: u32 = 256 << 10;
-const CONNECTION_WINDOW: u32 = 32 << 20;
-
 /// Devices, each with its id.
 pub struct Service<D: Device> {
     devices: Arc<BTreeMap<u64, Handle<D>>>,
     readers: Arc<Semaphore>,
     /// The device whose thread has ended by a panic.
-    panicked: watch::Receiver<Option<u64>>,
-}
-
-/// Why a server has ended.
-#[derive(Debug, thiserror::Error)]
-pub enum Ended {
-    /// The transport has failed.
-    #[error(transparent)]
-    Transport(#[from] tonic::transport::Error),
-    /// Nothing can be asked of this device any more.
-    #[error("the thread of device {0} has panicked")]
-    Panicked(u64),
+    pub(crate) panicked: watch::Receiver<Option<u64>>,
 }
 
 impl<D: Device> Service<D> {
@@ -96,8 +73,9 @@ impl<D: Device> Service<D> {
     }
 
     /// The service with its limits, for a server.
-    pub fn server(self) -> P4RuntimeServer<Self> {
+    pub(crate) fn server(self) -> P4RuntimeServer<Self> {
         P4RuntimeServer::new(self)
+            // Smaller for most clients (`peer.rs`), before a byte of it is read.
             .max_decoding_message_size(LARGEST_MESSAGE)
             // A program is given back as it came, with its frame.
             .max_encoding_message_size(LARGEST_MESSAGE + 1024)
@@ -108,35 +86,10 @@ impl<D: Device> Service<D> {
     }
 }
 
-/// Serves until `until` is ready. A connection that does not answer for 20 s is closed, so that a
-/// primary that has died is none any more.
-///
-/// # Errors
-///
-/// If the transport fails, or a device's thread panics.
-pub async fn serve<D: Device>(
-    service: Service<D>,
-    listener: TcpListener,
-    until: impl Future<Output = ()>,
-) -> Result<(), Ended> {
-    let mut panicked = service.panicked.clone();
-    let panicked = async {
-        match panicked.wait_for(Option::is_some).await.ok().and_then(|one| *one) {
-            Some(device) => device,
-            None => std::future::pending().await,
-        }
-    };
-    let served = tonic::transport::Server::builder()
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .http2_keepalive_interval(Some(Duration::from_secs(10)))
-        .http2_keepalive_timeout(Some(Duration::from_secs(10)))
-        .add_service(service.server())
-        .serve_with_incoming_shutdown(Incoming::new(listener), until);
-    tokio::select! {
-        done = served => Ok(done?),
-        device = panicked => Err(Ended::Panicked(device)),
-    }
+/// A request with its connection and the memory that it holds.
+fn parts<T>(request: Request<T>) -> (Peer, Option<Held>, T) {
+    let held = request.extensions().get().cloned();
+    (Peer::of(request.extensions()), held, request.into_inner())
 }
 
 /// Fails for every role but the one that all clients have.
@@ -168,7 +121,7 @@ impl<D: Device> P4Runtime for Service<D> {
         &self,
         request: Request<v1::WriteRequest>,
     ) -> Result<Response<v1::WriteResponse>, Status> {
-        let request = request.into_inner();
+        let (_, held, request) = parts(request);
         let device = self.device(request.device_id)?;
         default_role(&request.role, request.role_id)?;
         let together = match v1::write_request::Atomicity::try_from(request.atomicity) {
@@ -179,7 +132,13 @@ impl<D: Device> P4Runtime for Service<D> {
         };
         let election = from_message(request.election_id.as_ref());
         let updates = request.updates;
-        let answers = device.run(move |core| core.write(election, &updates, together)).await??;
+        let write = move |core: &mut crate::core::Core<D>| {
+            let answers = core.write(election, &updates, together);
+            // A client that is gone leaves its updates here, and their memory is counted until now.
+            drop((updates, held));
+            answers
+        };
+        let answers = device.run(write).await??;
         reply::batch(&answers)?;
         Ok(Response::new(v1::WriteResponse {}))
     }
@@ -188,14 +147,19 @@ impl<D: Device> P4Runtime for Service<D> {
         &self,
         request: Request<v1::ReadRequest>,
     ) -> Result<Response<Self::ReadStream>, Status> {
-        let request = request.into_inner();
+        let (_, held, request) = parts(request);
         let device = self.device(request.device_id)?;
         default_role(&request.role, 0)?;
         let readers = Arc::clone(&self.readers);
         let permit = readers.acquire_owned().await;
         let permit = permit.map_err(|_| Status::unavailable("the service is stopping"))?;
         let asked = request.entities;
-        let read = device.run_asking(move |core, is_gone| core.read(&asked, is_gone)).await;
+        let read = device.run_asking(move |core, is_gone| {
+            let read = core.read(&asked, is_gone);
+            drop((asked, held));
+            read
+        });
+        let read = read.await;
         let (pipeline, found, answers) = read??;
         let (out, messages) = mpsc::channel(2);
         let (end, ended) = oneshot::channel();
@@ -215,12 +179,17 @@ impl<D: Device> P4Runtime for Service<D> {
         &self,
         request: Request<v1::SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<v1::SetForwardingPipelineConfigResponse>, Status> {
-        let request = request.into_inner();
+        let (_, held, request) = parts(request);
         let device = self.device(request.device_id)?;
         default_role(&request.role, request.role_id)?;
         let (action, election) = (request.action(), from_message(request.election_id.as_ref()));
         let config = request.config;
-        device.run(move |core| core.set_program(election, action, config)).await??;
+        let set = move |core: &mut crate::core::Core<D>| {
+            let done = core.set_program(election, action, config);
+            drop(held);
+            done
+        };
+        device.run(set).await??;
         Ok(Response::new(v1::SetForwardingPipelineConfigResponse {}))
     }
 
@@ -241,7 +210,8 @@ impl<D: Device> P4Runtime for Service<D> {
         &self,
         request: Request<Streaming<v1::StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
-        Ok(Response::new(stream::open(Arc::clone(&self.devices), request.into_inner())))
+        let (peer, _, inbound) = parts(request);
+        Ok(Response::new(stream::open(Arc::clone(&self.devices), peer, inbound)))
     }
 }
 

@@ -13,6 +13,7 @@ use crate::arbitration::{Client, QUEUE, from_message};
 use crate::core::Handle;
 use crate::device::Device;
 use crate::error::Error;
+use crate::peer::Peer;
 use crate::service::default_role;
 use crate::v1::{
     MasterArbitrationUpdate, StreamMessageRequest, StreamMessageResponse, StreamOtherError,
@@ -51,17 +52,19 @@ impl<T> Stream for Outbound<T> {
 /// Begins a session, which ends with the stream.
 pub(crate) fn open<D: Device>(
     devices: Arc<BTreeMap<u64, Handle<D>>>,
+    peer: Peer,
     inbound: Streaming<StreamMessageRequest>,
 ) -> Answers<StreamMessageResponse> {
     let (out, messages) = mpsc::channel(QUEUE);
     let (end, ended) = oneshot::channel();
-    tokio::spawn(begin(devices, inbound, out, end));
+    tokio::spawn(begin(devices, peer, inbound, out, end));
     Box::pin(Outbound { messages, end: Some(ended) })
 }
 
 /// Waits for the arbitration update that a stream begins with.
 async fn begin<D: Device>(
     devices: Arc<BTreeMap<u64, Handle<D>>>,
+    peer: Peer,
     mut inbound: Streaming<StreamMessageRequest>,
     out: mpsc::Sender<StreamMessageResponse>,
     end: oneshot::Sender<Status>,
@@ -74,7 +77,7 @@ async fn begin<D: Device>(
     let Ok(Some(first)) = first else { return };
     let refused = match first.update {
         Some(Update::Arbitration(update)) => match check(&devices, &update) {
-            Ok(handle) => return session(handle.clone(), inbound, update, out, end).await,
+            Ok(handle) => return session(handle.clone(), peer, inbound, update, out, end).await,
             Err(error) => error,
         },
         _ => Error::NoArbitration,
@@ -102,6 +105,7 @@ fn role(update: &MasterArbitrationUpdate) -> Result<(), Error> {
 
 async fn session<D: Device>(
     handle: Handle<D>,
+    peer: Peer,
     mut inbound: Streaming<StreamMessageRequest>,
     update: MasterArbitrationUpdate,
     out: mpsc::Sender<StreamMessageResponse>,
@@ -110,7 +114,7 @@ async fn session<D: Device>(
     let device = update.device_id;
     let election = from_message(update.election_id.as_ref());
     let (alive, mut gone) = oneshot::channel();
-    let client = Client { election, out, end, _alive: alive, dropped: 0 };
+    let client = Client { election, peer, primary: None, out, end, _alive: alive, dropped: 0 };
     let Ok(Ok(number)) = handle.run(|core| core.clients.join(client)).await else { return };
     loop {
         let message = tokio::select! {

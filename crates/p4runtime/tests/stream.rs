@@ -81,6 +81,63 @@ async fn many_small_packets_wait_for_a_device_that_is_busy() {
     assert_eq!(server.device().sent.len(), COUNT);
 }
 
+/// The frames of all streams of a connection count together.
+#[tokio::test]
+#[expect(clippy::await_holding_lock, reason = "the device is busy as long as it is held")]
+async fn small_packets_on_many_streams_of_a_connection_wait_too() {
+    let server = server().await;
+    let mut primary = server.ready().await;
+    let mut outs = vec![primary.out.clone()];
+    let mut streams = Vec::new();
+    for election in 0..15 {
+        let (out, requests) = tokio::sync::mpsc::channel(64);
+        let requests = tokio_stream::wrappers::ReceiverStream::new(requests);
+        let update = v1::MasterArbitrationUpdate {
+            device_id: DEVICE,
+            election_id: (election > 0).then(|| id(election + 100)),
+            ..Default::default()
+        };
+        let first = v1::StreamMessageRequest { update: Some(Say::Arbitration(update)) };
+        out.send(first).await.unwrap();
+        let mut stream = primary.client.stream_channel(requests).await.unwrap().into_inner();
+        stream.message().await.unwrap().unwrap();
+        outs.push(out);
+        streams.push(stream);
+    }
+    let packet = v1::StreamMessageRequest { update: Some(Say::Packet(Default::default())) };
+    {
+        let _busy = server.device();
+        // Something that waits for the device.
+        let write = v1::WriteRequest {
+            device_id: DEVICE,
+            election_id: Some(id(114)),
+            updates: vec![insert(route(1))],
+            ..Default::default()
+        };
+        let mut client = primary.client.clone();
+        let written = tokio::spawn(async move { client.write(write).await });
+        let held = std::time::Duration::from_millis(300);
+        let all = outs.iter().map(|out| {
+            let (out, packet) = (out.clone(), packet.clone());
+            tokio::spawn(async move {
+                while let Ok(sent) = tokio::time::timeout(held, out.send(packet.clone())).await {
+                    sent.unwrap();
+                    tokio::task::yield_now().await;
+                }
+            })
+        });
+        for one in all.collect::<Vec<_>>() {
+            one.await.unwrap();
+        }
+        assert!(!written.is_finished(), "the device was busy");
+    }
+    // The connection is there, and what was sent on it is answered.
+    primary.client.capabilities(v1::CapabilitiesRequest::default()).await.unwrap();
+    for stream in &mut streams {
+        stream.message().await.unwrap().unwrap();
+    }
+}
+
 #[tokio::test]
 async fn packets_come_in_to_the_primary() {
     let server = server().await;

@@ -440,6 +440,6 @@ async fn large_batches_have_bounds() {
     };
     let action = v1::set_forwarding_pipeline_config_request::Action::VerifyAndCommit;
     let status = primary.set(action, Some(program)).await.unwrap_err();
-    assert_eq!(status.code(), Code::OutOfRange, "{status:?}");
+    assert_eq!(status.code(), Code::ResourceExhausted, "{status:?}");
     assert_eq!(server.device().state.entries.len(), 100_000, "nothing has changed");
 }

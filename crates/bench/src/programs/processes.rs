@@ -32,7 +32,8 @@ const QUICK: Effort = Effort { rounds: 7, singles: 5_000, time: Duration::from_m
 /// `sandbox/throughput`; and `sandbox/neighbour`, compared with a run without a hostile tenant.
 pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     let effort = if quick { QUICK } else { FULL };
-    let bed = Bed { launcher: launcher(context) };
+    let launcher = Launcher::of(&context.program, ["sandbox"]).context("the command itself")?;
+    let bed = Bed { launcher };
     context.cancel.check()?;
     (context.say)("a program in a process of its own: packet by packet");
     let mut rows = vec![bed.round_trip(&effort)?];
@@ -43,10 +44,6 @@ pub(super) fn bench(context: &Context<'_>, quick: bool) -> Result<Vec<Row>> {
     (context.say)("a program beside one without end");
     rows.push(bed.neighbour(&effort)?);
     Ok(rows)
-}
-
-fn launcher(context: &Context<'_>) -> Launcher {
-    Launcher { program: context.program.clone(), arguments: vec!["sandbox".into()] }
 }
 
 fn one(opcode: u8, destination: u8, offset: i16, immediate: i32) -> Instruction {
@@ -138,7 +135,7 @@ impl Tenant {
     fn submit(&mut self, most: u32) -> Result<()> {
         for _ in 0..most {
             let Some(slot) = self.free.pop() else { break };
-            self.sandbox.submit(Packet { slot, start: 256, length: 64, port: 1 })?;
+            self.sandbox.submit(Packet { slot, start: 256, length: 64, port: 1, at: None })?;
         }
         self.sandbox.flush();
         Ok(())

@@ -92,8 +92,7 @@ impl Tenant {
         let compiled = p4::ebpf::compile(&checked.program, &checked.sources)
             .map_err(|why| anyhow!("{}", why.render(&checked.sources, false)))?;
         let object = p4::object::write(&compiled.object)?;
-        let launcher =
-            Launcher { program: context.program.clone(), arguments: vec!["sandbox".into()] };
+        let launcher = Launcher::of(&context.program, ["sandbox"]).context("the command itself")?;
         let config = Config { deadline: PATIENCE, ..Config::default() };
         let arena = Arc::new(Arena::new(FRAMES, FRAME).context("memory for packets")?);
         let feed = Some(vm.feed.clone());
@@ -117,7 +116,7 @@ impl Tenant {
                 let bytes = udp(*port);
                 self.sandbox.arena().write(slot, ROOM, &bytes);
                 let length = bytes.len() as u32;
-                self.sandbox.submit(Packet { slot, start: ROOM, length, port: 1 })?;
+                self.sandbox.submit(Packet { slot, start: ROOM, length, port: 1, at: None })?;
             }
             self.sandbox.flush();
             let (mut answered, until) = (0, Instant::now() + PATIENCE);

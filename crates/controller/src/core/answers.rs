@@ -151,10 +151,7 @@ impl Core {
         self.apps.remove(name);
         self.removed.insert(name.into());
         self.decider.remove(color);
-        if let Some(session) = self.sessions.get(&from) {
-            // If the session ended meanwhile, the node receives this after its next hello.
-            let _ = session.commands.send(ToNode::Retract(color));
-        }
+        self.command(&from, ToNode::Retract(color));
         Ok(())
     }
 

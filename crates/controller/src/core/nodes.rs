@@ -7,6 +7,8 @@ use model::{Assignment, Color, Telemetry};
 use pathfinder::{AppLoad, PortLoad, Stamps};
 use store::Record;
 
+use tokio::sync::mpsc::error::TrySendError;
+
 use super::{Core, Entry, LIVENESS_CHECK, RETRY, SILENCE};
 use crate::message::{Assigned, Hello, Session, SessionId, ToNode};
 
@@ -36,11 +38,8 @@ impl Core {
             .filter(|e| e.record.application.from == node)
             .map(|e| e.record.color)
             .collect();
-        if let Some(session) = self.sessions.get(&node) {
-            for policy in installed.iter().filter(|policy| !colors.contains(&policy.color)) {
-                // If the session ended meanwhile, the node receives this after its next hello.
-                let _ = session.commands.send(ToNode::Retract(policy.color));
-            }
+        for policy in installed.iter().filter(|policy| !colors.contains(&policy.color)) {
+            self.command(&node, ToNode::Retract(policy.color));
         }
         let names: Vec<String> = self
             .apps
@@ -54,7 +53,29 @@ impl Core {
         id
     }
 
-    /// Adopts applications that a node knows but the new store does not.
+    /// Sends a node a command, and returns whether it is on its way. A node without a session, or whose
+    /// session has just ended, learns the same at its next hello. So does one that does not read: when its
+    /// queue is full it is disconnected.
+    pub(super) fn command(&mut self, node: &str, command: ToNode) -> bool {
+        let Some(session) = self.sessions.get(node) else { return false };
+        match session.commands.try_send(command) {
+            Ok(()) => true,
+            Err(TrySendError::Closed(_)) => false,
+            Err(TrySendError::Full(_)) => {
+                tracing::warn!(node, "does not read its commands: disconnected");
+                self.bury(node);
+                false
+            }
+        }
+    }
+
+    /// Ends a node's session, and takes its links out of the graph.
+    fn bury(&mut self, node: &str) {
+        self.topology_changed |= self.ted.set_alive(node, false);
+        self.sessions.remove(node);
+    }
+
+    /// Takes applications that a node knows and the store does not: the store is new.
     fn adopt(&mut self, assignments: Vec<Assignment>) {
         for Assignment { application, policy, placement } in assignments {
             let name = application.name.clone();
@@ -195,11 +216,8 @@ impl Core {
             return;
         }
         for node in silent {
-            if self.ted.set_alive(&node, false) {
-                tracing::warn!(node, "is silent: its links leave the graph");
-                self.topology_changed = true;
-            }
-            self.sessions.remove(&node);
+            tracing::warn!(node, "is silent: its links leave the graph");
+            self.bury(&node);
         }
     }
 }

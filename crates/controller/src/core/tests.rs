@@ -61,7 +61,7 @@ impl Store for FakeStore {
 struct Node {
     name: String,
     id: SessionId,
-    commands: mpsc::UnboundedReceiver<ToNode>,
+    commands: mpsc::Receiver<ToNode>,
 }
 
 impl Node {
@@ -145,7 +145,7 @@ fn hello_with(
     installed: Vec<Policy>,
     assignments: Vec<Assignment>,
 ) -> Node {
-    let (sender, commands) = mpsc::unbounded_channel();
+    let (sender, commands) = mpsc::channel(8);
     let announcement = announcement(node);
     let id = core.hello(Hello { announcement, installed, assignments, commands: sender });
     core.decide();

@@ -15,7 +15,7 @@ pub(crate) use dataplane::{
 pub(crate) use lab::{ImportFormat, LabCommand, LinkChange};
 pub(crate) use p4::{
     P4Cell, P4Command, P4CounterCommand, P4Device, P4DigestOptions, P4Entry, P4MeterCommand,
-    P4Program, P4Rates, P4Run, P4TableCommand, P4Writer, Served,
+    P4Program, P4Rates, P4Run, P4TableCommand, P4Tls, P4Writer, Served,
 };
 
 /// SRv6 networking on stock Linux: from one file to a running network.

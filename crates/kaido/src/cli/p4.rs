@@ -88,12 +88,20 @@ pub(crate) struct P4Run {
     /// tables, actions, registers, counters, meters and digests of the program.
     #[arg(long, value_name = "FILE")]
     pub(crate) p4info: Option<PathBuf>,
-    /// Serve P4Runtime at this address, or nowhere: `none`
+    /// Serve P4Runtime at this Unix socket (`unix:PATH`) or address, or nowhere: `none`
     ///
-    /// 127.0.0.1:9559 if nothing is said. With `--pcap`, it is served only where it is said: else the
-    /// command ends with the capture.
+    /// At a socket of the device's own in the run folder if nothing is said, to which this user and root
+    /// connect: `kaido p4 table` and the others find it there. An address (127.0.0.1:9559) needs
+    /// `--tls-cert`, `--tls-key` and `--tls-ca`, or `--insecure-tcp`. With `--pcap`, it is served only
+    /// where it is said: else the command ends with the capture.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) p4runtime: Option<Served>,
+    /// Serve P4Runtime over TCP on a loopback address without TLS: any user of this machine may then
+    /// program the device
+    #[arg(long, conflicts_with = "tls_cert")]
+    pub(crate) insecure_tcp: bool,
+    #[command(flatten)]
+    pub(crate) tls: P4Tls,
     /// The device's id
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) device_id: u64,
@@ -107,15 +115,23 @@ pub(crate) struct P4Run {
     /// Let the program's process take so many hundredths of a processor, and no more
     ///
     /// By a control group (cgroups(7)), where there are some and this user may make one.
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=10_000), conflicts_with = "pcap")]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) cpu: Option<u32>,
+    /// Isolation of the program's process without which it is not run: `full` or `reduced`
+    ///
+    /// Full: a network, mount and IPC namespace of its own, an empty root, another user than root, no
+    /// capabilities, system calls filtered. Reduced: the last two are enough; the command says which of
+    /// the others are missing. `kaido doctor` says what this machine lets it have.
+    #[arg(long, value_enum, default_value_t, value_name = "LEVEL")]
+    pub(crate) isolation: IsolationLevel,
     /// Run the packets of a capture (pcap, pcapng) through the program
     #[arg(long, value_name = "FILE")]
     pub(crate) pcap: Option<PathBuf>,
     /// What the tenant's VM publishes (`kaido p4 publish`): the file that it shares with this machine
     ///
     /// The program's keys have to be among what the VM publishes. Where it has not begun yet, nothing is
-    /// fresh until it does. With `--pcap` it is read once, before the first packet.
+    /// fresh until it does. A capture's packets have their own time; a value is as old and as fresh as it
+    /// is on this machine's clock when the packet runs.
     #[arg(long, value_name = "FILE")]
     pub(crate) vm_info: Option<PathBuf>,
     /// The port by which they come
@@ -126,11 +142,46 @@ pub(crate) struct P4Run {
     pub(crate) out: Option<PathBuf>,
 }
 
+/// Isolation without which a program is not run.
+#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+pub(crate) enum IsolationLevel {
+    /// All parts that a program's process is usually kept from the machine by.
+    #[default]
+    Full,
+    /// System calls filtered and no capabilities; the rest where it can be had.
+    Reduced,
+}
+
+impl IsolationLevel {
+    /// The parts of it.
+    pub(crate) fn requires(self) -> sandbox::process::Isolation {
+        match self {
+            Self::Full => sandbox::process::Isolation::REQUIRED,
+            Self::Reduced => sandbox::process::Isolation::LEAST,
+        }
+    }
+}
+
 /// Where P4Runtime is served.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) enum Served {
     Nowhere,
     At(SocketAddr),
+    Socket(PathBuf),
+}
+
+/// TLS 1.3, with certificates of both sides.
+#[derive(Debug, Args)]
+pub(crate) struct P4Tls {
+    /// This side's certificate, in PEM: P4Runtime over TCP uses TLS 1.3 then
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "tls_ca"])]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM; refused if users other than its owner can read it
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// The authority's certificate, in PEM: the other side's has to be signed by it
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_ca: Option<PathBuf>,
 }
 
 impl std::str::FromStr for Served {
@@ -139,9 +190,12 @@ impl std::str::FromStr for Served {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(Self::Nowhere),
-            text => text.parse().map(Self::At).map_err(|_| {
-                "neither an address with a port, as 127.0.0.1:9559, nor `none`".to_owned()
-            }),
+            text => match crate::commands::p4::socket(text) {
+                Some(path) => Ok(Self::Socket(path)),
+                None => text.parse().map(Self::At).map_err(|_| {
+                    "not a socket (unix:PATH), an address with a port (127.0.0.1:9559) or `none`".to_owned()
+                }),
+            },
         }
     }
 }
@@ -269,9 +323,18 @@ pub(crate) struct P4DigestOptions {
 /// A device on which a program runs.
 #[derive(Debug, Args)]
 pub(crate) struct P4Device {
-    /// Where P4Runtime is served
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9559")]
-    pub(crate) address: String,
+    /// Where P4Runtime is served: a Unix socket (`unix:PATH`), or a host and port by TCP; at the device's
+    /// own socket if nothing is said
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) address: Option<String>,
+    /// Use TCP without TLS, on a loopback address
+    #[arg(long, conflicts_with = "tls_cert")]
+    pub(crate) insecure_tcp: bool,
+    #[command(flatten)]
+    pub(crate) tls: P4Tls,
+    /// Name in the server's certificate, if it is not the host's
+    #[arg(long, value_name = "NAME", requires = "tls_cert")]
+    pub(crate) tls_name: Option<String>,
     /// The device's id
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) device_id: u64,

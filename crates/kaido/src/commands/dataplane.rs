@@ -59,7 +59,7 @@ fn daemon(state: &State, file: Option<&Path>, metrics: Option<SocketAddr>) -> Do
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    crate::input::read(path, "data plane's file", api::LARGEST_MESSAGE as u64)
+    crate::input::read(path, "data plane's file", api::LARGEST_REQUEST as u64)
 }
 
 fn check(path: &Path, output: &Output) -> Done {

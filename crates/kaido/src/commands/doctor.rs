@@ -47,6 +47,7 @@ pub(crate) fn run(output: &Output) -> Done {
     }));
     findings.extend(hmac());
     findings.extend(edges());
+    findings.push(isolation());
     findings.push(Finding {
         required: false,
         ..finding(
@@ -122,6 +123,23 @@ fn edges() -> Vec<Finding> {
         fix: warning,
     };
     found.into_iter().map(line).collect()
+}
+
+/// The isolation of tenants' programs, as one process gets it.
+fn isolation() -> Finding {
+    use sandbox::process::{Isolation, Launcher, probe};
+    let got = Launcher::myself(["sandbox"]).map_err(|why| why.to_string());
+    let got = got.and_then(|launcher| probe(&launcher).map_err(|why| why.to_string()));
+    let fix = match &got {
+        Ok(isolation) => format!(
+            "without {}: run as root outside of a container, or `kaido p4 run --isolation reduced`",
+            isolation.lacks(Isolation::REQUIRED)
+        ),
+        Err(why) => why.clone(),
+    };
+    let ok = got.is_ok_and(|isolation| isolation.has(Isolation::REQUIRED));
+    let required = false;
+    Finding { required, ..finding("isolation", ok, "tenants' programs (kaido p4 run)", &fix) }
 }
 
 fn has_netfilter() -> bool {

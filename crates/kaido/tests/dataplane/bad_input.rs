@@ -62,7 +62,7 @@ fn root_one_namespace_has_one_data_plane_and_one_folder_too() {
     net.start(&[]);
     let other = net.kaido.folder().join("other").to_str().unwrap().to_owned();
     for (arguments, says) in [
-        (&["dataplane", "run", "--state", &other][..], "at work in this network namespace"),
+        (&["dataplane", "run", "--state", &other][..], "runs in this network namespace"),
         (&["dataplane", "run"], "another data plane has"),
     ] {
         let mut command = net.kaido.command(arguments);

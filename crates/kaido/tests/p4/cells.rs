@@ -3,10 +3,12 @@
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use capture::pcapng::{Interface, Writer};
 use p4runtime::v1::ForwardingPipelineConfig;
-use p4runtime::{InProcess, Sandboxed, Service};
+use p4runtime::{Processes, Sandboxed, Service};
+use sandbox::process::{Config, Launcher};
 use serde_json::{Value, json};
 
 use super::running::{CUSTOMERS, Running};
@@ -129,6 +131,14 @@ fn digests_are_explained() {
     says(&explained, 0, &["DIGEST       BYTES\nc_strangers  8\n", "; meter", "; digest"]);
 }
 
+/// Each program in a process of its own, as `kaido p4 run` has it.
+fn processes() -> Processes {
+    let launcher =
+        Launcher::of(env!("CARGO_BIN_EXE_kaido").as_ref(), ["sandbox"]).expect("it is built");
+    let config = Config { deadline: Duration::from_secs(10), ..Config::default() };
+    Processes { launcher, config, vm: None }
+}
+
 /// Packets come as long as nobody has seen what they make the program tell.
 #[tokio::test(flavor = "multi_thread")]
 async fn people_see_digests() {
@@ -139,7 +149,7 @@ async fn people_see_digests() {
         p4_device_config: p4::object::write(&compiled.object).expect("an object"),
         ..Default::default()
     };
-    let (device, plane) = Sandboxed::new(InProcess::default(), 255);
+    let (device, plane) = Sandboxed::new(processes(), 255);
     let service = Service::new([(1, device)]).expect("it starts");
     service.begin(1, config, Vec::new()).await.expect("it runs");
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -161,7 +171,9 @@ async fn people_see_digests() {
         let address = address.clone();
         tokio::task::spawn_blocking(move || {
             let mut command = Command::new(env!("CARGO_BIN_EXE_kaido"));
-            command.args(["p4", "digest", "--address", &address, "--count", "2"]).args(more);
+            command
+                .args(["p4", "digest", "--address", &address, "--insecure-tcp", "--count", "2"])
+                .args(more);
             command.stdin(Stdio::null()).output().expect("the command runs")
         })
     };

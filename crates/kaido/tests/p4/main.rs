@@ -1,6 +1,8 @@
 //! `kaido p4`, as people and scripts use it.
 
 mod cells;
+mod clients;
+mod isolation;
 mod running;
 mod vm;
 

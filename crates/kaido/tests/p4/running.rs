@@ -29,7 +29,8 @@ pub(super) const CUSTOMERS: &str = include_str!("../../../p4/tests/programs/poli
 const ROUTER: &str = include_str!("../../../p4/tests/programs/table_lpm.p4");
 
 /// Where `scripts/deps.sh --lint` puts it.
-const PYTHON: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
+pub(super) const PYTHON: &str =
+    concat!(env!("CARGO_TARGET_TMPDIR"), "/../tools/p4runtime-shell/bin/python");
 const SESSIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/p4/");
 
 /// How long something is waited for that comes at once.
@@ -46,7 +47,7 @@ pub(super) struct Running {
 impl Running {
     pub(super) fn start(arguments: &[&str], folder: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_kaido"))
-            .args(["p4", "run", "--p4runtime", "127.0.0.1:0", "--json"])
+            .args(["p4", "run", "--p4runtime", "127.0.0.1:0", "--insecure-tcp", "--json"])
             .args(arguments)
             .current_dir(folder)
             .stdout(Stdio::piped())
@@ -67,6 +68,11 @@ impl Running {
         Self { child, said, errors: read, address }
     }
 
+    /// The command's process.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The next line on standard error with this in it.
     pub(super) fn told(&self, part: &str) -> String {
         loop {
@@ -84,7 +90,7 @@ impl Running {
     /// A command that speaks with it.
     pub(super) fn command(&self, arguments: &[&str]) -> Output {
         let mut all = arguments.to_vec();
-        all.extend(["--address", &self.address]);
+        all.extend(["--address", &self.address, "--insecure-tcp"]);
         kaido(&all, Path::new("."))
     }
 
@@ -146,12 +152,17 @@ fn p4runtime_shell_polices_customers() {
     assert_eq!(packets["faults"], 0, "{packets}");
 }
 
-/// The process of the program that runs.
-fn process_of(run: &Running) -> Pid {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", run.child.id())).expect("it runs");
+/// The processes that a process has started.
+pub(super) fn children(process: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
     let children = tasks.map(|task| task.expect("a thread").path().join("children"));
     let texts: String = children.filter_map(|file| std::fs::read_to_string(file).ok()).collect();
-    Pid::from_raw(texts.split_whitespace().next().expect("a process").parse().expect("a number"))
+    texts.split_whitespace().map(|number| number.parse().expect("a number")).collect()
+}
+
+/// The process of the program that runs.
+fn process_of(run: &Running) -> Pid {
+    Pid::from_raw(children(run.id())[0] as i32)
 }
 
 /// Another process comes in the place of one that is killed, and knows the tables.
@@ -442,6 +453,6 @@ fn what_is_no_program_does_not_run() {
         let arguments = ["run", program, "--p4info", info, "--p4runtime", "none"];
         says(&kaido(&arguments, here.path()), 2, &[why]);
     }
-    let nobody = kaido(&["table", "ls", "--address", "127.0.0.1:1"], here.path());
+    let nobody = kaido(&["table", "ls", "--address", "127.0.0.1:1", "--insecure-tcp"], here.path());
     says(&nobody, 1, &["nobody answers at 127.0.0.1:1", "`kaido p4 run` serves P4Runtime"]);
 }

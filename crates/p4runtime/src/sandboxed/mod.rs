@@ -25,7 +25,7 @@ use changes::make;
 use initial::initial;
 use layouts::Layouts;
 pub use plane::{
-    CPU_PORT, Counts, Health, InProcess, Installed, Leaving, Plane, Ran, Runner, Running, Verdict,
+    CPU_PORT, Counts, Health, Installed, Leaving, Plane, Ran, Runner, Running, Verdict,
 };
 pub use process::{Alone, Processes};
 

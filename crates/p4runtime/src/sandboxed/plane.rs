@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use p4::object::Object;
-use sandbox::process::VmFeed;
-use sandbox::{Digest, Instance, Limits, Maps, PacketBuffer, Program};
+use sandbox::process::Isolation;
+use sandbox::{Digest, Maps};
 use tokio::sync::mpsc;
 
 use super::layouts::DigestAt;
@@ -28,12 +28,13 @@ const WAITING: usize = 1024;
 
 /// A program that runs, wherever it does.
 pub trait Running: Maps + Send + 'static {
-    /// Runs it on a packet that came by a port, at a time since some beginning.
+    /// Runs it on a packet that came by a port, at the packet's own time or, without one, at the
+    /// machine's.
     ///
     /// # Errors
     ///
     /// The packet cannot be given to it.
-    fn run(&mut self, port: u32, packet: &[u8], now: Duration) -> Result<Ran, Refused>;
+    fn run(&mut self, port: u32, packet: &[u8], at: Option<Duration>) -> Result<Ran, Refused>;
 
     /// Takes what it has for the control plane, oldest first.
     fn digests(&mut self) -> Vec<Digest>;
@@ -54,6 +55,8 @@ pub struct Health {
     pub is_evicted: bool,
     /// Why the last process had to go.
     pub last_failure: Option<String>,
+    /// The parts of the process's isolation.
+    pub isolation: Isolation,
 }
 
 /// Which program is at work.
@@ -104,65 +107,6 @@ pub struct Ran {
     pub packet: Vec<u8>,
 }
 
-/// Runs programs in this process.
-#[derive(Debug, Clone, Default)]
-pub struct InProcess {
-    /// What a program may take.
-    pub limits: Limits,
-    /// What the tenant's VM publishes. It is read when a program is loaded, and then stays: the times of
-    /// packets may be others than the machine's. Values that are fresh then are, whenever packets come.
-    pub vm: Option<VmFeed>,
-}
-
-impl Runner for InProcess {
-    type Running = Instance;
-
-    fn load(&mut self, object: &Object) -> Result<Instance, Refused> {
-        let program = Program::load(object, &self.limits);
-        let instance = program.and_then(|program| Instance::new(&program));
-        let mut instance = instance.map_err(|why| Refused::Invalid(why.to_string()))?;
-        let keys = instance.program().keys().to_vec();
-        match &self.vm {
-            _ if keys.is_empty() => {}
-            None => return Err(Refused::Invalid(sandbox::process::no_feed(&keys))),
-            Some(feed) => {
-                feed.check(&keys).map_err(Refused::Invalid)?;
-                instance.vm_info().copy_from_slice(&feed.readings_at(&keys, Duration::ZERO));
-            }
-        }
-        Ok(instance)
-    }
-}
-
-impl Running for Instance {
-    fn run(&mut self, port: u32, packet: &[u8], now: Duration) -> Result<Ran, Refused> {
-        let mut memory = vec![0; 2 * ROOM + packet.len()];
-        memory[ROOM..ROOM + packet.len()].copy_from_slice(packet);
-        self.set_time(now);
-        let buffer = PacketBuffer::new(&mut memory, ROOM, packet.len());
-        let large = || Refused::Invalid(format!("a packet of {} bytes", packet.len()));
-        let mut buffer = buffer.ok_or_else(large)?;
-        let outcome = Instance::run(self, &mut buffer, port);
-        let verdict = match outcome.verdict {
-            sandbox::Verdict::Abort => Verdict::Abort,
-            sandbox::Verdict::Drop => Verdict::Drop,
-            sandbox::Verdict::Pass => Verdict::Pass,
-            sandbox::Verdict::Redirect(port) => Verdict::Redirect(port),
-            sandbox::Verdict::Fault(fault) => Verdict::Fault(fault.to_string()),
-        };
-        Ok(Ran { verdict, clone: outcome.clone, packet: buffer.bytes() })
-    }
-
-    fn digests(&mut self) -> Vec<Digest> {
-        Self::digests(self)
-    }
-
-    /// It has no process of its own, and cannot fail.
-    fn health(&mut self) -> Health {
-        Health::default()
-    }
-}
-
 /// What became of packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each says what it is")]
@@ -199,7 +143,6 @@ pub(super) struct State<R> {
     events: mpsc::Sender<Event>,
     counts: Counts,
     last_fault: Option<String>,
-    began: Instant,
 }
 
 /// Where packets enter. Clones are the same.
@@ -223,7 +166,6 @@ impl<R: Running> Plane<R> {
             events,
             counts: Counts::default(),
             last_fault: None,
-            began: Instant::now(),
         };
         (Self(Arc::new(Mutex::new(state))), receiver)
     }
@@ -243,9 +185,9 @@ impl<R: Running> Plane<R> {
         &self,
         port: u32,
         packet: &[u8],
-        now: Option<Duration>,
+        at: Option<Duration>,
     ) -> Result<Vec<Leaving>, Refused> {
-        self.lock().packet(port, packet, now)
+        self.lock().packet(port, packet, at)
     }
 
     /// What became of packets since the beginning.
@@ -279,12 +221,11 @@ impl<R: Running> State<R> {
         &mut self,
         port: u32,
         packet: &[u8],
-        now: Option<Duration>,
+        at: Option<Duration>,
     ) -> Result<Vec<Leaving>, Refused> {
         let none = || Refused::Away("there is no program".to_owned());
-        let now = now.unwrap_or_else(|| self.began.elapsed());
         let running = self.running.as_mut().ok_or_else(none)?;
-        let Ran { verdict, clone, packet } = running.run(port, packet, now)?;
+        let Ran { verdict, clone, packet } = running.run(port, packet, at)?;
         for digest in running.digests() {
             self.counts.digests += 1;
             let of = self.digests.get(&digest.id);

@@ -13,13 +13,15 @@ use sandbox::{ControlError, Digest, Maps, Operation, Piece};
 use super::plane::{Health, ROOM, Ran, Runner, Running, Verdict};
 use crate::device::Refused;
 
+/// The longest packet: the longest that captures have (`MAXIMUM_SNAPLEN` of libpcap).
+const LONGEST: u32 = 1 << 18;
 /// The bytes of a frame: the longest packet, and room around it.
-const FRAME: u32 = (1 << 16) + 2 * ROOM as u32;
+const FRAME: u32 = LONGEST + 2 * ROOM as u32;
 
 /// How long a packet's answer is waited for. The sandbox's own deadline is before that.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs each program in a process of its own. Programs see the machine's time.
+/// Runs each program in a process of its own.
 #[derive(Debug, Clone)]
 pub struct Processes {
     /// What is started for a process.
@@ -101,13 +103,17 @@ impl Alone {
 }
 
 impl Running for Alone {
-    fn run(&mut self, port: u32, packet: &[u8], _: Duration) -> Result<Ran, Refused> {
+    fn run(&mut self, port: u32, packet: &[u8], at: Option<Duration>) -> Result<Ran, Refused> {
         let length = u32::try_from(packet.len()).unwrap_or(u32::MAX);
-        if length > FRAME - 2 * ROOM as u32 {
+        if length > LONGEST {
             return Err(Refused::Invalid(format!("a packet of {length} bytes")));
         }
+        // A capture's packets are in no hurry: none of them is lost to the start of another process.
+        if at.is_some() && self.sandbox.status().process.is_none() {
+            self.comes_again();
+        }
         self.arena.write(0, ROOM as u32, packet);
-        let there = Packet { slot: 0, start: ROOM as u32, length, port };
+        let there = Packet { slot: 0, start: ROOM as u32, length, port, at };
         self.sandbox.submit(there).map_err(|why| Refused::Away(why.to_string()))?;
         self.sandbox.flush();
         let mut answers = Vec::new();
@@ -152,9 +158,9 @@ impl Running for Alone {
 
     fn health(&mut self) -> Health {
         self.sandbox.look_after();
-        let Status { process, is_evicted, last_failure, .. } = self.sandbox.status();
+        let Status { process, is_evicted, last_failure, isolation, .. } = self.sandbox.status();
         let Counters { slow_processes, crashed_processes, lies, .. } = self.sandbox.counters();
         let failures = slow_processes + crashed_processes + lies;
-        Health { process, failures, is_evicted, last_failure }
+        Health { process, failures, is_evicted, last_failure, isolation }
     }
 }

@@ -85,7 +85,7 @@ impl Translator<'_, '_> {
     /// By zero, a quotient is 0 and a remainder what was to be divided.
     fn division(&mut self, quotient: bool, left: Value, right: Value, of: Type) -> Value {
         let ins = &mut self.builder;
-        let by_zero = ins.ins().icmp_imm(IntCC::Equal, right, 0);
+        let by_zero = ins.ins().icmp_imm_s(IntCC::Equal, right, 0);
         let one = ins.ins().iconst(of, 1);
         let divisor = ins.ins().select(by_zero, one, right);
         if quotient {
@@ -119,7 +119,7 @@ impl Translator<'_, '_> {
             test::JGE => IntCC::UnsignedGreaterThanOrEqual,
             test::JSET => {
                 let both = self.builder.ins().band(left, right);
-                return self.builder.ins().icmp_imm(IntCC::NotEqual, both, 0);
+                return self.builder.ins().icmp_imm_s(IntCC::NotEqual, both, 0);
             }
             test::JNE => IntCC::NotEqual,
             test::JSGT => IntCC::SignedGreaterThan,

@@ -10,7 +10,7 @@ use cranelift_codegen::ir::{
 use cranelift_module::Module;
 use p4::object::{Instruction, MapKind, callee, helper as number};
 
-use super::shared;
+use super::regions::shared;
 use super::translate::Translator;
 use crate::address::{FRAME_SIZE, PACKET, STACK, handle_of, values_of};
 use crate::flow::target;
@@ -102,8 +102,8 @@ impl Translator<'_, '_> {
     fn call_local(&mut self, to: usize) -> Value {
         let callee = self.unit.functions[&to];
         let callee = self.unit.module.declare_func_in_func(callee, self.builder.func);
-        let frame = self.builder.ins().iadd_imm(self.frame, -(FRAME_SIZE as i64));
-        let is_too_deep = self.builder.ins().icmp_imm(IntCC::Equal, frame, STACK as i64);
+        let frame = self.builder.ins().iadd_imm_s(self.frame, -(FRAME_SIZE as i64));
+        let is_too_deep = self.builder.ins().icmp_imm_s(IntCC::Equal, frame, STACK as i64);
         self.fault_if(is_too_deep, FaultKind::Stack);
         let mut arguments = vec![self.state, frame];
         for register in 1..=5 {
@@ -115,7 +115,7 @@ impl Translator<'_, '_> {
         // A fault goes on to the caller; where it was stays.
         let (failed, next) = (self.builder.create_block(), self.builder.create_block());
         self.builder.set_cold_block(failed);
-        let has_failed = self.builder.ins().icmp_imm(IntCC::SignedLessThan, meter, 0);
+        let has_failed = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, meter, 0);
         self.builder.ins().brif(has_failed, failed, &[], next, &[]);
         self.builder.switch_to_block(failed);
         self.builder.ins().return_(&[answer, meter]);
@@ -174,9 +174,9 @@ impl Translator<'_, '_> {
         let shift = value_shift(&self.unit.maps[map]);
         let entries = i64::from(self.unit.maps[map].max_entries);
         let ins = &mut self.builder;
-        let is_there = ins.ins().icmp_imm(IntCC::UnsignedLessThan, index, entries);
-        let offset = ins.ins().ishl_imm(index, i64::from(shift));
-        let value = ins.ins().iadd_imm(offset, values_of(map) as i64);
+        let is_there = ins.ins().icmp_imm_s(IntCC::UnsignedLessThan, index, entries);
+        let offset = ins.ins().ishl_imm_s(index, i64::from(shift));
+        let value = ins.ins().iadd_imm_s(offset, values_of(map) as i64);
         let none = ins.ins().iconst(types::I64, 0);
         ins.ins().select(is_there, value, none)
     }

@@ -6,22 +6,17 @@
 use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{AliasRegion, InstBuilder, MemFlags, Type, Value, types};
+use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use p4::object::opcode::class;
 use p4::object::{FRAME, Instruction};
 
-use super::shared;
+use super::regions::{memory, shared};
 use super::translate::Translator;
 use crate::address::{FRAME_SIZE, METADATA, METADATA_SIZE, PACKET, STACK, STACK_SIZE, values_of};
 use crate::kinds::Kind;
 use crate::maps::value_shift;
 use crate::outcome::FaultKind;
 use crate::state::{State, View};
-
-/// What a program reads and writes: it may overlap, and be anywhere.
-fn memory() -> MemFlags {
-    MemFlags::new().with_notrap().with_alias_region(Some(AliasRegion::Heap))
-}
 
 /// An access.
 #[derive(Clone, Copy)]
@@ -55,7 +50,7 @@ impl Translator<'_, '_> {
         }
         let kind = if base == FRAME { Kind::Stack } else { self.kinds[usize::from(base)] };
         let base = self.get(base);
-        let address = self.builder.ins().iadd_imm(base, offset);
+        let address = self.builder.ins().iadd_imm_s(base, offset);
         self.checked(kind, address, size, access)
     }
 
@@ -87,7 +82,7 @@ impl Translator<'_, '_> {
         let bytes = self.number(size as i64);
         self.builder.ins().call(self.resolve, &[self.state, address, bytes]);
         let place = self.field(offset_of!(State, found));
-        let is_nowhere = self.builder.ins().icmp_imm(IntCC::Equal, place, 0);
+        let is_nowhere = self.builder.ins().icmp_imm_s(IntCC::Equal, place, 0);
         self.fault_if(is_nowhere, FaultKind::Bounds);
         let loaded = self.perform(access, place, 0);
         self.finish(done, loaded);
@@ -104,7 +99,7 @@ impl Translator<'_, '_> {
 
     /// Whether an access is within the region that a pointer of this kind means, and where in it.
     fn within(&mut self, kind: Kind, address: Value, size: u64) -> Option<(Value, Value)> {
-        let mut from = |begin: u64| self.builder.ins().iadd_imm(address, -(begin as i64));
+        let mut from = |begin: u64| self.builder.ins().iadd_imm_s(address, -(begin as i64));
         let (is_within, offset) = match kind {
             Kind::Packet => {
                 let offset = from(PACKET);
@@ -120,7 +115,7 @@ impl Translator<'_, '_> {
                 let offset = from(begin);
                 let last = (length - size) as i64;
                 let compare = IntCC::UnsignedLessThanOrEqual;
-                (self.builder.ins().icmp_imm(compare, offset, last), offset)
+                (self.builder.ins().icmp_imm_s(compare, offset, last), offset)
             }
             Kind::Value(map) => {
                 let value_size = u64::from(self.unit.maps[map].value_size);
@@ -131,10 +126,10 @@ impl Translator<'_, '_> {
                 let offset = from(values_of(map));
                 let end = i64::from(self.unit.maps[map].max_entries) << shift;
                 let ins = &mut self.builder;
-                let in_map = ins.ins().icmp_imm(IntCC::UnsignedLessThan, offset, end);
-                let inside = ins.ins().band_imm(offset, (1 << shift) - 1);
+                let in_map = ins.ins().icmp_imm_s(IntCC::UnsignedLessThan, offset, end);
+                let inside = ins.ins().band_imm_s(offset, (1 << shift) - 1);
                 let last = (value_size - size) as i64;
-                let in_value = ins.ins().icmp_imm(IntCC::UnsignedLessThanOrEqual, inside, last);
+                let in_value = ins.ins().icmp_imm_s(IntCC::UnsignedLessThanOrEqual, inside, last);
                 (ins.ins().band(in_map, in_value), offset)
             }
             Kind::Values(..) | Kind::Number | Kind::Map(_) | Kind::Mixed => return None,
@@ -148,7 +143,7 @@ impl Translator<'_, '_> {
         let inside = |place: usize| place as i64;
         match region {
             Kind::Packet => self.field(offset_of!(State, packet)),
-            Kind::Stack => self.builder.ins().iadd_imm(state, inside(offset_of!(State, stack))),
+            Kind::Stack => self.builder.ins().iadd_imm_s(state, inside(offset_of!(State, stack))),
             Kind::Value(map) => {
                 // The views stay as they are while a program runs.
                 let fixed = shared().with_readonly().with_can_move();
@@ -157,7 +152,7 @@ impl Translator<'_, '_> {
                 let view = map * size_of::<View>() + offset_of!(View, values);
                 self.builder.ins().load(types::I64, fixed, views, view as i32)
             }
-            _ => self.builder.ins().iadd_imm(state, inside(offset_of!(State, metadata))),
+            _ => self.builder.ins().iadd_imm_s(state, inside(offset_of!(State, metadata))),
         }
     }
 

@@ -7,16 +7,17 @@
 mod arithmetic;
 pub(crate) mod calls;
 mod memory;
+mod regions;
 mod translate;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, OnceLock};
 
-use cranelift_codegen::ir::{AbiParam, InstBuilder, MemFlags, Signature, types};
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::{AbiParam, InstBuilder, Signature, types};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_codegen::{Context, ir};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
@@ -85,6 +86,7 @@ impl Native {
         let mut kinds = Kinds::new(flow);
         for function in &flow.functions {
             context.func.signature = signature.clone();
+            regions::declare(&mut context.func);
             let builder = FunctionBuilder::new(&mut context.func, &mut buffers);
             Translator::new(&mut unit, builder, function).translate(&mut kinds);
             unit.define(unit.functions[&function.start], &mut context)?;
@@ -141,6 +143,7 @@ impl Unit<'_> {
         buffers: &mut FunctionBuilderContext,
     ) -> Result<(), LoadError> {
         context.func.signature = resolve_signature();
+        regions::declare(&mut context.func);
         let mut builder = FunctionBuilder::new(&mut context.func, buffers);
         let block = builder.create_block();
         builder.append_block_params_for_function_params(block);
@@ -155,17 +158,12 @@ impl Unit<'_> {
         let call = builder.ins().call_indirect(plain, callee, &arguments);
         let found = builder.inst_results(call)[0];
         let place = std::mem::offset_of!(State, found) as i32;
-        builder.ins().store(shared(), found, arguments[0], place);
+        builder.ins().store(regions::shared(), found, arguments[0], place);
         builder.ins().return_(&[]);
         builder.seal_all_blocks();
-        builder.finalize();
+        builder.finalize(self.module.target_config());
         self.define(self.resolve, context)
     }
-}
-
-/// Accesses to fields of the state, which no program's access reaches.
-fn shared() -> MemFlags {
-    MemFlags::trusted().with_alias_region(Some(ir::AliasRegion::Vmctx))
 }
 
 /// This machine, looked at once.

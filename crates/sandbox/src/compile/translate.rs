@@ -10,7 +10,8 @@ use cranelift_module::Module;
 use p4::object::opcode::{self, class};
 use p4::object::{FRAME, Instruction};
 
-use super::{Unit, shared};
+use super::Unit;
+use super::regions::shared;
 use crate::address::{STACK, STACK_SIZE};
 use crate::flow::{Flow, Function};
 use crate::kinds::{Kind, Kinds};
@@ -58,8 +59,8 @@ impl<'t, 'p> Translator<'t, 'p> {
             // Only the first function is called by nobody, and it has the highest frame.
             frame = builder.ins().iconst(types::I64, top as i64);
         }
-        let below = builder.ins().iadd_imm(frame, -(STACK as i64));
-        let below = builder.ins().iadd_imm(below, offset_of!(State, stack) as i64);
+        let below = builder.ins().iadd_imm_s(frame, -(STACK as i64));
+        let below = builder.ins().iadd_imm_s(below, offset_of!(State, stack) as i64);
         let frame_place = builder.ins().iadd(state, below);
         let zero = builder.ins().iconst(types::I64, 0);
         let mut define = |value: Value| {
@@ -121,7 +122,7 @@ impl<'t, 'p> Translator<'t, 'p> {
         }
         self.faults();
         self.builder.seal_all_blocks();
-        self.builder.finalize();
+        self.builder.finalize(self.unit.module.target_config());
     }
 
     pub(super) fn flow(&self) -> &'p Flow {
@@ -168,8 +169,8 @@ impl<'t, 'p> Translator<'t, 'p> {
     /// Takes a block's length off the meter.
     fn pay(&mut self, length: u32) {
         let before = self.builder.use_var(self.meter);
-        let left = self.builder.ins().iadd_imm(before, -i64::from(length));
-        let is_over = self.builder.ins().icmp_imm(IntCC::SignedLessThan, left, 0);
+        let left = self.builder.ins().iadd_imm_s(before, -i64::from(length));
+        let is_over = self.builder.ins().icmp_imm_s(IntCC::SignedLessThan, left, 0);
         // What cannot be paid has not been used.
         self.fault_if(is_over, FaultKind::Meter);
         self.builder.def_var(self.meter, left);

@@ -2,20 +2,52 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 
 use super::memory::{Mapping, sealed};
 use crate::packet::MAX_MEMORY;
 
-/// The packets' memory: frames of one size, which a tenant's process may write at any time. What has to
-/// stay as it is has to be copied.
+/// The packets' memory: frames of one size, which a tenant's process may read and write at any time. What
+/// has to stay as it is has to be copied.
+///
+/// It is one tenant's: [`Sandbox::start`](super::Sandbox::start) refuses memory that another sandbox has,
+/// whose process would see this one's packets.
 #[derive(Debug)]
 pub struct Arena {
     file: OwnedFd,
     mapping: Mapping,
     frames: u32,
     frame_size: u32,
+    has_owner: AtomicBool,
+}
+
+/// The packets' memory as its one sandbox has it.
+#[derive(Debug)]
+pub(super) struct Owned(Arc<Arena>);
+
+impl Owned {
+    /// Takes the memory; nothing if another sandbox has it.
+    pub(super) fn take(arena: Arc<Arena>) -> Option<Self> {
+        let is_free = !arena.has_owner.swap(true, Ordering::AcqRel);
+        is_free.then(|| Self(arena))
+    }
+}
+
+impl std::ops::Deref for Owned {
+    type Target = Arc<Arena>;
+
+    fn deref(&self) -> &Arc<Arena> {
+        &self.0
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.0.has_owner.store(false, Ordering::Release);
+    }
 }
 
 impl Arena {
@@ -36,7 +68,7 @@ impl Arena {
     /// As of [`Arena::new`]; `EINVAL` too if it is too small, or not sealed.
     pub fn of(file: OwnedFd, frames: u32, frame_size: u32) -> Result<Self, Errno> {
         let mapping = Mapping::new(&file, Self::bytes(frames, frame_size)?)?;
-        Ok(Self { file, mapping, frames, frame_size })
+        Ok(Self { file, mapping, frames, frame_size, has_owner: AtomicBool::new(false) })
     }
 
     fn bytes(frames: u32, frame_size: u32) -> Result<usize, Errno> {

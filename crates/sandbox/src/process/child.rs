@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use super::channel::Channel;
+use super::clock::Clock;
 use super::filter::{self, Stage};
 use super::isolation::isolate;
 use super::memory::Mapping;
-use super::message::{Answer, Hello, Request};
-use super::readings::Readings;
+use super::message::{Answer, Hello, Request, VERSION};
 use super::rings::{Descriptor, ProcessEnd, Reply, Rings};
 use super::verdicts;
 use crate::control::{ControlError, Maps};
@@ -65,8 +65,12 @@ fn serve(channel: &mut Channel) -> io::Result<()> {
         return Err(other("no greeting"));
     };
     let Hello { places, frames: count, frame_size, .. } = hello;
+    if hello.version != VERSION {
+        let (its, mine) = (hello.version, VERSION);
+        return Err(other(format!("the process speaks version {mine}, the switch version {its}")));
+    }
     let rings = ProcessEnd::new(Rings::new(&rings_file, places)?);
-    let readings = Readings::new(&rings_file)?;
+    let clock = Clock::new(&rings_file)?;
     let size =
         (count as usize).checked_mul(frame_size as usize).ok_or_else(|| other("too much"))?;
     let frames = Frames { memory: Mapping::new(&frames_file, size)?, count, size: frame_size };
@@ -90,7 +94,7 @@ fn serve(channel: &mut Channel) -> io::Result<()> {
     };
     channel.send(&ready.encode())?;
     let spin = Duration::from_micros(u64::from(hello.spin_us));
-    Server { channel, rings, readings, frames, instance, lost_digests: 0, spin }.run()
+    Server { channel, rings, clock, frames, instance, lost_digests: 0, spin }.run()
 }
 
 fn load(object: &[u8], limits: &Limits) -> Result<Program, String> {
@@ -111,7 +115,7 @@ struct Frames {
 struct Server<'c> {
     channel: &'c mut Channel,
     rings: ProcessEnd,
-    readings: Readings,
+    clock: Clock,
     frames: Frames,
     instance: Instance,
     /// Digests that the instance had no room for, as they were told.
@@ -156,9 +160,7 @@ impl Server<'_> {
     }
 
     fn packets(&mut self, count: u32) {
-        self.readings.read(self.instance.vm_info());
-        // Behind that: nothing was counted later than now.
-        self.instance.set_time(since_start());
+        self.clock.look();
         for _ in 0..count {
             let packet = self.rings.take();
             let reply = self.packet(packet);
@@ -177,7 +179,8 @@ impl Server<'_> {
     }
 
     fn packet(&mut self, packet: Descriptor) -> Reply {
-        let Descriptor { slot, generation, start, length, port } = packet;
+        let Descriptor { slot, generation, start, length, port, at_ns } = packet;
+        self.clock.set(&mut self.instance, at_ns);
         let size = self.frames.size as usize;
         assert!(slot < self.frames.count, "the switch names frames that there are");
         let memory = self.frames.memory.at(slot as usize * size, size);
@@ -239,9 +242,8 @@ impl Server<'_> {
             return Answer::Failed("a packet of more than a frame".to_owned());
         };
         place.copy_from_slice(packet);
-        self.readings.read(self.instance.vm_info());
-        fresh.vm_info().copy_from_slice(self.instance.vm_info());
-        fresh.set_time(since_start());
+        self.clock.look();
+        self.clock.set(&mut fresh, None);
         let Some(mut buffer) = PacketBuffer::new(&mut memory, TEST_HEADROOM, packet.len()) else {
             return Answer::Failed("a packet of more than a frame".to_owned());
         };
@@ -259,15 +261,6 @@ fn refusal(why: ControlError) -> Answer {
         ControlError::Map(why) => Answer::Refused { at: 0, why },
         other => Answer::Failed(other.to_string()),
     }
-}
-
-/// The time since the machine's start, which takes no system call.
-fn since_start() -> Duration {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the time is written to where it says.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
-    Duration::from_secs(seconds) + Duration::from_nanos(now.tv_nsec.unsigned_abs())
 }
 
 /// Whether the other end of the control socket is gone.

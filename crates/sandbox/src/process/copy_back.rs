@@ -47,7 +47,7 @@ impl CopyBack {
         let slot = *self.free.last().ok_or(Busy::Full)?;
         let start = self.headroom;
         self.sandbox.arena().write(slot, start, packet);
-        self.sandbox.submit(Packet { slot, start, length, port })?;
+        self.sandbox.submit(Packet { slot, start, length, port, at: None })?;
         self.free.pop();
         self.tokens[slot as usize] = token;
         Ok(())

@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 
 use nix::errno::Errno;
 
+use super::isolation::Isolation;
 use crate::control::ControlError;
 
 /// Why a program's process does not start, or does not take over.
@@ -25,6 +26,19 @@ pub enum StartError {
     /// It says why it cannot run the program.
     #[error("{0}")]
     Refused(String),
+    /// It is not kept from all that it has to be kept from.
+    #[error(
+        "the program is not loaded: its process cannot be isolated, this machine or this user denies \
+         it: {missing}. Run it as root, outside of a container, with namespaces enabled \
+         (CONFIG_NET_NS, CONFIG_USER_NS); or accept less"
+    )]
+    Isolation {
+        /// The parts that are required and not there.
+        missing: Isolation,
+    },
+    /// The packets' memory is another sandbox's, whose process could see this one's packets.
+    #[error("the packets' memory belongs to another sandbox: give each its own")]
+    ArenaTaken,
     /// It says what makes no sense.
     #[error("the program's process says what makes no sense")]
     Nonsense,

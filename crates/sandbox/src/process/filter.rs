@@ -40,8 +40,12 @@ const PLAIN: &[i64] = &[
 /// What is read and written, of files that are there.
 const FILE_CALLS: &[i64] = &[libc::SYS_read, libc::SYS_write, libc::SYS_recvfrom, libc::SYS_sendto];
 
-/// Only before a program runs: code for other cores on some machines, and the next filter.
-const LOADING: &[i64] = &[libc::SYS_membarrier, libc::SYS_seccomp, libc::SYS_prctl];
+/// Only before a program runs, with this as the first argument: code for other cores on some machines,
+/// and the next filter.
+const LOADING: &[(i64, u64)] = &[
+    (libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER as u64),
+    (libc::SYS_prctl, libc::PR_SET_NO_NEW_PRIVS as u64),
+];
 
 fn equal(argument: u8, value: u64) -> Result<Condition, seccompiler::BackendError> {
     Condition::new(argument, Size::Dword, Compare::Eq, value)
@@ -55,8 +59,11 @@ fn compile(stage: Stage) -> Result<BpfProgram, seccompiler::BackendError> {
     rules.extend(FILE_CALLS.iter().map(|call| (*call, of_files.clone())));
     match stage {
         Stage::Load => {
-            rules.extend(LOADING.iter().map(|call| (*call, vec![])));
-            rules.extend([libc::SYS_mmap, libc::SYS_mprotect].map(|call| (call, vec![])));
+            for (call, first) in LOADING {
+                rules.insert(*call, vec![Rule::new(vec![equal(0, *first)?])?]);
+            }
+            let any = [libc::SYS_membarrier, libc::SYS_mmap, libc::SYS_mprotect];
+            rules.extend(any.map(|call| (call, vec![])));
         }
         Stage::Run => {
             let exec = Compare::MaskedEq(libc::PROT_EXEC as u64);

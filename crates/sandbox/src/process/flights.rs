@@ -92,7 +92,8 @@ mod tests {
     #[test]
     fn packets_go_in_their_order_and_slots_are_used_once() {
         let mut flights = Flights::new(2, 4);
-        let packet = |slot| Descriptor { slot, generation: 0, start: 1, length: 2, port: 3 };
+        let packet =
+            |slot| Descriptor { slot, generation: 0, start: 1, length: 2, port: 3, at_ns: None };
         assert!(flights.is_free(1) && !flights.is_free(2));
         assert_eq!(flights.push(packet(1)).generation, 1);
         assert!(!flights.is_free(1) && flights.since().is_none());

@@ -16,7 +16,7 @@ use super::filter;
 pub struct Isolation(u32);
 
 /// The parts of it.
-const PARTS: [(Isolation, &str); 12] = [
+const PARTS: [(Isolation, &str); 13] = [
     (Isolation::USER, "user namespace"),
     (Isolation::NETWORK, "network namespace"),
     (Isolation::MOUNT, "mount namespace"),
@@ -25,6 +25,7 @@ const PARTS: [(Isolation, &str); 12] = [
     (Isolation::PROCESSES, "PID namespace of its children, of which it can have none"),
     (Isolation::NO_FILES, "empty root"),
     (Isolation::NOBODY, "another user than root"),
+    (Isolation::OWN_USER, "a user of its own"),
     (Isolation::NO_RIGHTS, "no capabilities"),
     (Isolation::CALLS, "system calls filtered"),
     (Isolation::MEMORY, "memory limited by a control group"),
@@ -57,6 +58,21 @@ impl Isolation {
     /// A control group limits its share of the processors.
     pub const CPU: Self = Self(1 << 11);
 
+    /// Its user id is no other process's that it or this process could see.
+    pub const OWN_USER: Self = Self(1 << 12);
+
+    /// The parts without which no program is loaded, unless the operator chooses otherwise.
+    pub const REQUIRED: Self = Self(
+        Self::NETWORK.0
+            | Self::MOUNT.0
+            | Self::IPC.0
+            | Self::NO_FILES.0
+            | Self::NOBODY.0
+            | Self::LEAST.0,
+    );
+    /// The parts without which there is no sandbox at all.
+    pub const LEAST: Self = Self(Self::NO_RIGHTS.0 | Self::CALLS.0);
+
     pub(super) fn bits(self) -> u32 {
         self.0
     }
@@ -68,6 +84,22 @@ impl Isolation {
     /// Whether all of these are there.
     pub fn has(self, parts: Self) -> bool {
         self.0 & parts.0 == parts.0
+    }
+
+    /// The parts of these that are not there.
+    #[must_use]
+    pub fn lacks(self, parts: Self) -> Self {
+        Self(parts.0 & !self.0)
+    }
+
+    /// Whether there is no part.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The names of its parts.
+    pub fn names(self) -> Vec<&'static str> {
+        PARTS.iter().filter(|(part, _)| self.has(*part)).map(|(_, name)| *name).collect()
     }
 
     /// With what its process cannot know of itself.
@@ -86,13 +118,17 @@ impl Isolation {
 
 impl fmt::Display for Isolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let there = PARTS.iter().filter(|(part, _)| self.has(*part)).map(|(_, name)| *name);
-        f.write_str(&there.collect::<Vec<_>>().join(", "))
+        f.write_str(&self.names().join(", "))
     }
 }
 
-/// What a process without privileges still has to be given.
+/// The user and group of a process where no user of its own can be had: another user namespace's
+/// overflow id.
 const NOBODY: u32 = 65_534;
+
+/// Where users of sandboxes begin, to which their process's number is added (2^22 at most, proc(5)):
+/// above what systemd (`UIDS-GIDS.md`) and Debian give to users, services, containers and `subuid`.
+const FIRST_USER: u32 = 0x7f00_0000;
 
 /// Gives up everything but the two files that are open already, and `memory` bytes of memory.
 ///
@@ -157,14 +193,20 @@ fn empty_root() -> Result<(), Errno> {
 
 fn nobody(done: &mut Isolation) {
     if geteuid().is_root() {
-        let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
-        let changed = setgroups(&[])
-            .and_then(|()| setresgid(group, group, group))
-            .and_then(|()| setresuid(user, user, user));
-        done.note(Isolation::NOBODY, changed);
+        let own = become_user(FIRST_USER | std::process::id());
+        done.note(Isolation::OWN_USER, own);
+        // A user namespace may have no such number.
+        done.note(Isolation::NOBODY, own.or_else(|_| become_user(NOBODY)));
     } else {
         done.0 |= Isolation::NOBODY.0;
     }
+}
+
+fn become_user(id: u32) -> Result<(), Errno> {
+    let (user, group) = (Uid::from_raw(id), Gid::from_raw(id));
+    setgroups(&[])
+        .and_then(|()| setresgid(group, group, group))
+        .and_then(|()| setresuid(user, user, user))
 }
 
 /// Gives all capabilities up (capabilities(7)).

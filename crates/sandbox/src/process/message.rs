@@ -9,9 +9,14 @@ use crate::control::{Operation, Piece};
 use crate::maps::MapError;
 use crate::program::{Engine, Limits};
 
+/// The version of what is said on the socket and in the shared memory.
+pub(super) const VERSION: u32 = 2;
+
 /// What the first message says; the memory of the rings and of the frames comes with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hello {
+    /// The switch's [`VERSION`].
+    pub(super) version: u32,
     /// Places of each ring.
     pub(super) places: u32,
     pub(super) frames: u32,
@@ -79,8 +84,10 @@ impl Request {
         match self {
             Self::Hello(hello) => {
                 to.u8(0);
-                let Hello { places, frames, frame_size, spin_us, memory } = *hello;
-                [places, frames, frame_size, spin_us].into_iter().for_each(|number| to.u32(number));
+                let Hello { version, places, frames, frame_size, spin_us, memory } = *hello;
+                [version, places, frames, frame_size, spin_us]
+                    .into_iter()
+                    .for_each(|number| to.u32(number));
                 to.u64(memory);
             }
             Self::Load(limits, object) => {
@@ -119,6 +126,7 @@ impl Request {
         let mut from = Reader(bytes);
         let request = match from.u8()? {
             0 => Self::Hello(Hello {
+                version: from.u32()?,
                 places: from.u32()?,
                 frames: from.u32()?,
                 frame_size: from.u32()?,
@@ -264,7 +272,8 @@ mod tests {
             Operation::Clear { map: 2 },
             Operation::Write { map: 1, key: key.clone(), at: 3, bytes: vec![4, 5] },
         ];
-        let hello = Hello { places: 1, frames: 2, frame_size: 3, spin_us: 4, memory: 5 };
+        let hello =
+            Hello { version: 1, places: 1, frames: 2, frame_size: 3, spin_us: 4, memory: 5 };
         let requests = [
             Request::Hello(hello),
             Request::Load(Limits::default(), vec![1, 2, 3]),

@@ -24,6 +24,7 @@
 mod arena;
 mod channel;
 mod child;
+mod clock;
 mod codec;
 mod copy_back;
 mod counters;
@@ -55,6 +56,7 @@ pub use error::StartError;
 #[doc(hidden)]
 pub use filter::filtered;
 pub use isolation::Isolation;
+pub use peer::probe;
 pub use policy::{BackOff, Config, DigestRate, Policy};
 pub use sandbox::{Answer, Busy, Decision, Lie, Packet, Reason, Sandbox, Status};
 pub use spawn::Launcher;

@@ -16,7 +16,7 @@ use super::error::StartError;
 use super::group::{Group, Share};
 use super::isolation::Isolation;
 use super::memory::sealed;
-use super::message::{Answer, Hello, Request};
+use super::message::{Answer, Hello, Request, VERSION};
 use super::policy::Config;
 use super::readings::Readings;
 use super::rings::{Rings, SwitchEnd};
@@ -99,38 +99,13 @@ impl Peer {
         object: &[u8],
         vm: Option<&VmFeed>,
     ) -> Result<Self, StartError> {
-        let places = config.places.next_power_of_two();
-        let memory = sealed("kaido-rings", Rings::bytes(places)).map_err(StartError::Memory)?;
-        let rings = Rings::new(&memory, places).map_err(StartError::Memory)?;
-        let (mine, its) = UnixStream::pair().map_err(StartError::Spawn)?;
-        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
-        let bell = EventFd::from_flags(flags).map_err(StartError::Memory)?;
-        let its_bell = bell.as_fd().try_clone_to_owned().map_err(StartError::Spawn)?;
-        let process = launcher.start(OwnedFd::from(its), its_bell).map_err(StartError::Spawn)?;
-        let room = memory_of(config, arena);
-        let group = Group::new(Share { memory: room, cpu: config.cpu });
-        // What cannot be limited by a group has its own limits.
-        let is_in = group.take(process.id()).is_ok();
-        let in_group = (is_in && group.memory, is_in && group.cpu);
-        let mut process = Process { child: process, _group: group };
-        let mut channel = Channel::new(mine);
-        channel.until(Instant::now() + config.load_time);
-        let hello = Hello {
-            places,
-            frames: arena.frames(),
-            frame_size: arena.frame_size(),
-            spin_us: u32::try_from(config.spin.as_micros()).unwrap_or(u32::MAX),
-            memory: room,
-        };
-        let files = [memory.as_raw_fd(), arena.file().as_raw_fd()];
-        let said = greet(&mut channel, &hello, &files, config, object);
-        let (isolation, loaded, engine) = said.map_err(|why| match why {
-            // It may have ended: then that says more.
-            StartError::NotReady(why) => {
-                process.ending().map_or(StartError::NotReady(why), StartError::Ended)
-            }
-            other => other,
-        })?;
+        let mut launched = Launched::start(launcher, config, arena)?;
+        let said = launched.isolated(config).and_then(|isolation| {
+            let (loaded, engine) = launched.load(config, object)?;
+            Ok((isolation, loaded, engine))
+        });
+        let (isolation, loaded, engine) = said.map_err(|why| launched.ending(why))?;
+        let Launched { process, channel, memory, rings, bell, .. } = launched;
         let Loaded { maps, keys, digests } = loaded;
         let follower = match vm.filter(|_| !keys.is_empty()) {
             Some(vm) => {
@@ -149,7 +124,7 @@ impl Peer {
             digests,
             _follower: follower,
             engine,
-            isolation: isolation.in_group(in_group.0, in_group.1),
+            isolation,
             endless: 0,
         })
     }
@@ -220,32 +195,99 @@ impl Peer {
     }
 }
 
+/// A process that has been started, and has said nothing yet.
+struct Launched {
+    process: Process,
+    channel: Channel,
+    /// Of the rings.
+    memory: OwnedFd,
+    rings: Rings,
+    bell: EventFd,
+    /// Whether a group limits its memory, and its processors.
+    in_group: (bool, bool),
+}
+
+impl Launched {
+    fn start(launcher: &Launcher, config: &Config, arena: &Arena) -> Result<Self, StartError> {
+        let places = config.places.next_power_of_two();
+        let memory = sealed("kaido-rings", Rings::bytes(places)).map_err(StartError::Memory)?;
+        let rings = Rings::new(&memory, places).map_err(StartError::Memory)?;
+        let (mine, its) = UnixStream::pair().map_err(StartError::Spawn)?;
+        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+        let bell = EventFd::from_flags(flags).map_err(StartError::Memory)?;
+        let its_bell = bell.as_fd().try_clone_to_owned().map_err(StartError::Spawn)?;
+        let child = launcher.start(OwnedFd::from(its), its_bell).map_err(StartError::Spawn)?;
+        let room = memory_of(config, arena);
+        let group = Group::new(Share { memory: room, cpu: config.cpu });
+        // What cannot be limited by a group has its own limits.
+        let is_in = group.take(child.id()).is_ok();
+        let in_group = (is_in && group.memory, is_in && group.cpu);
+        let process = Process { child, _group: group };
+        let mut channel = Channel::new(mine);
+        channel.until(Instant::now() + config.load_time);
+        let hello = Hello {
+            version: VERSION,
+            places,
+            frames: arena.frames(),
+            frame_size: arena.frame_size(),
+            spin_us: u32::try_from(config.spin.as_micros()).unwrap_or(u32::MAX),
+            memory: room,
+        };
+        let files = [memory.as_raw_fd(), arena.file().as_raw_fd()];
+        let mut launched = Self { process, channel, memory, rings, bell, in_group };
+        let greeted = launched.channel.send_with(&Request::Hello(hello).encode(), &files);
+        greeted.map_err(|why| launched.ending(StartError::NotReady(why)))?;
+        Ok(launched)
+    }
+
+    /// How the process is isolated: before it has seen the program, by our own code's word.
+    fn isolated(&mut self, config: &Config) -> Result<Isolation, StartError> {
+        let Answer::Isolated(isolation) = answer(&mut self.channel)? else {
+            return Err(StartError::Nonsense);
+        };
+        let isolation = isolation.in_group(self.in_group.0, self.in_group.1);
+        let missing = isolation.lacks(config.requires);
+        if missing.is_empty() { Ok(isolation) } else { Err(StartError::Isolation { missing }) }
+    }
+
+    fn load(&mut self, config: &Config, object: &[u8]) -> Result<(Loaded, Engine), StartError> {
+        let load = Request::Load(config.limits, object.to_vec()).encode();
+        self.channel.send(&load).map_err(StartError::NotReady)?;
+        match answer(&mut self.channel)? {
+            Answer::Ready { maps, keys, digests, engine } => {
+                Ok((Loaded { maps, keys, digests }, engine))
+            }
+            _ => Err(StartError::Nonsense),
+        }
+    }
+
+    /// The same, or how it ended: then that says more.
+    fn ending(&mut self, why: StartError) -> StartError {
+        match why {
+            StartError::NotReady(why) => {
+                self.process.ending().map_or(StartError::NotReady(why), StartError::Ended)
+            }
+            other => other,
+        }
+    }
+}
+
+/// The isolation that this machine lets a process have: one is started, and ends.
+///
+/// # Errors
+///
+/// It does not start.
+pub fn probe(launcher: &Launcher) -> Result<Isolation, StartError> {
+    let arena = Arena::new(1, 4096).map_err(StartError::Memory)?;
+    let config = Config { requires: Isolation::LEAST, ..Config::default() };
+    let mut launched = Launched::start(launcher, &config, &arena)?;
+    launched.isolated(&config).map_err(|why| launched.ending(why))
+}
+
 /// Bytes of memory that a process may have: maps, packets, and what it takes beside a program's.
 fn memory_of(config: &Config, arena: &Arena) -> u64 {
     let packets = u64::from(arena.frames()) * u64::from(arena.frame_size());
     config.limits.memory.saturating_add(packets).saturating_add(OWN_MEMORY)
-}
-
-fn greet(
-    channel: &mut Channel,
-    hello: &Hello,
-    files: &[i32],
-    config: &Config,
-    object: &[u8],
-) -> Result<(Isolation, Loaded, Engine), StartError> {
-    channel.send_with(&Request::Hello(*hello).encode(), files).map_err(StartError::NotReady)?;
-    let isolation = match answer(channel)? {
-        Answer::Isolated(isolation) => isolation,
-        _ => return Err(StartError::Nonsense),
-    };
-    let load = Request::Load(config.limits, object.to_vec()).encode();
-    channel.send(&load).map_err(StartError::NotReady)?;
-    match answer(channel)? {
-        Answer::Ready { maps, keys, digests, engine } => {
-            Ok((isolation, Loaded { maps, keys, digests }, engine))
-        }
-        _ => Err(StartError::Nonsense),
-    }
 }
 
 fn answer(channel: &mut Channel) -> Result<Answer, StartError> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::isolation::Isolation;
 use crate::program::Limits;
 
 /// What comes of packets for which a program has no verdict.
@@ -75,6 +76,8 @@ pub struct Config {
     /// Hundredths of a processor that the process may take, where there are control groups; None is all
     /// that nobody else wants.
     pub cpu: Option<u32>,
+    /// What the process has to be kept from before it is given a program.
+    pub requires: Isolation,
     /// How long it may take to load a program.
     pub load_time: Duration,
     /// How long an answer on the control socket may take.
@@ -92,6 +95,7 @@ impl Default for Config {
             back_off: BackOff::default(),
             digests: DigestRate { rate: 10_000, burst: 1000 },
             cpu: None,
+            requires: Isolation::REQUIRED,
             load_time: Duration::from_secs(30),
             answer_time: Duration::from_secs(2),
         }

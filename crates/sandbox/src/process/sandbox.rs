@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use p4::object::Map;
 
-use super::arena::Arena;
+use super::arena::{Arena, Owned};
 use super::counters::Counters;
 use super::error::StartError;
 use super::flights::Flights;
@@ -56,11 +56,12 @@ pub(super) enum State {
 pub struct Sandbox {
     pub(super) launcher: Launcher,
     pub(super) config: Config,
-    pub(super) arena: Arc<Arena>,
     /// What the tenant's VM publishes.
     pub(super) vm: Option<VmFeed>,
     pub(super) object: Arc<[u8]>,
     pub(super) state: State,
+    /// After the process: nothing maps it when it is another's.
+    pub(super) arena: Owned,
     pub(super) flights: Flights,
     /// Answers that nobody has fetched yet.
     ready: VecDeque<Answer>,
@@ -84,7 +85,8 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// It does not start, or cannot run this program; a program that reads what the tenant's VM publishes
+    /// It does not start, is not isolated as [`Config::requires`] says, or cannot run this program; the
+    /// arena is another sandbox's; a program that reads what the tenant's VM publishes
     /// cannot be run.
     pub fn start(
         launcher: Launcher,
@@ -109,6 +111,7 @@ impl Sandbox {
     ) -> Result<Self, StartError> {
         let places = config.places.clamp(1, 1 << 20).next_power_of_two();
         let config = Config { places, ..config };
+        let arena = Owned::take(arena).ok_or(StartError::ArenaTaken)?;
         let peer = Peer::start(&launcher, &config, &arena, object, vm.as_ref())?;
         vm_feed::check(vm.as_ref(), &peer.keys)?;
         Ok(Self {
@@ -171,7 +174,7 @@ impl Sandbox {
     ///
     /// There is no such packet, its frame is on its way already, or too many are.
     pub fn submit(&mut self, packet: Packet) -> Result<(), Busy> {
-        let Packet { slot, start, length, port } = packet;
+        let Packet { slot, start, length, port, at } = packet;
         if start.checked_add(length).is_none_or(|end| end > self.arena.frame_size()) {
             return Err(Busy::NoPacket);
         }
@@ -183,7 +186,9 @@ impl Sandbox {
             return Err(Busy::Full);
         }
         self.counters.submitted += 1;
-        let packet = Descriptor { slot, generation: 0, start, length, port };
+        // 64 bits of nanoseconds are 584 years.
+        let at_ns = at.map(|at| u64::try_from(at.as_nanos()).unwrap_or(u64::MAX));
+        let packet = Descriptor { slot, generation: 0, start, length, port, at_ns };
         match &mut self.state {
             State::Running(peer) => peer.rings.put(self.flights.push(packet)),
             State::Evicted => self.answer_by_policy(packet, Reason::Evicted),

@@ -123,7 +123,7 @@ impl Sandbox {
         Preparer {
             launcher: self.launcher.clone(),
             config: self.config,
-            arena: self.arena.clone(),
+            arena: Arc::clone(&self.arena),
             vm: self.vm.clone(),
         }
     }

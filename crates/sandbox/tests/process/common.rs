@@ -143,7 +143,7 @@ pub(crate) fn by_vm(key: &str) -> Vec<u8> {
 
 /// The program that tenants' processes are.
 pub(crate) fn launcher() -> Launcher {
-    Launcher { program: env!("CARGO_BIN_EXE_kaido-sandbox").into(), arguments: vec![] }
+    Launcher::of(env!("CARGO_BIN_EXE_kaido-sandbox").as_ref(), [""; 0]).expect("it is built")
 }
 
 /// A sandbox with a program. Patient: other tests run beside it.
@@ -157,7 +157,7 @@ pub(crate) fn patient() -> Config {
 }
 
 pub(crate) fn packet(slot: u32) -> Packet {
-    Packet { slot, start: 256, length: 64, port: 3 }
+    Packet { slot, start: 256, length: 64, port: 3, at: None }
 }
 
 /// Gives packets to a sandbox without a pause, and looks that each gets one answer.

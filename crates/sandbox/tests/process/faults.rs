@@ -37,10 +37,11 @@ fn what_is_no_program_is_refused_in_words() {
     let arena = Arc::new(Arena::new(FRAMES, FRAME).unwrap());
     let started = Sandbox::start(launcher(), patient(), arena.clone(), b"no object");
     assert!(matches!(&started, Err(StartError::Refused(why)) if !why.is_empty()), "{started:?}");
-    let nobody = sandbox::process::Launcher { program: "/nowhere".into(), arguments: vec![] };
-    let started = Sandbox::start(nobody, patient(), arena.clone(), &pass());
+    let of = |program: &str| sandbox::process::Launcher::of(program.as_ref(), [""; 0]);
+    assert!(of("/nowhere").is_err());
+    let started = Sandbox::start(of("/etc/hostname").unwrap(), patient(), arena.clone(), &pass());
     assert!(matches!(started, Err(StartError::Spawn(_))), "{started:?}");
-    let other = sandbox::process::Launcher { program: "/bin/false".into(), arguments: vec![] };
+    let other = of("/bin/false").unwrap();
     let started = Sandbox::start(other, patient(), arena, &pass());
     assert!(matches!(started, Err(StartError::Ended(_) | StartError::NotReady(_))), "{started:?}");
 }

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-use sandbox::process::{Config, Isolation};
+use sandbox::process::{Arena, Config, Isolation, Launcher, Sandbox, StartError};
 
 use super::common::*;
 
@@ -98,6 +98,31 @@ fn root_groups_limit_memory_and_processors() {
             assert!(!std::path::Path::new(&left).exists(), "{left}");
         }
     }
+}
+
+/// A second process would see the first one's packets.
+#[test]
+fn packets_of_one_sandbox_are_not_shown_to_another() {
+    let first = sandbox(&pass(), patient());
+    let arena = first.arena().clone();
+    let second = Sandbox::start(launcher(), patient(), arena.clone(), &pass());
+    assert!(matches!(second, Err(StartError::ArenaTaken)), "{second:?}");
+    drop(first);
+    Sandbox::start(launcher(), patient(), arena, &pass()).expect("it is free");
+}
+
+/// What lies under the program's name when a process is started again is not what is started.
+#[test]
+fn an_upgrade_in_place_changes_no_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("program");
+    std::fs::copy(env!("CARGO_BIN_EXE_kaido-sandbox"), &program).unwrap();
+    let launcher = Launcher::of(&program, [""; 0]).unwrap();
+    std::fs::remove_file(&program).unwrap();
+    std::fs::copy("/bin/false", &program).unwrap();
+    let arena = std::sync::Arc::new(Arena::new(FRAMES, FRAME).unwrap());
+    let sandbox = Sandbox::start(launcher, patient(), arena, &pass()).expect("the old one starts");
+    assert!(sandbox.status().process.is_some());
 }
 
 /// Not a test: what `no_other_call_gets_through` runs in a process of its own.

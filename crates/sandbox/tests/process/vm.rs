@@ -124,6 +124,8 @@ fn whatever_a_vm_writes_harms_nobody() {
     let mut sandbox = bed.start(&by_vm("port")).unwrap();
     becomes_with(&mut writer, 3, &mut sandbox);
     drop(writer);
+    // Until then the last value is fresh.
+    until("its end is heard", || bed.feed.status().ended);
     let good = std::fs::read(&bed.path).unwrap();
     let mut odd = good.clone();
     odd[vminfo::layout::header::SEQUENCE] |= 1;

@@ -216,3 +216,29 @@ async fn a_lost_store_is_rebuilt_without_what_was_removed() {
         "{told:?}"
     );
 }
+
+/// A node that does not read what it is sent takes no more memory than its queue has, and loses nothing.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_does_not_read_is_disconnected_and_told_all_when_it_is_back() {
+    let store = FakeStore::default();
+    let (mut core, mut nodes) = whole(&store);
+    for number in 0..20 {
+        let name = format!("app{number}");
+        add(&mut core, app(&name, "h3", "1kbit"), false).unwrap();
+        core.decide();
+    }
+    assert!(!core.sessions.contains_key("h3") && !core.ted.is_alive("h3"));
+    let node = nodes.get_mut("h3").unwrap();
+    assert!(node.commands().len() <= 8 && node.commands.is_closed());
+    // Its queue is as long as the real one then.
+    let (sender, mut commands) = mpsc::channel(crate::message::COMMANDS);
+    let announcement = announcement("h3");
+    let (installed, assignments) = (Vec::new(), Vec::new());
+    core.hello(Hello { announcement, installed, assignments, commands: sender });
+    core.decide();
+    let mut told = std::collections::BTreeSet::new();
+    while let Ok(ToNode::Assign(assignment, _)) = commands.try_recv() {
+        told.insert(assignment.application.name);
+    }
+    assert_eq!(told.len(), 20, "{told:?}");
+}

@@ -5,8 +5,11 @@ mod explain;
 mod publish;
 mod published;
 mod run;
+mod socket;
 mod table;
 mod test;
+
+pub(crate) use socket::socket;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use p4info::v1 as info;
 
+use super::in_process::InProcess;
 use crate::data::Data;
 use crate::device::{
     Call, Change, Device, Direct, Entry, Event, Initial, Key, Match, Packet, Refused,
 };
-use crate::sandboxed::{InProcess, Plane, Sandboxed};
+use crate::sandboxed::{Plane, Sandboxed};
 use crate::types::Type;
 use crate::{Pipeline, Register, values};
 

@@ -14,12 +14,13 @@ use p4::ir::{Elaborated, Value};
 use p4::stf::{Cell, Said};
 use sandbox::process::VmFeed;
 
+use super::in_process::InProcess;
 use crate::Pipeline;
 use crate::data::Data;
 use crate::device::{Call, Change, Count, Device, Direct, Entry, Key, Match, Meter, Target};
 use crate::pipeline::{Field, MatchKind};
 use crate::sandboxed::Verdict as Came;
-use crate::sandboxed::{InProcess, Plane, Running, Sandboxed};
+use crate::sandboxed::{Plane, Running, Sandboxed};
 use crate::types::Type;
 use crate::values::{self, Bits};
 
@@ -175,7 +176,7 @@ impl p4::stf::Runs for Driven {
     fn run(&mut self, port: u32, packet: &[u8]) -> Result<Outcome, String> {
         let mut state = self.plane.lock();
         let running = state.running.as_mut().unwrap();
-        let ran = Running::run(running, port, packet, self.now);
+        let ran = Running::run(running, port, packet, Some(self.now));
         let ran = ran.map_err(|why| why.to_string())?;
         for digest in Running::digests(running) {
             let of = &state.digests[&digest.id];

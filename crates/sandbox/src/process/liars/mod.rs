@@ -27,7 +27,7 @@ fn liar() {
     let mut channel = Channel::new(unsafe { UnixStream::from_raw_fd(0) });
     let (hello, [memory, _frames]) = channel.receive_with().unwrap();
     let Some(Request::Hello(hello)) = Request::decode(&hello) else { panic!("no greeting") };
-    channel.send(&Said::Isolated(Isolation::from_bits(0)).encode()).unwrap();
+    channel.send(&Said::Isolated(Isolation::REQUIRED).encode()).unwrap();
     channel.receive().unwrap();
     let map = p4::object::Map {
         name: "map".to_owned(),
@@ -126,7 +126,7 @@ fn sandbox(lie: &str, seed: u64, deadline: Duration) -> Sandbox {
         this.display()
     );
     let launcher =
-        Launcher { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()] };
+        Launcher::of(std::path::Path::new("/bin/sh"), ["-c", &script]).expect("there is a shell");
     let arena = Arc::new(Arena::new(FRAMES, 2048).unwrap());
     let config = Config { deadline, ..Config::default() };
     Sandbox::start(launcher, config, arena, b"any").unwrap()
@@ -135,7 +135,7 @@ fn sandbox(lie: &str, seed: u64, deadline: Duration) -> Sandbox {
 /// Submits a packet in each frame, and waits until each has its one answer.
 fn round(sandbox: &mut Sandbox) -> Vec<Answer> {
     for slot in 0..FRAMES {
-        sandbox.submit(Packet { slot, start: 128, length: 64, port: 1 }).unwrap();
+        sandbox.submit(Packet { slot, start: 128, length: 64, port: 1, at: None }).unwrap();
     }
     sandbox.flush();
     let (begin, mut answers) = (Instant::now(), Vec::new());

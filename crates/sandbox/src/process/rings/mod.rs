@@ -64,6 +64,8 @@ pub(super) struct Descriptor {
     pub(super) start: u32,
     pub(super) length: u32,
     pub(super) port: u32,
+    /// The packet's own time in nanoseconds, where it is not the machine's.
+    pub(super) at_ns: Option<u64>,
 }
 
 /// What a process says of a packet. Any numbers at all.

@@ -32,7 +32,8 @@ impl ProcessEnd {
 
     /// The next one, which is known to be there.
     pub(in crate::process) fn take(&mut self) -> Descriptor {
-        let [packet, place, port, _] = self.rings.read(self.taken, false).map(halves);
+        let [packet, place, port, time] = self.rings.read(self.taken, false);
+        let [packet, place, port] = [packet, place, port].map(halves);
         self.taken = self.taken.wrapping_add(1);
         Descriptor {
             slot: packet.0,
@@ -40,6 +41,7 @@ impl ProcessEnd {
             start: place.0,
             length: place.1,
             port: port.0,
+            at_ns: (port.1 != 0).then_some(time),
         }
     }
 

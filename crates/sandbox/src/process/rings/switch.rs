@@ -27,8 +27,10 @@ impl SwitchEnd {
 
     /// Puts a descriptor into the ring; the process does not see it yet.
     pub(in crate::process) fn put(&mut self, packet: Descriptor) {
-        let Descriptor { slot, generation, start, length, port } = packet;
-        let words = [join(slot, generation), join(start, length), join(port, 0), 0];
+        let Descriptor { slot, generation, start, length, port, at_ns } = packet;
+        let has_time = u32::from(at_ns.is_some());
+        let time = at_ns.unwrap_or_default();
+        let words = [join(slot, generation), join(start, length), join(port, has_time), time];
         self.rings.write(self.put, false, words);
         self.put = self.put.wrapping_add(1);
     }

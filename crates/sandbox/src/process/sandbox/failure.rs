@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::mpsc::{TryRecvError, channel};
 use std::time::Instant;
 
@@ -121,7 +122,7 @@ impl Sandbox {
             State::Waiting(until) if Instant::now() >= *until => {
                 let (done, result) = channel();
                 let (launcher, config) = (self.launcher.clone(), self.config);
-                let (arena, object) = (self.arena.clone(), self.object.clone());
+                let (arena, object) = (Arc::clone(&self.arena), self.object.clone());
                 // What the VM publishes by now is no reason not to start again: it was checked once.
                 let vm = self.vm.clone();
                 let told: Vec<Operation> = self.journal.operations().cloned().collect();

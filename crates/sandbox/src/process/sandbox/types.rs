@@ -1,5 +1,7 @@
 //! What goes into a sandbox, and what comes out.
 
+use std::time::Duration;
+
 use crate::outcome::FaultKind;
 use crate::process::isolation::Isolation;
 use crate::program::Engine;
@@ -15,6 +17,8 @@ pub struct Packet {
     pub length: u32,
     /// The port that it came by.
     pub port: u32,
+    /// The time that the program sees; none: the machine's, as for a packet that has just come.
+    pub at: Option<Duration>,
 }
 
 /// Why a packet is not taken.

@@ -127,7 +127,7 @@ mod tests {
     fn what_is_new_is_told_once() {
         let health = |process, failures, is_evicted| {
             let last_failure = (failures > 0).then(|| "the process ended: signal: 9".to_owned());
-            Health { process, failures, is_evicted, last_failure }
+            Health { process, failures, is_evicted, last_failure, ..Health::default() }
         };
         let (well, swapped) = (health(Some(7), 0, false), health(Some(9), 0, false));
         let (gone, again) = (health(None, 1, false), health(Some(8), 1, false));

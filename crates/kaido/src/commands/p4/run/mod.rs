@@ -4,7 +4,6 @@ mod health;
 mod packets;
 mod said;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,18 +11,15 @@ use anyhow::{Context, anyhow};
 use capture::pcapng::Captured;
 use p4info::v1::P4Info;
 use p4runtime::v1::{ForwardingPipelineConfig, Update};
-use p4runtime::{InProcess, Pipeline, Plane, Processes, Runner, Running, Sandboxed, Service};
+use p4runtime::{Pipeline, Plane, Processes, Running, Sandboxed, Service};
 use prost::Message;
 use sandbox::process::{Config, Launcher, VmFeed};
-use tokio::net::TcpListener;
 
-use crate::cli::{P4Run, Served};
+use super::socket::Serving;
+use crate::cli::P4Run;
 use crate::failure::{Done, Failure};
 use crate::output::Output;
-use crate::runtime::{asked_to_end, block_on};
-
-/// P4Runtime's own port.
-const DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9559);
+use crate::runtime::{block_on, listen};
 
 pub(super) fn run(options: &P4Run, output: &Output) -> Done {
     let (program, info) = program(options, output)?;
@@ -39,14 +35,8 @@ pub(super) fn run(options: &P4Run, output: &Output) -> Done {
     let packets = options.pcap.as_deref().map(packets::read).transpose()?;
     let vm = vm_info(&program, options, output)?;
     let loaded = Loaded { program, info, pipeline, updates };
-    // The program sees the times of a capture, which a process of its own does not know.
-    match packets {
-        Some(packets) => {
-            let runner = InProcess { vm, ..InProcess::default() };
-            serve(runner, loaded, None, packets, options, output)
-        }
-        None => serve(processes(options, vm.clone())?, loaded, vm, Vec::new(), options, output),
-    }
+    let packets = packets.unwrap_or_default();
+    serve(processes(options, vm.clone())?, loaded, vm, packets, options, output)
 }
 
 /// How often what a VM publishes is read.
@@ -91,11 +81,11 @@ struct Loaded {
 /// A process of its own for each program. Nobody waits long for packets here, and what a busy machine
 /// does late is no fault of the program's.
 fn processes(options: &P4Run, vm: Option<VmFeed>) -> Result<Processes, Failure> {
-    let myself = std::env::current_exe().context("the command does not find itself");
-    let program = myself.map_err(Failure::failed)?;
-    let launcher = Launcher { program, arguments: vec!["sandbox".into()] };
+    let myself = Launcher::myself(["sandbox"]).context("the command cannot start itself");
+    let launcher = myself.map_err(Failure::failed)?;
     let deadline = Duration::from_secs(1);
-    let config = Config { deadline, cpu: options.cpu, ..Config::default() };
+    let requires = options.isolation.requires();
+    let config = Config { deadline, cpu: options.cpu, requires, ..Config::default() };
     Ok(Processes { launcher, config, vm })
 }
 
@@ -110,7 +100,7 @@ impl<R: Running> Drop for Ending<R> {
 }
 
 fn serve(
-    runner: impl Runner,
+    runner: Processes,
     loaded: Loaded,
     vm: Option<VmFeed>,
     packets: Vec<Captured>,
@@ -131,45 +121,34 @@ fn serve(
         let begun = service.begin(options.device_id, config, updates).await;
         begun.map_err(|why| Failure::usage(anyhow!("{name}: {why}")))?;
         // Before packets run: a port that is taken is told at once.
-        let listener = listener(options).await?;
+        let serving = super::socket::listen(options).await?;
+        said::lacks(&plane, output);
         if options.pcap.is_some() {
             packets::run(&packets, &plane, options)?;
         }
-        if listener.is_none() && options.pcap.is_some() {
+        if serving.is_none() && options.pcap.is_some() {
             return said::ended(&plane, output);
         }
-        let address = listener.as_ref().map(TcpListener::local_addr);
-        let address = address.transpose().map_err(Failure::failed)?;
-        said::begun(&pipeline, &plane.program().vm_keys, address, options, output)?;
-        match listener {
+        let address = serving.as_ref().map(|serving| &*serving.address);
+        // Before it is said that it runs: it ends as it should from then on.
+        let asked_to_end = listen();
+        said::begun(&pipeline, &plane, address, options, output)?;
+        match serving {
             None => tokio::select! {
-                () = asked_to_end() => {}
+                () = asked_to_end => {}
                 () = health::watch(plane.clone(), vm, &name) => {}
             },
             // Streams stay open as long as clients like: they are not waited for.
-            Some(listener) => tokio::select! {
+            Some(Serving { listener, _socket, .. }) => tokio::select! {
                 done = p4runtime::serve(service, listener, std::future::pending()) => {
                     done.map_err(Failure::failed)?;
                 }
-                () = asked_to_end() => {}
+                () = asked_to_end => {}
                 () = health::watch(plane.clone(), vm, &name) => {}
             },
         }
         said::ended(&plane, output)
     })?
-}
-
-/// Where P4Runtime is served, if it is.
-async fn listener(options: &P4Run) -> Result<Option<TcpListener>, Failure> {
-    let address = match options.p4runtime {
-        Some(Served::At(address)) => address,
-        Some(Served::Nowhere) => return Ok(None),
-        None if options.pcap.is_some() => return Ok(None),
-        None => DEFAULT,
-    };
-    let cannot = || format!("P4Runtime cannot be served at {address}");
-    let bound = TcpListener::bind(address).await.with_context(cannot);
-    bound.map(Some).map_err(Failure::failed)
 }
 
 /// An object and its p4info, of a program or of an object.

@@ -1,9 +1,9 @@
 //! What is said of a program at work.
 
-use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use p4runtime::{Counts, Pipeline, Plane, Running};
+use sandbox::process::Isolation;
 use serde_json::{Value, json};
 
 use crate::cli::P4Run;
@@ -13,14 +13,16 @@ use crate::output::{Output, counted};
 /// Says that it runs, what it has, and where its control plane finds it.
 pub(super) fn begun(
     pipeline: &Pipeline,
-    keys: &[String],
-    address: Option<SocketAddr>,
+    plane: &Plane<impl Running>,
+    address: Option<&str>,
     options: &P4Run,
     output: &Output,
 ) -> Result<(), Failure> {
     let name = options.program.file.display().to_string();
     let (tables, registers) = (pipeline.tables.len(), pipeline.registers.len());
     let device = options.device_id;
+    let isolation = plane.health().unwrap_or_default().isolation;
+    let keys = &plane.program().vm_keys;
     let said = json!({
         "program": name,
         "tables": tables,
@@ -30,6 +32,8 @@ pub(super) fn begun(
         "cpu_port": options.cpu_port,
         "vm_info": options.vm_info.as_ref().map(|file| file.display().to_string()),
         "vm_keys": keys,
+        "isolation": isolation.names(),
+        "isolation_lacks": isolation.lacks(Isolation::REQUIRED).names(),
     });
     output.print(&said, |_| {
         let has = format!("{}, {}", counted(tables, "table"), counted(registers, "register"));
@@ -47,6 +51,18 @@ pub(super) fn begun(
     })
 }
 
+/// Warns of a process that is isolated less than usual, which `--isolation reduced` allows.
+pub(super) fn lacks(plane: &Plane<impl Running>, output: &Output) {
+    let isolation = plane.health().unwrap_or_default().isolation;
+    let lacks = isolation.lacks(Isolation::REQUIRED);
+    if !lacks.is_empty() && !output.is_json() {
+        crate::output::tell(&format!(
+            "kaido: reduced isolation: the program's process has no {}",
+            lacks.names().join(", no ")
+        ));
+    }
+}
+
 /// Says what became of packets.
 pub(super) fn ended(plane: &Plane<impl Running>, output: &Output) -> Done {
     let counts = plane.counts();
@@ -54,7 +70,9 @@ pub(super) fn ended(plane: &Plane<impl Running>, output: &Output) -> Done {
     let (digests, lost_digests) = (counts.digests, counts.lost_digests);
     let fault = plane.last_fault();
     let packets = passed + redirected + dropped + aborted + faults;
-    let said = json!({ "packets": {
+    let isolation = plane.health().unwrap_or_default().isolation;
+    let lacks = isolation.lacks(Isolation::REQUIRED).names();
+    let said = json!({ "isolation_lacks": lacks, "packets": {
         "all": packets,
         "passed": passed,
         "redirected": redirected,

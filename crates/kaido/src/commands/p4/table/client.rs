@@ -58,17 +58,14 @@ fn failure(status: &Status) -> Failure {
 impl Client {
     /// Connects, and asks what runs there.
     pub(super) async fn connect(to: &P4Device) -> Result<Self, Failure> {
+        let (address, shown) = super::super::socket::find(to)?;
         let nobody = |why: tonic::transport::Error| {
             let why =
                 std::error::Error::source(&why).map_or(String::new(), |why| format!(": {why}"));
             let help = "`kaido p4 run` serves P4Runtime, `--address` says where";
-            Failure::failed(anyhow!("nobody answers at {}{why}; {help}", to.address))
+            Failure::failed(anyhow!("nobody answers at {shown}{why}; {help}"))
         };
-        let endpoint = Channel::from_shared(format!("http://{}", to.address));
-        let endpoint =
-            endpoint.map_err(|_| Failure::usage(anyhow!("`{}` is no address", to.address)))?;
-        let endpoint = endpoint.connect_timeout(PATIENCE).timeout(PATIENCE);
-        let channel = endpoint.connect().await.map_err(nobody)?;
+        let channel = p4runtime::connect(address, PATIENCE).await.map_err(nobody)?;
         let mut inner = P4RuntimeClient::new(channel)
             .max_decoding_message_size(LARGEST_MESSAGE)
             .max_encoding_message_size(LARGEST_MESSAGE);

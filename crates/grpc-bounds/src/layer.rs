@@ -1,0 +1,179 @@
+//! The layer of a server that bounds the memory of its requests.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Extensions, Request, Response};
+use http_body::{Frame, SizeHint};
+use tokio::time::Sleep;
+use tonic::Status;
+use tonic::body::Body;
+
+use crate::Bounds;
+use crate::budget::{Budget, Held};
+use crate::frames::Frames;
+use crate::shapes::Shapes;
+
+/// The time within which a message that has begun arrives.
+const ARRIVAL: Duration = Duration::from_secs(60);
+
+/// The sender of a request: found once for each request, and asked for its bounds at each message.
+pub trait Caller: Send + Sync + Unpin + 'static {
+    /// The caller of a request with these extensions.
+    fn of(extensions: &Extensions) -> Self;
+
+    /// The most that a message of its may take now.
+    fn bounds(&self) -> Bounds;
+}
+
+/// Bounds that are the same for every caller.
+impl Caller for Bounds {
+    /// The layer's bounds, which are among the extensions.
+    fn of(extensions: &Extensions) -> Self {
+        let none = Self { length: 0, memory: 0, is_privileged: false };
+        extensions.get().copied().unwrap_or(none)
+    }
+
+    fn bounds(&self) -> Bounds {
+        *self
+    }
+}
+
+/// Bounds the memory of a server's requests (see the crate).
+#[derive(Debug)]
+pub struct Layer<C> {
+    shapes: Arc<Shapes>,
+    budget: Budget,
+    all: Option<Bounds>,
+    caller: std::marker::PhantomData<fn() -> C>,
+}
+
+impl<C> Clone for Layer<C> {
+    fn clone(&self) -> Self {
+        let (shapes, budget) = (Arc::clone(&self.shapes), self.budget.clone());
+        Self { shapes, budget, all: self.all, caller: self.caller }
+    }
+}
+
+impl<C: Caller> Layer<C> {
+    /// A layer for a protocol, whose callers differ.
+    pub fn new(shapes: Arc<Shapes>, budget: Budget) -> Self {
+        Self { shapes, budget, all: None, caller: std::marker::PhantomData }
+    }
+}
+
+impl Layer<Bounds> {
+    /// A layer for a protocol, with the same bounds for all.
+    pub fn same(shapes: Arc<Shapes>, budget: Budget, bounds: Bounds) -> Self {
+        Self { all: Some(bounds), ..Self::new(shapes, budget) }
+    }
+}
+
+impl<C: Caller, S> tower::Layer<S> for Layer<C> {
+    type Service = Service<C, S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Service { layer: self.clone(), inner }
+    }
+}
+
+/// A service whose requests are bounded.
+#[derive(Debug)]
+pub struct Service<C, S> {
+    layer: Layer<C>,
+    inner: S,
+}
+
+impl<C, S: Clone> Clone for Service<C, S> {
+    fn clone(&self) -> Self {
+        Self { layer: self.layer.clone(), inner: self.inner.clone() }
+    }
+}
+
+impl<C, S, B> tower::Service<Request<Body>> for Service<C, S>
+where
+    C: Caller,
+    S: tower::Service<Request<Body>, Response = Response<B>>,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    B: Send + 'static,
+{
+    type Response = Response<B>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        // A method that the protocol does not have is refused by the server, unread.
+        let Some(method) = self.layer.shapes.method(request.uri().path()) else {
+            return Box::pin(self.inner.call(request));
+        };
+        if let Some(all) = self.layer.all {
+            request.extensions_mut().insert(all);
+        }
+        let caller = C::of(request.extensions());
+        let held = self.layer.budget.hold();
+        request.extensions_mut().insert(held.clone());
+        let shapes = Arc::clone(&self.layer.shapes);
+        let frames = Frames::new(shapes, method, held.clone());
+        let request = request.map(|inner| Body::new(Bounded { inner, frames, caller, late: None }));
+        let done = self.inner.call(request);
+        Box::pin(async move {
+            let done = done.await;
+            // The call has its part of the budget to here.
+            drop::<Held>(held);
+            done
+        })
+    }
+}
+
+/// A request's body whose messages are walked as they arrive.
+struct Bounded<C> {
+    inner: Body,
+    frames: Frames,
+    caller: C,
+    /// The timer of the message that is arriving, and the message's number.
+    late: Option<(u64, Pin<Box<Sleep>>)>,
+}
+
+impl<C: Caller> http_body::Body for Bounded<C> {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let this = &mut *self;
+        this.frames.asked();
+        let Poll::Ready(frame) = Pin::new(&mut this.inner).poll_frame(context) else {
+            let Some(number) = this.frames.within() else { return Poll::Pending };
+            this.late.take_if(|(of, _)| *of != number);
+            let until = || (number, Box::pin(tokio::time::sleep(ARRIVAL)));
+            ready!(this.late.get_or_insert_with(until).1.as_mut().poll(context));
+            let late = format!("the message did not arrive within {} s", ARRIVAL.as_secs());
+            return Poll::Ready(Some(Err(Status::deadline_exceeded(late))));
+        };
+        if let Some(Ok(frame)) = &frame
+            && let Some(bytes) = frame.data_ref()
+            && let Err(why) = this.frames.take(bytes, &this.caller.bounds())
+        {
+            return Poll::Ready(Some(Err(why)));
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

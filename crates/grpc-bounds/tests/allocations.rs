@@ -1,0 +1,103 @@
+//! Whatever bytes are decoded, prost allocates no more than was counted.
+#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use grpc_bounds::Shapes;
+use proptest::prelude::*;
+use prost::Message as _;
+use prost_reflect::DescriptorPool;
+use prost_types::FileDescriptorProto;
+
+thread_local! {
+    /// Bytes that this thread has now, and the most that it had.
+    static BYTES: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
+}
+
+struct Counting;
+
+fn count(by: i64) {
+    // A thread that ends has no place for it any more.
+    let _ = BYTES.try_with(|bytes| {
+        let (now, most) = bytes.get();
+        bytes.set((now + by, most.max(now + by)));
+    });
+}
+
+// SAFETY: all is the system's; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: as the caller says.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        // SAFETY: as the caller says.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes that decoding takes, whatever comes of it.
+fn decoded(bytes: &[u8]) -> i64 {
+    let (before, _) = BYTES.get();
+    BYTES.set((before, before));
+    let decoded = FileDescriptorProto::decode(bytes);
+    let (_, most) = BYTES.get();
+    drop(decoded);
+    most - before
+}
+
+/// Fields: mostly of numbers that messages have, mostly of lengths that are right.
+fn fields() -> impl Strategy<Value = Vec<u8>> {
+    let number = prop_oneof![9 => 1..16_u8, 1 => Just(0)];
+    let leaf = prop_oneof![
+        3 => Just(Vec::new()),
+        1 => prop::collection::vec(any::<u8>(), 0..6),
+    ];
+    let many = |content: BoxedStrategy<Vec<u8>>| {
+        let one = (number.clone(), content, 0..20_u8, 1..40_usize);
+        let one = one.prop_map(|(number, content, kind, times)| {
+            let mut field = match kind {
+                0 => vec![number << 3, 0x81, 1],
+                1 => vec![number << 3 | 5, 1, 2, 3, 4],
+                2 => vec![number << 3 | 2, content.len() as u8 & 0x7f ^ 1],
+                _ => {
+                    let mut field = vec![number << 3 | 2];
+                    prost::encoding::encode_varint(content.len() as u64, &mut field);
+                    field
+                }
+            };
+            field.extend(content);
+            field.repeat(times)
+        });
+        prop::collection::vec(one, 0..4).prop_map(|all| all.concat())
+    };
+    let two = many(leaf.boxed()).boxed();
+    let three = many(two).boxed();
+    many(three)
+}
+
+#[test]
+fn prost_allocates_no_more_than_was_counted() {
+    let pool = DescriptorPool::global();
+    let shapes = Shapes::new(&pool.encode_to_vec()).unwrap();
+    let (most, counted) = (Cell::new(0), Cell::new(0));
+    let config = ProptestConfig { cases: 4000, failure_persistence: None, ..Default::default() };
+    proptest!(config, |(bytes in fields())| {
+        // A message that is not walked to its end is refused, and never decoded.
+        let Some(memory) = shapes.memory("google.protobuf.FileDescriptorProto", &bytes) else {
+            return Ok(());
+        };
+        let taken = decoded(&bytes);
+        most.set(most.get().max(taken));
+        counted.set(counted.get() + 1);
+        prop_assert!(taken as u64 <= memory, "{taken} bytes, {memory} counted, of {}", bytes.len());
+    });
+    assert!(most.get() > 100_000 && counted.get() > 1000, "{} of {}", most.get(), counted.get());
+}

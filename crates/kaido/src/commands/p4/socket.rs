@@ -1,0 +1,170 @@
+//! Where P4Runtime is served and found: a Unix socket of this user's, or TCP whose clients are known.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use p4runtime::{Address, Files, Listener};
+use tokio::net::TcpListener;
+
+use crate::cli::{P4Device, P4Run, P4Tls, Served};
+use crate::failure::Failure;
+
+/// A socket that is served on, by the name that clients give.
+pub(super) struct Serving {
+    pub(super) listener: Listener,
+    pub(super) address: String,
+    /// Removed when the command ends.
+    pub(super) _socket: Option<Socket>,
+}
+
+/// A Unix socket's file, removed when this is dropped.
+pub(super) struct Socket(PathBuf);
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        // One that stays is replaced by the next command.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// The socket of a device, where nothing else is said: in the run folder, or in this user's own.
+fn of_device(device: u64) -> Result<PathBuf, Failure> {
+    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
+    let is_root = nix::unistd::geteuid().is_root();
+    let folder = match own.filter(|_| !is_root && std::env::var_os("KAIDO_RUN").is_none()) {
+        Some(own) => PathBuf::from(own).join("kaido"),
+        None => lab::run_folder().map_err(Failure::usage)?,
+    };
+    Ok(folder.join("p4").join(format!("device-{device}.sock")))
+}
+
+/// This side's files, if TLS is asked for.
+fn files(tls: &P4Tls) -> Option<Files> {
+    let (certificate, key) = (tls.tls_cert.clone()?, tls.tls_key.clone()?);
+    Some(Files { certificate, key, authority: tls.tls_ca.clone()? })
+}
+
+/// Fails for TCP whose other side is not known, unless it is asked for on a loopback address.
+fn insecure(address: SocketAddr, is_allowed: bool) -> Result<(), Failure> {
+    if !is_allowed {
+        return Err(Failure::usage(anyhow!(
+            "P4Runtime at {address}: TCP does not say who the other side is: use the Unix socket (the \
+             default), TLS (`--tls-cert`, `--tls-key` and `--tls-ca`), or `--insecure-tcp` on a loopback \
+             address, where every user of this machine may then program the device"
+        )));
+    }
+    if !address.ip().is_loopback() {
+        return Err(Failure::usage(anyhow!(
+            "P4Runtime at {address}: `--insecure-tcp` is for loopback addresses (127.0.0.1, ::1): use \
+             TLS (`--tls-cert`, `--tls-key` and `--tls-ca`)"
+        )));
+    }
+    Ok(())
+}
+
+/// Listens for control planes, unless nothing is to be served. Call it in a tokio runtime.
+pub(super) async fn listen(options: &P4Run) -> Result<Option<Serving>, Failure> {
+    let tls = files(&options.tls);
+    let address = match &options.p4runtime {
+        Some(Served::Nowhere) => return Ok(None),
+        None if options.pcap.is_some() => return Ok(None),
+        None if tls.is_some() || options.insecure_tcp => {
+            let help = "`--p4runtime ADDRESS` says where TCP is served";
+            return Err(Failure::usage(anyhow!("TLS or TCP without an address: {help}")));
+        }
+        None => {
+            let path = of_device(options.device_id)?;
+            let made = path.parent().map_or(Ok(()), private::make);
+            let cannot = || format!("P4Runtime cannot be served at unix:{}", path.display());
+            made.with_context(cannot).map_err(Failure::failed)?;
+            return unix(&path).map(Some);
+        }
+        Some(Served::Socket(path)) => return unix(path).map(Some),
+        Some(Served::At(address)) => *address,
+    };
+    if tls.is_none() {
+        insecure(address, options.insecure_tcp)?;
+    }
+    let config = tls.map(|files| files.server()).transpose().map_err(Failure::usage)?;
+    let cannot = || format!("P4Runtime cannot be served at {address}");
+    let listener = TcpListener::bind(address).await.with_context(cannot);
+    let listener = listener.map_err(Failure::failed)?;
+    let address = listener.local_addr().map_err(Failure::failed)?.to_string();
+    let listener = match config {
+        Some(config) => Listener::tls(listener, config),
+        None => {
+            crate::output::tell(&format!(
+                "kaido: P4Runtime at {address} is not protected: every user of this machine may program \
+                 the device"
+            ));
+            Listener::insecure(listener)
+        }
+    };
+    Ok(Some(Serving { listener, address, _socket: None }))
+}
+
+fn unix(path: &Path) -> Result<Serving, Failure> {
+    let cannot = || format!("P4Runtime cannot be served at unix:{}", path.display());
+    remove_dead(path).with_context(cannot).map_err(Failure::failed)?;
+    let listener = Listener::unix(path).with_context(cannot).map_err(Failure::failed)?;
+    let address = format!("unix:{}", path.display());
+    Ok(Serving { listener, address, _socket: Some(Socket(path.to_owned())) })
+}
+
+/// Removes a socket on which nothing listens any more.
+fn remove_dead(path: &Path) -> anyhow::Result<()> {
+    let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
+    if !found.file_type().is_socket() {
+        return Err(anyhow!("something else is there: `--p4runtime` names another socket"));
+    }
+    if UnixStream::connect(path).is_ok() {
+        return Err(anyhow!(
+            "another program is served there: `--device-id` or `--p4runtime` gives this one a socket of \
+             its own"
+        ));
+    }
+    Ok(fs::remove_file(path)?)
+}
+
+/// The address of a device, and its name in messages.
+pub(super) fn find(to: &P4Device) -> Result<(Address, String), Failure> {
+    let unix = |path: PathBuf| {
+        let shown = format!("unix:{}", path.display());
+        (Address::Unix(path), shown)
+    };
+    let Some(address) = &to.address else { return of_device(to.device_id).map(unix) };
+    if let Some(path) = socket(address) {
+        return Ok(unix(path));
+    }
+    let shown = address.clone();
+    if let Some(files) = files(&to.tls) {
+        let (host, _) = address.rsplit_once(':').ok_or_else(|| {
+            Failure::usage(anyhow!("`{address}` is not an address: HOST:PORT, as 192.0.2.1:9559"))
+        })?;
+        let name = to.tls_name.as_deref().unwrap_or(host).trim_matches(['[', ']']).to_owned();
+        let wrong = |_| Failure::usage(anyhow!("a certificate cannot have the name `{host}`"));
+        let name = name.try_into().map_err(wrong)?;
+        let config = files.client().map_err(Failure::usage)?;
+        return Ok((Address::Tls { address: address.clone(), name, config }, shown));
+    }
+    let wrong = |_| {
+        Failure::usage(anyhow!(
+            "`{address}` is not an address, such as 127.0.0.1:9559 or unix:PATH"
+        ))
+    };
+    let address = address.parse().map_err(wrong)?;
+    insecure(address, to.insecure_tcp)?;
+    Ok((Address::Insecure(address), shown))
+}
+
+/// The path of a Unix socket, of text that names one: `unix:PATH`, or a path with a slash.
+pub(crate) fn socket(text: &str) -> Option<PathBuf> {
+    match text.strip_prefix("unix:") {
+        Some(path) => Some(path.into()),
+        None => text.contains('/').then(|| text.into()),
+    }
+}

@@ -1,0 +1,123 @@
+//! A client's connection, and how much its messages may take: the primary's more than others'.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use grpc_bounds::{Bounds, Caller};
+use http::Extensions;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tonic::transport::server::Connected;
+
+/// The largest message of a primary's: a batch of a few 100,000 entries, or a program.
+pub const LARGEST_MESSAGE: usize = 64 << 20;
+/// The memory that one of them may take once it is decoded.
+pub(crate) const LARGEST_MEMORY: u64 = 512 << 20;
+/// The same for clients that are primary of no device: arbitration, reads and errors are small.
+const SMALL_MESSAGE: u64 = 4 << 20;
+const SMALL_MEMORY: u64 = 16 << 20;
+/// The memory that all messages of primaries, and those of all other clients, take together.
+pub(crate) const PRIMARIES_MEMORY: u64 = 768 << 20;
+pub(crate) const OTHERS_MEMORY: u64 = 64 << 20;
+
+/// A connection of a client.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Peer {
+    /// The number of devices whose primary is on this connection.
+    primaries: Arc<AtomicUsize>,
+}
+
+/// A mark that a connection's client is a primary, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Primary(Peer);
+
+impl Peer {
+    /// Its client is primary of a device from now on.
+    pub(crate) fn is_primary(&self) -> Primary {
+        self.primaries.fetch_add(1, Ordering::AcqRel);
+        Primary(self.clone())
+    }
+}
+
+impl Drop for Primary {
+    fn drop(&mut self) {
+        self.0.primaries.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Caller for Peer {
+    fn of(extensions: &Extensions) -> Self {
+        // A request without one has the small bounds.
+        extensions.get().cloned().unwrap_or_default()
+    }
+
+    fn bounds(&self) -> Bounds {
+        if self.primaries.load(Ordering::Acquire) == 0 {
+            return Bounds { length: SMALL_MESSAGE, memory: SMALL_MEMORY, is_privileged: false };
+        }
+        let length = LARGEST_MESSAGE as u64;
+        Bounds { length, memory: LARGEST_MEMORY, is_privileged: true }
+    }
+}
+
+/// A stream of bytes, with its connection.
+pub(crate) struct Known<S> {
+    stream: S,
+    peer: Peer,
+}
+
+impl<S> Known<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Self { stream, peer: Peer::default() }
+    }
+}
+
+impl<S> Connected for Known<S> {
+    type ConnectInfo = Peer;
+
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Known<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Known<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

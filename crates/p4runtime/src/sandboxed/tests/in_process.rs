@@ -1,0 +1,70 @@
+//! Programs without a process of their own: their exact faults, and no wait.
+
+use std::time::Duration;
+
+use p4::object::Object;
+use sandbox::process::VmFeed;
+use sandbox::{Digest, Instance, Limits, PacketBuffer, Program};
+
+use crate::device::Refused;
+use crate::sandboxed::plane::ROOM;
+use crate::sandboxed::{Health, Ran, Runner, Running, Verdict};
+
+/// Runs programs in this process, which tests alone may: what a program is made of is trusted here.
+#[derive(Debug, Clone, Default)]
+pub(super) struct InProcess {
+    /// What a program may take.
+    pub(super) limits: Limits,
+    /// What the tenant's VM publishes. It is read when a program is loaded, and then stays: the times of
+    /// packets may be others than the machine's. Values that are fresh then are, whenever packets come.
+    pub(super) vm: Option<VmFeed>,
+}
+
+impl Runner for InProcess {
+    type Running = Instance;
+
+    fn load(&mut self, object: &Object) -> Result<Instance, Refused> {
+        let program = Program::load(object, &self.limits);
+        let instance = program.and_then(|program| Instance::new(&program));
+        let mut instance = instance.map_err(|why| Refused::Invalid(why.to_string()))?;
+        let keys = instance.program().keys().to_vec();
+        match &self.vm {
+            _ if keys.is_empty() => {}
+            None => return Err(Refused::Invalid(sandbox::process::no_feed(&keys))),
+            Some(feed) => {
+                feed.check(&keys).map_err(Refused::Invalid)?;
+                instance.vm_info().copy_from_slice(&feed.readings_at(&keys, Duration::ZERO));
+            }
+        }
+        Ok(instance)
+    }
+}
+
+impl Running for Instance {
+    fn run(&mut self, port: u32, packet: &[u8], at: Option<Duration>) -> Result<Ran, Refused> {
+        let mut memory = vec![0; 2 * ROOM + packet.len()];
+        memory[ROOM..ROOM + packet.len()].copy_from_slice(packet);
+        self.set_time(at.unwrap_or_default());
+        let buffer = PacketBuffer::new(&mut memory, ROOM, packet.len());
+        let large = || Refused::Invalid(format!("a packet of {} bytes", packet.len()));
+        let mut buffer = buffer.ok_or_else(large)?;
+        let outcome = Instance::run(self, &mut buffer, port);
+        let verdict = match outcome.verdict {
+            sandbox::Verdict::Abort => Verdict::Abort,
+            sandbox::Verdict::Drop => Verdict::Drop,
+            sandbox::Verdict::Pass => Verdict::Pass,
+            sandbox::Verdict::Redirect(port) => Verdict::Redirect(port),
+            sandbox::Verdict::Fault(fault) => Verdict::Fault(fault.to_string()),
+        };
+        Ok(Ran { verdict, clone: outcome.clone, packet: buffer.bytes() })
+    }
+
+    fn digests(&mut self) -> Vec<Digest> {
+        Self::digests(self)
+    }
+
+    /// It has no process of its own, and cannot fail.
+    fn health(&mut self) -> Health {
+        Health::default()
+    }
+}

@@ -1,0 +1,204 @@
+//! Messages that take many times their length once they are decoded.
+#![allow(clippy::unwrap_used, reason = "a test may panic, and so may what it calls")]
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+
+use bytes::Bytes;
+use common::*;
+use p4runtime::LARGEST_MESSAGE;
+use p4runtime::v1::{self, write_request::Atomicity};
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+use tonic::transport::Channel;
+use tonic::{Code, Request, Status};
+
+/// Sends bytes as they are, and hears nothing.
+#[derive(Default)]
+struct Raw;
+
+impl Codec for Raw {
+    type Encode = Bytes;
+    type Decode = ();
+    type Encoder = Self;
+    type Decoder = Self;
+
+    fn encoder(&mut self) -> Self {
+        Self
+    }
+
+    fn decoder(&mut self) -> Self {
+        Self
+    }
+}
+
+impl Encoder for Raw {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, item: Bytes, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        bytes::BufMut::put(to, item);
+        Ok(())
+    }
+}
+
+impl Decoder for Raw {
+    type Item = ();
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<()>, Status> {
+        let length = bytes::Buf::remaining(from);
+        bytes::Buf::advance(from, length);
+        Ok(Some(()))
+    }
+}
+
+async fn send(channel: Channel, method: &'static str, bytes: Bytes) -> Result<(), Status> {
+    let mut client = tonic::client::Grpc::new(channel).max_encoding_message_size(usize::MAX);
+    client.ready().await.map_err(|why| Status::unavailable(why.to_string()))?;
+    let path = tonic::codegen::http::uri::PathAndQuery::from_static(method);
+    client.unary(Request::new(bytes), path, Raw).await.map(drop)
+}
+
+/// What clients send is decoded in a process of its own, so that its memory is what they cause.
+struct Apart {
+    child: Child,
+    address: String,
+}
+
+impl Apart {
+    fn start() -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "served_apart", "--ignored", "--nocapture"])
+            .env("KAIDO_SERVE_APART", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut lines = lines.map_while(Result::ok);
+        let address = lines.find_map(|line| Some(line.split_once("at ")?.1.to_owned())).unwrap();
+        Self { child, address: format!("http://{address}") }
+    }
+
+    async fn channel(&self) -> Channel {
+        Channel::from_shared(self.address.clone()).unwrap().connect().await.unwrap()
+    }
+
+    /// The most memory that it ever had, in bytes.
+    fn most(&self) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// Not a test: what the others send to.
+#[tokio::test]
+#[ignore = "serves until its input ends"]
+async fn served_apart() {
+    if std::env::var_os("KAIDO_SERVE_APART").is_none() {
+        return;
+    }
+    let server = server().await;
+    println!("at {}", server.address);
+    std::io::stdout().flush().unwrap();
+    tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()))
+        .await
+        .unwrap()
+        .unwrap();
+}
+
+const WRITE: &str = "/p4.v1.P4Runtime/Write";
+
+/// `22 00` is an update (`WriteRequest.updates`, field 4) without content: two bytes that become some
+/// hundred.
+fn empty_updates(length: usize) -> Bytes {
+    [0x22, 0].into_iter().cycle().take(length).collect::<Vec<u8>>().into()
+}
+
+#[tokio::test]
+async fn a_client_that_is_not_primary_takes_no_memory_with_empty_updates() {
+    let apart = Apart::start();
+    let before = apart.most();
+    for length in [2 << 20, 4 << 20, 64 << 20] {
+        let refused = send(apart.channel().await, WRITE, empty_updates(length)).await.unwrap_err();
+        assert_eq!(refused.code(), Code::ResourceExhausted, "{length}: {refused:?}");
+    }
+    // Each of these is small enough; all of them together are not.
+    let mut many = tokio::task::JoinSet::new();
+    for _ in 0..200 {
+        let channel = apart.channel().await;
+        many.spawn(async move { send(channel, WRITE, empty_updates(40_000)).await });
+    }
+    assert!(many.join_all().await.iter().all(Result::is_err), "nobody is primary");
+    // Another client goes on.
+    let capabilities = "/p4.v1.P4Runtime/Capabilities";
+    send(apart.channel().await, capabilities, Bytes::new()).await.unwrap();
+    let taken = apart.most() - before;
+    assert!(taken < 128 << 20, "{} MiB", taken >> 20);
+}
+
+#[tokio::test]
+async fn nested_and_packed_and_unknown_fields_are_counted() {
+    let apart = Apart::start();
+    let before = apart.most();
+    // Each repeats a short field: entities of a read, members of a value set within one, matches.
+    let inner = |head: &[u8], length: usize, element: &[u8]| {
+        let content: Vec<u8> = element.iter().copied().cycle().take(length).collect();
+        let mut message = head.to_vec();
+        let mut left = content.len() as u64;
+        while left >= 0x80 {
+            message.push(left as u8 | 0x80);
+            left >>= 7;
+        }
+        message.push(left as u8);
+        [message, content].concat()
+    };
+    // WriteRequest.updates{entity{table_entry{match, match, ...}}}
+    let matches = inner(&[0x12], 3 << 20, &[0x12, 0]);
+    let entity = inner(&[0x12], matches.len(), &matches);
+    let update = inner(&[0x22], entity.len(), &entity);
+    for (method, message) in [
+        ("/p4.v1.P4Runtime/Read", [0x12, 0].repeat(2 << 20)),
+        (WRITE, update),
+        // Cut off, so that it never decodes: its elements are there all the same.
+        (WRITE, [[0x22, 0].repeat(2 << 20), vec![0x22, 0xff]].concat()),
+    ] {
+        let refused = send(apart.channel().await, method, message.into()).await.unwrap_err();
+        assert_eq!(refused.code(), Code::ResourceExhausted, "{method}: {refused:?}");
+    }
+    let taken = apart.most() - before;
+    assert!(taken < 64 << 20, "{} MiB", taken >> 20);
+}
+
+/// The primary may send more, and others go on meanwhile.
+#[tokio::test]
+async fn the_primary_alone_may_send_much() {
+    let server = server().await;
+    let mut primary = server.ready().await;
+    let updates: Vec<v1::Update> = (0..60_000).map(|number| insert(route(number))).collect();
+    primary.write_all(updates.clone(), Atomicity::ContinueOnError).await.unwrap();
+    let mut other = server.joined(0).await.0;
+    let refused = other.write_all(updates, Atomicity::ContinueOnError).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
+    assert!(refused.message().contains("the primary may send more"), "{refused:?}");
+    // One that is primary no more has the bounds of the others again.
+    let (_next, code) = server.joined(9).await;
+    assert_eq!(code, Code::Ok);
+    let large = vec![insert(route(1)); 60_000];
+    let refused = primary.write_all(large, Atomicity::ContinueOnError).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
+    let other_channel = Channel::from_shared(format!("http://{}", server.address)).unwrap();
+    let other_channel = other_channel.connect().await.unwrap();
+    let empty = send(other_channel, WRITE, empty_updates(LARGEST_MESSAGE)).await;
+    assert_eq!(empty.unwrap_err().code(), Code::ResourceExhausted);
+}
