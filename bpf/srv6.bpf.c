@@ -132,13 +132,6 @@ static __always_inline int endpoint(struct frame *frame, const struct sid *sid,
 	return inwards(frame, sid, ip);
 }
 
-/* Whether the frame is for this port, and for nobody else. */
-static __always_inline int is_for(const struct port *port, const void *ethernet)
-{
-	return load32(ethernet) == load32(port->mac) &&
-	       load16(ethernet + 4) == load16(port->mac + 4);
-}
-
 /* A frame that is to no SID: perhaps a tenant's. */
 static __always_inline int headend(struct frame *frame)
 {
@@ -183,6 +176,11 @@ static __always_inline int headend(struct frame *frame)
 		return pass(frame, REASON_OTHER_STATION);
 	if (!attachment.tenant)
 		return pass(frame, REASON_NO_ENTRY);
+	if (attachment.tenant & TENANT_SOURCES) {
+		attachment.tenant &= ~TENANT_SOURCES;
+		if (is_foreign(frame->ctx, frame->l3, protocol, attachment.tenant))
+			return drop_foreign(frame);
+	}
 	if (protocol == bpf_htons(ETH_P_IP))
 		return headend4(frame, attachment.tenant);
 	if (protocol == bpf_htons(ETH_P_IPV6))
@@ -201,6 +199,10 @@ int srv6(struct xdp_md *ctx)
 	if (!frame.control || !frame.port || frame.port->ifindex != ifindex)
 		return XDP_PASS;
 	frame.row = bpf_get_smp_processor_id();
+	/* First, while nothing is known of the packet that the call would have to keep. */
+	if (frame.port->flags & (PORT_EDGE | PORT_SOURCES) &&
+	    is_refused(ctx, frame.port, frame.control))
+		return XDP_DROP;
 
 	const void *ethernet = data_of(&frame);
 	const struct ipv6hdr *ip = ethernet + ETH_HLEN;
@@ -212,16 +214,6 @@ int srv6(struct xdp_md *ctx)
 		const struct sid *sid =
 			find_sid(&frame, high(&ip->daddr), low(&ip->daddr));
 
-		if (frame.port->flags & (PORT_EDGE | PORT_SOURCES)) {
-			int refused = sid ? refused_to_sid(&frame, ip) : -1;
-
-			if (!sid && is_spoofed(&frame, ip))
-				refused = REASON_FOREIGN_SOURCE;
-			if (refused >= 0) {
-				frame.length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
-				return drop(&frame, refused);
-			}
-		}
 		if (sid)
 			return endpoint(&frame, sid, ip);
 	}

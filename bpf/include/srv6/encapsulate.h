@@ -13,7 +13,6 @@
 
 #include "found.h"
 #include "send.h"
-#include "source.h"
 #include "too_big.h"
 
 /* The kernel's default hop limit for a packet that it makes, one router passed. */
@@ -190,22 +189,17 @@ static __always_inline __u16 header_sum(const struct iphdr *ip)
 	return sum + (sum >> 16);
 }
 
-static __always_inline int headend4(struct frame *frame, __u32 tenant)
+static __always_inline int headend4(struct frame *frame, __u32 number)
 {
-	__u32 number = tenant & ~TENANT_SOURCES;
 	const struct iphdr *ip = data_of(frame) + frame->l3;
 
 	if ((void *)(ip + 1) > end_of(frame))
 		return drop(frame, REASON_TRUNCATED);
-	int foreign = tenant & TENANT_SOURCES && !is_source(number, ip->saddr, 0);
 	__u32 policy = find_policy(frame, number, ip->daddr, 0);
 
-	frame->length = bpf_ntohs(ip->tot_len);
-	/* DHCP has no address yet; whoever has none of its own gets no policy. */
-	if (foreign && (policy || !is_special4(ip->saddr)))
-		return drop(frame, REASON_TENANT_SOURCE);
 	if (!policy)
 		return pass(frame, REASON_NO_POLICY);
+	frame->length = bpf_ntohs(ip->tot_len);
 	if (ip->version != 4 || ip->ihl != 5 || frame->length < sizeof(*ip) ||
 	    is_special4(ip->saddr) || is_special4(ip->daddr) || header_sum(ip) != 0xffff)
 		return decline(frame, policy, REASON_IRREGULAR);
@@ -227,23 +221,17 @@ static __always_inline int headend4(struct frame *frame, __u32 tenant)
 	return steer(frame, policy, &inner);
 }
 
-static __always_inline int headend6(struct frame *frame, __u32 tenant)
+static __always_inline int headend6(struct frame *frame, __u32 number)
 {
-	__u32 number = (tenant & ~TENANT_SOURCES) | FOUND_IPV6;
 	const struct ipv6hdr *ip = data_of(frame) + frame->l3;
 
 	if ((void *)(ip + 1) > end_of(frame))
 		return drop(frame, REASON_TRUNCATED);
-	int foreign = tenant & TENANT_SOURCES &&
-		      !is_source(number, high(&ip->saddr), low(&ip->saddr));
-	__u32 policy = find_policy(frame, number, high(&ip->daddr), low(&ip->daddr));
+	__u32 policy = find_policy(frame, number | FOUND_IPV6, high(&ip->daddr), low(&ip->daddr));
 
-	frame->length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
-	/* Neighbours speak from link-local addresses, or from none. */
-	if (foreign && (policy || !is_special6(high(&ip->saddr))))
-		return drop(frame, REASON_TENANT_SOURCE);
 	if (!policy)
 		return pass(frame, REASON_NO_POLICY);
+	frame->length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
 	if (ip->version != 6 || ip->nexthdr == IPPROTO_HOPOPTS ||
 	    is_special6(high(&ip->saddr)) || is_special6(high(&ip->daddr)))
 		return decline(frame, policy, REASON_IRREGULAR);

@@ -6,7 +6,7 @@
 #ifndef KAIDO_SRV6_SOURCE_H
 #define KAIDO_SRV6_SOURCE_H
 
-#include "frame.h"
+#include "prefix.h"
 
 /* Whether an address is in one of the owner's `sources`. Not inline: the key would take the stack of
  * packets that need no look-up. IPv4 in the first 4 bytes of `high`. */
@@ -21,25 +21,84 @@ static __noinline int is_source(__u32 owner, __u64 high, __u64 low)
 	return bpf_map_lookup_elem(&sources, &key) != 0;
 }
 
-/* Why a packet to a SID is dropped on its port; -1 if it is not. */
-static __always_inline int refused_to_sid(const struct frame *frame, const struct ipv6hdr *ip)
+/* Whether the frame is for this port alone. */
+static __always_inline int is_for(const struct port *port, const void *ethernet)
 {
-	if (frame->port->flags & PORT_EDGE)
-		return REASON_EDGE;
-	if (frame->port->flags & PORT_SOURCES &&
-	    !is_source(FOUND_IPV6, high(&ip->saddr), low(&ip->saddr)))
-		return REASON_FOREIGN_SOURCE;
-	return -1;
+	return load32(ethernet) == load32(port->mac) &&
+	       load16(ethernet + 4) == load16(port->mac + 4);
 }
 
-/* Whether a packet comes from where the domain ends, and has an address of the domain's: other nodes
- * would take it for one of theirs. */
-static __always_inline int is_spoofed(const struct frame *frame, const struct ipv6hdr *ip)
+/* Whether a packet is dropped, and counted, where the domain ends or has `sources`: to a SID from outside, or
+ * with a source of the domain's where the domain ends, which other nodes would take for one of theirs. */
+static __noinline int is_refused(struct xdp_md *ctx, const struct port *port,
+				 const struct control *state)
 {
-	__u16 both = PORT_EDGE | PORT_SOURCES;
+	struct frame frame = {
+		.ctx = ctx,
+		.control = state,
+		.port = port,
+		.row = bpf_get_smp_processor_id(),
+	};
+	const void *ethernet = data_of(&frame);
+	const struct ipv6hdr *ip = ethernet + ETH_HLEN;
+	int ours, reason = -1;
 
-	return (frame->port->flags & both) == both &&
+	if (!state || !port || (void *)(ip + 1) > end_of(&frame) || port->flags & PORT_TENANT ||
+	    ethertype_of(ethernet) != bpf_htons(ETH_P_IPV6) || !is_for(port, ethernet))
+		return 0;
+	frame.length = sizeof(*ip) + bpf_ntohs(ip->payload_len);
+	/* Not found.h's: its frames would be too many on the stack of all calls. */
+	__u64 dst0 = high(&ip->daddr), dst1 = low(&ip->daddr);
+
+	ours = port->flags & PORT_SOURCES &&
 	       is_source(FOUND_IPV6, high(&ip->saddr), low(&ip->saddr));
+	if (port->flags & PORT_EDGE) {
+		if (search_sid(dst0, dst1))
+			reason = REASON_EDGE;
+		else if (ours)
+			reason = REASON_FOREIGN_SOURCE;
+	} else if (!ours && search_sid(dst0, dst1)) {
+		reason = REASON_FOREIGN_SOURCE;
+	}
+	if (reason < 0)
+		return 0;
+	drop(&frame, reason);
+	return 1;
+}
+
+/* Whether a tenant's packet has a source that is not the tenant's. What speaks to the link alone may have none:
+ * neighbour discovery (RFC 4861), DHCP. */
+static __noinline int is_foreign(struct xdp_md *ctx, __u32 l3, __be16 protocol, __u32 tenant)
+{
+	const void *end = (void *)(long)ctx->data_end;
+	const struct ipv6hdr *ip6;
+	const struct iphdr *ip4;
+
+	if (l3 > ETH_HLEN + 8)
+		return 1;
+	ip6 = (void *)(long)ctx->data + l3;
+	ip4 = (const void *)ip6;
+	if (protocol == bpf_htons(ETH_P_IP) && (void *)(ip4 + 1) <= end) {
+		if (is_special4(ip4->saddr) && is_special4(ip4->daddr))
+			return 0;
+		return !is_source(tenant, ip4->saddr, 0);
+	}
+	if (protocol == bpf_htons(ETH_P_IPV6) && (void *)(ip6 + 1) <= end) {
+		int neighbours = ip6->nexthdr == IPPROTO_ICMPV6 && ip6->hop_limit == 255;
+
+		if (is_special6(high(&ip6->saddr)) &&
+		    (neighbours || is_special6(high(&ip6->daddr))))
+			return 0;
+		return !is_source(tenant | FOUND_IPV6, high(&ip6->saddr), low(&ip6->saddr));
+	}
+	return protocol == bpf_htons(ETH_P_IP) || protocol == bpf_htons(ETH_P_IPV6);
+}
+
+static __always_inline int drop_foreign(struct frame *frame)
+{
+	/* Of layer 3, as the frame has it: nothing is known of the header. */
+	frame->length = bpf_xdp_get_buff_len(frame->ctx) - frame->l3;
+	return drop(frame, REASON_TENANT_SOURCE);
 }
 
 #endif
