@@ -8,6 +8,7 @@ mod lab_file;
 mod locks;
 mod metrics;
 mod modes;
+mod page;
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
