@@ -15,6 +15,7 @@ use pathfinder::{Routes, StaticRoute, routing};
 
 use crate::Error;
 use crate::emulated;
+use crate::index::index_of;
 use crate::netem;
 use crate::state::{INFRASTRUCTURE, namespace_path};
 use crate::xdp;
@@ -24,17 +25,9 @@ use crate::xdp;
 pub(crate) const SID_DEVICE: &str = "sr-local";
 const SID_DEVICE_INDEX: u32 = 2;
 const LOOPBACK: u32 = 1;
-/// First interface index of a node's links. The others follow in topology order, so that all
-/// indexes can be derived from the topology.
-const FIRST_LINK: u32 = 10;
 /// First interface index of the links' far ends. Linux before 6.13 checks a new device's index
 /// against those of the requester's namespace: start above every index that a node uses.
 const FIRST_PORT: u32 = 1 << 20;
-
-/// Interface index, in its namespace, of a node's interface.
-pub(crate) fn index_of(interface: usize) -> u32 {
-    FIRST_LINK + interface as u32
-}
 
 /// Creates a node's namespace and sets the sysctls that must be set before its first interface
 /// exists.

@@ -9,8 +9,9 @@ use model::topology::{Segment, Topology};
 use netlink::Namespace;
 
 use crate::attached::{self, Queues};
-use crate::daemons::{self, write};
-use crate::state::Lab;
+use crate::error::LookupError;
+use crate::spawn::{self, write};
+use crate::state::{self, Lab};
 use crate::{Cancel, Error};
 
 /// A device of the emulator.
@@ -53,14 +54,6 @@ pub fn devices(topology: &Topology) -> Vec<Device> {
     emulated.flat_map(of_one).collect()
 }
 
-/// File name of the emulator's socket in the lab's folder.
-pub const SOCKET: &str = "emulator.sock";
-
-/// Path of the emulator's socket.
-pub(crate) fn socket(folder: &Path) -> PathBuf {
-    folder.join(SOCKET)
-}
-
 /// Prepares the emulator's devices before they are up: packets that the kernel itself originates on
 /// an interface, such as neighbour discovery, would be sent into the network.
 pub(crate) fn prepare(infrastructure: &Namespace, devices: &[String]) -> Result<(), Error> {
@@ -70,11 +63,6 @@ pub(crate) fn prepare(infrastructure: &Namespace, devices: &[String]) -> Result<
         }
         Ok::<(), Error>(())
     })?
-}
-
-/// Path of the emulator's configuration.
-pub(crate) fn config(folder: &Path) -> PathBuf {
-    folder.join("emulator.json")
 }
 
 /// Stores copies of the files read in the lab's folder. Each copy is named by a number, since the
@@ -102,7 +90,7 @@ pub(crate) fn start(
     program: &Path,
     cancel: &Cancel,
 ) -> Result<(), Error> {
-    let (path, socket) = (config(folder), socket(folder));
+    let (path, socket) = (state::emulator_config(folder), state::emulator_socket(folder));
     let files = keep(folder, files)?;
     let config = engine::Config { socket, topology: folder.join("lab.yaml"), files, queues };
     write(&path, &config)?;
@@ -119,16 +107,16 @@ pub(crate) fn run(folder: &Path, program: &Path, cancel: &Cancel) -> Result<(), 
     let machine =
         if machine.exists() { machine } else { PathBuf::from("/proc/thread-self/ns/net") };
     let machine = File::open(&machine).map_err(Error::file("open", &machine))?;
-    daemons::run(folder, "emulator", program, machine.into(), cancel)
+    spawn::run(folder, "emulator", program, machine.into(), cancel)
 }
 
 impl Lab {
     /// Path of the emulator's socket.
     pub fn emulator_socket(&self) -> Result<PathBuf, Error> {
         if !self.topology.has_emulated() {
-            return Err(Error::NoEmulator(self.name.clone()));
+            return Err(Error::Lookup(LookupError::NoEmulator(self.name.clone())));
         }
-        Ok(socket(&self.folder))
+        Ok(state::emulator_socket(&self.folder))
     }
 
     /// Path of the emulator's socket, and the full name of a link, which must be emulated.
@@ -136,9 +124,9 @@ impl Lab {
         let segment = self.segment(link)?;
         let link = segment.name.clone();
         if !self.topology.is_emulated(segment) {
-            return Err(Error::NotEmulated { link });
+            return Err(Error::Lookup(LookupError::NotEmulated { link }));
         }
-        Ok((socket(&self.folder), link))
+        Ok((state::emulator_socket(&self.folder), link))
     }
 
     /// Checks that a node sends on a link. The error lists the nodes that do.
@@ -149,7 +137,7 @@ impl Lab {
             return Ok(());
         }
         let ends = names().map(str::to_owned).collect();
-        Err(Error::NotOnLink { node: node.into(), link: link.into(), ends })
+        Err(Error::Lookup(LookupError::NotOnLink { node: node.into(), link: link.into(), ends }))
     }
 
     /// Finds a link or a LAN of the topology. The error lists the existing ones.
@@ -157,7 +145,9 @@ impl Lab {
         let known = |topology: &Topology| {
             topology.segments.iter().map(|segment| segment.name.clone()).collect()
         };
-        let missing = || Error::NoLink { name: name.into(), known: known(&self.topology) };
+        let missing = || {
+            Error::Lookup(LookupError::NoLink { name: name.into(), known: known(&self.topology) })
+        };
         self.topology.segment(name).ok_or_else(missing)
     }
 }

@@ -7,6 +7,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 
 use crate::Error;
+use crate::error::LookupError;
 use crate::state::{Lab, namespace_path, node_folder};
 
 /// The folder in which FRR's programs look for their sockets.
@@ -25,11 +26,11 @@ impl Lab {
     pub fn capture_command(&self, node: &str, interface: &str) -> Result<Command, Error> {
         let found = self.placed(node)?;
         if found.interface(interface).is_none() {
-            return Err(Error::NoInterface {
+            return Err(Error::Lookup(LookupError::NoInterface {
                 node: node.into(),
                 name: interface.into(),
                 known: found.interfaces.iter().map(|i| i.name.clone()).collect(),
-            });
+            }));
         }
         let mut command = Command::new("tcpdump");
         command.args(["-n", "-i", interface]);

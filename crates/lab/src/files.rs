@@ -1,7 +1,7 @@
 //! Safe reading of files that another user may have replaced: only regular files up to a size
 //! limit.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -67,6 +67,15 @@ pub(crate) fn tail(path: &Path, lines: usize) -> String {
     let text = read().unwrap_or_default();
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+/// Removes a file or a folder with its contents.
+pub(crate) fn remove_whatever(path: &Path) -> std::io::Result<()> {
+    if fs::symlink_metadata(path)?.is_dir() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use private::Owner;
 
 use crate::bounded::run;
 use crate::enter::{FRR_RUN, enter};
+use crate::error::{MachineError, StartError};
 use crate::files::{self, tail};
 use crate::frr_config::{OWN_LINES, config};
 use crate::state::node_folder;
@@ -64,15 +65,18 @@ impl Frr {
             .iter()
             .map(PathBuf::from)
             .find(|folder| folder.join("zebra").exists())
-            .ok_or_else(|| Error::NoFrr(Path::new(FOLDERS[0]).join("zebra")))?;
+            .ok_or_else(|| {
+                Error::Machine(MachineError::NoFrr(Path::new(FOLDERS[0]).join("zebra")))
+            })?;
         let routers = (0..topology.nodes.len()).filter(|&at| topology.nodes[at].runs_frr());
         for daemon in routers.flat_map(|at| daemons(topology, at)) {
             if !programs.join(daemon).exists() {
-                return Err(Error::NoFrr(programs.join(daemon)));
+                return Err(Error::Machine(MachineError::NoFrr(programs.join(daemon))));
             }
         }
         let user = User::from_name("frr").ok().flatten();
-        let user = user.ok_or_else(|| Error::NoFrr("the user frr".into()))?;
+        let user =
+            user.ok_or_else(|| Error::Machine(MachineError::NoFrr("the user frr".into())))?;
         let user = Owner { user: user.uid.as_raw(), group: user.gid.as_raw() };
         if !Path::new(FRR_RUN).is_dir() {
             private::make(Path::new(FRR_RUN)).map_err(Error::file("make", FRR_RUN))?;
@@ -142,12 +146,12 @@ impl Frr {
             return Ok(());
         }
         let how = ended.map_or_else(too_late, |status| status.to_string());
-        Err(Error::Frr {
+        Err(Error::Start(StartError::Frr {
             node: node.into(),
             daemon: daemon.into(),
             what: format!("did not start ({how})"),
             log: [said, last_lines(folder, node, daemon, 5)].join("\n").trim().into(),
-        })
+        }))
     }
 }
 
@@ -163,7 +167,12 @@ fn load(folder: &Path, topology: &Topology, at: usize, cancel: &Cancel) -> Resul
         let log: Vec<String> =
             std::iter::once(said).filter(|s| !s.is_empty()).chain(lasts).collect();
         let what = format!("did not load the configuration ({})", too_late());
-        return Err(Error::Frr { node, daemon: "vtysh".into(), what, log: log.join("\n") });
+        return Err(Error::Start(StartError::Frr {
+            node,
+            daemon: "vtysh".into(),
+            what,
+            log: log.join("\n"),
+        }));
     };
     let refused: Vec<usize> = said.lines().filter_map(line_number).collect();
     if status.success() && refused.is_empty() && !said.contains("% ") {
@@ -173,10 +182,10 @@ fn load(folder: &Path, topology: &Topology, at: usize, cancel: &Cancel) -> Resul
     let own = config.lines().position(|line| line == OWN_LINES);
     // Lines that the lab generates are rejected for reasons of the machine, such as a full disk.
     if own.is_some_and(|own| !refused.is_empty() && refused.iter().all(|&line| line > own)) {
-        return Err(Error::FrrConfig { node, said });
+        return Err(Error::Start(StartError::FrrConfig { node, said }));
     }
     let what = "did not load the configuration".into();
-    Err(Error::Frr { node, daemon: "vtysh".into(), what, log: said })
+    Err(Error::Start(StartError::Frr { node, daemon: "vtysh".into(), what, log: said }))
 }
 
 /// Parses the number of a line such as `line 7: % Unknown command: ip root`.
@@ -193,12 +202,12 @@ pub(crate) fn check(folder: &Path, topology: &Topology, at: usize) -> Result<(),
         let pid = files::read_text(&pid).ok().and_then(|text| text.trim().parse::<u32>().ok());
         let command = pid.and_then(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).ok());
         if command.is_none_or(|command| command.trim() != daemon) {
-            return Err(Error::Frr {
+            return Err(Error::Start(StartError::Frr {
                 node: node.clone(),
                 daemon: daemon.into(),
                 what: "has ended".into(),
                 log: last_lines(folder, node, daemon, 5),
-            });
+            }));
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ use model::topology::{Function, Node, Topology};
 use netlink::Namespace;
 
 use crate::bounded::{input, run};
+use crate::error::{MachineError, StartError};
 use crate::{Cancel, Error, files};
 
 /// Timeout for nft. It may have many rules to load, and an included file may have no end.
@@ -19,7 +20,7 @@ pub(crate) fn check_machine(topology: &Topology) -> Result<(), Error> {
     let mut functions = topology.nodes.iter().flat_map(|node| &node.functions);
     if functions.any(|function| function.rules.is_some() || function.file.is_some()) {
         let nft = Command::new("nft").arg("--version").stdout(Stdio::null()).status();
-        nft.map_err(Error::NoNft)?;
+        nft.map_err(/*FIX*/ MachineError::NoNft)?;
     }
     Ok(())
 }
@@ -46,8 +47,14 @@ pub(crate) fn load_rules(
         let (node, function) = (node.name.clone(), function.name.clone());
         match ended {
             Some(status) if status.success() => {}
-            Some(_) => return Err(Error::Rules { node, function, said }),
-            None => return Err(Error::EndlessRules { node, function, seconds: LIMIT.as_secs() }),
+            Some(_) => return Err(Error::Start(StartError::Rules { node, function, said })),
+            None => {
+                return Err(Error::Start(StartError::EndlessRules {
+                    node,
+                    function,
+                    seconds: LIMIT.as_secs(),
+                }));
+            }
         }
     }
     Ok(())

@@ -7,6 +7,8 @@ use pathfinder::Routes;
 
 use crate::Error;
 use crate::build;
+use crate::error::LookupError;
+use crate::index::index_of;
 use crate::state::{Lab, lock};
 
 /// A change to a link.
@@ -50,7 +52,7 @@ impl Lab {
                 let node = &self.topology.nodes[end.node];
                 if node.runs_xdp() && node.interfaces[end.interface].rate.is_none() {
                     let (link, node) = (segment.name.clone(), node.name.clone());
-                    return Err(Error::NoQueue { link, node });
+                    return Err(Error::Lookup(LookupError::NoQueue { link, node }));
                 }
             }
         }
@@ -59,7 +61,7 @@ impl Lab {
         for end in segment.ends.iter().filter(has_namespace) {
             let node = &self.topology.nodes[end.node];
             let interface = &node.interfaces[end.interface];
-            let index = build::index_of(end.interface);
+            let index = index_of(end.interface);
             let mut handle = Handle::within(&self.namespace(&node.name)?)?;
             let label = format!("interface {} of {}", interface.name, node.name);
             match change {

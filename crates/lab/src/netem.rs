@@ -5,6 +5,7 @@ use model::topology::{Backend, Impairments, Interface, Jitter, Shape as Wanted, 
 use netlink::{Handle, NETEM_SPREAD, Namespace, Request};
 
 use crate::Error;
+use crate::error::MachineError;
 
 /// Number of entries in the delay distribution table.
 const ENTRIES: usize = 4096;
@@ -17,7 +18,7 @@ pub(crate) fn check(topology: &Topology) -> Result<(), Error> {
     let mut interfaces = topology.nodes.iter().flat_map(|node| &node.interfaces);
     let Some(interface) = interfaces.find(is_netem) else { return Ok(()) };
     let link = topology.segments[interface.segment].name.clone();
-    try_netem().map_err(|source| Error::NoNetem { link, source })
+    try_netem().map_err(|source| Error::Machine(MachineError::NoNetem { link, source }))
 }
 
 /// Installs netem on the loopback interface of a private namespace.

@@ -9,8 +9,9 @@ use model::topology::{Routing, Topology};
 use netlink::{Handle, MAIN_TABLE, Namespace};
 use pathfinder::{Routes, routing};
 
-use crate::build::index_of;
+use crate::error::StartError;
 use crate::frr;
+use crate::index::index_of;
 use crate::processes::pause;
 use crate::{Cancel, Error};
 
@@ -88,7 +89,10 @@ pub(crate) fn wait(
                 format!("{} has no route to {prefix}", topology.nodes[*at].name)
             };
             let missing = missing(false).iter().take(10).map(line).collect();
-            return Err(Error::NotConverged { seconds: limit.as_secs(), missing });
+            return Err(Error::Start(StartError::NotConverged {
+                seconds: limit.as_secs(),
+                missing,
+            }));
         }
         pause(INTERVAL);
     }

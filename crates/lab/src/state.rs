@@ -8,7 +8,7 @@ use model::topology::{self, Topology};
 use private::Lock;
 use serde::{Deserialize, Serialize};
 
-use crate::supervised::troubles;
+use crate::error::LookupError;
 use crate::{Error, files};
 
 /// State of a lab.
@@ -38,25 +38,6 @@ impl Phase {
             Self::Broken => "broken",
         }
     }
-}
-
-/// An entry of `kaido lab ls`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Summary {
-    /// Lab name.
-    pub name: String,
-    /// State of the lab.
-    pub phase: Phase,
-    /// Topology file from which it was created.
-    pub file: PathBuf,
-    /// Number of nodes.
-    pub nodes: usize,
-    /// Number of nodes with an XDP data plane.
-    pub xdp: usize,
-    /// Start time, in seconds since the Unix epoch.
-    pub started: u64,
-    /// Descriptions of its problems.
-    pub troubles: Vec<String>,
 }
 
 /// Persistent state of a lab, besides its topology.
@@ -154,37 +135,6 @@ impl Labs {
             .collect();
         names.sort();
         Ok(names)
-    }
-
-    /// Summaries for `kaido lab ls`.
-    pub fn list(&self) -> Result<Vec<Summary>, Error> {
-        let summary = |name: String| {
-            let folder = self.folder(&name);
-            let state = State::read(&folder);
-            let topology = read_topology(&folder);
-            let (nodes, xdp) = topology.as_ref().map_or((0, 0), |topology| {
-                let xdp = topology.nodes.iter().filter(|node| node.runs_xdp()).count();
-                (topology.nodes.len(), xdp)
-            });
-            let (phase, troubles) = match (self.phase(&name), &topology) {
-                (Phase::Ready, Some(topology)) => match troubles(&folder, topology) {
-                    none if none.is_empty() => (Phase::Ready, none),
-                    troubles => (Phase::Degraded, troubles),
-                },
-                (Phase::Broken, _) => {
-                    let words =
-                        "the command that it belonged to was killed: `kaido lab gc` removes it";
-                    (Phase::Broken, vec![words.into()])
-                }
-                (Phase::Ready, None) => {
-                    (Phase::Broken, vec![Error::Damaged { name: name.clone() }.to_string()])
-                }
-                (phase, _) => (phase, Vec::new()),
-            };
-            let (file, started) = state.map_or_else(Default::default, |s| (s.file, s.started));
-            Summary { name, phase, file, nodes, xdp, started, troubles }
-        };
-        Ok(self.names()?.into_iter().map(summary).collect())
     }
 
     /// State of a lab: `starting` and `stopping` only while a command holds its lock.
@@ -287,17 +237,19 @@ impl Lab {
             _ if node.has_namespace() => Ok(node),
             Some(attachment) => {
                 let (node, interface) = (name.into(), attachment.interface.clone());
-                Err(Error::Outside { node, interface })
+                Err(Error::Lookup(LookupError::Outside { node, interface }))
             }
-            None => Err(Error::Virtual(name.into())),
+            None => Err(Error::Lookup(LookupError::Virtual(name.into()))),
         }
     }
 
     /// Finds a node of the topology. The error lists the existing ones.
     pub fn node(&self, name: &str) -> Result<&topology::Node, Error> {
-        self.topology.node(name).ok_or_else(|| Error::NoNode {
-            name: name.into(),
-            known: self.topology.nodes.iter().map(|node| node.name.clone()).collect(),
+        self.topology.node(name).ok_or_else(|| {
+            Error::Lookup(LookupError::NoNode {
+                name: name.into(),
+                known: self.topology.nodes.iter().map(|node| node.name.clone()).collect(),
+            })
         })
     }
 }
@@ -326,6 +278,19 @@ pub(crate) const INFRASTRUCTURE: &str = ".infrastructure";
 
 /// File name of the controller's socket in a lab's folder.
 pub(crate) const SOCKET: &str = "controller.sock";
+
+/// File name of the emulator's socket in the lab's folder.
+pub const EMULATOR_SOCKET: &str = "emulator.sock";
+
+/// Path of the emulator's socket.
+pub(crate) fn emulator_socket(folder: &Path) -> PathBuf {
+    folder.join(EMULATOR_SOCKET)
+}
+
+/// Path of the emulator's configuration.
+pub(crate) fn emulator_config(folder: &Path) -> PathBuf {
+    folder.join("emulator.json")
+}
 
 pub(crate) fn namespaces_folder(folder: &Path) -> PathBuf {
     folder.join("netns")
@@ -419,7 +384,7 @@ mod tests {
         let [path, old] = ["emulator.json", "old"].map(|name| folder.path().join(name));
         fs::write(&path, "all that was there").unwrap();
         fs::hard_link(&path, &old).unwrap();
-        crate::daemons::write(&path, &7).unwrap();
+        crate::spawn::write(&path, &7).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "7");
         assert_eq!(fs::read_to_string(&old).unwrap(), "all that was there");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing stays beside it");

@@ -9,11 +9,14 @@ use model::topology::Topology;
 use netlink::{Batch, Handle, Namespace};
 use serde::{Deserialize, Serialize};
 
-use crate::daemons::{self, runs_deaf, write};
 use crate::ended::ended as ended_daemons;
+use crate::error::StartError;
 use crate::journal::{self, Happening};
 use crate::processes::pause;
-use crate::state::{INFRASTRUCTURE, Lab, namespace_path, read_topology};
+use crate::spawn::{self, runs_deaf, write};
+use crate::state::{
+    INFRASTRUCTURE, Lab, emulator_config, emulator_socket, namespace_path, read_topology,
+};
 use crate::{Cancel, Error, attached, emulated};
 
 /// Configuration of `kaido supervisor`, as JSON.
@@ -53,7 +56,7 @@ pub(crate) fn start(
 
 /// Starts the supervisor with the existing configuration.
 pub(crate) fn run(folder: &Path, program: &Path, cancel: &Cancel) -> Result<(), Error> {
-    daemons::run(folder, "supervisor", program, Stdio::null(), cancel)
+    spawn::run(folder, "supervisor", program, Stdio::null(), cancel)
 }
 
 /// Waits until the supervisor has restored the links of an emulator that was restarted.
@@ -64,7 +67,7 @@ pub(crate) fn wait_until_mended(folder: &Path) -> Result<(), Error> {
         if since.elapsed() > LIMIT {
             let log = crate::files::tail(&folder.join("supervisor.log"), 5);
             let (daemon, what) = ("the supervisor".into(), "does not mend the links".into());
-            return Err(Error::Daemon { daemon, what, log });
+            return Err(Error::Start(StartError::Daemon { daemon, what, log }));
         }
         pause(Duration::from_millis(10));
     }
@@ -79,9 +82,9 @@ pub(crate) fn troubles(folder: &Path, topology: &Topology) -> Vec<String> {
         Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
     };
     let mut troubles = Vec::new();
-    let emulator = emulated::socket(folder);
+    let emulator = emulator_socket(folder);
     let is_needed = is_needed(topology);
-    if topology.has_emulated() && runs_deaf(folder, &emulated::config(folder), &emulator) {
+    if topology.has_emulated() && runs_deaf(folder, &emulator_config(folder), &emulator) {
         troubles.push(
             "the emulator runs, and its socket is gone, so that nobody reaches it: `kaido lab start emulator` \
              puts a new one in its place"

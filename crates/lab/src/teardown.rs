@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::files::remove_whatever;
 use crate::processes::{end_all, processes};
 use crate::state::{Labs, MARKER, Phase, State, UNNAMED, is_lab, namespaces_folder};
 use crate::{Error, attached, xdp};
@@ -142,15 +143,6 @@ fn remove_files(folder: &Path) -> std::io::Result<()> {
         _ => {}
     }
     fs::remove_dir(folder)
-}
-
-/// Removes a file or a folder with its contents.
-pub(crate) fn remove_whatever(path: &Path) -> std::io::Result<()> {
-    if fs::symlink_metadata(path)?.is_dir() {
-        fs::remove_dir_all(path)
-    } else {
-        fs::remove_file(path)
-    }
 }
 
 /// True if a folder belongs to a lab that was killed before it had its final name: the name

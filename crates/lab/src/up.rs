@@ -16,6 +16,7 @@ use crate::attached;
 use crate::build;
 use crate::daemons;
 use crate::emulated;
+use crate::error::MachineError;
 use crate::frr::Frr;
 use crate::functions;
 use crate::journal;
@@ -109,7 +110,7 @@ impl Labs {
         let folder = self.folder(&name);
         check_path(&folder.join(SOCKET))?;
         if topology.has_emulated() {
-            check_path(&emulated::socket(&folder))?;
+            check_path(&state::emulator_socket(&folder))?;
         }
         let with_xdp = topology.nodes.iter().filter(|node| node.runs_xdp());
         for node in with_xdp {
@@ -370,14 +371,16 @@ fn check_path(socket: &Path) -> Result<(), Error> {
 /// Checks the machine's prerequisites for this topology. Returns FRR if a router runs it.
 fn check_machine(topology: &Topology) -> Result<Option<Frr>, Error> {
     if !nix::unistd::geteuid().is_root() {
-        return Err(Error::NotRoot);
+        return Err(Error::Machine(MachineError::NotRoot));
     }
     if !Path::new("/proc/sys/net/ipv6").is_dir() {
-        return Err(Error::NoIpv6("the kernel has none"));
+        return Err(Error::Machine(MachineError::NoIpv6("the kernel has none")));
     }
     let disabled = fs::read_to_string("/sys/module/ipv6/parameters/disable");
     if disabled.is_ok_and(|value| value.trim() == "1") {
-        return Err(Error::NoIpv6("ipv6.disable=1 on the kernel's command line"));
+        return Err(Error::Machine(MachineError::NoIpv6(
+            "ipv6.disable=1 on the kernel's command line",
+        )));
     }
     functions::check_machine(topology)?;
     netem::check(topology)?;

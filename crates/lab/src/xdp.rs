@@ -12,10 +12,12 @@ use model::dataplane::SOCKET;
 use model::topology::{Backend, Interface, Node, Topology};
 use netlink::{Handle, Namespace, Offload, VethEnd, set_offload};
 
-use crate::daemons::{Started, spawn};
+use crate::error::LookupError;
+use crate::index::index_of;
 use crate::processes::pause;
+use crate::spawn::{Started, spawn};
 use crate::state::{Lab, node_folder, nodes_folder};
-use crate::{Cancel, Error, build};
+use crate::{Cancel, Error};
 
 /// Timeout for a data plane to start running.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -47,7 +49,7 @@ pub(crate) fn prepare_far_end(namespace: &Namespace, interface: &str) -> Result<
 pub(crate) fn make_exits(node: &Node, namespace: &Namespace) -> Result<(), Error> {
     let shaped = |(_, interface): &(usize, &Interface)| is_shaped(interface);
     for (at, interface) in node.interfaces.iter().enumerate().filter(shaped) {
-        let port = build::index_of(at);
+        let port = index_of(at);
         let mut handle = Handle::within(namespace)?;
         let names = [exit_name(at), format!("queue-{port}")];
         let [exit, feed] = names.each_ref().map(|name| VethEnd {
@@ -86,7 +88,7 @@ fn is_shaped(interface: &Interface) -> bool {
 /// Name of the exit device for a node's interface. It cannot collide with a node's: those have no
 /// hyphen.
 fn exit_name(interface: usize) -> String {
-    format!("xdp-{}", build::index_of(interface))
+    format!("xdp-{}", index_of(interface))
 }
 
 /// The data plane's file: the node's links and its service functions. Other SIDs and the routes are
@@ -200,7 +202,7 @@ impl Lab {
         if !self.node(node)?.runs_xdp() {
             let nodes = self.topology.nodes.iter().filter(|node| node.runs_xdp());
             let known = nodes.map(|node| node.name.clone()).collect();
-            return Err(Error::NoDataplane { node: node.into(), known });
+            return Err(Error::Lookup(LookupError::NoDataplane { node: node.into(), known }));
         }
         Ok(state(&self.folder, node))
     }

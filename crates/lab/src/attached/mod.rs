@@ -13,8 +13,9 @@ use model::topology::{Attachment, Means, Node, Topology};
 use netlink::{Handle, MAIN_TABLE, Namespace};
 use private::{NamespaceLock, TakeError};
 
+use crate::error::AttachError;
 use crate::processes::pause;
-use crate::state::{Labs, MARKER};
+use crate::state::{Labs, MARKER, emulator_config};
 use crate::{Cancel, Error, files};
 
 pub(crate) use queues::{close, open};
@@ -75,10 +76,14 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
         let Some(link) = links.iter().find(|link| link.name == interface) else {
             let known = links.iter().map(|link| link.name.clone());
             let known = known.filter(|name| name != "lo").collect();
-            return Err(Error::NotThere { node: node.name.clone(), interface, known });
+            return Err(Error::Attach(AttachError::NotThere {
+                node: node.name.clone(),
+                interface,
+                known,
+            }));
         };
         if !link.up {
-            return Err(Error::AttachedDown(interface));
+            return Err(Error::Attach(AttachError::AttachedDown(interface)));
         }
         let is_taken = match NamespaceLock::take(&Attachment::lock_name(link.index)) {
             Ok(_) => false,
@@ -90,7 +95,7 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
         // A lab whose emulator has exited counts too: its rules are still installed.
         let lab = labs.that_attach(&interface);
         if is_taken || lab.is_some() {
-            return Err(Error::InAnotherLab { lab, interface });
+            return Err(Error::Attach(AttachError::InAnotherLab { lab, interface }));
         }
         match &attachment.means {
             Means::Frames => frames.push((link.index, interface)),
@@ -102,7 +107,7 @@ pub(crate) fn check(topology: &Topology, labs: &Labs, agreed: bool) -> Result<()
         && ways_out.iter().all(is_attached)
         && let Some((_, interface)) = frames.iter().find(|(index, _)| ways_out.contains(index))
     {
-        return Err(Error::OnlyWayOut(interface.clone()));
+        return Err(Error::Attach(AttachError::OnlyWayOut(interface.clone())));
     }
     queues::check(topology)
 }
@@ -138,7 +143,10 @@ pub(crate) fn turn(topology: &Topology, cancel: &Cancel) -> Result<Turn, Error> 
         match NamespaceLock::take("attaching") {
             Ok(lock) => return Ok(Turn(Some(lock))),
             Err(TakeError::Taken(process)) if since.elapsed() > TURN => {
-                return Err(Error::NoTurn { seconds: TURN.as_secs(), process });
+                return Err(Error::Attach(AttachError::NoTurn {
+                    seconds: TURN.as_secs(),
+                    process,
+                }));
             }
             Err(TakeError::Taken(_)) => pause(Duration::from_millis(10)),
             Err(TakeError::Failed { path, source }) => {
@@ -154,11 +162,14 @@ fn check_forwarding(prefixes: &[IpNet]) -> Result<(), Error> {
     for (family, setting) in [("IPv4", "ipv4/ip_forward"), ("IPv6", "ipv6/conf/all/forwarding")] {
         let needed = prefixes.iter().any(|prefix| prefix.addr().is_ipv6() == (family == "IPv6"));
         if needed && is(setting, "0") {
-            return Err(Error::NoForwarding { family, setting: setting.replace('/', ".") });
+            return Err(Error::Attach(AttachError::NoForwarding {
+                family,
+                setting: setting.replace('/', "."),
+            }));
         }
     }
     if is("ipv4/conf/all/rp_filter", "1") {
-        return Err(Error::StrictReversePath);
+        return Err(Error::Attach(AttachError::StrictReversePath));
     }
     Ok(())
 }
@@ -189,7 +200,7 @@ pub(crate) fn queues(topology: &Topology, labs: &Labs) -> Result<Queues, Error> 
 /// The queues that a lab has recorded. Without the record its rules cannot be told apart from those
 /// of other labs: that is an error, unless there cannot be any rules.
 fn known_queues(folder: &Path, machine: &Namespace) -> Result<Queues, Error> {
-    let path = crate::emulated::config(folder);
+    let path = emulator_config(folder);
     let read = files::read(&path).and_then(|text| Ok(serde_json::from_slice(&text)?));
     match read.map(|config: engine::Config| config.queues) {
         Ok(queues) => Ok(queues),
@@ -201,9 +212,9 @@ fn known_queues(folder: &Path, machine: &Namespace) -> Result<Queues, Error> {
             if folder.join(MARKER).exists() || are_none()? {
                 return Ok(Queues::new());
             }
-            Err(Error::UnknownRules { path, source: error })
+            Err(Error::Attach(AttachError::UnknownRules { path, source: error }))
         }
-        Err(source) => Err(Error::UnknownRules { path, source }),
+        Err(source) => Err(Error::Attach(AttachError::UnknownRules { path, source })),
     }
 }
 

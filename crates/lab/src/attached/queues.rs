@@ -13,6 +13,7 @@ use model::topology::{Attachment, Means, Topology};
 
 use super::{Queues, attachments};
 use crate::Error;
+use crate::error::AttachError;
 
 /// First queue number for labs: other software starts at 0.
 const FIRST: u16 = 16_384;
@@ -30,10 +31,10 @@ pub(super) fn check(topology: &Topology) -> Result<(), Error> {
     // The first two add the rules, the other two remove them.
     for program in ["iptables-restore", "ip6tables-restore", "iptables", "ip6tables"] {
         let found = Command::new(program).arg("--version").stdout(Stdio::null()).status();
-        found.map_err(|source| Error::NoIptables { program, source })?;
+        found.map_err(|source| Error::Attach(AttachError::NoIptables { program, source }))?;
     }
     if !Path::new("/dev/net/tun").exists() {
-        return Err(Error::NoTun);
+        return Err(Error::Attach(AttachError::NoTun));
     }
     Ok(())
 }
@@ -61,7 +62,9 @@ fn free_numbers(topology: &Topology, taken: &BTreeSet<u16>) -> Result<Queues, Er
         .filter(|(_, attachment)| matches!(attachment.means, Means::Queue { .. }))
         .map(|(_, attachment)| {
             let interface = attachment.interface.clone();
-            let first = free.next().ok_or_else(|| Error::NoFreeQueue(interface.clone()))?;
+            let first = free
+                .next()
+                .ok_or_else(|| Error::Attach(AttachError::NoFreeQueue(interface.clone())))?;
             Ok((interface, first))
         })
         .collect()
@@ -71,7 +74,8 @@ fn free_numbers(topology: &Topology, taken: &BTreeSet<u16>) -> Result<Queues, Er
 fn of_labs(root: &Path) -> BTreeSet<u16> {
     let mut found = BTreeSet::new();
     for entry in std::fs::read_dir(root.join("labs")).into_iter().flatten().flatten() {
-        let text = crate::files::read(&crate::emulated::config(&entry.path())).unwrap_or_default();
+        let text =
+            crate::files::read(&crate::state::emulator_config(&entry.path())).unwrap_or_default();
         if let Ok(lab) = serde_json::from_slice::<engine::Config>(&text) {
             found.extend(lab.queues.values());
         }
@@ -115,7 +119,7 @@ pub(crate) fn open(topology: &Topology, queues: &Queues) -> Result<(), Error> {
         }
         text += "COMMIT\n";
         if let Some(said) = restore(ipv6, &text)? {
-            return Err(Error::QueueRules(said));
+            return Err(Error::Attach(AttachError::QueueRules(said)));
         }
     }
     Ok(())
@@ -153,7 +157,7 @@ fn inside(topology: &Topology, behind: &[IpNet], ipv6: bool) -> Vec<IpNet> {
 /// Runs iptables-restore on `text`. Returns its error message if it rejects the text.
 fn restore(ipv6: bool, text: &str) -> Result<Option<String>, Error> {
     let program = if ipv6 { "ip6tables-restore" } else { "iptables-restore" };
-    let failed = |source| Error::NoIptables { program, source };
+    let failed = |source| Error::Attach(AttachError::NoIptables { program, source });
     let mut command = Command::new(program);
     // Wait for the lock: another program may be changing its rules.
     command.args(["--noflush", "--wait"]);
@@ -178,7 +182,8 @@ pub(crate) fn close(queues: &Queues) -> Result<(), Error> {
                 command.args(["-w", "-t", "mangle"]).args(arguments);
                 command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
                 let ended = command.status();
-                let ended = ended.map_err(|source| Error::NoIptables { program, source })?;
+                let ended = ended
+                    .map_err(|source| Error::Attach(AttachError::NoIptables { program, source }))?;
                 Ok::<_, Error>(ended.success())
             };
             // Each of them may be removed already, or may never have been added.
@@ -190,7 +195,9 @@ pub(crate) fn close(queues: &Queues) -> Result<(), Error> {
                 run(&["-X", chain])?;
             }
             if run(&["-S", &which])? || run(&["-S", &taken])? {
-                return Err(Error::QueueRules(format!("{program} does not remove {which}")));
+                return Err(Error::Attach(AttachError::QueueRules(format!(
+                    "{program} does not remove {which}"
+                ))));
             }
         }
     }
@@ -211,7 +218,9 @@ mod tests {
         let mut taken: BTreeSet<u16> = (0..=u16::MAX).collect();
         taken.retain(|number| !(FIRST..FIRST + EACH).contains(number));
         match free_numbers(&topology, &taken) {
-            Err(Error::NoFreeQueue(interface)) => assert_eq!(interface, "eth2"),
+            Err(Error::Attach(AttachError::NoFreeQueue(interface))) => {
+                assert_eq!(interface, "eth2")
+            }
             other => panic!("{other:?}"),
         }
         taken.clear();

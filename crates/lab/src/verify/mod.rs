@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use model::topology::Test;
 use serde::Serialize;
 
+use crate::error::MachineError;
 use crate::state::Lab;
 use crate::{Cancel, Error};
 
@@ -49,7 +50,9 @@ pub fn check_tools<'t>(tests: impl IntoIterator<Item = &'t Test>) -> Result<(), 
         };
         let mut command = Command::new(program);
         command.arg(argument).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().map_err(|source| Error::NoTool { program, package, source })?;
+        command
+            .status()
+            .map_err(|source| Error::Machine(MachineError::NoTool { program, package, source }))?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use model::topology::{SegmentKind, Topology};
 use netlink::{Handle, MAIN_TABLE, NextHop};
 
 use super::Seen;
-use crate::build::index_of;
+use crate::index::index_of;
 use crate::processes::pause;
 use crate::state::Lab;
 use crate::{Cancel, Error};

@@ -1,0 +1,95 @@
+//! Names and kinds of nodes, links and daemons that a lab does not have.
+
+use super::text::there_are;
+
+/// Names and kinds of nodes, links and daemons that a lab does not have.
+#[derive(Debug, thiserror::Error)]
+pub enum LookupError {
+    /// The lab has no emulated links.
+    #[error("the lab {0} has no emulated link, and no emulator")]
+    NoEmulator(String),
+    /// The lab has neither emulated links nor events.
+    #[error("the lab {0} has no emulated link and no events, and no supervisor")]
+    NoSupervisor(String),
+    /// The link is a kernel link, but only the emulator supports the change.
+    #[error(
+        "{link} is a link of the kernel's own, which has a rate and nothing else: put `engine: true` \
+         behind it in the lab's file"
+    )]
+    NotEmulated {
+        /// Link name.
+        link: String,
+    },
+    /// The lab runs without Kaido's daemons.
+    #[error("the lab {0} has no controller: put `controller: true` into its file")]
+    NoController(String),
+    /// The node does not exist.
+    #[error("there is no node `{name}` in this lab{}", there_are(.known))]
+    NoNode {
+        /// Name that was requested.
+        name: String,
+        /// Existing names.
+        known: Vec<String>,
+    },
+    /// The node is a virtual router inside the emulator.
+    #[error("{0} is a virtual router: no program can run there")]
+    Virtual(String),
+    /// The node stands for an external network.
+    #[error("{node} stands for what is behind {interface}: no program can run there")]
+    Outside {
+        /// Node name.
+        node: String,
+        /// Interface of this machine.
+        interface: String,
+    },
+    /// The node uses the kernel's SRv6.
+    #[error(
+        "node {node} has no data plane of its own: write `dataplane: xdp` in the lab's file{}",
+        there_are(.known)
+    )]
+    NoDataplane {
+        /// Node name.
+        node: String,
+        /// Nodes that have their own data plane.
+        known: Vec<String>,
+    },
+    /// A rate cannot be set on the link: a node at its end sends by XDP, which bypasses all queues.
+    #[error(
+        "{link} has no rate in the lab's file, so {node} sends by XDP past every queue: give it \
+         one there, such as `{{rate: 1gbit}}`, and it can be changed"
+    )]
+    NoQueue {
+        /// Link name.
+        link: String,
+        /// Node name.
+        node: String,
+    },
+    /// The interface does not exist.
+    #[error("node {node} has no interface `{name}`{}", there_are(.known))]
+    NoInterface {
+        /// Node name.
+        node: String,
+        /// Name that was requested.
+        name: String,
+        /// Existing names.
+        known: Vec<String>,
+    },
+    /// The link does not exist.
+    #[error("there is no link `{name}` in this lab{}", there_are(.known))]
+    NoLink {
+        /// Name that was requested.
+        name: String,
+        /// Existing names.
+        known: Vec<String>,
+    },
+    /// The node does not send on the link.
+    #[error("`{node}` is not on {link}, which has {}", .ends.join(", "))]
+    NotOnLink {
+        /// Node name.
+        node: String,
+        /// Link name.
+        link: String,
+        /// Nodes that send on it.
+        ends: Vec<String>,
+    },
+}

@@ -1,0 +1,44 @@
+//! Prerequisites that the machine lacks.
+
+use std::path::PathBuf;
+
+/// Prerequisites that the machine lacks.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The kernel has no netem.
+    #[error(
+        "the link {link} wants netem, which this kernel has not ({source}): it needs \
+         CONFIG_NET_SCH_NETEM; write `engine: true`, and the emulator does the same"
+    )]
+    NoNetem {
+        /// Link name.
+        link: String,
+        /// The kernel's error.
+        source: netlink::Error,
+    },
+    /// The user is not root.
+    #[error("a lab needs root: run this with sudo")]
+    NotRoot,
+    /// IPv6 is missing or disabled in the kernel.
+    #[error("IPv6 is disabled on this machine ({0}): a lab needs it")]
+    NoIpv6(&'static str),
+    /// FRR is not installed.
+    #[error("FRR is not installed ({0} is missing): run `apt-get install frr`, or `make deps`")]
+    NoFrr(PathBuf),
+    /// A program that a test needs is missing.
+    #[error("{program}, which a test needs, does not run: `apt-get install {package}`")]
+    NoTool {
+        /// Program name.
+        program: &'static str,
+        /// Package that provides it.
+        package: &'static str,
+        /// Cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Service functions have rules, but nft is missing.
+    #[error(
+        "nft, which loads the rules of service functions, does not run: `apt-get install nftables`"
+    )]
+    NoNft(#[source] std::io::Error),
+}
