@@ -64,9 +64,11 @@ fn confined(function: &Function, calls: &str) -> Command {
     let first = value("ExecStartPre").strip_prefix("+/bin/sh -c \'").unwrap();
     let first = first.strip_suffix('\'').unwrap().replace("$$", "$").replace("/run/kaido", run);
     assert!(Command::new("sh").args(["-c", &first]).status().unwrap().success());
-    // ProtectSystem=strict, ReadWritePaths=; /proc and /dev are other file systems.
+    // ProtectSystem=strict, ReadWritePaths=; /proc and /dev are other file systems. The locks of network
+    // namespaces are in /run/kaido, which other tests may remove: this daemon has its own.
     let script = format!(
-        "mount --rbind {run} {run} && mount --rbind {calls} {calls} && mount -o remount,bind,ro / && exec \
+        "mount --rbind {run} {run} && mount --rbind {calls} {calls} && mount -o remount,bind,ro / && \
+         mount -t tmpfs -o mode=0755 none /run && exec \
          setpriv --no-new-privs {} strace -D -f -qq -o {calls}/calls {} dataplane run",
         capabilities(),
         env!("CARGO_BIN_EXE_kaido"),
