@@ -4,8 +4,6 @@
 # advisories, for machines that cannot fetch them.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
-PATH="$PATH:$PWD/$TARGET/tools/bin"
-case $TARGET in /*) PATH="$PATH:$TARGET/tools/bin" ;; esac
 
 if [ -n "${KAIDO_ADVISORY_DB:-}" ]; then
     export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0="url.file://$(realpath "$KAIDO_ADVISORY_DB").insteadOf"

@@ -72,9 +72,9 @@ install_rust() {
 CARGO_DENY=0.20.2
 
 install_cargo_deny() {
-    command -v cargo-deny >/dev/null || [ -x "$TARGET/tools/bin/cargo-deny" ] && return
+    [ "$(cargo-deny --version 2>/dev/null)" = "cargo-deny $CARGO_DENY" ] && return
     echo "Building cargo-deny into $TARGET/tools: a few minutes, once"
-    as_user cargo install --quiet --locked "cargo-deny@$CARGO_DENY" --root "$TARGET/tools"
+    as_user cargo install --quiet --locked "cargo-deny@$CARGO_DENY" --force --root "$TARGET/tools"
 }
 
 # A third-party P4Runtime client for testing the P4Runtime service, with pinned versions.

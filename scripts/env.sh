@@ -77,3 +77,7 @@ cargo_test_as_root() {
 }
 
 find_rust
+case $TARGET in
+    /*) PATH="$PATH:$TARGET/tools/bin" ;;
+    *) PATH="$PATH:$PWD/$TARGET/tools/bin" ;;
+esac

@@ -3,8 +3,6 @@
 # number of failed steps.
 set -uo pipefail
 . "$(dirname "$0")/env.sh"
-PATH="$PATH:$PWD/$TARGET/tools/bin"
-case $TARGET in /*) PATH="$PATH:$TARGET/tools/bin" ;; esac
 
 failed=0
 step() {

@@ -159,7 +159,6 @@ pub async fn run(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
     // Before connections and checks compete for descriptors.
-    serve::raise_descriptor_limit();
     let state = config.state.clone();
     let is_new = !state.exists();
     let done = run_in(config, stop).await;

@@ -92,6 +92,7 @@ fn root_a_squatter_keeps_no_lab_from_coming_up_or_going_down() {
     };
     within(&["lab", "up", &file]);
     let after = Squatter::of(&kaido, &Namespace::unnamed().unwrap());
+    assert_eq!(after.locks, 0, "with the run folder open");
     within(&["lab", "down", "x"]);
     drop((before, after));
 }
