@@ -158,7 +158,6 @@ pub async fn run(
     config: Config,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
-    // Before connections and checks compete for descriptors.
     let state = config.state.clone();
     let is_new = !state.exists();
     let done = run_in(config, stop).await;

@@ -16,25 +16,28 @@ const LARGEST_FILE: u64 = 64 << 20;
 
 pub(crate) fn node(config: &Path) -> Done {
     start();
+    let settings = read(config)?;
     let _lock = lock(config)?;
     let _only_one = only_one_here()?;
-    block_on(node::run(read(config)?, asked_to_end()))?.map_err(Failure::failed)?;
+    block_on(node::run(settings, asked_to_end()))?.map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn controller(config: &Path) -> Done {
     start();
+    let settings = read(config)?;
     let _lock = lock(config)?;
-    block_on(controller::run(read(config)?, asked_to_end()))?.map_err(Failure::failed)?;
+    block_on(controller::run(settings, asked_to_end()))?.map_err(Failure::failed)?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn emulator(config: &Path) -> Done {
     start();
+    let settings = read(config)?;
     let _lock = lock(config)?;
     // Standard input is the machine's network namespace.
     let machine = Path::new("/proc/self/fd/0");
-    let run = engine::run(read(config)?, machine, asked_to_end());
+    let run = engine::run(settings, machine, asked_to_end());
     block_on(run)?.map_err(|error| {
         if error.is_usage() { Failure::usage(error) } else { Failure::failed(error) }
     })?;
